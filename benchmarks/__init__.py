@@ -1,1 +1,2 @@
-"""Yardsticks: invented and public conversations with known evidence, and how well search finds it."""
+"""Yardsticks: invented and public conversations with known evidence, and how well search finds
+it."""

@@ -1,8 +1,9 @@
 """A seeded generator of conversations with known evidence, of any size.
 
-It is made to be hard for a search by words: most answers share no word with the question, the turns around them do, other people
-say much the same about themselves, and idle remarks hold the question's words without a fact. It is a yardstick for regressions and
-for comparing backends; no constant of the product is tuned on it.
+It is made to be hard for a search by words: most answers share no word with the question, the turns
+around them do, other people say much the same about themselves, and idle remarks hold the
+question's words without a fact. It is a yardstick for regressions and for comparing backends; no
+constant of the product is tuned on it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.corpus import Conversation, Question, Turn
-from benchmarks.scenes import CONTRADICTIONS, ECHOES, ENGLISH, MENTIONS, REACTIONS, SMALL_TALK, UPDATES, Scene
+from benchmarks.scenes import (
+    CONTRADICTIONS,
+    ECHOES,
+    ENGLISH,
+    MENTIONS,
+    REACTIONS,
+    SMALL_TALK,
+    UPDATES,
+    Scene,
+)
 from benchmarks.scenes_abroad import ABROAD
 from memservice.domain.text.words import MONTHS
 
@@ -59,7 +69,14 @@ class _Maker:
     def told(self, owner: str, ask: str, answer: str) -> tuple[Block, int]:
         """An exchange in which `owner` states one fact."""
         partner, number = self.other(owner), self.fact()
-        block: Block = [(partner, ask if self.rng.random() < 0.6 else f"{owner}, {ask[0].lower()}{ask[1:]}", None), (owner, answer, number)]
+        block: Block = [
+            (
+                partner,
+                ask if self.rng.random() < 0.6 else f"{owner}, {ask[0].lower()}{ask[1:]}",
+                None,
+            ),
+            (owner, answer, number),
+        ]
         return block, number
 
     def scene(self, scene: Scene, owner: str, value: str, english: bool) -> int:
@@ -67,7 +84,9 @@ class _Maker:
         rng = self.rng
         answer = rng.choice(scene.answers).format(v=value)
         if rng.random() < 0.6:
-            answer = (rng.choice(ECHOES).format(l=scene.label) if english else f"{scene.label}? ") + answer
+            answer = (
+                rng.choice(ECHOES).format(l=scene.label) if english else f"{scene.label}? "
+            ) + answer
         block, number = self.told(owner, rng.choice(scene.asks), answer)
         partner = block[0][0]
         if english and rng.random() < 0.7:
@@ -83,11 +102,14 @@ class _Maker:
     def mention(self, label: str) -> None:
         speaker = self.rng.choice(self.speakers)
         partner = self.other(speaker)
-        self.anywhere.append([(speaker, self.rng.choice(self.mentions).format(l=label, p=partner), None)])
+        self.anywhere.append(
+            [(speaker, self.rng.choice(self.mentions).format(l=label, p=partner), None)]
+        )
 
 
 def _scenes(maker: _Maker, scenes: Sequence[Scene], english: bool) -> list[tuple[Scene, str, int]]:
-    """Give every scene to one speaker, often to a second one with another value, and ask about both."""
+    """Give every scene to one speaker, often to a second one with another value, and ask about
+    both."""
     rng = maker.rng
     told: list[tuple[Scene, str, int]] = []
     for scene in scenes:
@@ -102,7 +124,11 @@ def _scenes(maker: _Maker, scenes: Sequence[Scene], english: bool) -> list[tuple
         for _ in range(rng.randint(0, 3)):
             maker.mention(scene.label)
         if english and len(owners) == 1 and rng.random() < 0.4:
-            maker.pending.append(_Pending(f"Who told of the {scene.label}, and what was it?", [told[-1][2]], "unnamed"))
+            maker.pending.append(
+                _Pending(
+                    f"Who told of the {scene.label}, and what was it?", [told[-1][2]], "unnamed"
+                )
+            )
     return told
 
 
@@ -136,8 +162,11 @@ def _multi_hop(maker: _Maker, told: Sequence[tuple[Scene, str, int]]) -> None:
             maker.pending.append(_Pending(text, [number, another], "multi-hop"))
 
 
-def _lay_out(maker: _Maker, talk: Sequence[tuple[str, str]], idle: int, began: datetime) -> tuple[list[Turn], dict[int, Turn]]:
-    """Exchanges in order, between small talk, in sessions of 14 to 24 turns, days apart. Returns turns and where each fact is."""
+def _lay_out(
+    maker: _Maker, talk: Sequence[tuple[str, str]], idle: int, began: datetime
+) -> tuple[list[Turn], dict[int, Turn]]:
+    """Exchanges in order, between small talk, in sessions of 14 to 24 turns, days apart. Returns
+    turns and where each fact is."""
     rng = maker.rng
     middle = len(maker.anywhere) // 2
     rng.shuffle(maker.anywhere)
@@ -150,38 +179,60 @@ def _lay_out(maker: _Maker, talk: Sequence[tuple[str, str]], idle: int, began: d
         one = rng.choice(maker.speakers)
         two = maker.other(one)
         opener, reply = rng.choice(talk)
-        blocks.insert(rng.randrange(len(blocks) + 1), [(one, opener.format(p=two), None), (two, reply.format(p=one), None)])
+        blocks.insert(
+            rng.randrange(len(blocks) + 1),
+            [(one, opener.format(p=two), None), (two, reply.format(p=one), None)],
+        )
     turns: list[Turn] = []
     places: dict[int, Turn] = {}
     session, seq, room, at = 0, 0, 0, began
     for block in blocks:
         if seq >= room:
             session, seq, room = session + 1, 0, rng.randint(14, 24)
-            at = (at + timedelta(days=rng.randint(2, 12))).replace(hour=rng.randint(8, 21), minute=rng.randrange(60))
+            at = (at + timedelta(days=rng.randint(2, 12))).replace(
+                hour=rng.randint(8, 21), minute=rng.randrange(60)
+            )
         for speaker, text, number in block:
             seq += 1
-            turn = Turn(len(turns) + 1, session, seq, speaker, at + timedelta(seconds=40 * seq), text)
+            turn = Turn(
+                len(turns) + 1, session, seq, speaker, at + timedelta(seconds=40 * seq), text
+            )
             turns.append(turn)
             if number is not None:
                 places[number] = turn
     return turns, places
 
 
-def _dated(maker: _Maker, told: Sequence[tuple[Scene, str, int]], places: dict[int, Turn]) -> list[Question]:
+def _dated(
+    maker: _Maker, told: Sequence[tuple[Scene, str, int]], places: dict[int, Turn]
+) -> list[Question]:
     """Questions that name the day: everything that the speaker stated on it is evidence."""
     found: list[Question] = []
     for _, owner, number in maker.rng.sample(list(told), k=min(6, len(told))):
         day = places[number].at
-        evidence = frozenset(turn.key for turn in places.values() if turn.speaker == owner and turn.at.date() == day.date())
-        found.append(Question(f"What did {owner} have to tell on {day.day} {MONTHS[day.month - 1]} {day.year}?", evidence, "dated"))
+        evidence = frozenset(
+            turn.key
+            for turn in places.values()
+            if turn.speaker == owner and turn.at.date() == day.date()
+        )
+        found.append(
+            Question(
+                f"What did {owner} have to tell on {day.day} {MONTHS[day.month - 1]} {day.year}?",
+                evidence,
+                "dated",
+            )
+        )
     return found
 
 
 def conversation(seed: int, number: int, language: str = "en", idle: int = 120) -> Conversation:
-    """One conversation; the same for the same arguments. `idle` is the number of exchanges without a fact."""
+    """One conversation; the same for the same arguments. `idle` is the number of exchanges without
+    a fact."""
     rng = random.Random(f"{seed}/{number}/{language}")
     english = language == "en"
-    scenes, talk, mentions, names = (ENGLISH, SMALL_TALK, MENTIONS, NAMES) if english else ABROAD[language]
+    scenes, talk, mentions, names = (
+        (ENGLISH, SMALL_TALK, MENTIONS, NAMES) if english else ABROAD[language]
+    )
     speakers = rng.sample(list(names), k=rng.choice((2, 2, 3, 4)) if english else 2)
     maker = _Maker(rng, speakers, mentions)
     told = _scenes(maker, scenes, english)
@@ -189,15 +240,27 @@ def conversation(seed: int, number: int, language: str = "en", idle: int = 120) 
         _changes(maker)
         _multi_hop(maker, told)
     turns, places = _lay_out(
-        maker, talk, idle if english else idle // 3, datetime(2023, rng.randint(1, 12), rng.randint(1, 28), tzinfo=UTC)
+        maker,
+        talk,
+        idle if english else idle // 3,
+        datetime(2023, rng.randint(1, 12), rng.randint(1, 28), tzinfo=UTC),
     )
-    questions = [Question(p.text, frozenset(places[n].key for n in p.facts), p.category) for p in maker.pending]
+    questions = [
+        Question(p.text, frozenset(places[n].key for n in p.facts), p.category)
+        for p in maker.pending
+    ]
     if english:
         questions += _dated(maker, told, places)
-    return Conversation(f"{language}-{number}", tuple(speakers), tuple(turns), tuple(questions), language)
+    return Conversation(
+        f"{language}-{number}", tuple(speakers), tuple(turns), tuple(questions), language
+    )
 
 
 def conversations(seed: int = 1, count: int = 12, idle: int = 120) -> list[Conversation]:
-    """`count` conversations: every fourth one in German, Spanish, Japanese or Chinese by turns, the others in English."""
+    """`count` conversations: every fourth one in German, Spanish, Japanese or Chinese by turns, the
+    others in English."""
     abroad = sorted(ABROAD)
-    return [conversation(seed, n, abroad[n // 4 % len(abroad)] if n % 4 == 3 else "en", idle) for n in range(count)]
+    return [
+        conversation(seed, n, abroad[n // 4 % len(abroad)] if n % 4 == 3 else "en", idle)
+        for n in range(count)
+    ]

@@ -8,7 +8,8 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message. `key` is unique in its conversation and rises with time; `seq` counts from 1 in its session."""
+    """One message. `key` is unique in its conversation and rises with time; `seq` counts from 1 in
+    its session."""
 
     key: int
     session: int

@@ -1,8 +1,9 @@
 """What a request costs: `python -m benchmarks.hot_paths --db sqlite:////tmp/hot.db`.
 
-CPU milliseconds of the application and its store in one process, through WSGI without a server, and as a multiple of a bare Flask
-application that answers "hello" as JSON in the same run. A server adds the same to both. The store must be empty. Of a database server on
-this machine, `--server PID` (the first line of its postmaster.pid) counts the CPU time as well.
+CPU milliseconds of the application and its store in one process, through WSGI without a server, and
+as a multiple of a bare Flask application that answers "hello" as JSON in the same run. A server
+adds the same to both. The store must be empty. Of a database server on this machine, `--server PID`
+(the first line of its postmaster.pid) counts the CPU time as well.
 """
 
 from __future__ import annotations
@@ -46,20 +47,28 @@ def hello() -> Client:
 
 
 def fill(post: Callable[[str, Any], Any], dice: random.Random, messages: int) -> str:
-    """Store the messages, a card, and conclusions; returns the id of a message of the large session."""
+    """Store the messages, a card, and conclusions; returns the id of a message of the large
+    session."""
     first = ""
     for start in range(0, messages, 100):
         session = "large" if start < SESSION else f"other{start % 700}"
-        batch = [{"peer_id": dice.choice(["ann", "ben"]), "content": said(dice)} for _ in range(100)]
+        batch = [
+            {"peer_id": dice.choice(["ann", "ben"]), "content": said(dice)} for _ in range(100)
+        ]
         made = post(f"{W}/sessions/{session}/messages", {"messages": batch})
         first = first or made[0]["id"]
     for _ in range(0, messages // 10, 100):
-        held = [{"content": said(dice, 12), "observer_id": "ann", "observed_id": "ann"} for _ in range(100)]
+        held = [
+            {"content": said(dice, 12), "observer_id": "ann", "observed_id": "ann"}
+            for _ in range(100)
+        ]
         post(f"{W}/conclusions", {"conclusions": held})
     return first
 
 
-def scenarios(client: Client, dice: random.Random, first: str) -> Iterator[tuple[str, Callable[[], Any], int]]:
+def scenarios(
+    client: Client, dice: random.Random, first: str
+) -> Iterator[tuple[str, Callable[[], Any], int]]:
     def post(path: str, body: Any) -> Any:
         return client.post(path, data=json.dumps(body), content_type="application/json")
 
@@ -73,15 +82,35 @@ def scenarios(client: Client, dice: random.Random, first: str) -> Iterator[tuple
     members = {"id": "large", "peers": {"ann": {}, "ben": {}, "cleo": {}}}
     yield "session get-or-create, 3 peers (existing)", lambda: post(f"{W}/sessions", members), 200
     yield "list messages, page 1", lambda: post(f"{W}/sessions/large/messages/list?page=1", {}), 200
-    yield f"list messages, page {last}", lambda: post(f"{W}/sessions/large/messages/list?page={last}", {}), 200
-    yield "session context, about 100 messages", lambda: client.get(f"{W}/sessions/large/context?tokens=6000"), 100
+    yield (
+        f"list messages, page {last}",
+        lambda: post(f"{W}/sessions/large/messages/list?page={last}", {}),
+        200,
+    )
+    yield (
+        "session context, about 100 messages",
+        lambda: client.get(f"{W}/sessions/large/context?tokens=6000"),
+        100,
+    )
     yield "create 1 message", lambda: post(f"{W}/sessions/large/messages", batch(1)), 100
     yield "create 100 messages", lambda: post(f"{W}/sessions/large/messages", batch(100)), 10
-    yield "search in the large session", lambda: post(f"{W}/sessions/large/search", {"query": said(dice, 6)}), 40
+    yield (
+        "search in the large session",
+        lambda: post(f"{W}/sessions/large/search", {"query": said(dice, 6)}),
+        40,
+    )
     yield "search in the workspace", lambda: post(f"{W}/search", {"query": said(dice, 6)}), 40
-    yield "conclusions: query", lambda: post(f"{W}/conclusions/query", {"query": said(dice, 6), "filters": pair}), 40
+    yield (
+        "conclusions: query",
+        lambda: post(f"{W}/conclusions/query", {"query": said(dice, 6), "filters": pair}),
+        40,
+    )
     yield "representation", lambda: post(f"{W}/peers/ann/representation", {}), 100
-    yield "representation with a query", lambda: post(f"{W}/peers/ann/representation", {"search_query": said(dice, 6)}), 40
+    yield (
+        "representation with a query",
+        lambda: post(f"{W}/peers/ann/representation", {"search_query": said(dice, 6)}),
+        40,
+    )
 
 
 def cpu_of_server(pid: int) -> float:
@@ -107,17 +136,24 @@ def cost(call: Callable[[], Any], rounds: int, repeat: int = 3, server: int | No
         began = time.process_time() + (cpu_of_server(server) if server else 0.0)
         for _ in range(rounds):
             call()
-        best = min(best, (time.process_time() + (cpu_of_server(server) if server else 0.0) - began) / rounds)
+        best = min(
+            best,
+            (time.process_time() + (cpu_of_server(server) if server else 0.0) - began) / rounds,
+        )
     return 1000 * best
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--db", required=True, help="the store, which must be empty")
     parser.add_argument("--messages", type=int, default=10_000)
     parser.add_argument("--server", type=int, help="process id of the database's server")
     given = parser.parse_args()
-    settings = load_settings(environ={"DB_CONNECTION_URI": given.db, "LOG_LEVEL": "warning"}, cwd=Path("/"))
+    settings = load_settings(
+        environ={"DB_CONNECTION_URI": given.db, "LOG_LEVEL": "warning"}, cwd=Path("/")
+    )
     runtime = Runtime(settings, load_plugins(settings))
     runtime.storage.migrate()
     client = Client(create_app(settings, runtime))

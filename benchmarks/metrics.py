@@ -1,4 +1,5 @@
-"""How good a ranking is: recall, reciprocal rank, nDCG, and how much evidence a context of so many tokens holds."""
+"""How good a ranking is: recall, reciprocal rank, nDCG, and how much evidence a context of so many
+tokens holds."""
 
 from __future__ import annotations
 
@@ -23,12 +24,17 @@ def reciprocal_rank(ranking: Sequence[int], evidence: Collection[int]) -> float:
 def ndcg_at(ranking: Sequence[int], evidence: Collection[int], k: int = 10) -> float:
     """Discounted gain of the first `k`, relative to the best possible order."""
     wanted = set(evidence)
-    gain = sum(1.0 / math.log2(rank + 1) for rank, key in enumerate(dict.fromkeys(ranking[:k]), 1) if key in wanted)
+    gain = sum(
+        1.0 / math.log2(rank + 1)
+        for rank, key in enumerate(dict.fromkeys(ranking[:k]), 1)
+        if key in wanted
+    )
     return gain / sum(1.0 / math.log2(rank + 1) for rank in range(1, min(k, len(wanted)) + 1))
 
 
 def within(ranking: Sequence[int], sizes: Mapping[int, int], budget: int) -> list[int]:
-    """The head of the ranking that fits into `budget` tokens, best first; it ends at the first item that does not fit."""
+    """The head of the ranking that fits into `budget` tokens, best first; it ends at the first item
+    that does not fit."""
     taken: list[int] = []
     for key in ranking:
         budget -= sizes[key]
@@ -38,7 +44,9 @@ def within(ranking: Sequence[int], sizes: Mapping[int, int], budget: int) -> lis
     return taken
 
 
-def coverage(ranking: Sequence[int], evidence: Collection[int], sizes: Mapping[int, int], budget: int) -> float:
+def coverage(
+    ranking: Sequence[int], evidence: Collection[int], sizes: Mapping[int, int], budget: int
+) -> float:
     """Share of the evidence in a context of `budget` tokens that is filled best first."""
     return recall_at(within(ranking, sizes, budget), evidence, len(ranking))
 
@@ -57,7 +65,8 @@ class Figure:
 
 
 def figure(values: Sequence[float], seed: int = 0, rounds: int = 1000) -> Figure:
-    """The mean of per-question values with a bootstrap interval; deterministic for a seed. Raises ValueError without values."""
+    """The mean of per-question values with a bootstrap interval; deterministic for a seed. Raises
+    ValueError without values."""
     if not values:
         raise ValueError("a figure needs at least one question")
     data = np.asarray(values, dtype=np.float64)
@@ -67,7 +76,8 @@ def figure(values: Sequence[float], seed: int = 0, rounds: int = 1000) -> Figure
 
 
 def difference(first: Sequence[float], second: Sequence[float], seed: int = 0) -> Figure:
-    """How much better `second` is than `first` on the same questions, in order: the paired difference with its interval."""
+    """How much better `second` is than `first` on the same questions, in order: the paired
+    difference with its interval."""
     if len(first) != len(second):
         raise ValueError("paired values must be of the same questions")
     return figure([b - a for a, b in zip(first, second, strict=True)], seed)

@@ -1,4 +1,5 @@
-"""How neighbouring messages had best enter full text: stored beside the own text, or given a share of each hit at query time.
+"""How neighbouring messages had best enter full text: stored beside the own text, or given a share
+of each hit at query time.
 
 Runs in memory, on the analysis and the scoring that the product uses. Usage:
 
@@ -19,7 +20,18 @@ from benchmarks.conversations import conversations
 from benchmarks.corpus import Conversation
 from benchmarks.metrics import MEASURES, difference, figure
 from benchmarks.public_sets import load_beam, load_locomo
-from memservice.domain.ranking import K1, NEIGHBOUR_WEIGHT, WINDOW, B, Scores, bm25, bm25_with_neighbours, idf, normalise, ranked
+from memservice.domain.ranking import (
+    K1,
+    NEIGHBOUR_WEIGHT,
+    WINDOW,
+    B,
+    Scores,
+    bm25,
+    bm25_with_neighbours,
+    idf,
+    normalise,
+    ranked,
+)
 from memservice.domain.text.analysis import (
     analyse,
     candidate_name_tokens,
@@ -32,12 +44,17 @@ from memservice.spi.text import TextHit, TextMatches
 
 
 def spread(
-    scores: Mapping[int, float], positions: Mapping[int, tuple[int, int]], reach: int = WINDOW, share: float = NEIGHBOUR_WEIGHT
+    scores: Mapping[int, float],
+    positions: Mapping[int, tuple[int, int]],
+    reach: int = WINDOW,
+    share: float = NEIGHBOUR_WEIGHT,
 ) -> Scores:
-    """Scores after each hit has given `share` of its own to the messages up to `reach` places before and after it.
+    """Scores after each hit has given `share` of its own to the messages up to `reach` places
+    before and after it.
 
-    `positions` maps keys to (session, seq), for the hits and for every message that may gain. A message adds up what it is given;
-    what is given is not passed on. Neighbours without a position gain nothing, hits without one keep their score and give none.
+    `positions` maps keys to (session, seq), for the hits and for every message that may gain. A
+    message adds up what it is given; what is given is not passed on. Neighbours without a position
+    gain nothing, hits without one keep their score and give none.
     """
     at = {place: key for key, place in positions.items()}
     total: Scores = dict(scores)
@@ -69,7 +86,10 @@ class Indexed:
     @cached_property
     def own(self) -> dict[int, Counter[str]]:
         """Term counts of each turn, with speaker and date."""
-        return {turn.key: Counter(analyse(own_text(turn.speaker, turn.at, turn.text))) for turn in self.source.turns}
+        return {
+            turn.key: Counter(analyse(own_text(turn.speaker, turn.at, turn.text)))
+            for turn in self.source.turns
+        }
 
     @cached_property
     def raw(self) -> dict[int, Counter[str]]:
@@ -78,11 +98,15 @@ class Indexed:
     @cached_property
     def head(self) -> dict[int, frozenset[str]]:
         """Terms that only say who spoke and when."""
-        return {turn.key: frozenset(analyse(own_text(turn.speaker, turn.at, ""))) for turn in self.source.turns}
+        return {
+            turn.key: frozenset(analyse(own_text(turn.speaker, turn.at, "")))
+            for turn in self.source.turns
+        }
 
     @cached_property
     def around(self) -> dict[int, Counter[str]]:
-        """Term counts of the turns up to two places before and after, as text without speaker and date."""
+        """Term counts of the turns up to two places before and after, as text without speaker and
+        date."""
         at = {place: key for key, place in self.positions.items()}
         found: dict[int, Counter[str]] = {}
         for key, (session, seq) in self.positions.items():
@@ -96,7 +120,10 @@ class Indexed:
 
     @cached_property
     def sizes(self) -> dict[int, int]:
-        return {turn.key: count(own_text(turn.speaker, turn.at, turn.text)) for turn in self.source.turns}
+        return {
+            turn.key: count(own_text(turn.speaker, turn.at, turn.text))
+            for turn in self.source.turns
+        }
 
     def matches(self, field: dict[int, Counter[str]], terms: set[str]) -> TextMatches:
         """What a text index would answer, without a limit."""
@@ -106,7 +133,9 @@ class Indexed:
             if not terms.isdisjoint(counts)
         ]
         frequencies = Counter(term for hit in hits for term in hit.terms)
-        return TextMatches(len(field), sum(c.total() for c in field.values()) / len(field), dict(frequencies), hits)
+        return TextMatches(
+            len(field), sum(c.total() for c in field.values()) / len(field), dict(frequencies), hits
+        )
 
 
 Method = Callable[[Indexed, set[str]], Scores]
@@ -121,11 +150,14 @@ def own_only(data: Indexed, terms: set[str]) -> Scores:
 
 
 def stored_field(data: Indexed, terms: set[str]) -> Scores:
-    """BM25 over two fields as FTS5 computes it: occurrences weighted by field, length and document frequency of both together."""
+    """BM25 over two fields as FTS5 computes it: occurrences weighted by field, length and document
+    frequency of both together."""
     own, around = data.own, data.around
     lengths = {key: own[key].total() + around[key].total() for key in own}
     mean = sum(lengths.values()) / len(lengths)
-    holders = {term: [key for key in own if term in own[key] or term in around[key]] for term in terms}
+    holders = {
+        term: [key for key in own if term in own[key] or term in around[key]] for term in terms
+    }
     scores: Scores = defaultdict(float)
     for term in sorted(terms):
         weight = idf(len(own), len(holders[term])) * (K1 + 1)
@@ -144,14 +176,16 @@ def two_scores(data: Indexed, terms: set[str]) -> Scores:
 
 
 def shared(data: Indexed, terms: set[str], depth: int | None = None) -> Scores:
-    """Query time: each of the best `depth` hits gives half its score to its neighbours, gifts add up."""
+    """Query time: each of the best `depth` hits gives half its score to its neighbours, gifts add
+    up."""
     scores = own_only(data, terms)
     best = {key: scores[key] for key in ranked(scores, depth)}
     return spread(best, data.positions)
 
 
 def lent(data: Indexed, terms: set[str], depth: int | None = None, heads: bool = True) -> Scores:
-    """Query time: the best `depth` hits lend half of their term counts. `heads`: speaker and date are not lent."""
+    """Query time: the best `depth` hits lend half of their term counts. `heads`: speaker and date
+    are not lent."""
     matches = data.matches(data.own, terms)
     best = set(ranked(bm25(matches), depth))
     hits = [hit for hit in matches.hits if hit.key in best]
@@ -160,11 +194,14 @@ def lent(data: Indexed, terms: set[str], depth: int | None = None, heads: bool =
         key
         for hit in hits
         for step in range(-WINDOW, WINDOW + 1)
-        if (key := at.get((data.positions[hit.key][0], data.positions[hit.key][1] + step))) is not None
+        if (key := at.get((data.positions[hit.key][0], data.positions[hit.key][1] + step)))
+        is not None
     }
     places = {key: Placed(*data.positions[key], data.sizes[key]) for key in near}
     head = {hit.key: data.head[hit.key] for hit in hits} if heads else {}
-    return bm25_with_neighbours(TextMatches(matches.documents, matches.mean_length, matches.frequencies, hits), places, head)
+    return bm25_with_neighbours(
+        TextMatches(matches.documents, matches.mean_length, matches.frequencies, hits), places, head
+    )
 
 
 METHODS: dict[str, Method] = {
@@ -183,20 +220,28 @@ METHODS: dict[str, Method] = {
 
 
 def boosted(data: Indexed, query: str, scores: Scores) -> Scores:
-    """+ .2 for the author when one speaker is named, + .1 for the day when it is, on scores relative to the best."""
+    """+ .2 for the author when one speaker is named, + .1 for the day when it is, on scores
+    relative to the best."""
     candidates = set(candidate_name_tokens(query))
     named = [name for name in data.source.speakers if candidates & set(name_tokens(name))]
     days = dates_named(query)
     shares = normalise(scores)
     for turn in data.source.turns:
         if turn.key in shares:
-            shares[turn.key] += 0.2 * (named == [turn.speaker]) + 0.1 * any(day.matches(turn.at) for day in days)
+            shares[turn.key] += 0.2 * (named == [turn.speaker]) + 0.1 * any(
+                day.matches(turn.at) for day in days
+            )
     return shares
 
 
-def measure(corpus: Sequence[Conversation], methods: dict[str, Method], boost: bool) -> dict[str, dict[str, dict[str, list[float]]]]:
-    """Per-question values: method → measure → category → values, categories in the questions' order, with `all` among them."""
-    found: dict[str, dict[str, dict[str, list[float]]]] = {name: {m: defaultdict(list) for m in MEASURES} for name in methods}
+def measure(
+    corpus: Sequence[Conversation], methods: dict[str, Method], boost: bool
+) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Per-question values: method → measure → category → values, categories in the questions'
+    order, with `all` among them."""
+    found: dict[str, dict[str, dict[str, list[float]]]] = {
+        name: {m: defaultdict(list) for m in MEASURES} for name in methods
+    }
     for source in corpus:
         data = Indexed(source)
         for question in source.questions:
@@ -212,10 +257,14 @@ def measure(corpus: Sequence[Conversation], methods: dict[str, Method], boost: b
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", default="1,2,3", help="seeds of the invented conversations")
     parser.add_argument("--count", type=int, default=12, help="conversations per seed")
-    parser.add_argument("--idle", type=int, default=120, help="exchanges without a fact per conversation")
+    parser.add_argument(
+        "--idle", type=int, default=120, help="exchanges without a fact per conversation"
+    )
     parser.add_argument("--locomo", type=Path, help="LoCoMo's json")
     parser.add_argument("--beam", type=Path, help="BEAM's folder of chats of one size")
     parser.add_argument("--categories", action="store_true", help="r@10 by category as well")
@@ -225,8 +274,15 @@ def main() -> None:
     elif given.beam:
         corpus = load_beam(given.beam)
     else:
-        corpus = [c for seed in given.seeds.split(",") for c in conversations(int(seed), given.count, given.idle)]
-    print(f"{len(corpus)} conversations, {sum(len(c.turns) for c in corpus)} turns, {sum(len(c.questions) for c in corpus)} questions")
+        corpus = [
+            c
+            for seed in given.seeds.split(",")
+            for c in conversations(int(seed), given.count, given.idle)
+        ]
+    print(
+        f"{len(corpus)} conversations, {sum(len(c.turns) for c in corpus)} turns, "
+        f"{sum(len(c.questions) for c in corpus)} questions"
+    )
     for boost in (False, True):
         results = measure(corpus, METHODS, boost)
         print(
@@ -244,7 +300,12 @@ def main() -> None:
             )
         if given.categories:
             for category in results["raw text"]["r@10"]:
-                print(f"  {category}: " + ", ".join(f"{n} {figure(r['r@10'][category]).mean:.1f}" for n, r in results.items()))
+                print(
+                    f"  {category}: "
+                    + ", ".join(
+                        f"{n} {figure(r['r@10'][category]).mean:.1f}" for n, r in results.items()
+                    )
+                )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Loaders for public question sets that users fetch themselves; none of them is part of this repository."""
+"""Loaders for public question sets that users fetch themselves; none of them is part of this
+repository."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from typing import Any
 
 from benchmarks.corpus import Conversation, Question, Turn
 
-LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+LOCOMO_CATEGORIES = {
+    1: "multi-hop",
+    2: "temporal",
+    3: "open-domain",
+    4: "single-hop",
+    5: "adversarial",
+}
 _DIALOGUE_ID = re.compile(r"D:?\s*(\d+)\s*:\s*0*(\d+)")
 
 
@@ -18,10 +25,14 @@ def _locomo_conversation(number: int, sample: dict[str, Any]) -> Conversation:
     talk = sample["conversation"]
     turns: list[Turn] = []
     keys: dict[tuple[int, int], int] = {}
-    names = sorted((n for n in talk if re.fullmatch(r"session_\d+", n)), key=lambda n: int(n.split("_")[1]))
+    names = sorted(
+        (n for n in talk if re.fullmatch(r"session_\d+", n)), key=lambda n: int(n.split("_")[1])
+    )
     for name in names:
         session = int(name.split("_")[1])
-        began = datetime.strptime(talk[f"{name}_date_time"].strip(), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+        began = datetime.strptime(
+            talk[f"{name}_date_time"].strip(), "%I:%M %p on %d %B, %Y"
+        ).replace(tzinfo=UTC)
         for seq, said in enumerate(talk[name], 1):
             key = len(turns) + 1
             if place := _DIALOGUE_ID.search(said["dia_id"]):
@@ -29,11 +40,17 @@ def _locomo_conversation(number: int, sample: dict[str, Any]) -> Conversation:
             text = said["text"]
             if caption := said.get("blip_caption"):
                 text = f"{text} [shares {caption}]"
-            turns.append(Turn(key, session, seq, said["speaker"], began + timedelta(seconds=30 * seq), text))
+            turns.append(
+                Turn(key, session, seq, said["speaker"], began + timedelta(seconds=30 * seq), text)
+            )
     questions: list[Question] = []
     skipped = 0
     for asked in sample["qa"]:
-        places = [(int(a), int(b)) for part in asked.get("evidence", ()) for a, b in _DIALOGUE_ID.findall(str(part))]
+        places = [
+            (int(a), int(b))
+            for part in asked.get("evidence", ())
+            for a, b in _DIALOGUE_ID.findall(str(part))
+        ]
         evidence = frozenset(keys[place] for place in places if place in keys)
         if evidence:
             category = LOCOMO_CATEGORIES.get(asked["category"], str(asked["category"]))
@@ -41,12 +58,21 @@ def _locomo_conversation(number: int, sample: dict[str, Any]) -> Conversation:
         else:
             skipped += 1
     speakers = (str(talk["speaker_a"]), str(talk["speaker_b"]))
-    return Conversation(str(sample.get("sample_id", number)), speakers, tuple(turns), tuple(questions), skipped=skipped)
+    return Conversation(
+        str(sample.get("sample_id", number)),
+        speakers,
+        tuple(turns),
+        tuple(questions),
+        skipped=skipped,
+    )
 
 
 def load_locomo(path: Path) -> list[Conversation]:
     """LoCoMo's json: a list of samples, each with `conversation` and `qa`."""
-    return [_locomo_conversation(number, sample) for number, sample in enumerate(json.loads(path.read_text("utf-8")), 1)]
+    return [
+        _locomo_conversation(number, sample)
+        for number, sample in enumerate(json.loads(path.read_text("utf-8")), 1)
+    ]
 
 
 _INDEX_TAIL = re.compile(r"\s*->->\s*[\d,\s]+$")
@@ -75,15 +101,22 @@ def _beam_conversation(folder: Path) -> Conversation:
                     try:
                         at = datetime.strptime(anchor, "%B-%d-%Y").replace(tzinfo=UTC)
                     except ValueError as error:
-                        raise ValueError(f"{folder.name}: message {said['id']} has an unknown form of date: {anchor!r}") from error
+                        raise ValueError(
+                            f"{folder.name}: message {said['id']} has an unknown form of "
+                            f"date: {anchor!r}"
+                        ) from error
                 seq += 1
                 key = len(turns) + 1
                 keys[int(said["id"])] = key
                 text = _INDEX_TAIL.sub("", said["content"])
-                turns.append(Turn(key, session, seq, said["role"], at + timedelta(seconds=30 * seq), text))
+                turns.append(
+                    Turn(key, session, seq, said["role"], at + timedelta(seconds=30 * seq), text)
+                )
     questions: list[Question] = []
     skipped = 0
-    probing = json.loads((folder / "probing_questions" / "probing_questions.json").read_text("utf-8"))
+    probing = json.loads(
+        (folder / "probing_questions" / "probing_questions.json").read_text("utf-8")
+    )
     for category, asked in probing.items():
         for one in asked:
             evidence = frozenset(keys[n] for n in _numbers(one.get("source_chat_ids")) if n in keys)
@@ -91,12 +124,18 @@ def _beam_conversation(folder: Path) -> Conversation:
                 questions.append(Question(one["question"], evidence, category.replace("_", "-")))
             else:
                 skipped += 1
-    return Conversation(folder.name, ("user", "assistant"), tuple(turns), tuple(questions), skipped=skipped)
+    return Conversation(
+        folder.name, ("user", "assistant"), tuple(turns), tuple(questions), skipped=skipped
+    )
 
 
 def load_beam(path: Path) -> list[Conversation]:
-    """BEAM's folders: `path/<number>/chat.json` beside `probing_questions/probing_questions.json`, for chats of one size up to 1M."""
+    """BEAM's folders: `path/<number>/chat.json` beside `probing_questions/probing_questions.json`,
+    for chats of one size up to 1M."""
     folders = [folder for folder in path.iterdir() if (folder / "chat.json").is_file()]
     if not folders:
         raise ValueError(f"{path}: no folder with a chat.json in it")
-    return [_beam_conversation(folder) for folder in sorted(folders, key=lambda folder: (len(folder.name), folder.name))]
+    return [
+        _beam_conversation(folder)
+        for folder in sorted(folders, key=lambda folder: (len(folder.name), folder.name))
+    ]

@@ -1,7 +1,8 @@
-"""How well a real store finds the evidence: `python -m benchmarks.recall --db sqlite:////tmp/recall.db`.
+"""How well a real store finds the evidence:
+`python -m benchmarks.recall --db sqlite:////tmp/recall.db`.
 
-The conversations are stored through the services, one workspace each, and every question is asked as a workspace search.
-Reports each measure with its interval, over all questions and by category.
+The conversations are stored through the services, one workspace each, and every question is asked
+as a workspace search. Reports each measure with its interval, over all questions and by category.
 `--compare` runs a second store and reports the paired differences.
 """
 
@@ -21,10 +22,7 @@ from benchmarks.public_sets import load_beam, load_locomo
 from memservice.domain import tokens
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import (
-    messages,
-    peers,
-)
+from memservice.services import messages, peers
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
 from memservice.services.retrieval import search
@@ -40,7 +38,10 @@ Values = dict[str, dict[str, list[float]]]
 
 
 def open_store(uri: str) -> Runtime:
-    settings = load_settings(environ={"DB_CONNECTION_URI": uri, "DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"}, cwd=Path("/"))
+    settings = load_settings(
+        environ={"DB_CONNECTION_URI": uri, "DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"},
+        cwd=Path("/"),
+    )
     runtime = Runtime(settings, load_plugins(settings))
     runtime.storage.migrate()
     return runtime
@@ -49,7 +50,8 @@ def open_store(uri: str) -> Runtime:
 def store(runtime: Runtime, workspace: str, talk: Conversation) -> dict[str, int]:
     """Store a conversation; returns the turn's key by message uid."""
     ids = {
-        speaker: f"peer-{number}" if not speaker.isascii() else speaker.replace(" ", "_") for number, speaker in enumerate(talk.speakers)
+        speaker: f"peer-{number}" if not speaker.isascii() else speaker.replace(" ", "_")
+        for number, speaker in enumerate(talk.speakers)
     }
     for speaker, slug in ids.items():
         peers.get_or_create(runtime, ME, workspace, slug, {"name": speaker}, None)
@@ -84,24 +86,46 @@ def measure(runtime: Runtime, corpus: Sequence[Conversation]) -> tuple[Values, f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--db", default="memory://", help="the store, which must be empty")
-    parser.add_argument("--compare", metavar="DB", help="a second, empty store: report how much better it is")
+    parser.add_argument(
+        "--compare", metavar="DB", help="a second, empty store: report how much better it is"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=6, help="generated conversations")
     parser.add_argument("--locomo", type=Path)
     parser.add_argument("--beam", type=Path)
     given = parser.parse_args()
-    corpus = load_locomo(given.locomo) if given.locomo else load_beam(given.beam) if given.beam else conversations(given.seed, given.count)
+    corpus = (
+        load_locomo(given.locomo)
+        if given.locomo
+        else load_beam(given.beam)
+        if given.beam
+        else conversations(given.seed, given.count)
+    )
     first, cost = measure(open_store(given.db), corpus)
-    print(f"{given.db}: {sum(len(talk.turns) for talk in corpus)} messages, {cost:.1f} ms CPU a search")
+    print(
+        f"{given.db}: {sum(len(talk.turns) for talk in corpus)} messages, {cost:.1f} ms "
+        "CPU a search"
+    )
     for category, by_measure in sorted(first.items()):
-        print(f"{category:14}", "  ".join(f"{name} {figure(found)}" for name, found in by_measure.items()))
+        print(
+            f"{category:14}",
+            "  ".join(f"{name} {figure(found)}" for name, found in by_measure.items()),
+        )
     if given.compare:
         second, cost = measure(open_store(given.compare), corpus)
         print(f"{given.compare}: {cost:.1f} ms CPU a search; differences:")
         for category, by_measure in sorted(second.items()):
-            print(f"{category:14}", "  ".join(f"{name} {difference(first[category][name], found)}" for name, found in by_measure.items()))
+            print(
+                f"{category:14}",
+                "  ".join(
+                    f"{name} {difference(first[category][name], found)}"
+                    for name, found in by_measure.items()
+                ),
+            )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """What the invented conversations are about.
 
-A scene is a small exchange about one thing in one person's life. `asks` are the other person's words, `answers` hold the fact ({v}) in
-words of their own, and the questions come in three kinds: `near` shares words with the ask only, `own` with the answer, `far` with
-neither. `label` names the thing for questions over several scenes; `short` is a follow-up question whose answer is a few words.
+A scene is a small exchange about one thing in one person's life. `asks` are the other person's
+words, `answers` hold the fact ({v}) in words of their own, and the questions come in three kinds:
+`near` shares words with the ask only, `own` with the answer, `far` with neither. `label` names the
+thing for questions over several scenes; `short` is a follow-up question whose answer is a few
+words.
 """
 
 from __future__ import annotations
@@ -23,7 +25,16 @@ class Scene:
     """(follow-up, its possible answers, question about it)"""
 
 
-def _scene(label: str, asks: str, answers: str, values: str, near: str, own: str = "", far: str = "", short: str = "") -> Scene:
+def _scene(
+    label: str,
+    asks: str,
+    answers: str,
+    values: str,
+    near: str,
+    own: str = "",
+    far: str = "",
+    short: str = "",
+) -> Scene:
     """Alternatives are parted by `|`; `short` is follow-up | answers, parted by `/` | question."""
 
     def split(text: str) -> tuple[str, ...]:
@@ -31,7 +42,16 @@ def _scene(label: str, asks: str, answers: str, values: str, near: str, own: str
 
     parts = split(short)
     follow = (parts[0], tuple(p.strip() for p in parts[1].split("/")), parts[2]) if parts else None
-    return Scene(label, split(asks), split(answers), split(values), split(near), split(own), split(far), follow)
+    return Scene(
+        label,
+        split(asks),
+        split(answers),
+        split(values),
+        split(near),
+        split(own),
+        split(far),
+        follow,
+    )
 
 
 ENGLISH = (
@@ -39,11 +59,17 @@ ENGLISH = (
         "pottery class",
         "How is the pottery class going?|Are you still taking that pottery class on Thursdays?",
         "Slowly! I finished {v} on Saturday.|Lovely, {v} came out of the kiln without a crack.",
-        "a blue bowl|a teapot|two mugs|a lopsided vase|a fruit plate|a candle holder|a soap dish|a flower pot",
+        (
+            "a blue bowl|a teapot|two mugs|a lopsided vase|a fruit plate|a candle holder|a "
+            "soap dish|a flower pot"
+        ),
         "What did {n} make in pottery class?|What came of {n}'s pottery class?",
         "What did {n} take out of the kiln?",
         "What has {n} created out of clay?",
-        "Do you throw on the wheel there?|Yeah, twice!/Only once so far./Every week now.|How often did {n} use the pottery class wheel?",
+        (
+            "Do you throw on the wheel there?|Yeah, twice!/Only once so far./Every week "
+            "now.|How often did {n} use the pottery class wheel?"
+        ),
     ),
     _scene(
         "puppy",
@@ -53,7 +79,10 @@ ENGLISH = (
         "What is the name of {n}'s puppy?|What did {n} call the puppy?",
         "What did the kids vote for at {n}'s place?",
         "What is {n}'s dog called?",
-        "How old is she now?|Ten weeks./Almost four months./Just turned one.|How old is {n}'s puppy?",
+        (
+            "How old is she now?|Ten weeks./Almost four months./Just turned one.|How old is "
+            "{n}'s puppy?"
+        ),
     ),
     _scene(
         "long weekend",
@@ -63,33 +92,57 @@ ENGLISH = (
         "Where did {n} go for the long weekend?|What did {n} book for the long weekend?",
         "Which city does {n}'s cousin live in?",
         "What was the destination of {n}'s short holiday?",
-        "Have you been there before?|Yeah, twice!/Never./Once, as a child.|Has {n} been to the long weekend place before?",
+        (
+            "Have you been there before?|Yeah, twice!/Never./Once, as a child.|Has {n} been to "
+            "the long weekend place before?"
+        ),
     ),
     _scene(
         "interview",
         "How did the interview turn out?|Any news about the interview?",
         "I got it! I start as {v} in two weeks.|They called this morning: {v}, from next month.",
-        "a lab technician|a park ranger|a copy editor|a pastry chef|a data analyst|a school librarian|a sound engineer|a midwife",
+        (
+            "a lab technician|a park ranger|a copy editor|a pastry chef|a data analyst|a "
+            "school librarian|a sound engineer|a midwife"
+        ),
         "What came of {n}'s interview?|Which position did {n} interview for?",
         "What does {n} start as?",
         "What does {n} do for a living?",
-        "Is it far to commute?|Ten minutes by bike./About an hour./I can walk.|How long is {n}'s commute after the interview?",
+        (
+            "Is it far to commute?|Ten minutes by bike./About an hour./I can walk.|How long is "
+            "{n}'s commute after the interview?"
+        ),
     ),
     _scene(
         "instrument",
-        "What made you pick up an instrument again?|Are you really learning an instrument at our age?",
-        "My grandfather left me {v}, so I had no excuse.|I found {v} at a flea market and fell for it.",
-        "a clarinet|an accordion|a cello|a ukulele|a banjo|a violin|a trumpet|a harmonica|a mandolin",
+        (
+            "What made you pick up an instrument again?|Are you really learning an instrument "
+            "at our age?"
+        ),
+        (
+            "My grandfather left me {v}, so I had no excuse.|I found {v} at a flea market and "
+            "fell for it."
+        ),
+        (
+            "a clarinet|an accordion|a cello|a ukulele|a banjo|a violin|a trumpet|a "
+            "harmonica|a mandolin"
+        ),
         "Which instrument is {n} learning?|What instrument did {n} pick up?",
         "What did {n}'s grandfather leave behind?",
         "What does {n} play in the evenings?",
-        "Do the neighbours mind?|Not yet!/They knock on the wall./They joined in, actually.|Do neighbours mind {n}'s instrument?",
+        (
+            "Do the neighbours mind?|Not yet!/They knock on the wall./They joined in, "
+            "actually.|Do neighbours mind {n}'s instrument?"
+        ),
     ),
     _scene(
         "balcony",
         "What are you growing on the balcony this year?|Anything coming up on the balcony?",
         "Mostly {v}, the rest drowned in the rain.|{v}, and far too much of it.",
-        "cherry tomatoes|chillies|sweet peas|basil|strawberries|radishes|sunflowers|runner beans|mint",
+        (
+            "cherry tomatoes|chillies|sweet peas|basil|strawberries|radishes|sunflowers|runner "
+            "beans|mint"
+        ),
         "What is {n} growing on the balcony?|What came up on {n}'s balcony?",
         "What survived the rain at {n}'s?",
         "Which plants does {n} keep?",
@@ -111,13 +164,19 @@ ENGLISH = (
         "What did the garage fix for {n}?|What did the garage find at {n}'s?",
         "What was replaced at a fortune for {n}?",
         "What was broken in {n}'s car?",
-        "How long did they keep it?|Four days./A whole week./One afternoon.|How long did the garage keep {n}'s car?",
+        (
+            "How long did they keep it?|Four days./A whole week./One afternoon.|How long did "
+            "the garage keep {n}'s car?"
+        ),
     ),
     _scene(
         "book club",
         "What is the book club reading now?|Which title did the book club pick?",
         "Something about {v}. I could not put it down.|A thick one on {v}, I am on page ninety.",
-        "lighthouse keepers|beekeeping|Antarctic explorers|codebreakers|a travelling circus|salt smugglers|map makers|deep sea divers",
+        (
+            "lighthouse keepers|beekeeping|Antarctic explorers|codebreakers|a travelling "
+            "circus|salt smugglers|map makers|deep sea divers"
+        ),
         "What is {n}'s book club reading?|What did {n}'s book club pick?",
         "What is the thick one that {n} could not put down about?",
         "Which novel is {n} in the middle of?",
@@ -126,11 +185,17 @@ ENGLISH = (
         "race",
         "How did the race go?|Did you finish the race?",
         "{v}! My knees are killing me.|I crossed the line in {v}, better than I feared.",
-        "four hours ten|just under two hours|fifty-one minutes|three fifty-eight|five hours flat|an hour and a half",
+        (
+            "four hours ten|just under two hours|fifty-one minutes|three fifty-eight|five "
+            "hours flat|an hour and a half"
+        ),
         "How did {n}'s race go?|How fast did {n} finish the race?",
         "In what did {n} cross the line?",
         "What was {n}'s running time?",
-        "Are you signing up again?|Never again!/Already did./Ask me in a month.|Does {n} plan to do the race again?",
+        (
+            "Are you signing up again?|Never again!/Already did./Ask me in a month.|Does {n} "
+            "plan to do the race again?"
+        ),
     ),
     _scene(
         "sister",
@@ -163,17 +228,26 @@ ENGLISH = (
         "volunteering",
         "Are you still volunteering on Sundays?|How is the volunteering?",
         "Yes, I {v} there now.|More than ever. These days I {v}.",
-        "sort donations|walk the dogs|read to children|cook soup|drive the van|teach chess|mend bicycles|answer the phone",
+        (
+            "sort donations|walk the dogs|read to children|cook soup|drive the van|teach "
+            "chess|mend bicycles|answer the phone"
+        ),
         "What does {n} do when volunteering?|How does {n} spend Sundays volunteering?",
         "",
         "In what way does {n} help the charity?",
-        "How many of you are there?|Six./About a dozen./Just me and an old man.|How many people are with {n} when volunteering?",
+        (
+            "How many of you are there?|Six./About a dozen./Just me and an old man.|How many "
+            "people are with {n} when volunteering?"
+        ),
     ),
     _scene(
         "film at the cinema",
         "Was the film worth it?|You went to the cinema after all?",
         "The part with the {v} made me cry.|Apart from the {v} I nearly slept.",
-        "drowning piano|burning orchard|lost balloon|two brothers|train in the snow|last letter|blind captain",
+        (
+            "drowning piano|burning orchard|lost balloon|two brothers|train in the snow|last "
+            "letter|blind captain"
+        ),
         "What did {n} say about the film?|What did {n} think at the cinema?",
         "Which part made {n} cry?",
         "Which scene moved {n}?",
@@ -181,7 +255,10 @@ ENGLISH = (
     _scene(
         "search",
         "Did it ever turn up?|Still searching?",
-        "My {v} was behind the washing machine all along.|The {v} had slipped into the lining of my coat.",
+        (
+            "My {v} was behind the washing machine all along.|The {v} had slipped into the "
+            "lining of my coat."
+        ),
         "passport|wedding ring|spare key|hearing aid|bank card|fountain pen|locket|camera",
         "What turned up at {n}'s in the end?|How did {n}'s search end?",
         "What was behind the washing machine at {n}'s?",
@@ -191,17 +268,26 @@ ENGLISH = (
         "evening course",
         "How is the evening course?|Did you sign up for the evening course?",
         "We are at {v} already, my head spins.|Next lesson is {v}. I bought three notebooks.",
-        "bookkeeping|sign language|Portuguese verbs|watercolours|first aid|welding|calligraphy|beginner's Arabic",
+        (
+            "bookkeeping|sign language|Portuguese verbs|watercolours|first "
+            "aid|welding|calligraphy|beginner's Arabic"
+        ),
         "What does {n} learn in the evening course?|Which evening course did {n} sign up for?",
         "What did {n} buy three notebooks for?",
         "Which new skill is {n} studying?",
-        "Who is your teacher?|A retired sailor./My old neighbour./A very strict nun.|Who teaches {n}'s evening course?",
+        (
+            "Who is your teacher?|A retired sailor./My old neighbour./A very strict nun.|Who "
+            "teaches {n}'s evening course?"
+        ),
     ),
     _scene(
         "mother's present",
         "What did you end up giving your mother?|Did your mother like it?",
         "{v}. She hugged me for a minute.|She unwrapped {v} and went quiet.",
-        "a rocking chair|an old map|opera tickets|a rose bush|a photo album|a silver brooch|a weekend at the sea|a telescope",
+        (
+            "a rocking chair|an old map|opera tickets|a rose bush|a photo album|a silver "
+            "brooch|a weekend at the sea|a telescope"
+        ),
         "What did {n} give to mother?|What did {n}'s mother like?",
         "What was unwrapped at {n}'s?",
         "What was the gift of {n}'s choosing?",
@@ -228,7 +314,10 @@ ENGLISH = (
         "boxes",
         "What is in all those boxes?|Did you unpack the boxes?",
         "{v}! About four hundred, from thirty countries.|Just my {v}. Do not tell anyone.",
-        "matchboxes|postage stamps|fossils|sugar packets|old keys|vinyl records|bus tickets|sea shells|chess sets",
+        (
+            "matchboxes|postage stamps|fossils|sugar packets|old keys|vinyl records|bus "
+            "tickets|sea shells|chess sets"
+        ),
         "What is in {n}'s boxes?|What did {n} unpack from the boxes?",
         "What has {n} got from thirty countries?",
         "What does {n} collect?",
@@ -237,17 +326,26 @@ ENGLISH = (
         "wedding",
         "So who is doing the music at the wedding?|How are the wedding plans?",
         "A {v}, my uncle knows them.|We hired a {v}. Everyone will dance.",
-        "brass band|string quartet|gospel choir|swing trio|bagpiper|mariachi group|one-man orchestra",
+        (
+            "brass band|string quartet|gospel choir|swing trio|bagpiper|mariachi group|one-man "
+            "orchestra"
+        ),
         "Who plays at {n}'s wedding?|What are the music plans for {n}'s wedding?",
         "Whom does {n}'s uncle know?",
         "Which entertainment was chosen for {n}'s marriage?",
-        "How many guests?|Eighty./Just family./Far too many.|How many guests come to {n}'s wedding?",
+        (
+            "How many guests?|Eighty./Just family./Far too many.|How many guests come to {n}'s "
+            "wedding?"
+        ),
     ),
     _scene(
         "launch",
         "Is the big launch still on?|How is the launch looking?",
         "Pushed back to {v}, legal found something.|{v}, if the translators deliver.",
-        "March|the autumn|next Tuesday|the end of June|after Easter|the second quarter|early December",
+        (
+            "March|the autumn|next Tuesday|the end of June|after Easter|the second "
+            "quarter|early December"
+        ),
         "When is {n}'s launch?|Why is the launch of {n} late?",
         "When do the translators of {n} deliver?",
         "What is the deadline of {n}'s team?",
@@ -265,7 +363,10 @@ ENGLISH = (
         "dinner for the guests",
         "What are you cooking for the guests?|Is dinner for the guests sorted?",
         "{v}, it is the one thing that never fails.|My aunt's {v}. Wish me luck.",
-        "mushroom risotto|lamb stew|dumplings|paella|lentil curry|onion tart|stuffed peppers|goulash|ramen",
+        (
+            "mushroom risotto|lamb stew|dumplings|paella|lentil curry|onion tart|stuffed "
+            "peppers|goulash|ramen"
+        ),
         "What did {n} cook for the guests?|What was {n}'s dinner for the guests?",
         "Which recipe is from {n}'s aunt?",
         "What is {n}'s signature dish?",
@@ -274,11 +375,17 @@ ENGLISH = (
         "flat",
         "Did you get the flat?|Which flat did you take?",
         "The one above the {v}. It smells wonderful.|We signed! It is next to the {v}.",
-        "bakery|bicycle shop|flower market|fire station|old mill|swimming pool|tram depot|violin maker",
+        (
+            "bakery|bicycle shop|flower market|fire station|old mill|swimming pool|tram "
+            "depot|violin maker"
+        ),
         "Which flat did {n} get?|Where is {n}'s flat?",
         "What did {n} sign for that smells wonderful?",
         "What is below {n}'s home?",
-        "When do you move in?|On the first./As soon as the lift works./Already in!|When does {n} move into the flat?",
+        (
+            "When do you move in?|On the first./As soon as the lift works./Already in!|When "
+            "does {n} move into the flat?"
+        ),
     ),
 )
 
@@ -332,7 +439,8 @@ UPDATES = (
         "What is {n} saving up for?",
     ),
 )
-"""(label, ask, first answer, later answer, values, question): the later answer replaces the first."""
+"""(label, ask, first answer, later answer, values, question): the later answer replaces the
+first."""
 
 CONTRADICTIONS = (
     (
@@ -342,10 +450,34 @@ CONTRADICTIONS = (
         "Can't stand them, I hide behind the sofa.",
         "Does {n} like horror films?",
     ),
-    ("skiing", "Ever tried skiing?", "Never in my life.", "Every winter since school.", "Has {n} tried skiing?"),
-    ("smoking", "Do you smoke?", "No, never touched it.", "A pack a day, sadly.", "Does {n} smoke?"),
-    ("twin", "Do you have siblings?", "Only child, spoiled rotten.", "Three brothers, all louder than me.", "Does {n} have siblings?"),
-    ("driving", "Can you drive?", "No licence, no plan to.", "I drove lorries for years.", "Can {n} drive?"),
+    (
+        "skiing",
+        "Ever tried skiing?",
+        "Never in my life.",
+        "Every winter since school.",
+        "Has {n} tried skiing?",
+    ),
+    (
+        "smoking",
+        "Do you smoke?",
+        "No, never touched it.",
+        "A pack a day, sadly.",
+        "Does {n} smoke?",
+    ),
+    (
+        "twin",
+        "Do you have siblings?",
+        "Only child, spoiled rotten.",
+        "Three brothers, all louder than me.",
+        "Does {n} have siblings?",
+    ),
+    (
+        "driving",
+        "Can you drive?",
+        "No licence, no plan to.",
+        "I drove lorries for years.",
+        "Can {n} drive?",
+    ),
 )
 
 REACTIONS = (

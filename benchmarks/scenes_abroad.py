@@ -1,4 +1,5 @@
-"""Scenes in other languages, two of them written without spaces; the same kinds of question as in English."""
+"""Scenes in other languages, two of them written without spaces; the same kinds of question as in
+English."""
 
 from __future__ import annotations
 
@@ -175,13 +176,41 @@ CHINESE = (
         (),
         ("{n}的宠物怎么称呼？",),
     ),
-    Scene("长周末", ("长周末你去哪儿？",), ("终于去{v}了，车票很便宜。",), ("苏州", "大理", "青岛", "敦煌"), ("{n}长周末去了哪儿？",)),
     Scene(
-        "面试", ("面试怎么样了？",), ("成了！两周后我开始当{v}。",), ("图书管理员", "糕点师", "护林员", "助产士"), ("{n}的面试怎么样了？",)
+        "长周末",
+        ("长周末你去哪儿？",),
+        ("终于去{v}了，车票很便宜。",),
+        ("苏州", "大理", "青岛", "敦煌"),
+        ("{n}长周末去了哪儿？",),
     ),
-    Scene("阳台", ("今年阳台上种什么？",), ("主要是{v}，别的都淹死了。",), ("番茄", "辣椒", "草莓", "薄荷"), ("{n}在阳台上种什么？",)),
-    Scene("夜校", ("夜校的课怎么样？",), ("已经学到{v}了，我头都晕。",), ("会计", "手语", "水彩", "焊接"), ("{n}在夜校学什么？",)),
-    Scene("客人", ("你给客人做什么菜？",), ("{v}，从来不会失败。",), ("饺子", "红烧肉", "火锅", "春卷"), ("{n}给客人做了什么菜？",)),
+    Scene(
+        "面试",
+        ("面试怎么样了？",),
+        ("成了！两周后我开始当{v}。",),
+        ("图书管理员", "糕点师", "护林员", "助产士"),
+        ("{n}的面试怎么样了？",),
+    ),
+    Scene(
+        "阳台",
+        ("今年阳台上种什么？",),
+        ("主要是{v}，别的都淹死了。",),
+        ("番茄", "辣椒", "草莓", "薄荷"),
+        ("{n}在阳台上种什么？",),
+    ),
+    Scene(
+        "夜校",
+        ("夜校的课怎么样？",),
+        ("已经学到{v}了，我头都晕。",),
+        ("会计", "手语", "水彩", "焊接"),
+        ("{n}在夜校学什么？",),
+    ),
+    Scene(
+        "客人",
+        ("你给客人做什么菜？",),
+        ("{v}，从来不会失败。",),
+        ("饺子", "红烧肉", "火锅", "春卷"),
+        ("{n}给客人做了什么菜？",),
+    ),
 )
 CHINESE_TALK = (
     ("周末过得怎么样？", "很安静，什么都没做。"),
@@ -190,15 +219,32 @@ CHINESE_TALK = (
     ("你吃了吗？", "路上吃了点面包。"),
 )
 
-ABROAD: dict[str, tuple[tuple[Scene, ...], tuple[tuple[str, str], ...], tuple[str, ...], tuple[str, ...]]] = {
+ABROAD: dict[
+    str, tuple[tuple[Scene, ...], tuple[tuple[str, str], ...], tuple[str, ...], tuple[str, ...]]
+] = {
     "de": (
         GERMAN,
         GERMAN_TALK,
         ("{p}, ich dachte gestern an das Thema {l}.", "Mein Bruder redet nur noch davon: {l}."),
         ("Jannik", "Svenja", "Ottilie"),
     ),
-    "es": (SPANISH, SPANISH_TALK, ("{p}, ayer pensé en lo de {l}.", "Mi hermano no habla de otra cosa: {l}."), ("Nerea", "Iker", "Rocío")),
-    "ja": (JAPANESE, JAPANESE_TALK, ("{p}、昨日{l}のことを考えたよ。", "弟は{l}の話ばかりだ。"), ("さくら", "健太", "美咲")),
-    "zh": (CHINESE, CHINESE_TALK, ("{p}，昨天我想到了{l}的事。", "我弟弟老是说{l}。"), ("小明", "丽华", "建国")),
+    "es": (
+        SPANISH,
+        SPANISH_TALK,
+        ("{p}, ayer pensé en lo de {l}.", "Mi hermano no habla de otra cosa: {l}."),
+        ("Nerea", "Iker", "Rocío"),
+    ),
+    "ja": (
+        JAPANESE,
+        JAPANESE_TALK,
+        ("{p}、昨日{l}のことを考えたよ。", "弟は{l}の話ばかりだ。"),
+        ("さくら", "健太", "美咲"),
+    ),
+    "zh": (
+        CHINESE,
+        CHINESE_TALK,
+        ("{p}，昨天我想到了{l}的事。", "我弟弟老是说{l}。"),
+        ("小明", "丽华", "建国"),
+    ),
 }
 """Scenes, small talk, idle mentions and names, by language."""

@@ -1,9 +1,11 @@
-"""How fast and how exact one large space of vectors is searched: `python -m benchmarks.vectors --db postgresql:///bench --rows 1000000`.
+"""How fast and how exact one large space of vectors is searched:
+`python -m benchmarks.vectors --db postgresql:///bench --rows 1000000`.
 
-The vectors are invented: heaps around random middles, spread mostly in a few directions, as those of sentences are. They are stored through
-the configured index, as rows of a tenth each by ten authors and of sessions of a thousand; then the nearest are asked for, with and without
-filters, and compared with the exact ones, which numpy computes. Times are wall-clock milliseconds of one query, alone. The store must be
-empty.
+The vectors are invented: heaps around random middles, spread mostly in a few directions, as those
+of sentences are. They are stored through the configured index, as rows of a tenth each by ten
+authors and of sessions of a thousand; then the nearest are asked for, with and without filters, and
+compared with the exact ones, which numpy computes. Times are wall-clock milliseconds of one query,
+alone. The store must be empty.
 """
 
 from __future__ import annotations
@@ -20,10 +22,7 @@ from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import workspaces
 from memservice.settings import load_settings
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
-)
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.vectors import VectorRow
 
 BATCH_SIZE = 2_000
@@ -38,7 +37,9 @@ Matrix = np.ndarray[Any, np.dtype[np.float32]]
 def heaped(rows: int, dimension: int, seed: int) -> Matrix:
     dice = np.random.default_rng(seed)
     middles = dice.standard_normal((HEAPS, dimension), dtype=np.float32)
-    directions = dice.standard_normal((DIRECTIONS, dimension), dtype=np.float32) / np.sqrt(DIRECTIONS)
+    directions = dice.standard_normal((DIRECTIONS, dimension), dtype=np.float32) / np.sqrt(
+        DIRECTIONS
+    )
     made = np.empty((rows, dimension), np.float32)
     for start in range(0, rows, 100_000):
         part = made[start : start + 100_000]
@@ -53,7 +54,14 @@ def make_space(rt: Runtime, dimension: int) -> Space:
     def make(view: Any) -> Space:
         place, _ = workspaces.ensure(rt, view, "bench")
         space: Space = view.spaces.save(
-            Space(workspace_key=place.key, kind="message", embedder="bench", dimension=dimension, state="active", created_at=rt.clock())
+            Space(
+                workspace_key=place.key,
+                kind="message",
+                embedder="bench",
+                dimension=dimension,
+                state="active",
+                created_at=rt.clock(),
+            )
         )
         return space
 
@@ -77,7 +85,15 @@ def fill(rt: Runtime, space: Space, vectors: Matrix) -> float:
     return time.monotonic() - began
 
 
-def measure(rt: Runtime, space: Space, vectors: Matrix, asked: Matrix, name: str, where: IndexFilter, fits: Any) -> None:
+def measure(
+    rt: Runtime,
+    space: Space,
+    vectors: Matrix,
+    asked: Matrix,
+    name: str,
+    where: IndexFilter,
+    fits: Any,
+) -> None:
     """Print the recall of the nearest ten, and the median and 95th percentile of the time."""
     keys = np.nonzero(fits)[0]
     among = vectors[keys]
@@ -92,7 +108,10 @@ def measure(rt: Runtime, space: Space, vectors: Matrix, asked: Matrix, name: str
             hits = rt.vectors.query(None, space, vector, K, where)
         times.append((time.perf_counter() - began) * 1_000)
         found += len(exact & {hit.key for hit in hits}) / len(exact)
-    print(f"{name:<28} recall@{K} {found / len(asked):.3f}   median {np.median(times):7.1f} ms   p95 {np.percentile(times, 95):7.1f} ms")
+    print(
+        f"{name:<28} recall@{K} {found / len(asked):.3f}   median {np.median(times):7.1f} "
+        f"ms   p95 {np.percentile(times, 95):7.1f} ms"
+    )
 
 
 def main() -> None:
@@ -108,12 +127,15 @@ def main() -> None:
     rt.storage.migrate()
     vectors = heaped(options.rows, options.dimension, options.seed)
     dice = np.random.default_rng(options.seed + 1)
-    asked = vectors[dice.integers(options.rows, size=options.queries)] + 0.02 * dice.standard_normal(
-        (options.queries, options.dimension), dtype=np.float32
-    )
+    asked = vectors[
+        dice.integers(options.rows, size=options.queries)
+    ] + 0.02 * dice.standard_normal((options.queries, options.dimension), dtype=np.float32)
     space = make_space(rt, options.dimension)
     seconds = fill(rt, space, vectors)
-    print(f"{options.rows:,} vectors of {options.dimension} numbers stored in {seconds:.0f} s, {options.rows / seconds:,.0f} a second")
+    print(
+        f"{options.rows:,} vectors of {options.dimension} numbers stored in {seconds:.0f} "
+        f"s, {options.rows / seconds:,.0f} a second"
+    )
     indexes = getattr(rt.vectors, "indexes", None)
     if indexes is not None:
         began = time.monotonic()
@@ -122,8 +144,18 @@ def main() -> None:
     number = np.arange(1, options.rows + 1)
     session = max(1, options.rows // 2_000)
     measure(rt, space, vectors, asked, "everything", EVERYTHING, number > 0)
-    measure(rt, space, vectors, asked, "one author of ten", IndexFilter(authors=(3,)), number % 10 == 3)
-    measure(rt, space, vectors, asked, "one session", IndexFilter(sessions=(session,)), 1 + number // 1_000 == session)
+    measure(
+        rt, space, vectors, asked, "one author of ten", IndexFilter(authors=(3,)), number % 10 == 3
+    )
+    measure(
+        rt,
+        space,
+        vectors,
+        asked,
+        "one session",
+        IndexFilter(sessions=(session,)),
+        1 + number // 1_000 == session,
+    )
     rt.close()
 
 

@@ -1,5 +1,6 @@
-"""gunicorn for those who run it under a supervision of their own, as `memservice serve` runs it: processes, threads and time to drain are
-the settings' (WORKERS, THREADS, GRACEFUL_TIMEOUT_SECONDS, HOST, PORT), which are read where gunicorn is started.
+"""gunicorn for those who run it under a supervision of their own, as `memservice serve` runs it:
+processes, threads and time to drain are the settings' (WORKERS, THREADS, GRACEFUL_TIMEOUT_SECONDS,
+HOST, PORT), which are read where gunicorn is started.
 
     memservice db upgrade
     gunicorn --config gunicorn.conf.py memservice.serving.wsgi:app

@@ -26,7 +26,8 @@ log = logging.getLogger("memservice.app")
 
 
 class Opened:
-    """The runtime of one process, opened by the first request: a server may fork after the application is made."""
+    """The runtime of one process, opened by the first request: a server may fork after the
+    application is made."""
 
     def __init__(self, settings: Settings, plugins: Plugins, runtime: Runtime | None) -> None:
         self.settings = settings
@@ -37,7 +38,11 @@ class Opened:
         self.readiness = SharedAnswer(lambda: doctor.look(self.runtime))
         """What `/health/ready` tells, to callers without a key, too."""
         self._plugins = plugins
-        self.metrics = Metrics(settings.metrics.namespace or settings.app.namespace, "api") if settings.metrics.enabled else None
+        self.metrics = (
+            Metrics(settings.metrics.namespace or settings.app.namespace, "api")
+            if settings.metrics.enabled
+            else None
+        )
         """None while they are not wanted."""
         if runtime is not None:
             observe(runtime, self.metrics)
@@ -66,7 +71,8 @@ class Opened:
 
 
 def create_app(settings: Settings | None = None, runtime: Runtime | None = None) -> Flask:
-    """The application, by these settings (or what the environment says), working with this runtime (or one that it opens when first used).
+    """The application, by these settings (or what the environment says), working with this runtime
+    (or one that it opens when first used).
 
     Opens nothing itself. Raises `ConfigurationError` for settings that it cannot serve.
     """

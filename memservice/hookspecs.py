@@ -1,9 +1,11 @@
 """What a plugin may offer memservice.
 
-A plugin is any installed distribution with an entry point in the group `memservice` that names a module (or object) with some of
-these hooks, each marked with `hookimpl`. Hooks are called in a function at start-up, never at import. Registration hooks are called
-once, in no particular order; every record that they yield is collected and found by its name; two of one kind with one name are an error.
-An implementation may take fewer arguments than the specification has; within one SPI version only optional ones are added.
+A plugin is any installed distribution with an entry point in the group `memservice` that names a
+module (or object) with some of these hooks, each marked with `hookimpl`. Hooks are called in a
+function at start-up, never at import. Registration hooks are called once, in no particular order;
+every record that they yield is collected and found by its name; two of one kind with one name are
+an error. An implementation may take fewer arguments than the specification has; within one SPI
+version only optional ones are added.
 """
 
 from __future__ import annotations
@@ -182,7 +184,9 @@ def memservice_webhook_transports() -> Iterable[providers.WebhookTransportProvid
 
     @hookimpl
     def memservice_webhook_transports():
-        yield WebhookTransportProvider(name="printer", schemes=("print",), open=lambda settings, context: Printer())
+        yield WebhookTransportProvider(
+            name="printer", schemes=("print",), open=lambda settings, context: Printer()
+        )
     ```
     """
     raise NotImplementedError
@@ -229,10 +233,12 @@ def memservice_cli_commands() -> Iterable[click.Command]:
 
 @hookspec
 def memservice_blueprints() -> Iterable[Blueprint]:
-    """Add routes of your own. Called once, when the application is built; a path that memservice serves stays memservice's.
+    """Add routes of your own. Called once, when the application is built; a path that memservice
+    serves stays memservice's.
 
-    While authentication is on, a route is opened by an admin key alone unless it, or its blueprint, declares otherwise with
-    `memservice.spi.web.access`. What changes something and is not sent as JSON is refused to pages of other origins.
+    While authentication is on, a route is opened by an admin key alone unless it, or its blueprint,
+    declares otherwise with `memservice.spi.web.access`. What changes something and is not sent as
+    JSON is refused to pages of other origins.
 
     Example:
 
@@ -264,8 +270,9 @@ def memservice_blueprints() -> Iterable[Blueprint]:
 
 @hookspec
 def memservice_message_storing(message: Message) -> Message | None:
-    """A message is about to be stored. Return a changed copy (say, redacted), or None to leave it; raise
-    `memservice.domain.errors.Refused` to refuse the whole request. Called before the transaction, once per message, each listener
+    """A message is about to be stored. Return a changed copy (say, redacted), or None to leave it;
+    raise `memservice.domain.errors.Refused` to refuse the whole request. Called before the
+    transaction, once per message, each listener
     seeing what the one before it returned.
 
     Example:
@@ -284,7 +291,8 @@ def memservice_message_storing(message: Message) -> Message | None:
 
 @hookspec
 def memservice_conclusion_storing(conclusion: Conclusion) -> bool | None:
-    """A conclusion is about to be stored. Return False to refuse it; anything else lets it pass. Called before the transaction.
+    """A conclusion is about to be stored. Return False to refuse it; anything else lets it pass.
+    Called before the transaction.
 
     Example:
 
@@ -300,8 +308,8 @@ def memservice_conclusion_storing(conclusion: Conclusion) -> bool | None:
 
 @hookspec
 def memservice_event_emitted(type: str, data: dict[str, Any]) -> None:
-    """An event was emitted (the same that webhooks and telemetry see). Called after the commit, in the thread that did the work, so be
-    quick; results are not used.
+    """An event was emitted (the same that webhooks and telemetry see). Called after the commit, in
+    the thread that did the work, so be quick; results are not used.
 
     Example:
 

@@ -1,7 +1,8 @@
 """Loading plugins and finding what they offer.
 
-`load_plugins` runs once, at start-up. A plugin that cannot be loaded is recorded with its reason and stops nobody, until something that
-it should have offered is asked for: then the reason is the answer.
+`load_plugins` runs once, at start-up. A plugin that cannot be loaded is recorded with its reason
+and stops nobody, until something that it should have offered is asked for: then the reason is the
+answer.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    PackageNotFoundError,
+    distribution,
+    entry_points,
+)
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pluggy
@@ -47,11 +54,31 @@ class Kind:
 
 KINDS = (
     Kind("memservice_storages", p.StorageProvider, "storage", "DB_CONNECTION_URI", "db"),
-    Kind("memservice_vector_indexes", p.VectorIndexProvider, "vector index", "VECTOR_STORE_TYPE", "vector_store"),
-    Kind("memservice_llms", p.LanguageModelProvider, "language-model protocol", "…MODEL_CONFIG__TRANSPORT", "llm"),
-    Kind("memservice_embedders", p.EmbedderProvider, "embedder", "EMBEDDER", "embedding.model_config"),
+    Kind(
+        "memservice_vector_indexes",
+        p.VectorIndexProvider,
+        "vector index",
+        "VECTOR_STORE_TYPE",
+        "vector_store",
+    ),
+    Kind(
+        "memservice_llms",
+        p.LanguageModelProvider,
+        "language-model protocol",
+        "…MODEL_CONFIG__TRANSPORT",
+        "llm",
+    ),
+    Kind(
+        "memservice_embedders", p.EmbedderProvider, "embedder", "EMBEDDER", "embedding.model_config"
+    ),
     Kind("memservice_reasoners", p.ReasonerProvider, "reasoner", "REASONER", "reasoner"),
-    Kind("memservice_webhook_transports", p.WebhookTransportProvider, "webhook transport", "the endpoint's URL", "webhook"),
+    Kind(
+        "memservice_webhook_transports",
+        p.WebhookTransportProvider,
+        "webhook transport",
+        "the endpoint's URL",
+        "webhook",
+    ),
 )
 _KIND_OF: dict[type[Any], Kind] = {kind.record: kind for kind in KINDS}
 
@@ -94,7 +121,9 @@ class Row:
 class Plugins:
     """What was loaded. Made by `load_plugins`; safe to share between threads."""
 
-    def __init__(self, manager: pluggy.PluginManager, origins: Mapping[str, Origin], failures: list[Failure]) -> None:
+    def __init__(
+        self, manager: pluggy.PluginManager, origins: Mapping[str, Origin], failures: list[Failure]
+    ) -> None:
         self._manager = manager
         self._origins = origins
         self._failures = failures
@@ -116,20 +145,27 @@ class Plugins:
         return bool(self.hook.memservice_event_emitted.get_hookimpls())
 
     def emit(self, kind: str, data: Callable[[], dict[str, Any]]) -> None:
-        """Tell plugins of an event that was committed. What a listener does cannot undo it, so its failure is only logged."""
+        """Tell plugins of an event that was committed. What a listener does cannot undo it, so its
+        failure is only logged."""
         if not self.hears_events:
             return
         try:
             self.hook.memservice_event_emitted(type=kind, data=data())
         except Exception as error:  # a plugin may fail in any way
-            log.error("a plugin failed when told of %s: %s\n%s", kind, type(error).__name__, redacted_traceback(error))
+            log.error(
+                "a plugin failed when told of %s: %s\n%s",
+                kind,
+                type(error).__name__,
+                redacted_traceback(error),
+            )
 
     @property
     def failures(self) -> tuple[Failure, ...]:
         return tuple(self._failures)
 
     def storage(self, name_or_uri: str) -> p.StorageProvider:
-        """The storage of this name, or the one that the scheme of this URI names. Lookups raise `ConfigurationError` if there is none."""
+        """The storage of this name, or the one that the scheme of this URI names. Lookups raise
+        `ConfigurationError` if there is none."""
         scheme = name_or_uri.partition(":")[0].partition("+")[0]
         return self._find(p.StorageProvider, scheme)
 
@@ -153,36 +189,70 @@ class Plugins:
         return tuple(cast(P, provider) for provider, _ in self._offers[_KIND_OF[record]])
 
     def names(self, words: str) -> list[str]:
-        """The names that can be used for one kind of provider, given in the words of messages: `vector index`."""
-        return sorted({name for kind in KINDS if kind.words == words for provider, _ in self._offers[kind] for name in _names(provider)})
+        """The names that can be used for one kind of provider, given in the words of messages:
+        `vector index`."""
+        return sorted(
+            {
+                name
+                for kind in KINDS
+                if kind.words == words
+                for provider, _ in self._offers[kind]
+                for name in _names(provider)
+            }
+        )
 
-    def open_provider(self, provider: p.Provider, settings: Mapping[str, Any], context: p.Context, *, section: str = "") -> Any:
+    def open_provider(
+        self,
+        provider: p.Provider,
+        settings: Mapping[str, Any],
+        context: p.Context,
+        *,
+        section: str = "",
+    ) -> Any:
         """Check `settings` against the provider's schema, then open it.
 
-        What its schema does not know is left out, so that it can be given a whole section; only under `options`, which is for this
-        provider alone, every name must be known. `section` is the path that messages begin with. Raises `ConfigurationError` with every
-        wrong setting, for a missing driver, or for a storage that the provider does not live in.
+        What its schema does not know is left out, so that it can be given a whole section; only
+        under `options`, which is for this provider alone, every name must be known. `section` is
+        the path that messages begin with. Raises `ConfigurationError` with every wrong setting, for
+        a missing driver, or for a storage that the provider does not live in.
         """
         kind = _KIND_OF[type(provider)]
         needed = getattr(provider, "needs_storage", None)
         if needed is not None and (context.storage is None or context.storage.name != needed):
             chosen = f"{context.storage.name!r} is open" if context.storage else "none is open"
-            raise ConfigurationError(f"{kind.words} {provider.name!r} lives in the storage {needed!r}, but {chosen}: change {kind.setting}")
+            raise ConfigurationError(
+                f"{kind.words} {provider.name!r} lives in the storage {needed!r}, but "
+                f"{chosen}: change {kind.setting}"
+            )
         loaded = _validated(provider, settings, section or kind.section)
         try:
             return provider.open(loaded, context)
         except ImportError as error:
             raise ConfigurationError(self._missing(kind, provider, error)) from error
 
-    def erase(self, provider: p.StorageProvider | p.VectorIndexProvider, settings: Mapping[str, Any], context: p.Context) -> None:
-        """Take away everything at the place that `settings` name, if the provider knows how. Raises as `open_provider` does."""
+    def erase(
+        self,
+        provider: p.StorageProvider | p.VectorIndexProvider,
+        settings: Mapping[str, Any],
+        context: p.Context,
+    ) -> None:
+        """Take away everything at the place that `settings` name, if the provider knows how. Raises
+        as `open_provider` does."""
         if provider.erase is not None:
-            provider.erase(_validated(provider, settings, _KIND_OF[type(provider)].section), context)
+            provider.erase(
+                _validated(provider, settings, _KIND_OF[type(provider)].section), context
+            )
 
     def listing(self) -> list[Row]:
         """What is offered by whom, who listens to what, and what failed."""
         rows = [
-            Row(kind.words, provider.name, origin.name, origin.distribution, ", ".join(sorted(provider.capabilities)))
+            Row(
+                kind.words,
+                provider.name,
+                origin.name,
+                origin.distribution,
+                ", ".join(sorted(provider.capabilities)),
+            )
             for kind in KINDS
             for provider, origin in sorted(self._offers[kind], key=lambda offer: offer[0].name)
         ]
@@ -193,7 +263,11 @@ class Plugins:
                     rows.append(Row("hook", caller.name, origin.name, origin.distribution, ""))
         for failure in self._failures:
             name = failure.provider or failure.origin.name
-            rows.append(Row("failed", name, failure.origin.name, failure.origin.distribution, failure.reason))
+            rows.append(
+                Row(
+                    "failed", name, failure.origin.name, failure.origin.distribution, failure.reason
+                )
+            )
         return rows
 
     def _collect(self, kind: Kind, plugin: str, origin: Origin) -> None:
@@ -213,7 +287,8 @@ class Plugins:
                 reason = f"{kind.hook} offers {_a(kind.words)} without a name"
             elif provider.spi != p.SPI_VERSION:
                 reason = (
-                    f"{kind.words} {name!r} was written for version {provider.spi} of memservice.spi, this is version {p.SPI_VERSION}: "
+                    f"{kind.words} {name!r} was written for version {provider.spi} of "
+                    f"memservice.spi, this is version {p.SPI_VERSION}: "
                     f"install a release of {origin.distribution} that fits"
                 )
             else:
@@ -222,7 +297,8 @@ class Plugins:
             self._failures.append(Failure(origin, reason, kind, name))
 
     def _report_duplicates(self, kind: Kind) -> None:
-        """Two providers with one name, or scheme: neither is used, and asking for it says who they are."""
+        """Two providers with one name, or scheme: neither is used, and asking for it says who they
+        are."""
         owners: dict[str, list[tuple[p.Provider, Origin]]] = {}
         for offer in self._offers[kind]:
             for name in _names(offer[0]):
@@ -230,8 +306,13 @@ class Plugins:
         for name, rivals in owners.items():
             if len(rivals) < 2:
                 continue
-            who = " and ".join(f"{origin.distribution} ({origin.name} = {origin.target})" for _, origin in rivals)
-            reason = f"{kind.words} {name!r} is offered by {who}: remove one, or name the plugins to load in MEMSERVICE_PLUGINS"
+            who = " and ".join(
+                f"{origin.distribution} ({origin.name} = {origin.target})" for _, origin in rivals
+            )
+            reason = (
+                f"{kind.words} {name!r} is offered by {who}: remove one, or name the plugins "
+                "to load in MEMSERVICE_PLUGINS"
+            )
             for rival in rivals:
                 self._failures.append(Failure(rival[1], reason, kind, name))
                 if rival in self._offers[kind]:
@@ -243,17 +324,30 @@ class Plugins:
             if name in _names(provider):
                 return cast(P, provider)
         for failure in self._failures:
-            mine = failure.provider == name if failure.provider else failure.kind in (None, kind) and failure.origin.name == name
+            mine = (
+                failure.provider == name
+                if failure.provider
+                else failure.kind in (None, kind) and failure.origin.name == name
+            )
             if mine:
                 source = f"plugin {failure.origin.name!r} of {failure.origin.distribution}"
-                raise ConfigurationError(f"{kind.words} {name!r} cannot be used ({source}): {failure.reason}")
+                raise ConfigurationError(
+                    f"{kind.words} {name!r} cannot be used ({source}): {failure.reason}"
+                )
         known = self.names(kind.words)
         near = get_close_matches(name, known, n=2)
-        message = f"no plugin offers {_a(kind.words)} called {name!r} ({kind.setting}); known: {', '.join(known) or 'none'}"
+        message = (
+            f"no plugin offers {_a(kind.words)} called {name!r} ({kind.setting}); known: "
+            f"{', '.join(known) or 'none'}"
+        )
         if near:
             message += f"; did you mean {' or '.join(near)}?"
         if self._failures:
-            message += f"; failed to load: {', '.join(sorted({f.origin.name for f in self._failures}))} (see `memservice plugins`)"
+            message += (
+                "; failed to load: "
+                f"{', '.join(sorted({f.origin.name for f in self._failures}))} (see "
+                "`memservice plugins`)"
+            )
         raise ConfigurationError(message)
 
     def _missing(self, kind: Kind, provider: p.Provider, error: ImportError) -> str:
@@ -268,15 +362,19 @@ class Plugins:
         extras = [] if owner is None else owner.metadata.get_all("Provides-Extra") or []
         for extra in (provider.name, origin.name if origin else ""):
             if owner is not None and extra in extras:
-                return f"{subject} needs {module}, which is not installed: pip install '{owner.name}[{extra}]'"
+                return (
+                    f"{subject} needs {module}, which is not installed: pip install "
+                    f"'{owner.name}[{extra}]'"
+                )
         return f"{subject} needs {module}, which is not installed: pip install {module}"
 
 
 def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ()) -> Plugins:
-    """Load the plugins of every installed distribution, and those given in `extra` (modules or objects with hooks).
+    """Load the plugins of every installed distribution, and those given in `extra` (modules or
+    objects with hooks).
 
-    Never raises for a broken plugin: see `Plugins.failures`. Raises `ConfigurationError` if `MEMSERVICE_PLUGINS` names one that is not
-    installed.
+    Never raises for a broken plugin: see `Plugins.failures`. Raises `ConfigurationError` if
+    `MEMSERVICE_PLUGINS` names one that is not installed.
     """
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -300,7 +398,8 @@ def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ())
 
 def _chosen(settings: Settings | None) -> list[tuple[EntryPoint, str]]:
     """The entry points to load and the distribution of each, always in the same order."""
-    names: dict[int, tuple[str, str]] = {}  # of each distribution once: its file is parsed for each attribute that is read
+    # of each distribution once: its file is parsed for each attribute that is read
+    names: dict[int, tuple[str, str]] = {}
     found = []
     for entry in entry_points(group=GROUP):
         name, version = "", ""
@@ -308,7 +407,9 @@ def _chosen(settings: Settings | None) -> list[tuple[EntryPoint, str]]:
             if id(entry.dist) not in names:
                 names[id(entry.dist)] = entry.dist.name, entry.dist.version
             name, version = names[id(entry.dist)]
-        found.append((name, entry.name, entry, f"{name} {version}" if name else "an unknown distribution"))
+        found.append(
+            (name, entry.name, entry, f"{name} {version}" if name else "an unknown distribution")
+        )
     chosen = [(entry, owner) for *_, entry, owner in sorted(found, key=lambda offer: offer[:2])]
     only = settings.plugins.only if settings is not None else None
     if only is None:
@@ -316,11 +417,20 @@ def _chosen(settings: Settings | None) -> list[tuple[EntryPoint, str]]:
     known = {name for entry, _ in chosen for name in (entry.name, entry.value)}
     if unknown := [name for name in only if name not in known]:
         installed = ", ".join(sorted(entry.name for entry, _ in chosen))
-        raise ConfigurationError(f"MEMSERVICE_PLUGINS names {', '.join(unknown)}, but the plugins installed are {installed}")
+        raise ConfigurationError(
+            f"MEMSERVICE_PLUGINS names {', '.join(unknown)}, but the plugins installed are "
+            f"{installed}"
+        )
     return [(entry, owner) for entry, owner in chosen if entry.name in only or entry.value in only]
 
 
-def _register(manager: pluggy.PluginManager, plugin: Any, origin: Origin, origins: dict[str, Origin], failures: list[Failure]) -> None:
+def _register(
+    manager: pluggy.PluginManager,
+    plugin: Any,
+    origin: Origin,
+    origins: dict[str, Origin],
+    failures: list[Failure],
+) -> None:
     """Register one plugin and check its hooks, or record why it cannot be."""
     name = f"{origin.distribution}: {origin.name}"
     try:
@@ -334,16 +444,22 @@ def _register(manager: pluggy.PluginManager, plugin: Any, origin: Origin, origin
         manager.check_pending()
     except pluggy.PluginValidationError:
         specified = [spec for spec in vars(hookspecs) if spec.startswith(f"{hookspecs.PROJECT}_")]
-        unknown = [caller.name for caller in manager.get_hookcallers(plugin) or [] if not caller.has_spec()]
+        unknown = [
+            caller.name for caller in manager.get_hookcallers(plugin) or [] if not caller.has_spec()
+        ]
         near = get_close_matches(unknown[0], specified, n=1)
         suggestion = f"; did you mean {near[0]}?" if near else ""
         manager.unregister(name=name)
-        failures.append(Failure(origin, f"implements hooks that do not exist: {', '.join(unknown)}{suggestion}"))
+        failures.append(
+            Failure(origin, f"implements hooks that do not exist: {', '.join(unknown)}{suggestion}")
+        )
         return
     origins[name] = origin
 
 
-def _validated(provider: p.Provider, settings: Mapping[str, Any], section: str) -> Mapping[str, Any]:
+def _validated(
+    provider: p.Provider, settings: Mapping[str, Any], section: str
+) -> Mapping[str, Any]:
     """The settings as the provider's schema loads them; as they are, if it has none."""
     options = dict(settings.get("options") or {})
     common = {name: value for name, value in settings.items() if name != "options"}
@@ -356,7 +472,9 @@ def _validated(provider: p.Provider, settings: Mapping[str, Any], section: str) 
     problems = []
     for name in options.keys() - known:
         near = get_close_matches(name, sorted(known), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
+        hint = (
+            f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
+        )
         problems.append(f"{section}.options.{name}: there is no such setting; {hint}")
     loaded: Mapping[str, Any] = {}
     try:
@@ -366,7 +484,9 @@ def _validated(provider: p.Provider, settings: Mapping[str, Any], section: str) 
             place = ("options", *path) if path[0] in options else path
             problems.append(f"{'.'.join((section, *place))}: {message}")
     if problems:
-        raise ConfigurationError(f"the settings of {provider.name!r} cannot be used: " + "; ".join(sorted(problems)))
+        raise ConfigurationError(
+            f"the settings of {provider.name!r} cannot be used: " + "; ".join(sorted(problems))
+        )
     return loaded
 
 
@@ -401,11 +521,18 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _trace_call(hook_name: str, hook_impls: Iterable[pluggy.HookImpl], kwargs: Mapping[str, Any]) -> None:
+def _trace_call(
+    hook_name: str, hook_impls: Iterable[pluggy.HookImpl], kwargs: Mapping[str, Any]
+) -> None:
     names = ", ".join(impl.plugin_name for impl in hook_impls) or "nobody"
     print(f"{hook_name}({', '.join(kwargs)}) -> {names}", file=sys.stderr)
 
 
-def _trace_result(outcome: pluggy.Result[Any], hook_name: str, hook_impls: Iterable[pluggy.HookImpl], kwargs: Mapping[str, Any]) -> None:
+def _trace_result(
+    outcome: pluggy.Result[Any],
+    hook_name: str,
+    hook_impls: Iterable[pluggy.HookImpl],
+    kwargs: Mapping[str, Any],
+) -> None:
     if outcome.exception is not None:
         print(f"{hook_name} raised {_reason(outcome.exception)}", file=sys.stderr)

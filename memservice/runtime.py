@@ -39,7 +39,9 @@ def utc_now() -> datetime:
 class Runtime:
     """The opened parts of one process. Make it after forking; close it once."""
 
-    def __init__(self, settings: Settings, plugins: Plugins, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, settings: Settings, plugins: Plugins, clock: Callable[[], datetime] = utc_now
+    ) -> None:
         self.settings = settings
         self.plugins = plugins
         self.clock = clock
@@ -58,15 +60,19 @@ class Runtime:
         self.observed = False
         """Whether somebody watches already (`services.events.wiring`)."""
         self.unwritten_tokens: Callable[[int, str], int] = lambda workspace_key, day: 0
-        """Tokens that a workspace spent on a day by calls of this process that the store does not know of yet."""
+        """Tokens that a workspace spent on a day by calls of this process that the store does not
+        know of yet."""
         self.closing: list[Callable[[], None]] = []
         """Called when the runtime is closed, the last first, while the storage is still open."""
         uri = settings.db.connection_uri
         provider = plugins.storage(uri)
-        self.storage: Storage = plugins.open_provider(provider, {"uri": uri, **settings.db.as_mapping()}, Context(clock, log))
+        self.storage: Storage = plugins.open_provider(
+            provider, {"uri": uri, **settings.db.as_mapping()}, Context(clock, log)
+        )
         self.vectors: VectorIndex = self._open_vectors()
         self.embedder: Embedder = self.open_embedder(settings.app.embedder)
-        """By which new workspaces begin; those that have vectors stay with their own (`embedder_of`)."""
+        """By which new workspaces begin; those that have vectors stay with their own
+        (`embedder_of`)."""
         self.defaults = Defaults(
             reasoning=settings.deriver.enabled,
             card=settings.peer_card.enabled,
@@ -83,7 +89,11 @@ class Runtime:
             try:
                 listener(call)
             except Exception as error:
-                log.error("a call of a model could not be noted: %s\n%s", type(error).__name__, redacted_traceback(error))
+                log.error(
+                    "a call of a model could not be noted: %s\n%s",
+                    type(error).__name__,
+                    redacted_traceback(error),
+                )
 
     @property
     def hears_events(self) -> bool:
@@ -91,8 +101,9 @@ class Runtime:
         return bool(self.event_listeners) or self.plugins.hears_events
 
     def emit(self, event: Event) -> None:
-        """Tell operators and plugins of something that happened. To be called once, after the commit of what it tells of, never inside
-        `storage.write`, which may run its function again. Never raises: what a listener raises is logged, it is not the caller's."""
+        """Tell operators and plugins of something that happened. To be called once, after the
+        commit of what it tells of, never inside `storage.write`, which may run its function again.
+        Never raises: what a listener raises is logged, it is not the caller's."""
         if not self.hears_events:
             return
         now = self.clock()
@@ -100,7 +111,12 @@ class Runtime:
             try:
                 listener(event, now)
             except Exception as error:
-                log.error("the event %s could not be noted: %s\n%s", event.TYPE, type(error).__name__, redacted_traceback(error))
+                log.error(
+                    "the event %s could not be noted: %s\n%s",
+                    event.TYPE,
+                    type(error).__name__,
+                    redacted_traceback(error),
+                )
         self.plugins.emit(event.TYPE, event.data)
 
     def worked(self, kind: str, workspace_key: int | None, number: int) -> None:
@@ -109,65 +125,98 @@ class Runtime:
             try:
                 listener(kind, workspace_key, number)
             except Exception as error:
-                log.error("tasks that were done could not be counted: %s\n%s", type(error).__name__, redacted_traceback(error))
+                log.error(
+                    "tasks that were done could not be counted: %s\n%s",
+                    type(error).__name__,
+                    redacted_traceback(error),
+                )
 
     def _open_vectors(self) -> VectorIndex:
         name = self.settings.vector_store.type
         if not name:
             if self.storage.vectors is None:
+                known = ", ".join(self.plugins.names("vector index"))
                 raise ConfigurationError(
-                    f"The storage {self.storage.name!r} keeps no vectors itself: set VECTOR_STORE_TYPE to one of "
-                    f"{', '.join(self.plugins.names('vector index')) or 'the vector indexes that a plugin offers (none is installed)'}."
+                    f"The storage {self.storage.name!r} keeps no vectors itself: set "
+                    "VECTOR_STORE_TYPE to one of "
+                    f"{known or 'the vector indexes that a plugin offers (none is installed)'}."
                 )
             return self.storage.vectors
         provider = self.plugins.vector_index(name)
-        context = Context(self.clock, log, self.storage if provider.needs_storage == self.storage.name else None)
+        context = Context(
+            self.clock, log, self.storage if provider.needs_storage == self.storage.name else None
+        )
         section = self.settings.vector_store.as_mapping()
         section["namespace"] = section["namespace"] or self.settings.app.namespace
         opened: VectorIndex = self.plugins.open_provider(provider, section, context)
         return opened
 
     def open_embedder(self, name: str) -> Embedder:
-        """The embedder of that name, opened as the settings say. Raises `ConfigurationError` if no plugin offers it."""
+        """The embedder of that name, opened as the settings say. Raises `ConfigurationError` if no
+        plugin offers it."""
         opened = self._opened_embedder(self.plugins.embedder(name))
         self._embedders[opened.id] = opened
         return opened
 
     def _opened_embedder(self, provider: EmbedderProvider) -> Embedder:
         settings = connections.of_embedder(self.settings, provider.name)
-        opened: Embedder = self.plugins.open_provider(provider, settings, Context(self.clock, log, called=self.called))
+        opened: Embedder = self.plugins.open_provider(
+            provider, settings, Context(self.clock, log, called=self.called)
+        )
         return opened
 
     @property
     def has_remote_embedder(self) -> bool:
         """Whether any embedder that this process has met may not be asked while a view is open."""
-        return any(embedder is not None and Capability.INLINE not in embedder.capabilities for embedder in list(self._embedders.values()))
+        return any(
+            embedder is not None and Capability.INLINE not in embedder.capabilities
+            for embedder in list(self._embedders.values())
+        )
 
     def embedder_of(self, space_embedder: str) -> Embedder | None:
-        """The embedder by whose vectors a space was built, if this process can open it as it is configured: a workspace may have been
-        begun with another one than is chosen now, or moved to it (`memservice reembed`). Vectors stay their own; that is said once."""
+        """The embedder by whose vectors a space was built, if this process can open it as it is
+        configured: a workspace may have been begun with another one than is chosen now, or moved to
+        it (`memservice reembed`). Vectors stay their own; that is said once."""
         with self._lock:
             if space_embedder not in self._embedders:
                 self._embedders[space_embedder] = embedder = self._other_embedder(space_embedder)
-                kept = "which cannot be opened here: they are answered from text" if embedder is None else "which they stay with"
-                log.warning("some vectors are by the embedder %s, %s; configured is %s", space_embedder, kept, self.embedder.id)
+                kept = (
+                    "which cannot be opened here: they are answered from text"
+                    if embedder is None
+                    else "which they stay with"
+                )
+                log.warning(
+                    "some vectors are by the embedder %s, %s; configured is %s",
+                    space_embedder,
+                    kept,
+                    self.embedder.id,
+                )
             return self._embedders[space_embedder]
 
     def _other_embedder(self, wanted: str) -> Embedder | None:
-        """An embedder of that id among all that are offered, those first that need neither a place nor a key."""
+        """An embedder of that id among all that are offered, those first that need neither a place
+        nor a key."""
         offered = self.plugins.offers(EmbedderProvider)
-        for provider in sorted(offered, key=lambda provider: (Capability.INLINE not in provider.capabilities, provider.name)):
+        for provider in sorted(
+            offered,
+            key=lambda provider: (Capability.INLINE not in provider.capabilities, provider.name),
+        ):
             try:
                 opened = self._opened_embedder(provider)
-            except Exception as error:  # it was not chosen: whatever is wrong with it, the service does without
-                log.debug("the embedder %s could not be opened: %s", provider.name, type(error).__name__)
+            except (
+                Exception
+            ) as error:  # it was not chosen: whatever is wrong with it, the service does without
+                log.debug(
+                    "the embedder %s could not be opened: %s", provider.name, type(error).__name__
+                )
                 continue
             if opened.id == wanted:
                 return opened
         return None
 
     def reasoner_for(self, task: str) -> Reasoner:
-        """The reasoner of a task, by its name in `reasoning.choice`; opened at first use, since few routes of the API ask for one."""
+        """The reasoner of a task, by its name in `reasoning.choice`; opened at first use, since few
+        routes of the API ask for one."""
         return self.reasoner(self.reasoners[task])
 
     def reasoner(self, name: str) -> Reasoner:
@@ -178,7 +227,8 @@ class Runtime:
             return self._reasoners[name]
 
     def reason_apart(self, stop: Stop) -> None:
-        """For a worker: ask reasoners that only compute in processes of their own from now on, and no more once `stop` is set."""
+        """For a worker: ask reasoners that only compute in processes of their own from now on, and
+        no more once `stop` is set."""
         from memservice.reasoning.apart.reasoner import Apart, place_of
 
         for name in {self.reasoners[task] for task in choice.BACKGROUND} - {choice.LLM}:
@@ -186,7 +236,13 @@ class Runtime:
             location = place_of(provider)
             if location is None:
                 continue
-            apart = Apart(provider, location, self.settings.worker.cpu_seconds, stop, partial(self._open_reasoner, name))
+            apart = Apart(
+                provider,
+                location,
+                self.settings.worker.cpu_seconds,
+                stop,
+                partial(self._open_reasoner, name),
+            )
             self.closing.append(apart.close)
             with self._lock:
                 self._reasoners[name] = apart
@@ -194,7 +250,11 @@ class Runtime:
     def reasoner_can(self, task: str, capability: Capability) -> bool:
         """Whether the reasoner of a task has a capability. Opens nothing."""
         name = self.reasoners[task]
-        return capability in (choice.LLM_CAPABILITIES if name == choice.LLM else self.plugins.reasoner(name).capabilities)
+        return capability in (
+            choice.LLM_CAPABILITIES
+            if name == choice.LLM
+            else self.plugins.reasoner(name).capabilities
+        )
 
     def _open_reasoner(self, name: str) -> Reasoner:
         context = Context(self.clock, log, called=self.called)
@@ -207,12 +267,15 @@ class Runtime:
         return opened
 
     def webhook_transport(self, url: str) -> WebhookTransport:
-        """The transport for this URL's scheme. Raises `ConfigurationError` if no plugin offers one."""
+        """The transport for this URL's scheme. Raises `ConfigurationError` if no plugin offers
+        one."""
         provider = self.plugins.webhook_transport(url)
         with self._lock:
             if provider.name not in self._transports:
                 settings = self.settings.webhook.as_mapping()
-                self._transports[provider.name] = self.plugins.open_provider(provider, settings, Context(self.clock, log))
+                self._transports[provider.name] = self.plugins.open_provider(
+                    provider, settings, Context(self.clock, log)
+                )
             return self._transports[provider.name]
 
     @property
@@ -231,7 +294,9 @@ class Runtime:
             self.storage.close()
 
 
-def open_runtime(settings: Settings | None = None, clock: Callable[[], datetime] = utc_now, **overrides: Any) -> Runtime:
+def open_runtime(
+    settings: Settings | None = None, clock: Callable[[], datetime] = utc_now, **overrides: Any
+) -> Runtime:
     """Load settings and plugins as the environment says, and open what is configured."""
     settings = settings or load_settings(**overrides)
     return Runtime(settings, load_plugins(settings), clock)

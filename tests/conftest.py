@@ -48,7 +48,9 @@ def storages_for(metafunc: pytest.Metafunc, argument: str) -> tuple[str, ...]:
     """The storages that a test runs on, by `--storage` and by its marks."""
     possible = STORAGES[argument]
     wanted = metafunc.config.getoption("--storage")
-    if wanted == "all" or (wanted is None and metafunc.definition.get_closest_marker("every_storage")):
+    if wanted == "all" or (
+        wanted is None and metafunc.definition.get_closest_marker("every_storage")
+    ):
         indexes = metafunc.definition.get_closest_marker("every_index")
         return (*possible, *VECTOR_INDEXES) if indexes and wanted == "all" else possible
     wanted = wanted or DEFAULT_STORAGE
@@ -69,8 +71,8 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 @pytest.fixture(scope="session", autouse=True)
 def rules_compiled_once() -> Iterator[None]:
-    """Werkzeug compiles two functions for each route of each application: nine tenths of what it costs to make one. They follow from the
-    rule, so applications of one process share them."""
+    """Werkzeug compiles two functions for each route of each application: nine tenths of what it
+    costs to make one. They follow from the rule, so applications of one process share them."""
     compiled: dict[Hashable, Any] = {}
     compile_builder = Rule._compile_builder
 
@@ -115,7 +117,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for reason, number in sorted(reasons.items()):
             terminalreporter.write_line(f"{number} × {reason}")
     if terminalreporter.config.option.markexpr == "not heavy":
-        terminalreporter.write_line("what takes minutes (many kills, 50,000 messages moved, thousands of requests) is run with -m heavy")
+        terminalreporter.write_line(
+            "what takes minutes (many kills, 50,000 messages moved, thousands of requests) "
+            "is run with -m heavy"
+        )
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -1,4 +1,5 @@
-"""The storage in memory: for tests, and the simplest reading of the storage contract. Nothing survives the process."""
+"""The storage in memory: for tests, and the simplest reading of the storage contract. Nothing
+survives the process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Full text and vectors of the memory storage: a look at every row, the simplest reading of the two protocols.
+"""Full text and vectors of the memory storage: a look at every row, the simplest reading of the two
+protocols.
 
-Rows lie in dicts that the storage keeps with its tables (`rows.extra(name)`), so that they are committed and rolled back together.
-Values in them are replaced, never changed.
+Rows lie in dicts that the storage keeps with its tables (`rows.extra(name)`), so that they are
+committed and rolled back together. Values in them are replaced, never changed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import (
-    IndexFilter,
-    fits,
-)
+from memservice.spi.index_filter import IndexFilter, fits
 from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice.spi.vectors import VectorHit, VectorRow
 
@@ -29,7 +27,8 @@ KINDS = ("message", "conclusion", "document")
 
 class _Extras(Protocol):
     def extra(self, name: str) -> dict[Any, Any]:
-        """A dict that lives in the transaction: changes are committed and rolled back with the rows."""
+        """A dict that lives in the transaction: changes are committed and rolled back with the
+        rows."""
         ...
 
 
@@ -50,12 +49,16 @@ class MemoryTextIndex:
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+    def add(
+        self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
+    ) -> None:
         texts = self._texts(tx, kind, workspace_key)
         for row in rows:
             texts[row.key] = _Text(row, Counter(row.terms))
 
-    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+    def remove(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> None:
         texts = self._texts(tx, kind, workspace_key)
         for key in keys:
             texts.pop(key, None)
@@ -84,7 +87,9 @@ class MemoryTextIndex:
         hits.sort(key=lambda hit: -hit.key)
         hits.sort(key=lambda hit: sorted(frequencies[term] for term in hit.terms))
         length = sum(len(text.row.terms) for text in texts.values())
-        return TextMatches(len(texts), length / len(texts) if texts else 0.0, frequencies, hits[: max(k, 0)])
+        return TextMatches(
+            len(texts), length / len(texts) if texts else 0.0, frequencies, hits[: max(k, 0)]
+        )
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         dropped = 0
@@ -121,7 +126,13 @@ class MemoryVectorIndex:
             vectors.pop(key, None)
 
     def query(
-        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        space: Space,
+        vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
         asked = _unit(space, vector)
         vectors = self._vectors(tx, space)
@@ -139,7 +150,9 @@ class MemoryVectorIndex:
         vectors = self._vectors(tx, space)
         return {key: vectors[key][0].vector for key in keys if key in vectors}
 
-    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(
+        self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+    ) -> list[int]:
         return sorted(key for key in self._vectors(tx, space) if key > after)[:limit]
 
     def count(self, tx: Transaction | None, space: Space) -> int:
@@ -154,13 +167,17 @@ class MemoryVectorIndex:
 
 
 def _unit(space: Space, vector: Vector) -> Any:
-    """The vector scaled to length one in float64; None for zero. Raises ValueError for a wrong dimension or numbers not finite."""
+    """The vector scaled to length one in float64; None for zero. Raises ValueError for a wrong
+    dimension or numbers not finite."""
     import numpy as np
 
     checked = np.asarray(vector, np.float32).astype(np.float64)
     if checked.shape != (space.dimension,):
         shape = "×".join(map(str, checked.shape))
-        raise ValueError(f"a vector of dimension {shape} does not fit space {space.key}, whose dimension is {space.dimension}")
+        raise ValueError(
+            f"a vector of dimension {shape} does not fit space {space.key}, whose "
+            f"dimension is {space.dimension}"
+        )
     if not np.isfinite(checked).all():
         raise ValueError("a vector has numbers that are not finite")
     length = float(np.sqrt((checked * checked).sum()))

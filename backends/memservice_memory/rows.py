@@ -32,9 +32,11 @@ class MemoryRows:
         return Moment(self._tables, self._extras)
 
     def extra(self, name: str) -> dict[Any, Any]:
-        """A side store that commits and rolls back with the rows, for an index. In a read view it must not be changed.
+        """A side store that commits and rolls back with the rows, for an index. In a read view it
+        must not be changed.
 
-        Only the dict itself is copied by a transaction: replace its values, never change them in place.
+        Only the dict itself is copied by a transaction: replace its values, never change them in
+        place.
         """
         if self._next_key is None:
             return self._extras.get(name, {})
@@ -49,7 +51,12 @@ class MemoryRows:
         return None if found is None else _copy(found)
 
     def page(
-        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self,
+        record: type[R],
+        condition: Condition = TRUE,
+        order: Sequence[Order] = BY_KEY,
+        limit: int | None = None,
+        offset: int = 0,
     ) -> list[R]:
         found: Iterable[R] = self._matching(record, condition)
         if tuple(order) != BY_KEY:
@@ -69,17 +76,29 @@ class MemoryRows:
         record = type(rows[0])
         for row in rows:
             if row.key and row.key not in self._table(record).rows:  # type: ignore[attr-defined]
-                raise LookupError(f"{record.__name__} {row.key} is not stored, so it cannot be replaced")  # type: ignore[attr-defined]
+                raise LookupError(
+                    f"{record.__name__} {row.key} is not stored, so it cannot be replaced"  # type: ignore[attr-defined]
+                )
         return self._store(record, [_copy(row, key=row.key or next_key(record)) for row in rows])  # type: ignore[attr-defined]
 
     def change(self, record: type[Any], condition: Condition, **values: Any) -> int:
         self._writable()
-        return len(self._store(record, [_copy(row, **values) for row in self._matching(record, condition)]))
+        return len(
+            self._store(record, [_copy(row, **values) for row in self._matching(record, condition)])
+        )
 
     def increase(self, record: type[Any], condition: Condition, **amounts: int) -> int:
         self._writable()
         rows = self._matching(record, condition)
-        return len(self._store(record, [_copy(row, **{name: getattr(row, name) + amounts[name] for name in amounts}) for row in rows]))
+        return len(
+            self._store(
+                record,
+                [
+                    _copy(row, **{name: getattr(row, name) + amounts[name] for name in amounts})
+                    for row in rows
+                ],
+            )
+        )
 
     def delete(self, record: type[Any], condition: Condition) -> int:
         self._writable()
@@ -110,7 +129,9 @@ class MemoryRows:
 
     def _matching(self, record: type[R], condition: Condition) -> Iterator[R]:
         """Matching rows, as they lie in the table, by rising key."""
-        return (row for row in _candidates(self._table(record), condition) if matches(row, condition))
+        return (
+            row for row in _candidates(self._table(record), condition) if matches(row, condition)
+        )
 
     def _table(self, record: type[Any]) -> Table:
         return self._tables.get(record) or Table.empty(record)
@@ -138,7 +159,9 @@ def _candidates(table: Table, condition: Condition) -> Iterable[Any]:
         elif isinstance(part, OneOf) and part.field == "key":
             equal[part.field] = part.values
     if "key" in equal:
-        return [table.rows[key] for key in sorted({key for key in equal["key"] if key in table.rows})]
+        return [
+            table.rows[key] for key in sorted({key for key in equal["key"] if key in table.rows})
+        ]
     for unique, taken in zip(uniques(table.record), table.taken, strict=True):
         if not unique.unless_state and all(name in equal for name in unique.fields):
             key = taken.get(tuple(equal[name][0] for name in unique.fields))
@@ -156,7 +179,11 @@ def _sort_key(name: str) -> Callable[[Any], tuple[bool, Any]]:
 
 def _copy(row: R, **values: Any) -> R:
     """The row with these values, and with JSON of its own."""
-    own = {name: _copy_json(getattr(row, name)) for name in _JSON_FIELDS[type(row)] if name not in values}
+    own = {
+        name: _copy_json(getattr(row, name))
+        for name in _JSON_FIELDS[type(row)]
+        if name not in values
+    }
     if not own and not values:
         return row
     return replace(row, **own, **{name: _copy_json(value) for name, value in values.items()})  # type: ignore[type-var]
@@ -172,7 +199,11 @@ def _copy_json(value: Any) -> Any:
 
 def _json_fields(record: type[Any]) -> tuple[str, ...]:
     hints = get_type_hints(record)
-    return tuple(f.name for f in fields(record) if {dict, list} & {get_origin(hint) for hint in (hints[f.name], *get_args(hints[f.name]))})
+    return tuple(
+        f.name
+        for f in fields(record)
+        if {dict, list} & {get_origin(hint) for hint in (hints[f.name], *get_args(hints[f.name]))}
+    )
 
 
 _JSON_FIELDS = {spec.record: _json_fields(spec.record) for spec in TABLES}

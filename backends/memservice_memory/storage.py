@@ -40,7 +40,8 @@ class MemoryStorage(BaseStorage):
         self._turn = threading.Lock()
         self._moment = Moment()
         self._closed = False
-        # Outside the moment: a rolled-back transaction leaves a gap, so that no key is ever used twice.
+        # Outside the moment: a rolled-back transaction leaves a gap, so that no key is ever used
+        # twice.
         self._keys: dict[type[Any], Iterator[int]] = defaultdict(lambda: count(1))
 
     @contextmanager

@@ -27,7 +27,8 @@ class Table:
         return Table(self.record, dict(self.rows), tuple(dict(values) for values in self.taken))
 
     def store(self, row: Any) -> Any | None:
-        """Put the row in place of the one of its key, and return that. Raises `UniqueViolation` and changes nothing then."""
+        """Put the row in place of the one of its key, and return that. Raises `UniqueViolation` and
+        changes nothing then."""
         previous = self.rows.get(row.key)
         values = [_value(unique, row) for unique in uniques(self.record)]
         for unique, taken, value in zip(uniques(self.record), self.taken, values, strict=True):
@@ -54,7 +55,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Everything as it was at one commit. Never changed once it is published: a transaction copies what it touches."""
+    """Everything as it was at one commit. Never changed once it is published: a transaction copies
+    what it touches."""
 
     tables: Mapping[type[Any], Table] = field(default_factory=lambda: MappingProxyType({}))
     extras: Mapping[str, dict[Any, Any]] = field(default_factory=lambda: MappingProxyType({}))

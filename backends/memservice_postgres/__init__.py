@@ -1,4 +1,5 @@
-"""The storage in a PostgreSQL database: for many writers and several machines. Full text and vectors live in the same database."""
+"""The storage in a PostgreSQL database: for many writers and several machines. Full text and
+vectors live in the same database."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def _erase(settings: Settings, context: Context) -> None:
 
 @hookimpl
 def memservice_storages() -> Iterable[StorageProvider]:
-    """`DB_CONNECTION_URI=postgresql+psycopg://user:password@host/database`. Needs the extra `postgres`."""
+    """`DB_CONNECTION_URI=postgresql+psycopg://user:password@host/database`. Needs the extra
+    `postgres`."""
     from memservice_postgres.settings import PostgresSettings
 
     yield StorageProvider(

@@ -1,4 +1,5 @@
-"""Committing so that it is known whether something was stored, also if the connection is lost meanwhile.
+"""Committing so that it is known whether something was stored, also if the connection is lost
+meanwhile.
 
 A client that gets an error sends its request again. So an error must mean that nothing was stored.
 """
@@ -15,15 +16,18 @@ SECONDS = 10.0
 """How long the server is asked what became of a transaction, while it is away or still at it."""
 PAUSE_SECONDS = 0.1
 
-# A server that recovered from a crash has begun to count anew, and gives numbers again of which it had written nothing to disk.
+# A server that recovered from a crash has begun to count anew, and gives numbers again of which it
+# had written nothing to disk.
 _NUMBER = b"SELECT pg_current_xact_id_if_assigned(), pg_stat_get_bgwriter_stat_reset_time()"
 _STATUS = "SELECT pg_xact_status(%s::xid8), pg_stat_get_bgwriter_stat_reset_time()::text"
 
 
 def commit(driver: Driver, config: ConnectionConfig) -> None:
-    """Commit the transaction. If the connection is lost while that is under way, another one is asked whether it was.
+    """Commit the transaction. If the connection is lost while that is under way, another one is
+    asked whether it was.
 
-    Raises psycopg.OperationalError if it was not; also if nobody could say so within `SECONDS`, which its text tells.
+    Raises psycopg.OperationalError if it was not; also if nobody could say so within `SECONDS`,
+    which its text tells.
     """
     number, counting_since = _number(driver)
     try:
@@ -34,14 +38,21 @@ def commit(driver: Driver, config: ConnectionConfig) -> None:
         became = _became(config, number, counting_since)
         if became == "committed":
             return
-        unknown = "" if became == "aborted" else " while committing: it is not known whether that was stored"
+        unknown = (
+            ""
+            if became == "aborted"
+            else " while committing: it is not known whether that was stored"
+        )
         raise psycopg.OperationalError(f"the connection was lost{unknown}") from error
 
 
 def _number(driver: Driver) -> tuple[str | None, str | None]:
     """Of the transaction (None if it has written nothing), and since when the server counts."""
     told = execute_pipelined(driver, _NUMBER)
-    number, since = (None if (found := told.get_value(0, column)) is None else found.decode() for column in (0, 1))
+    number, since = (
+        None if (found := told.get_value(0, column)) is None else found.decode()
+        for column in (0, 1)
+    )
     return number, since
 
 
@@ -55,11 +66,16 @@ def _became(config: ConnectionConfig, number: str, counting_since: str | None) -
         except psycopg.OperationalError:
             found, since = "in progress", None  # for all we know
         except psycopg.errors.InvalidParameterValue:
-            # The server has not given that number yet: it crashed before anything of the transaction was on disk.
+            # The server has not given that number yet: it crashed before anything of the
+            # transaction was on disk.
             return "aborted"
         if found != "in progress":
             # Whoever has the number now: what was not written to disk was not committed.
-            return found if found == "aborted" or (found == "committed" and since == counting_since) else None
+            return (
+                found
+                if found == "aborted" or (found == "committed" and since == counting_since)
+                else None
+            )
         if time.monotonic() > deadline:
             return None
         time.sleep(PAUSE_SECONDS)

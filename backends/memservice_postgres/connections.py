@@ -27,7 +27,8 @@ class Driver(psycopg.Connection[tuple[Any, ...]]):
     """A connection, and what each of its transactions has to begin with."""
 
     pooler = False
-    """Whether a connection pooler stands between: what is set, or prepared, may be gone with the next transaction."""
+    """Whether a connection pooler stands between: what is set, or prepared, may be gone with the
+    next transaction."""
     settings = b""
     """Follows `BEGIN`: sets what this connection could not be opened with, for one transaction."""
 
@@ -45,7 +46,8 @@ DEAD_LINE_SECONDS = 10
 
 
 REFUSES_SETTINGS = "unsupported startup parameter"
-"""What PgBouncer says of a connection that is to be opened with settings, unless it is told to ignore them."""
+"""What PgBouncer says of a connection that is to be opened with settings, unless it is told to
+ignore them."""
 
 
 @dataclass(slots=True)
@@ -72,16 +74,19 @@ class ConnectionConfig:
     _seen: _Seen = field(default_factory=_Seen, init=False, repr=False, compare=False)
 
     def connect(self, application_name: str | None = None, **settings: str) -> Driver:
-        """A new connection without implicit transactions, usable from one thread at a time. `settings` are further server settings.
+        """A new connection without implicit transactions, usable from one thread at a time.
+        `settings` are further server settings.
 
-        Where a pooler stands between, they hold in transactions that begin with `Driver.settings`, and nothing is prepared.
+        Where a pooler stands between, they hold in transactions that begin with `Driver.settings`,
+        and nothing is prepared.
         """
         told = {
             # Extensions that this database has already are in one of the others.
             "search_path": f"{self.schema},public,extensions",
             "timezone": "UTC",
-            # Every statement has its index, and a plan is kept with its statement: one that scans or hashes a whole table, because the
-            # table is small or its statistics are old, would still do so when it is large.
+            # Every statement has its index, and a plan is kept with its statement: one that scans
+            # or hashes a whole table, because the table is small or its statistics are old, would
+            # still do so when it is large.
             **dict.fromkeys(("enable_seqscan", "enable_hashjoin", "enable_mergejoin"), "off"),
             "lock_timeout": _milliseconds(self.lock_seconds),
             "statement_timeout": _milliseconds(self.statement_seconds),
@@ -89,12 +94,26 @@ class ConnectionConfig:
             **({} if self.durable else {"synchronous_commit": "off"}),
             **settings,
         }
-        given = {"application_name": "memservice", "keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3}
-        arguments: dict[str, Any] = {**given, "tcp_user_timeout": DEAD_LINE_SECONDS * 1_000, **self.arguments}
+        given = {
+            "application_name": "memservice",
+            "keepalives_idle": 30,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+        }
+        arguments: dict[str, Any] = {
+            **given,
+            "tcp_user_timeout": DEAD_LINE_SECONDS * 1_000,
+            **self.arguments,
+        }
         if application_name is not None:
             arguments["application_name"] = application_name
         given_options = str(arguments.pop("options", ""))
-        options = " ".join([*filter(None, [given_options]), *(f"-c {name}={value}" for name, value in told.items())])
+        options = " ".join(
+            [
+                *filter(None, [given_options]),
+                *(f"-c {name}={value}" for name, value in told.items()),
+            ]
+        )
         # libpq counts in whole seconds, and takes 0 for ever.
         arguments["connect_timeout"] = max(1, math.ceil(self.connect_seconds))
         driver = self._connected(arguments, options)
@@ -106,7 +125,8 @@ class ConnectionConfig:
         driver.prepare_threshold = PREPARED_AFTER if self.prepares and not driver.pooler else None
         driver.prepared_max = STATEMENTS_KEPT
         driver.adapters.register_dumper(Reals, RealsDumper)
-        # One type for all integers: else each statement is prepared again for small and for large ones.
+        # One type for all integers: else each statement is prepared again for small and for large
+        # ones.
         for dumper in (Int8Dumper, Int8BinaryDumper):
             driver.adapters.register_dumper(int, dumper)
         set_json_loads(read, driver)
@@ -124,12 +144,27 @@ class ConnectionConfig:
 
 
 def _look_for_pooler(driver: Driver, told: Mapping[str, str]) -> None:
-    """The server has been told what we asked for, and is the process that it says it is; or something stands between."""
-    found = execute_pipelined(driver, b"SELECT pg_backend_pid(), current_setting('search_path'), current_setting('enable_seqscan')")
-    pid, path, scans = (None if (value := found.get_value(0, column)) is None else value.decode() for column in range(3))
-    driver.pooler = (pid, path, scans) != (str(driver.info.backend_pid), told["search_path"], told["enable_seqscan"])
+    """The server has been told what we asked for, and is the process that it says it is; or
+    something stands between."""
+    found = execute_pipelined(
+        driver,
+        (
+            b"SELECT pg_backend_pid(), current_setting('search_path'), "
+            b"current_setting('enable_seqscan')"
+        ),
+    )
+    pid, path, scans = (
+        None if (value := found.get_value(0, column)) is None else value.decode()
+        for column in range(3)
+    )
+    driver.pooler = (pid, path, scans) != (
+        str(driver.info.backend_pid),
+        told["search_path"],
+        told["enable_seqscan"],
+    )
     if driver.pooler:
-        # Names are ours; of values one is the schema, whose letters are looked at when settings are loaded.
+        # Names are ours; of values one is the schema, whose letters are looked at when settings are
+        # loaded.
         each = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in told.items())
         driver.settings = f"; SELECT {each}".encode()
 
@@ -154,9 +189,11 @@ class _Record(Protocol):
 
 
 def is_alive(driver: Driver, record: _Record) -> bool:
-    """Whether a connection that was pooled can be used, without asking the server if it was used a moment ago.
+    """Whether a connection that was pooled can be used, without asking the server if it was used a
+    moment ago.
 
-    What a server says unasked is that it is closing the connection, so a silent socket is a sound one.
+    What a server says unasked is that it is closing the connection, so a silent socket is a sound
+    one.
     """
     if driver.closed or driver.pgconn.status != ConnStatus.OK:
         return False
@@ -185,7 +222,11 @@ def execute_pipelined(driver: Driver, command: bytes) -> PGresult:
 
 
 def in_transaction(driver: Driver) -> bool:
-    return driver.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR, TransactionStatus.ACTIVE)
+    return driver.pgconn.transaction_status in (
+        TransactionStatus.INTRANS,
+        TransactionStatus.INERROR,
+        TransactionStatus.ACTIVE,
+    )
 
 
 def driver_of(connection: Any) -> Driver:

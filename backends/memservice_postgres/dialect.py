@@ -17,7 +17,14 @@ from sqlalchemy.types import TypeEngine
 from memservice.domain.errors import ConfigurationError
 from memservice_postgres import errors, json_conditions
 from memservice_postgres.committing import commit
-from memservice_postgres.connections import ConnectionConfig, Driver, driver_of, execute_pipelined, in_transaction, is_alive
+from memservice_postgres.connections import (
+    ConnectionConfig,
+    Driver,
+    driver_of,
+    execute_pipelined,
+    in_transaction,
+    is_alive,
+)
 from memservice_postgres.json_text import encode, encode_rows, read
 from memservice_postgres.patient_pool import PatientPool
 from memservice_sql.dialect import JsonLeaf, SqlDialect
@@ -59,7 +66,8 @@ class PostgresDialect(SqlDialect):
         self.schema = config.schema
         self._pre_ping = pre_ping and pooled
         self.most_connections = pool_size + max_overflow + 1 if pooled else 0
-        """Of one process: its pool's, and the one by which it is told of work. 0: that depends on how busy it is."""
+        """Of one process: its pool's, and the one by which it is told of work. 0: that depends on
+        how busy it is."""
         self._pool: dict[str, Any] = {"poolclass": NullPool}
         if pooled:
             self._pool = {
@@ -72,7 +80,9 @@ class PostgresDialect(SqlDialect):
             }
         self._inserts: dict[tuple[str, bool, bool], str] = {}
         self._unique: dict[str | None, tuple[str, tuple[str, ...]]] = {
-            index.name: (table.name, tuple(index.columns.keys())) for table in metadata.tables.values() for index in table.indexes
+            index.name: (table.name, tuple(index.columns.keys()))
+            for table in metadata.tables.values()
+            for index in table.indexes
         }
 
     def engine(self) -> sa.Engine:
@@ -115,7 +125,8 @@ class PostgresDialect(SqlDialect):
         encoding = driver.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise ConfigurationError(
-                f"The database {self._place.name} has the encoding {encoding}, which cannot hold every text. "
+                f"The database {self._place.name} has the encoding {encoding}, which "
+                "cannot hold every text. "
                 "Create one with: createdb --encoding UTF8 --template template0 memservice"
             )
 
@@ -123,31 +134,48 @@ class PostgresDialect(SqlDialect):
     def migration(self, connection: sa.Connection) -> Iterator[None]:
         driver = driver_of(connection)
         with self.transaction(connection, writing=True):
-            execute_pipelined(driver, f"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{MIGRATION_SECONDS}s'".encode())
+            execute_pipelined(
+                driver,
+                (
+                    "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = "
+                    f"'{MIGRATION_SECONDS}s'"
+                ).encode(),
+            )
             execute_pipelined(driver, f"SELECT pg_advisory_xact_lock({MIGRATING})".encode())
             self.require_unicode(driver)
             if self._place.schema != "public":
-                execute_pipelined(driver, f'CREATE SCHEMA IF NOT EXISTS "{self._place.schema}"'.encode())
+                execute_pipelined(
+                    driver, f'CREATE SCHEMA IF NOT EXISTS "{self._place.schema}"'.encode()
+                )
             yield
 
     def translate(self, error: Exception) -> Exception | None:
         return errors.meaning(error, self._place.name)
 
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
-        return self._unique.get(error.diag.constraint_name) if isinstance(error, psycopg.errors.UniqueViolation) else None
+        return (
+            self._unique.get(error.diag.constraint_name)
+            if isinstance(error, psycopg.errors.UniqueViolation)
+            else None
+        )
 
-    def insert(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
+    def insert(
+        self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> list[int]:
         several = len(rows) > 1
         values = [encode_rows(rows)] if several else rows[0]
         keys = _keys(cursor, self._insert(table, columns, several=several, yields=True), values)
         if len(keys) == len(rows):
             return keys
-        # Some row is there already. The statement did not fail, so the transaction lives; now find out what stood in the way.
+        # Some row is there already. The statement did not fail, so the transaction lives; now find
+        # out what stood in the way.
         if keys:
             cursor.execute(f'DELETE FROM "{table.name}" WHERE key = ANY(%s)', [keys])  # noqa: S608 - a table of ours
         cursor.execute("SAVEPOINT inserting", ())
         try:
-            keys = _keys(cursor, self._insert(table, columns, several=several, yields=False), values)
+            keys = _keys(
+                cursor, self._insert(table, columns, several=several, yields=False), values
+            )
         except psycopg.Error:
             cursor.execute("ROLLBACK TO inserting", ())
             raise
@@ -155,16 +183,24 @@ class PostgresDialect(SqlDialect):
             cursor.execute("RELEASE inserting", ())
         return keys
 
-    def insert_unless_there(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], row: Sequence[Any]) -> int | None:
+    def insert_unless_there(
+        self, cursor: Cursor, table: sa.Table, columns: Sequence[str], row: Sequence[Any]
+    ) -> int | None:
         keys = _keys(cursor, self._insert(table, columns, several=False, yields=True), row)
         return keys[0] if keys else None
 
-    def _insert(self, table: sa.Table, columns: Sequence[str], *, several: bool, yields: bool) -> str:
-        """An INSERT of one row (a parameter for each column) or several (one JSON text), that `yields` where a row is there already."""
+    def _insert(
+        self, table: sa.Table, columns: Sequence[str], *, several: bool, yields: bool
+    ) -> str:
+        """An INSERT of one row (a parameter for each column) or several (one JSON text), that
+        `yields` where a row is there already."""
         known_as = (table.name, several, yields)
         if known_as not in self._inserts:
             names = [table.c[name] for name in columns]
-            types = {column.name: column.type.compile(described).removesuffix(' COLLATE "C"') for column in names}
+            types = {
+                column.name: column.type.compile(described).removesuffix(' COLLATE "C"')
+                for column in names
+            }
             listed = ", ".join(f'"{name}"' for name in types)
             if several:
                 # Keys are given out in the order of the list.
@@ -173,7 +209,9 @@ class PostgresDialect(SqlDialect):
             else:
                 source = f"VALUES ({', '.join(f'%s::{type_}' for type_ in types.values())})"
             conflict = " ON CONFLICT DO NOTHING" if yields else ""
-            self._inserts[known_as] = f'INSERT INTO "{table.name}" ({listed}) {source}{conflict} RETURNING key'
+            self._inserts[known_as] = (
+                f'INSERT INTO "{table.name}" ({listed}) {source}{conflict} RETURNING key'
+            )
         return self._inserts[known_as]
 
     def affected(self, cursor: Cursor) -> int:
@@ -186,8 +224,13 @@ class PostgresDialect(SqlDialect):
         return column == sa.any_(slots.take(postgresql.ARRAY(_bare(column.type))))
 
     def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
-        each = sa.func.json_array_elements(sa.cast(slots.take(sa.Text()), sa.JSON), type_=sa.JSON).column_valued("v")
-        columns = [sa.cast(each.op("->>")(sa.literal_column(f"{n}")), _bare(type_)).label(f"v{n}") for n, type_ in enumerate(types)]
+        each = sa.func.json_array_elements(
+            sa.cast(slots.take(sa.Text()), sa.JSON), type_=sa.JSON
+        ).column_valued("v")
+        columns = [
+            sa.cast(each.op("->>")(sa.literal_column(f"{n}")), _bare(type_)).label(f"v{n}")
+            for n, type_ in enumerate(types)
+        ]
         return sa.select(*columns).cte().prefix_with("MATERIALIZED")
 
     def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
@@ -196,7 +239,9 @@ class PostgresDialect(SqlDialect):
     def json_values(self, leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
         return json_conditions.parts(leaf)
 
-    def json_condition(self, column: sa.ColumnElement[Any], shape: Any, slots: Slots) -> sa.ColumnElement[bool]:
+    def json_condition(
+        self, column: sa.ColumnElement[Any], shape: Any, slots: Slots
+    ) -> sa.ColumnElement[bool]:
         return json_conditions.condition(column, shape, slots)
 
     def create_indexes(self, connection: sa.Connection) -> None:

@@ -1,4 +1,5 @@
-"""Taking a whole store away: the schema that holds it. The extension of vectors stays, which all stores of a database share."""
+"""Taking a whole store away: the schema that holds it. The extension of vectors stays, which all
+stores of a database share."""
 
 from __future__ import annotations
 
@@ -16,12 +17,17 @@ if TYPE_CHECKING:
 
 
 def erase(settings: Settings) -> None:
-    """Drop the schema that `settings` name, with everything in it. Raises `ConfigurationError` for `public`, which is not ours alone, and
-    `Unavailable` where the server cannot be reached."""
+    """Drop the schema that `settings` name, with everything in it. Raises `ConfigurationError` for
+    `public`, which is not ours alone, and `Unavailable` where the server cannot be reached."""
     schema: str = settings["schema"]
     if schema == "public":
-        raise ConfigurationError("The schema public is shared with others and is not dropped: DB_SCHEMA has to name another one")
-    config = config_of(settings["uri"], schema=schema, connect_seconds=settings["connect_timeout_seconds"])
+        raise ConfigurationError(
+            "The schema public is shared with others and is not dropped: DB_SCHEMA has to "
+            "name another one"
+        )
+    config = config_of(
+        settings["uri"], schema=schema, connect_seconds=settings["connect_timeout_seconds"]
+    )
     try:
         _drop(config, schema)
     except psycopg.Error as error:

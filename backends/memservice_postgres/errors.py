@@ -50,11 +50,18 @@ def meaning(error: Exception, location: str) -> Exception | None:
     if code in _DAMAGED:
         return Damaged(f"The database {location} is damaged ({_first_line(error)})")
     if code in _MISSING:
-        return SchemaVersionError(f"The database {location} lacks tables ({_first_line(error)}). Create them with: memservice db upgrade")
+        return SchemaVersionError(
+            f"The database {location} lacks tables ({_first_line(error)}). Create them "
+            "with: memservice db upgrade"
+        )
     found = _UNAVAILABLE.get(code) or _UNAVAILABLE_CLASSES.get(code[:2])
     if found is None and not code and isinstance(error, psycopg.OperationalError):
         found = "cannot be reached"
-    return None if found is None else Unavailable(f"the database {location} {found} ({_first_line(error)})")
+    return (
+        None
+        if found is None
+        else Unavailable(f"the database {location} {found} ({_first_line(error)})")
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """Conditions inside JSON, as `memservice.domain.filters.jsontext` says them in SQL.
 
-The columns are `json`, which keeps what was written, key order and number format included; conditions ask the same as `jsonb`, as the
-indexes do (`memservice_postgres.search_schema`). What can be said by containment is: that is what the indexes know.
+The columns are `json`, which keeps what was written, key order and number format included;
+conditions ask the same as `jsonb`, as the indexes do (`memservice_postgres.search_schema`). What
+can be said by containment is: that is what the indexes know.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from memservice.domain.filters.ast import Contains, Holds, KeyCompare, KeyEqual, KeyOneOf, KeySubstring
+from memservice.domain.filters.ast import (
+    Contains,
+    Holds,
+    KeyCompare,
+    KeyEqual,
+    KeyOneOf,
+    KeySubstring,
+)
 from memservice.domain.filters.jsontext import NUMERIC, fold
 from memservice_postgres.json_text import encode
 from memservice_sql.dialect import JsonLeaf
@@ -80,14 +88,25 @@ def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.Col
             return _text(value) == sa.any_(slots.take(postgresql.ARRAY(sa.Text())))
         case ["text", op]:
             holds = _OPERATORS[op](_text(value), slots.take(sa.Text()))
-            structure = sa.func.jsonb_typeof(value).in_([sa.literal_column("'object'"), sa.literal_column("'array'")])
+            structure = sa.func.jsonb_typeof(value).in_(
+                [sa.literal_column("'object'"), sa.literal_column("'array'")]
+            )
             return sa.func.coalesce(holds, structure, type_=sa.Boolean()) if op == "ne" else holds
         case ["number", op]:
             return _OPERATORS[op](_number(value), sa.cast(slots.take(sa.Text()), sa.Numeric))
         case ["substring"]:
-            listed = sa.case((sa.func.jsonb_typeof(value) == sa.literal_column("'array'"), value), else_=sa.func.jsonb_build_array(value))
-            item = sa.func.jsonb_array_elements(listed, type_=postgresql.JSONB).column_valued("item")
-            return sa.exists(sa.select(sa.text("1")).where(sa.func.strpos(folded(_text(item)), slots.take(sa.Text())) > 0))
+            listed = sa.case(
+                (sa.func.jsonb_typeof(value) == sa.literal_column("'array'"), value),
+                else_=sa.func.jsonb_build_array(value),
+            )
+            item = sa.func.jsonb_array_elements(listed, type_=postgresql.JSONB).column_valued(
+                "item"
+            )
+            return sa.exists(
+                sa.select(sa.text("1")).where(
+                    sa.func.strpos(folded(_text(item)), slots.take(sa.Text())) > 0
+                )
+            )
     raise AssertionError(f"no shape {shape!r}")
 
 
@@ -98,7 +117,9 @@ def folded(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
 
 
 def _contains(whole: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
-    return whole.op("@>", is_comparison=True, return_type=sa.Boolean())(sa.cast(slots.take(sa.Text()), postgresql.JSONB))
+    return whole.op("@>", is_comparison=True, return_type=sa.Boolean())(
+        sa.cast(slots.take(sa.Text()), postgresql.JSONB)
+    )
 
 
 def _text(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
@@ -113,7 +134,9 @@ def _text(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
 
 def _number(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     plain = value.op("#>>", return_type=sa.Text())(sa.literal_column("'{}'"))
-    spelled = _is(value, "string") & plain.op("~", is_comparison=True)(sa.literal_column(f"'^({NUMERIC})$'"))
+    spelled = _is(value, "string") & plain.op("~", is_comparison=True)(
+        sa.literal_column(f"'^({NUMERIC})$'")
+    )
     return sa.case((_is(value, "number") | spelled, sa.cast(plain, sa.Numeric)))
 
 

@@ -15,7 +15,8 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def read(data: str | bytes) -> Any:
-    """Without looking for blanks, byte order marks and rubbish at the end, which takes `json.loads` four fifths of its time."""
+    """Without looking for blanks, byte order marks and rubbish at the end, which takes `json.loads`
+    four fifths of its time."""
     return _decode(data if isinstance(data, str) else str(data, "utf-8"))[0]
 
 
@@ -27,5 +28,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is nothing that a row holds")
 
 
-encode_rows = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain).encode
+encode_rows = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain
+).encode
 """Rows as the driver takes them, as one JSON text."""

@@ -25,7 +25,8 @@ _CONDITIONS = {
 
 
 def driver_behind(tx: Transaction | None) -> Driver:
-    """The connection of the view's transaction. Raises TypeError for a view of another kind of storage, or for None."""
+    """The connection of the view's transaction. Raises TypeError for a view of another kind of
+    storage, or for None."""
     connection = getattr(getattr(tx, "rows", None), "connection", None)
     if not isinstance(connection, Connection) or connection.dialect.name != "postgresql":
         raise TypeError("this index lives in the PostgreSQL storage and needs one of its views")
@@ -34,6 +35,12 @@ def driver_behind(tx: Transaction | None) -> Driver:
 
 def fitting(index_filter: IndexFilter) -> tuple[str, dict[str, Any]]:
     """Conditions on the narrowed table `r`, each begun with AND, and their parameters."""
-    given = {field.name: value for field in fields(index_filter) if (value := getattr(index_filter, field.name)) is not None}
+    given = {
+        field.name: value
+        for field in fields(index_filter)
+        if (value := getattr(index_filter, field.name)) is not None
+    }
     text = "".join(f" AND {_CONDITIONS[name]}" for name in given)
-    return text, {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    return text, {
+        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
+    }

@@ -1,4 +1,5 @@
-"""How processes tell each other that there may be work: LISTEN and NOTIFY, on one connection per process."""
+"""How processes tell each other that there may be work: LISTEN and NOTIFY, on one connection per
+process."""
 
 from __future__ import annotations
 
@@ -25,14 +26,19 @@ CLOSE_TIMEOUT = 1.0
 
 
 class Notifier:
-    """Rings in every other process when one rings it. Its thread and connection are made at first use, by each process for itself.
+    """Rings in every other process when one rings it. Its thread and connection are made at first
+    use, by each process for itself.
 
-    It does not notify in the writing transaction: PostgreSQL commits those one by one, waiting for the disk each time. A notification
-    that is lost with its process costs delay, since workers also look for work without being told.
+    It does not notify in the writing transaction: PostgreSQL commits those one by one, waiting for
+    the disk each time. A notification that is lost with its process costs delay, since workers also
+    look for work without being told.
     """
 
-    def __init__(self, config: ConnectionConfig, on_notification: Callable[[], None], log: logging.Logger) -> None:
-        """`on_notification` is called, in the bell's thread, when another process may have committed something."""
+    def __init__(
+        self, config: ConnectionConfig, on_notification: Callable[[], None], log: logging.Logger
+    ) -> None:
+        """`on_notification` is called, in the bell's thread, when another process may have
+        committed something."""
         self._place = config
         self._on_notification = on_notification
         self._log = log
@@ -56,7 +62,8 @@ class Notifier:
     def _running_thread(self) -> _NotifyThread:
         here = os.getpid()
         notify_thread = self._thread
-        # A thread does not survive a fork, and its connection is the parent's. At worst two are started, which does no harm.
+        # A thread does not survive a fork, and its connection is the parent's. At worst two are
+        # started, which does no harm.
         if notify_thread is None or self._pid != here or not notify_thread.is_alive():
             notify_thread = _NotifyThread(self._place, self._on_notification, self._log)
             self._thread, self._pid = notify_thread, here
@@ -66,7 +73,9 @@ class Notifier:
 
 
 class _NotifyThread(threading.Thread):
-    def __init__(self, place: ConnectionConfig, heard: Callable[[], None], log: logging.Logger) -> None:
+    def __init__(
+        self, place: ConnectionConfig, heard: Callable[[], None], log: logging.Logger
+    ) -> None:
         super().__init__(name="memservice-bell", daemon=True)
         self._place = place
         self._on_notification = heard
@@ -110,7 +119,9 @@ class _NotifyThread(threading.Thread):
                 pause = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)]
                 failures += 1
                 self._log.warning(
-                    "not told of other processes' work for now, trying again in %g s: %s", pause, str(error).partition("\n")[0]
+                    "not told of other processes' work for now, trying again in %g s: %s",
+                    pause,
+                    str(error).partition("\n")[0],
                 )
                 self._sleep(pause)
 

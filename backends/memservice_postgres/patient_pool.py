@@ -1,4 +1,5 @@
-"""A pool that waits where the server has no connection to give: those that others use come free in a moment."""
+"""A pool that waits where the server has no connection to give: those that others use come free in
+a moment."""
 
 from __future__ import annotations
 
@@ -10,16 +11,24 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from sqlalchemy.util import queue
 
 FIRST_PAUSE, MAX_PAUSE = 0.05, 1.0
-"""Seconds after which the server is asked again, doubled each time. One of this pool's own that comes back is taken at once."""
+"""Seconds after which the server is asked again, doubled each time. One of this pool's own that
+comes back is taken at once."""
 
-_FULL = ("too many clients", "too many connections", "connection slots are reserved", "no more connections allowed")
-"""What PostgreSQL and poolers say. The driver has no code for an error in connecting; in another language this is not recognised, and the
-write fails at once."""
+_FULL = (
+    "too many clients",
+    "too many connections",
+    "connection slots are reserved",
+    "no more connections allowed",
+)
+"""What PostgreSQL and poolers say. The driver has no code for an error in connecting; in another
+language this is not recognised, and the write fails at once."""
 
 
 def is_full(error: BaseException) -> bool:
     """Has the server refused a connection because it has as many as it may?"""
-    return isinstance(error, psycopg.OperationalError) and (error.sqlstate == "53300" or any(words in str(error) for words in _FULL))
+    return isinstance(error, psycopg.OperationalError) and (
+        error.sqlstate == "53300" or any(words in str(error) for words in _FULL)
+    )
 
 
 class PatientPool(QueuePool):

@@ -1,4 +1,5 @@
-"""Vectors on their way to the database and back, in binary: as text they would cost a thousand times as much."""
+"""Vectors on their way to the database and back, in binary: as text they would cost a thousand
+times as much."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class Reals:
     def __init__(self, vector: Vector) -> None:
         import numpy as np
 
-        # An array of float4 as PostgreSQL sends it: dimensions, nulls, type, size, first index; then each number after its length.
+        # An array of float4 as PostgreSQL sends it: dimensions, nulls, type, size, first index;
+        # then each number after its length.
         numbers = np.empty(len(vector), [("length", ">i4"), ("value", ">f4")])
         numbers["length"] = 4
         numbers["value"] = vector
@@ -40,7 +42,8 @@ class RealsDumper(Dumper):
 
 
 def vector_of(sent: bytes) -> Vector:
-    """A vector as pgvector's `vector_send` gives it: its dimension, two bytes of nothing, and the numbers."""
+    """A vector as pgvector's `vector_send` gives it: its dimension, two bytes of nothing, and the
+    numbers."""
     import numpy as np
 
     return np.frombuffer(sent, ">f4", offset=4).astype(np.float32)

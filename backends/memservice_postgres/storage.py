@@ -29,9 +29,16 @@ class PostgresStorage(SqlStorage):
     name = "postgres"
     capabilities = CAPABILITIES
     attempts_at_taken = 8
-    """Writers that run at once meet in one row after the other: the workspace, the session, each peer."""
+    """Writers that run at once meet in one row after the other: the workspace, the session, each
+    peer."""
 
-    def __init__(self, config: ConnectionConfig, dialect: PostgresDialect, log: logging.Logger, indexes: SpaceIndexes | None) -> None:
+    def __init__(
+        self,
+        config: ConnectionConfig,
+        dialect: PostgresDialect,
+        log: logging.Logger,
+        indexes: SpaceIndexes | None,
+    ) -> None:
         """`indexes`: None if vectors are kept elsewhere."""
         super().__init__(dialect, described, config.name)
         self._require_unicode = dialect.require_unicode
@@ -64,10 +71,15 @@ class PostgresStorage(SqlStorage):
                 self._require_unicode(driver_of(connection))
             raise
         if self._indexes is not None:
-            with self.translated(), self.engine.connect() as connection, self._dialect.transaction(connection, writing=False):
+            with (
+                self.translated(),
+                self.engine.connect() as connection,
+                self._dialect.transaction(connection, writing=False),
+            ):
                 if not vector_schema.exists(driver_of(connection)):
                     raise SchemaVersionError(
-                        f"The database {self._place} has no table of vectors yet. Create it with: memservice db upgrade"
+                        f"The database {self._place} has no table of vectors yet. Create "
+                        "it with: memservice db upgrade"
                     )
 
     def migrate(self) -> None:
@@ -90,7 +102,11 @@ class PostgresStorage(SqlStorage):
                 if thorough:
                     findings += [*health.pooler(driver, self._place), *health.checksums(driver)]
                     findings += health.connections(driver, self._own_connections)
-        return findings if any(finding.state == "failed" for finding in findings) else [*super().examine(thorough=thorough), *findings]
+        return (
+            findings
+            if any(finding.state == "failed" for finding in findings)
+            else [*super().examine(thorough=thorough), *findings]
+        )
 
     def _tell_of_pooler(self) -> None:
         if self._told_of_pooler:
@@ -134,5 +150,11 @@ def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
         pre_ping=given["pool_pre_ping"],
         pooled=given["pool_class"] != "null",
     )
-    indexes = SpaceIndexes(config, log, half=given["half_precision"], most_memory_mb=given["index_memory_mb"]) if given["vectors"] else None
+    indexes = (
+        SpaceIndexes(
+            config, log, half=given["half_precision"], most_memory_mb=given["index_memory_mb"]
+        )
+        if given["vectors"]
+        else None
+    )
     return PostgresStorage(config, dialect, log, indexes)

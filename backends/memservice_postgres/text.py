@@ -1,7 +1,8 @@
 """Full text in a GIN index: the terms of one workspace's rows, found by rarest term first.
 
-Every term is indexed under its kind's and workspace's prefix ("m12_axolotl"), so that postings, document frequencies and cost are the
-workspace's own. The index keeps which rows hold which term; how often is read from the rows that are returned.
+Every term is indexed under its kind's and workspace's prefix ("m12_axolotl"), so that postings,
+document frequencies and cost are the workspace's own. The index keeps which rows hold which term;
+how often is read from the rows that are returned.
 """
 
 from __future__ import annotations
@@ -25,17 +26,20 @@ if TYPE_CHECKING:
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
 MAX_TERM_LENGTH = 200
-"""Characters of a term that count: nobody searches for a kilobyte without a space, and an index entry has a limit."""
+"""Characters of a term that count: nobody searches for a kilobyte without a space, and an index
+entry has a limit."""
 MAX_COUNTED = 32_767
 """Occurrences of a term in one text that count."""
 PARTS = 64
 """Of each workspace's statistics; a connection adds to one of them."""
 FINE = 1_000_000
-"""Weights are compared as whole numbers of this part, so that their sums do not depend on the order of adding."""
+"""Weights are compared as whole numbers of this part, so that their sums do not depend on the order
+of adding."""
 
 _COUNTED = f"""
     INSERT INTO text_statistics AS s (workspace_key, kind, part, documents, length)
-    SELECT workspace_key, kind, pg_backend_pid() %% {PARTS}, %(sign)s * count(*), %(sign)s * sum(length)
+    SELECT workspace_key, kind, pg_backend_pid() %% {PARTS},
+        %(sign)s * count(*), %(sign)s * sum(length)
     FROM changed GROUP BY workspace_key, kind
     ON CONFLICT (workspace_key, kind, part)
     DO UPDATE SET documents = s.documents + excluded.documents, length = s.length + excluded.length
@@ -43,8 +47,10 @@ _COUNTED = f"""
 _ADD = f"""
     WITH changed AS (
         INSERT INTO text_rows
-        (id, workspace_key, kind, session_key, author_key, observer_key, observed_key, level, at, length, counts, terms)
-        SELECT (v->>0)::bigint, %(workspace)s, %(kind)s, (v->>1)::bigint, (v->>2)::bigint, (v->>3)::bigint, (v->>4)::bigint, v->>5,
+        (id, workspace_key, kind, session_key, author_key, observer_key, observed_key, level,
+        at, length, counts, terms)
+        SELECT (v->>0)::bigint, %(workspace)s, %(kind)s, (v->>1)::bigint, (v->>2)::bigint,
+        (v->>3)::bigint, (v->>4)::bigint, v->>5,
         (v->>6)::timestamptz, (v->>7)::integer, (v->>8)::smallint[], (v->>9)::text[]
         FROM json_array_elements(%(rows)s::json) v
         ON CONFLICT (id) DO NOTHING RETURNING id, workspace_key, kind, length
@@ -52,20 +58,24 @@ _ADD = f"""
     SELECT id FROM changed
 """  # noqa: S608 - constants
 _REMOVE = f"""
-    WITH changed AS (DELETE FROM text_rows WHERE id = ANY(%(ids)s) RETURNING workspace_key, kind, length), counted AS ({_COUNTED})
+    WITH changed AS (
+        DELETE FROM text_rows WHERE id = ANY(%(ids)s) RETURNING workspace_key, kind, length
+    ), counted AS ({_COUNTED})
     SELECT count(*) FROM changed
 """  # noqa: S608 - constants
 _OF_WORKSPACE = "SELECT id FROM text_rows WHERE workspace_key = %s LIMIT %s"
 _MINE = "SELECT id FROM text_rows WHERE id = ANY(%s) AND workspace_key = %s"
 _FORGET_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = %s"
 
-# How many rows hold each term: counted up to a limit, in the order in which rows lie in the table, which is about that in which they came.
-# Beyond it the rest is estimated from how far through the workspace's rows the limit was reached.
+# How many rows hold each term: counted up to a limit, in the order in which rows lie in the table,
+# which is about that in which they came. Beyond it the rest is estimated from how far through the
+# workspace's rows the limit was reached.
 _STATISTICS = """
     SELECT NULL, sum(documents)::bigint, sum(length)::bigint, 0, 0
     FROM text_statistics WHERE workspace_key = %(workspace)s AND kind = %(kind)s
     UNION ALL
-    SELECT wanted.term, found.rows, 0, found.first, found.last FROM unnest(%(terms)s::text[]) AS wanted (term) CROSS JOIN LATERAL (
+    SELECT wanted.term, found.rows, 0, found.first, found.last
+        FROM unnest(%(terms)s::text[]) AS wanted (term) CROSS JOIN LATERAL (
         SELECT count(*) AS rows, min(id) AS first, max(id) AS last FROM (
             SELECT id FROM text_rows WHERE terms @> ARRAY[wanted.term] LIMIT %(limit)s
         ) AS held
@@ -75,25 +85,30 @@ _EXTENT = "SELECT min(id), max(id) FROM text_rows WHERE workspace_key = %s AND k
 _SESSION_ROWS = """
     SELECT count(*) FROM (
         SELECT 1 FROM text_rows r
-        WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s AND r.session_key = ANY(%(sessions)s) LIMIT %(enough)s
+        WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s
+            AND r.session_key = ANY(%(sessions)s) LIMIT %(enough)s
     ) AS found
 """
 _IN_SESSIONS = """
     SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
-    WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s {fits} AND (r.terms && %(terms)s::text[]) IS TRUE
+    WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s {fits}
+        AND (r.terms && %(terms)s::text[]) IS TRUE
     ORDER BY (
-        SELECT sum(w.weight) FROM unnest(%(terms)s::text[], %(weights)s::bigint[]) AS w (term, weight) WHERE w.term = ANY(r.terms)
+        SELECT sum(w.weight) FROM unnest(%(terms)s::text[], %(weights)s::bigint[]) AS w (term,
+            weight) WHERE w.term = ANY(r.terms)
     ) DESC, r.id DESC LIMIT %(limit)s
 """
 _OF_KEYS = """
     SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
-    WHERE r.id = ANY(%(ids)s) AND r.workspace_key = %(workspace)s {fits} AND (r.terms && %(terms)s::text[]) IS TRUE
+    WHERE r.id = ANY(%(ids)s) AND r.workspace_key = %(workspace)s {fits}
+        AND (r.terms && %(terms)s::text[]) IS TRUE
 """
 _HEAVIEST = """
     SELECT r.id, r.length, r.counts, r.terms FROM (
         SELECT held.id, sum(w.weight) AS weight
         FROM unnest(%(terms)s::text[], %(weights)s::bigint[]) AS w (term, weight)
-        CROSS JOIN LATERAL (SELECT r.id FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits}) AS held
+        CROSS JOIN LATERAL (SELECT r.id FROM text_rows r
+            WHERE r.terms @> ARRAY[w.term] {fits}) AS held
         GROUP BY held.id ORDER BY weight DESC, held.id DESC LIMIT %(limit)s
     ) AS best JOIN text_rows r ON r.id = best.id
 """
@@ -103,7 +118,8 @@ _TWO_COMMON = """
 """
 _EACH_COMMON = """
     SELECT held.* FROM unnest(%(terms)s::text[]) AS w (term) CROSS JOIN LATERAL (
-        SELECT r.id, r.length, r.counts, r.terms FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits} LIMIT %(limit)s
+        SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
+            WHERE r.terms @> ARRAY[w.term] {fits} LIMIT %(limit)s
     ) AS held
 """
 
@@ -121,8 +137,9 @@ def kind_code(kind: str) -> int:
 class PostgresTextIndex:
     """The `TextIndex` of the PostgreSQL storage. Holds no state: safe for threads and processes.
 
-    `budget` bounds the postings that one search reads once it has enough candidates; past it the commonest terms only rank. Rows that
-    hold a term are counted up to `counted`; what lies beyond is estimated.
+    `budget` bounds the postings that one search reads once it has enough candidates; past it the
+    commonest terms only rank. Rows that hold a term are counted up to `counted`; what lies beyond
+    is estimated.
     """
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
@@ -131,7 +148,9 @@ class PostgresTextIndex:
         self._budget = budget
         self._counted = counted
 
-    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+    def add(
+        self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
+    ) -> None:
         driver, code = driver_behind(tx), kind_code(kind)
         given = {row.key * 4 + code: row for row in rows}
         if not given:
@@ -139,19 +158,36 @@ class PostgresTextIndex:
         prefix = _prefix(code, workspace_key)
         written = {id: _written(id, row, prefix) for id, row in given.items()}
         shared = {"workspace": workspace_key, "kind": code, "sign": 1}
-        added = {id for (id,) in driver.execute(_ADD, {**shared, "rows": encode_rows(list(written.values()))})}
+        added = {
+            id
+            for (id,) in driver.execute(
+                _ADD, {**shared, "rows": encode_rows(list(written.values()))}
+            )
+        }
         there = [id for id in written if id not in added]
         if there:
             _remove(driver, there)
             driver.execute(_ADD, {**shared, "rows": encode_rows([written[id] for id in there])})
 
-    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+    def remove(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> None:
         driver, code = driver_behind(tx), kind_code(kind)
-        _remove(driver, [id for (id,) in driver.execute(_MINE, ([key * 4 + code for key in keys], workspace_key))])
+        _remove(
+            driver,
+            [
+                id
+                for (id,) in driver.execute(
+                    _MINE, ([key * 4 + code for key in keys], workspace_key)
+                )
+            ],
+        )
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         driver = driver_behind(tx)
-        gone = _remove(driver, [id for (id,) in driver.execute(_OF_WORKSPACE, (workspace_key, limit))])
+        gone = _remove(
+            driver, [id for (id,) in driver.execute(_OF_WORKSPACE, (workspace_key, limit))]
+        )
         if not gone:
             driver.execute(_FORGET_STATISTICS, (workspace_key,))
         return gone
@@ -183,7 +219,11 @@ class PostgresTextIndex:
         if not held or k <= 0:
             return TextMatches(documents, mean_length, frequencies)
         sought = [
-            _Sought(one, held[one], round(FINE * log(1 + max(0.0, documents - held[one] + 0.5) / (held[one] + 0.5))))
+            _Sought(
+                one,
+                held[one],
+                round(FINE * log(1 + max(0.0, documents - held[one] + 0.5) / (held[one] + 0.5))),
+            )
             for one in sorted(held, key=lambda one: (held[one], one))
         ]
         if ids is None:
@@ -194,15 +234,33 @@ class PostgresTextIndex:
             rows = driver.execute(_OF_KEYS.format(fits=fits), {**place, **named}).fetchall()
         return TextMatches(documents, mean_length, frequencies, _best(rows, sought, written, k))
 
-    def _rows(self, driver: Driver, place: dict[str, int], sought: Sequence[_Sought], k: int, index_filter: IndexFilter) -> list[Row]:
-        """Rows that hold the rarest terms: the best `k` of them if the postings of all terms were read, some more if not."""
+    def _rows(
+        self,
+        driver: Driver,
+        place: dict[str, int],
+        sought: Sequence[_Sought],
+        k: int,
+        index_filter: IndexFilter,
+    ) -> list[Row]:
+        """Rows that hold the rarest terms: the best `k` of them if the postings of all terms were
+        read, some more if not."""
         fits, named = fitting(index_filter)
-        all_terms: dict[str, Any] = {"terms": [one.term for one in sought], "weights": [one.weight for one in sought]}
+        all_terms: dict[str, Any] = {
+            "terms": [one.term for one in sought],
+            "weights": [one.weight for one in sought],
+        }
         if index_filter.sessions is not None:
             # Sessions that hold clearly fewer rows than the terms have postings are read instead.
             enough = sum(one.rows for one in sought) // 4 + 1
-            if driver.execute(_SESSION_ROWS, {**place, "sessions": named["sessions"], "enough": enough}).fetchall()[0][0] < enough:
-                return driver.execute(_IN_SESSIONS.format(fits=fits), {**place, **named, **all_terms, "limit": k}).fetchall()
+            if (
+                driver.execute(
+                    _SESSION_ROWS, {**place, "sessions": named["sessions"], "enough": enough}
+                ).fetchall()[0][0]
+                < enough
+            ):
+                return driver.execute(
+                    _IN_SESSIONS.format(fits=fits), {**place, **named, **all_terms, "limit": k}
+                ).fetchall()
         affordable = sum(total <= self._budget for total in accumulate(one.rows for one in sought))
         common = [one.term for one in sought[affordable:]]
         rare: dict[str, Any] = {name: values[:affordable] for name, values in all_terms.items()}
@@ -210,13 +268,23 @@ class PostgresTextIndex:
         found: dict[int, Row] = {}
 
         def read(sql: str, limit: int, **values: Any) -> None:
-            found.update({row[0]: row for row in driver.execute(sql, {**named, **values, "limit": limit}).fetchall()})
+            found.update(
+                {
+                    row[0]: row
+                    for row in driver.execute(sql, {**named, **values, "limit": limit}).fetchall()
+                }
+            )
 
         if affordable:
             read(_HEAVIEST.format(fits=fits), limit, **rare)
         if len(found) < k and len(common) > 1:
             # Of the common terms, first the rows that hold the rarest of them and another one.
-            read(_TWO_COMMON.format(fits=fits), max(limit, self._budget // 10), first=common[0], others=common[1:])
+            read(
+                _TWO_COMMON.format(fits=fits),
+                max(limit, self._budget // 10),
+                first=common[0],
+                others=common[1:],
+            )
         if len(found) < k and common:
             read(_EACH_COMMON.format(fits=fits), k, terms=common)
         return list(found.values())
@@ -231,8 +299,11 @@ class _Sought(NamedTuple):
     """Its inverse document frequency, as in BM25, in parts of `FINE`."""
 
 
-def _estimated(driver: Driver, place: dict[str, int], found: Sequence[Any], documents: int, limit: int) -> dict[str, int]:
-    """Frequencies, of those terms that were not counted to the end by how soon the limit was reached."""
+def _estimated(
+    driver: Driver, place: dict[str, int], found: Sequence[Any], documents: int, limit: int
+) -> dict[str, int]:
+    """Frequencies, of those terms that were not counted to the end by how soon the limit was
+    reached."""
     first, last = driver.execute(_EXTENT, (place["workspace"], place["kind"])).fetchall()[0]
     held: dict[str, int] = {}
     for term, rows, _, lowest, highest in found:
@@ -244,8 +315,11 @@ def _estimated(driver: Driver, place: dict[str, int], found: Sequence[Any], docu
     return held
 
 
-def _best(rows: Iterable[Row], sought: Sequence[_Sought], written: dict[str, str], k: int) -> list[TextHit]:
-    """The `k` rows with the greatest weight of terms held (ties: newest), with the count of each term."""
+def _best(
+    rows: Iterable[Row], sought: Sequence[_Sought], written: dict[str, str], k: int
+) -> list[TextHit]:
+    """The `k` rows with the greatest weight of terms held (ties: newest), with the count of each
+    term."""
     weights = {one.term: one.weight for one in sought}
     asked: dict[str, list[str]] = {}
     for term, one in written.items():
@@ -253,7 +327,11 @@ def _best(rows: Iterable[Row], sought: Sequence[_Sought], written: dict[str, str
     ranked: list[tuple[int, int, TextHit]] = []
     for id, length, counts, terms in rows:
         held = {term: count for term, count in zip(terms, counts, strict=True) if term in weights}
-        hit = TextHit(id // 4, {spelled: count for term, count in held.items() for spelled in asked[term]}, length)
+        hit = TextHit(
+            id // 4,
+            {spelled: count for term, count in held.items() for spelled in asked[term]},
+            length,
+        )
         ranked.append((sum(weights[term] for term in held), id, hit))
     ranked.sort(key=lambda entry: entry[:2], reverse=True)
     return [hit for _, _, hit in ranked[:k]]

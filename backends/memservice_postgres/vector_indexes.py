@@ -1,7 +1,8 @@
 """HNSW indexes of large spaces, one per space, so that no tenant's vectors lie in another's way.
 
-A small space is searched exactly, which is fast, and needs none. Once a space is large its index is built beside the running service
-(`CREATE INDEX CONCURRENTLY`), in a thread of whichever process noticed; until it is there, and whenever it is not, search is exact.
+A small space is searched exactly, which is fast, and needs none. Once a space is large its index is
+built beside the running service (`CREATE INDEX CONCURRENTLY`), in a thread of whichever process
+noticed; until it is there, and whenever it is not, search is exact.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ LOOK_AGAIN_SECONDS = 60.0
 MAX_FULL, MAX_HALF = 2_000, 4_000
 """Dimensions that an index of 32-bit and of 16-bit numbers can have."""
 MAX_MEMORY_MB = 2_560
-"""For building an index, unless the settings say otherwise: a graph that does not fit is built many times slower."""
+"""For building an index, unless the settings say otherwise: a graph that does not fit is built many
+times slower."""
 LINKS = 800
 """Bytes that a graph needs for each vector beside the vector."""
 
@@ -65,14 +67,23 @@ class SpaceIndex:
     @property
     def definition(self) -> str:
         operators = "halfvec_ip_ops" if self.half else "vector_ip_ops"
-        return f"ON vectors USING hnsw ((vector::{self.type}) {operators}) WHERE space_key = {self.space}"
+        return (
+            f"ON vectors USING hnsw ((vector::{self.type}) {operators}) WHERE space_key = "
+            f"{self.space}"
+        )
 
 
 class SpaceIndexes:
     """Which spaces have an index, as one process knows, and the building of new ones."""
 
     def __init__(
-        self, config: ConnectionConfig, log: logging.Logger, *, half: bool = False, large: int = LARGE, most_memory_mb: int = MAX_MEMORY_MB
+        self,
+        config: ConnectionConfig,
+        log: logging.Logger,
+        *,
+        half: bool = False,
+        large: int = LARGE,
+        most_memory_mb: int = MAX_MEMORY_MB,
     ) -> None:
         self._place = config
         self._log = log
@@ -83,7 +94,8 @@ class SpaceIndexes:
         self._busy: set[tuple[int, int]] = set()
 
     def of(self, driver: Driver, space: Space) -> SpaceIndex | None:
-        """The index by which the space can be searched, if there is one. Has one built if there should be."""
+        """The index by which the space can be searched, if there is one. Has one built if there
+        should be."""
         looked, space_index = self._known.get(space.key, (0.0, None))
         now = time.monotonic()
         if looked and now - looked < LOOK_AGAIN_SECONDS:
@@ -95,9 +107,14 @@ class SpaceIndexes:
         return space_index
 
     def keep(self, space: Space) -> None:
-        """Build the space's index if it is large and has none, and drop those of spaces that are gone. May take minutes."""
+        """Build the space's index if it is large and has none, and drop those of spaces that are
+        gone. May take minutes."""
         wanted = self._fitting(space)
-        settings = {"statement_timeout": "0", "lock_timeout": "0", "application_name": "memservice-vectors"}
+        settings = {
+            "statement_timeout": "0",
+            "lock_timeout": "0",
+            "application_name": "memservice-vectors",
+        }
         with self._place.connect(**settings) as driver:
             if driver.pooler:
                 return  # it is not known on which connection the lock would be, nor for how long
@@ -111,7 +128,9 @@ class SpaceIndexes:
             if space_index is None and wanted is not None and rows >= self._large:
                 began = time.monotonic()
                 self._build(driver, wanted, rows)
-                self._log.info("vector index of space %d built in %.0f s", space.key, time.monotonic() - began)
+                self._log.info(
+                    "vector index of space %d built in %.0f s", space.key, time.monotonic() - began
+                )
         self._known.pop(space.key, None)
 
     def _build(self, driver: Driver, index: SpaceIndex, rows: int) -> None:
@@ -121,27 +140,42 @@ class SpaceIndexes:
         try:
             driver.execute(create)
         except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
-            # Several processes build it in shared memory, of which a container may have little: then one does, in its own.
-            self._log.info("vector index of space %d: %s; building it in one process", index.space, str(error).partition("\n")[0])
+            # Several processes build it in shared memory, of which a container may have little:
+            # then one does, in its own.
+            self._log.info(
+                "vector index of space %d: %s; building it in one process",
+                index.space,
+                str(error).partition("\n")[0],
+            )
             driver.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}".encode())
             execute_pipelined(driver, b"SET max_parallel_maintenance_workers = 0")
             driver.execute(create)
 
     def _fitting(self, space: Space) -> SpaceIndex | None:
         half = self._half or space.dimension > MAX_FULL
-        return SpaceIndex(space.key, space.dimension, half) if space.dimension <= (MAX_HALF if half else MAX_FULL) else None
+        return (
+            SpaceIndex(space.key, space.dimension, half)
+            if space.dimension <= (MAX_HALF if half else MAX_FULL)
+            else None
+        )
 
     def _start(self, space: Space) -> None:
         mark = (os.getpid(), space.key)
         if mark not in self._busy:
             self._busy.add(mark)
-            threading.Thread(target=self._keep, args=(space, mark), name="memservice-vectors", daemon=True).start()
+            threading.Thread(
+                target=self._keep, args=(space, mark), name="memservice-vectors", daemon=True
+            ).start()
 
     def _keep(self, space: Space, mark: tuple[int, int]) -> None:
         try:
             self.keep(space)
         except psycopg.Error as error:
-            self._log.warning("the vector index of space %d could not be built: %s", space.key, str(error).partition("\n")[0])
+            self._log.warning(
+                "the vector index of space %d could not be built: %s",
+                space.key,
+                str(error).partition("\n")[0],
+            )
         finally:
             self._busy.discard(mark)
 
@@ -153,6 +187,11 @@ class SpaceIndexes:
 
 def _find(driver: Driver, space: Space) -> tuple[SpaceIndex | None, list[str]]:
     """The space's index, and the names of those that were not finished."""
-    possible = {index.name: index for index in (SpaceIndex(space.key, space.dimension, half) for half in (False, True))}
+    possible = {
+        index.name: index
+        for index in (SpaceIndex(space.key, space.dimension, half) for half in (False, True))
+    }
     found = driver.execute(_FIND, (list(possible),)).fetchall()
-    return next((possible[name] for name, valid in found if valid), None), [name for name, valid in found if not valid]
+    return next((possible[name] for name, valid in found if valid), None), [
+        name for name, valid in found if not valid
+    ]

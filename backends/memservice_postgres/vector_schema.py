@@ -1,4 +1,5 @@
-"""The table of vectors. Apart from the migrations, since a database may do without: it needs the extension pgvector."""
+"""The table of vectors. Apart from the migrations, since a database may do without: it needs the
+extension pgvector."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ OLDEST = (0, 8)
 _WITHOUT = 'Or keep vectors elsewhere: set VECTOR_STORE_TYPE, and DB_OPTIONS to {"vectors": false}.'
 
 _STATEMENTS = (
-    # Of several dimensions: a space has one, so its index names it (`memservice_postgres.vector_indexes`).
+    # Of several dimensions: a space has one, so its index names it
+    # (`memservice_postgres.vector_indexes`).
     """
     CREATE TABLE IF NOT EXISTS vectors (
         space_key BIGINT NOT NULL,
@@ -30,7 +32,8 @@ _STATEMENTS = (
         PRIMARY KEY (space_key, row_key)
     )
     """,
-    # As long as it fits into a page, a vector stays with its row: fetching it from elsewhere takes longer than comparing it.
+    # As long as it fits into a page, a vector stays with its row: fetching it from elsewhere takes
+    # longer than comparing it.
     "ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL",
     "ALTER TABLE vectors SET (toast_tuple_target = 8160)",
     "CREATE INDEX IF NOT EXISTS vectors_pair ON vectors (space_key, observed_key, observer_key)",
@@ -41,39 +44,63 @@ _STATEMENTS = (
 
 def exists(driver: Driver) -> bool:
     """In the store's own schema: others of the database may be in the search path as well."""
-    return bool(driver.execute("SELECT to_regclass(format('%I.vectors', current_schema())) IS NOT NULL").fetchall()[0][0])
+    return bool(
+        driver.execute(
+            "SELECT to_regclass(format('%I.vectors', current_schema())) IS NOT NULL"
+        ).fetchall()[0][0]
+    )
 
 
 def ensure(driver: Driver, location: str) -> None:
-    """Create what is missing, in the connection's transaction. Raises `ConfigurationError`, saying what to do, without pgvector."""
+    """Create what is missing, in the connection's transaction. Raises `ConfigurationError`, saying
+    what to do, without pgvector."""
     version = _one(driver, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     if version is None:
-        version = _one(driver, "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'")
+        version = _one(
+            driver, "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'"
+        )
         if version is None:
             raise ConfigurationError(
-                f"The server of the database {location} does not have the extension pgvector. Install it there (on Debian: apt install "
-                f"postgresql-<version>-pgvector), then run: memservice db upgrade. {_WITHOUT}"
+                f"The server of the database {location} does not have the extension "
+                "pgvector. Install it there (on Debian: apt install "
+                "postgresql-<version>-pgvector), then run: memservice db upgrade. "
+                f"{_WITHOUT}"
             )
         # Where every store of the database sees it, if that may be.
-        common = "SELECT 'public' FROM pg_namespace WHERE nspname = 'public' AND has_schema_privilege(oid, 'CREATE')"
+        common = (
+            "SELECT 'public' FROM pg_namespace WHERE nspname = 'public' AND "
+            "has_schema_privilege(oid, 'CREATE')"
+        )
         try:
-            driver.execute("CREATE EXTENSION vector SCHEMA public" if _one(driver, common) else "CREATE EXTENSION vector")
+            driver.execute(
+                "CREATE EXTENSION vector SCHEMA public"
+                if _one(driver, common)
+                else "CREATE EXTENSION vector"
+            )
         except psycopg.errors.InsufficientPrivilege as error:
             raise ConfigurationError(
-                f"This user may not add the extension pgvector to the database {location}. Let its owner or a superuser run there: "
+                f"This user may not add the extension pgvector to the database {location}. "
+                "Let its owner or a superuser run there: "
                 f"CREATE EXTENSION vector; then run: memservice db upgrade. {_WITHOUT}"
             ) from error
     elif _one(driver, "SELECT to_regtype('vector')::text") is None:
-        where = _one(driver, "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'")
+        where = _one(
+            driver,
+            "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'",
+        )
         raise ConfigurationError(
-            f"The database {location} has pgvector in the schema {where}, which this store does not see. Let its owner or a superuser run "
-            f"there: ALTER EXTENSION vector SET SCHEMA public; then run: memservice db upgrade. {_WITHOUT}"
+            f"The database {location} has pgvector in the schema {where}, which this store "
+            "does not see. Let its owner or a superuser run "
+            "there: ALTER EXTENSION vector SET SCHEMA public; then run: memservice db "
+            f"upgrade. {_WITHOUT}"
         )
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
         raise ConfigurationError(
-            f"The database {location} has pgvector {version}; this needs {'.'.join(map(str, OLDEST))} or newer. Install that on "
+            f"The database {location} has pgvector {version}; this needs "
+            f"{'.'.join(map(str, OLDEST))} or newer. Install that on "
             "its server, "
-            f"then run there: ALTER EXTENSION vector UPDATE; and: memservice db upgrade. {_WITHOUT}"
+            "then run there: ALTER EXTENSION vector UPDATE; and: memservice db upgrade. "
+            f"{_WITHOUT}"
         )
     for statement in _STATEMENTS:
         driver.execute(statement)

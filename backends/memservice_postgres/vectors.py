@@ -1,4 +1,5 @@
-"""Vectors in pgvector, in the rows' own transaction: exact where few are in question, by HNSW where a space is large.
+"""Vectors in pgvector, in the rows' own transaction: exact where few are in question, by HNSW where
+a space is large.
 
 They are stored with length one, so that their inner product is the cosine similarity.
 """
@@ -12,14 +13,8 @@ import numpy as np
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
-)
-from memservice.spi.unit_vectors import (
-    checked,
-    unit,
-)
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
+from memservice.spi.unit_vectors import checked, unit
 from memservice.spi.vectors import VectorHit, VectorRow
 from memservice_postgres.connections import Driver, execute_pipelined
 from memservice_postgres.narrowing import driver_behind, fitting
@@ -33,26 +28,40 @@ if TYPE_CHECKING:
 EXACT = 10_000
 """So many vectors that fit a filter are compared one by one, also in a space that has an index."""
 MIN_EF_SEARCH = 200
-"""Neighbours that a search in an index keeps in mind, also where few are wanted: recall for a few milliseconds (benchmarks/vectors.py)."""
+"""Neighbours that a search in an index keeps in mind, also where few are wanted: recall for a few
+milliseconds (benchmarks/vectors.py)."""
 MAX_SCANNED = 40_000
-"""How many neighbours the index offers to a filter before the filter's own rows are compared instead."""
+"""How many neighbours the index offers to a filter before the filter's own rows are compared
+instead."""
 
 _PUT = """
-    INSERT INTO vectors (space_key, row_key, session_key, author_key, observer_key, observed_key, level, at, vector)
+    INSERT INTO vectors (space_key, row_key, session_key, author_key, observer_key, observed_key,
+        level, at, vector)
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::real[]::vector)
-    ON CONFLICT (space_key, row_key) DO UPDATE SET session_key = excluded.session_key, author_key = excluded.author_key,
-    observer_key = excluded.observer_key, observed_key = excluded.observed_key, level = excluded.level, at = excluded.at,
+    ON CONFLICT (space_key, row_key) DO UPDATE
+        SET session_key = excluded.session_key, author_key = excluded.author_key,
+    observer_key = excluded.observer_key, observed_key = excluded.observed_key, level =
+        excluded.level, at = excluded.at,
     vector = excluded.vector
 """
 _DELETE = "DELETE FROM vectors WHERE space_key = %s AND row_key = ANY(%s)"
 _DROP = "DELETE FROM vectors WHERE space_key = %s"
-_FETCH = "SELECT row_key, vector_send(vector) FROM vectors WHERE space_key = %s AND row_key = ANY(%s)"
-_KEYS = "SELECT row_key FROM vectors WHERE space_key = %s AND row_key > %s ORDER BY row_key LIMIT %s"
+_FETCH = (
+    "SELECT row_key, vector_send(vector) FROM vectors WHERE space_key = %s AND row_key = ANY(%s)"
+)
+_KEYS = (
+    "SELECT row_key FROM vectors WHERE space_key = %s AND row_key > %s ORDER BY row_key LIMIT %s"
+)
 _COUNT = "SELECT count(*) FROM vectors WHERE space_key = %s"
-_FITTING = "SELECT count(*) FROM (SELECT 1 FROM vectors r WHERE r.space_key = %(space)s {fits} LIMIT %(limit)s) AS found"
+_FITTING = (
+    "SELECT count(*) FROM (SELECT 1 FROM vectors r WHERE r.space_key = %(space)s {fits} LIMIT "
+    "%(limit)s) AS found"
+)
 _NEAREST = """
-    SELECT r.row_key, -(r.vector <#> asked.vector) FROM vectors r, (SELECT %(asked)s::real[]::vector AS vector) AS asked
-    WHERE r.space_key = %(space)s {fits} ORDER BY r.vector <#> asked.vector, r.row_key LIMIT %(limit)s
+    SELECT r.row_key, -(r.vector <#> asked.vector)
+        FROM vectors r, (SELECT %(asked)s::real[]::vector AS vector) AS asked
+    WHERE r.space_key = %(space)s {fits} ORDER BY r.vector <#> asked.vector, r.row_key
+        LIMIT %(limit)s
 """
 # The index's own order may be that of shorter numbers: what it offers is compared again.
 _NEAREST_BY_INDEX = """
@@ -73,9 +82,11 @@ class PostgresVectorIndex:
         self._exact = exact
 
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from then on.
+        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from
+        then on.
 
-        Raises ValueError for another dimension than the space's, and for numbers that are not finite.
+        Raises ValueError for another dimension than the space's, and for numbers that are not
+        finite.
         """
         driver = driver_behind(tx)
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
@@ -89,7 +100,17 @@ class PostgresVectorIndex:
         # In the order of keys: two writers of the same rows wait for each other, and not in a ring.
         values = sorted(
             (
-                (space.key, r.key, r.session, r.author, r.observer, r.observed, r.level, r.at, Reals(vector))
+                (
+                    space.key,
+                    r.key,
+                    r.session,
+                    r.author,
+                    r.observer,
+                    r.observed,
+                    r.level,
+                    r.at,
+                    Reals(vector),
+                )
                 for (r, _), vector in zip(kept, units, strict=True)
             ),
             key=lambda each: each[1],
@@ -111,16 +132,28 @@ class PostgresVectorIndex:
         found = driver_behind(tx).execute(_FETCH, (space.key, list(keys)), binary=True).fetchall()
         return {key: vector_of(sent) for key, sent in found}
 
-    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
-        return [int(key) for (key,) in driver_behind(tx).execute(_KEYS, (space.key, after, limit)).fetchall()]
+    def keys(
+        self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+    ) -> list[int]:
+        return [
+            int(key)
+            for (key,) in driver_behind(tx).execute(_KEYS, (space.key, after, limit)).fetchall()
+        ]
 
     def count(self, tx: Transaction | None, space: Space) -> int:
         return int(driver_behind(tx).execute(_COUNT, (space.key,)).fetchall()[0][0])
 
     def query(
-        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        space: Space,
+        vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert` does."""
+        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert`
+        does."""
         driver = driver_behind(tx)
         asked = checked(space, vector)
         if k <= 0 or not asked.any():
@@ -134,24 +167,38 @@ class PostgresVectorIndex:
             hits = _by_index(driver, index, fits, given)
             if len(hits) == k:
                 return hits
-        return _hits(driver.execute(_NEAREST.format(fits=fits).encode(), given, binary=True).fetchall())
+        return _hits(
+            driver.execute(_NEAREST.format(fits=fits).encode(), given, binary=True).fetchall()
+        )
 
     def _many(self, driver: Driver, fits: str, given: dict[str, Any]) -> bool:
         """Do more rows fit than are quickly compared one by one?"""
         sql = _FITTING.format(fits=fits).encode()
-        return bool(driver.execute(sql, {**given, "limit": self._exact + 1}).fetchall()[0][0] > self._exact)
+        return bool(
+            driver.execute(sql, {**given, "limit": self._exact + 1}).fetchall()[0][0] > self._exact
+        )
 
 
-def _by_index(driver: Driver, index: SpaceIndex, fits: str, given: dict[str, Any]) -> list[VectorHit]:
+def _by_index(
+    driver: Driver, index: SpaceIndex, fits: str, given: dict[str, Any]
+) -> list[VectorHit]:
     offered = 2 * given["limit"] if index.half else given["limit"]
-    # A filter takes hits away: then the index goes on offering, from the nearest to the farthest, until there are enough.
+    # A filter takes hits away: then the index goes on offering, from the nearest to the farthest,
+    # until there are enough.
     execute_pipelined(
         driver,
-        f"SET LOCAL hnsw.ef_search = {min(1_000, max(MIN_EF_SEARCH, 2 * offered))}; SET LOCAL hnsw.iterative_scan = strict_order; "
-        f"SET LOCAL hnsw.max_scan_tuples = {MAX_SCANNED}".encode(),
+        (
+            f"SET LOCAL hnsw.ef_search = {min(1_000, max(MIN_EF_SEARCH, 2 * offered))}; SET "
+            "LOCAL hnsw.iterative_scan = strict_order; "
+            f"SET LOCAL hnsw.max_scan_tuples = {MAX_SCANNED}"
+        ).encode(),
     )
     sql = _NEAREST_BY_INDEX.format(space=index.space, type=index.type, fits=fits)
-    return _hits(driver.execute(sql.encode(), {**given, "offered": offered}, binary=True, prepare=False).fetchall())
+    return _hits(
+        driver.execute(
+            sql.encode(), {**given, "offered": offered}, binary=True, prepare=False
+        ).fetchall()
+    )
 
 
 def _hits(rows: Sequence[tuple[Any, ...]]) -> list[VectorHit]:

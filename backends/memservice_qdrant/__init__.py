@@ -1,4 +1,5 @@
-"""Vectors in a Qdrant server: for many workspaces, and for more vectors than one database should hold."""
+"""Vectors in a Qdrant server: for many workspaces, and for more vectors than one database should
+hold."""
 
 from __future__ import annotations
 
@@ -27,7 +28,14 @@ def _erase(settings: Settings, context: Context) -> None:
 
 @hookimpl
 def memservice_vector_indexes() -> Iterable[VectorIndexProvider]:
-    """`VECTOR_STORE_TYPE=qdrant` and `VECTOR_STORE_URL=http://host:6333`, with `VECTOR_STORE_API_KEY` if it asks for one."""
+    """`VECTOR_STORE_TYPE=qdrant` and `VECTOR_STORE_URL=http://host:6333`, with
+    `VECTOR_STORE_API_KEY` if it asks for one."""
     from memservice_qdrant.settings import QdrantSettings
 
-    yield VectorIndexProvider(name="qdrant", open=_open, settings=QdrantSettings, capabilities=frozenset({Capability.SHARED}), erase=_erase)
+    yield VectorIndexProvider(
+        name="qdrant",
+        open=_open,
+        settings=QdrantSettings,
+        capabilities=frozenset({Capability.SHARED}),
+        erase=_erase,
+    )

@@ -1,8 +1,10 @@
-"""Collections: one for all spaces of a kind, an embedder and a dimension, in which each workspace is a tenant.
+"""Collections: one for all spaces of a kind, an embedder and a dimension, in which each workspace
+is a tenant.
 
-A collection costs the server memory and threads of its own, so workspaces do not have one each. Its points carry the key of their space,
-which the server is told is the tenant's: it stores a tenant's points together and builds a graph for each tenant only. So each query
-has a graph of its own workspace, and none can come across another's points.
+A collection costs the server memory and threads of its own, so workspaces do not have one each. Its
+points carry the key of their space, which the server is told is the tenant's: it stores a tenant's
+points together and builds a graph for each tenant only. So each query has a graph of its own
+workspace, and none can come across another's points.
 """
 
 from __future__ import annotations
@@ -31,15 +33,16 @@ PAYLOAD_INDEXES: dict[str, Any] = {
     "level": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD),
     "at": _RANGE,
 }
-"""Every field that is filtered or sorted by. Without its index the server would read every point, or refuse."""
+"""Every field that is filtered or sorted by. Without its index the server would read every point,
+or refuse."""
 LINKS = 16
 """Of each point in its tenant's graph."""
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 
 
 def collection_of(namespace: str, space: Space) -> str:
-    """The name of the space's collection. Embedders are named with characters that names of collections may not have, so what is left
-    of one is followed by a hash of all of it."""
+    """The name of the space's collection. Embedders are named with characters that names of
+    collections may not have, so what is left of one is followed by a hash of all of it."""
     digest = hashlib.sha256(space.embedder.encode()).hexdigest()[:10]
     embedder = _UNSAFE.sub("-", space.embedder.lower()).strip("-")[:60]
     return "_".join((namespace, space.kind, embedder, digest, str(space.dimension)))
@@ -47,7 +50,10 @@ def collection_of(namespace: str, space: Space) -> str:
 
 def is_of(namespace: str, collection: str) -> bool:
     """Is that the name of a collection of this namespace, and of no other one that begins alike?"""
-    return re.fullmatch(rf"{re.escape(namespace)}_[a-z]+_[a-z0-9-]*_[0-9a-f]{{10}}_[0-9]+", collection) is not None
+    return (
+        re.fullmatch(rf"{re.escape(namespace)}_[a-z]+_[a-z0-9-]*_[0-9a-f]{{10}}_[0-9]+", collection)
+        is not None
+    )
 
 
 def is_missing(error: Exception) -> bool:
@@ -58,7 +64,8 @@ def is_missing(error: Exception) -> bool:
 
 
 class Collections:
-    """Makes collections when something is first stored in them. Safe for threads; other processes may make the same at once."""
+    """Makes collections when something is first stored in them. Safe for threads; other processes
+    may make the same at once."""
 
     def __init__(self, client: QdrantClient, made_with: dict[str, Any], in_process: bool) -> None:
         self._client = client
@@ -83,7 +90,11 @@ class Collections:
             self._ready.discard(name)
 
     def _create(self, name: str, space: Space) -> None:
-        vectors = models.VectorParams(size=space.dimension, distance=models.Distance.COSINE, on_disk=self._made_with.get("on_disk"))
+        vectors = models.VectorParams(
+            size=space.dimension,
+            distance=models.Distance.COSINE,
+            on_disk=self._made_with.get("on_disk"),
+        )
         try:
             self._client.create_collection(
                 name,
@@ -102,4 +113,6 @@ class Collections:
         there = self._client.get_collection(name).payload_schema
         for field, schema in PAYLOAD_INDEXES.items():
             if field not in there:
-                self._client.create_payload_index(name, field_name=field, field_schema=schema, wait=True)
+                self._client.create_payload_index(
+                    name, field_name=field, field_schema=schema, wait=True
+                )

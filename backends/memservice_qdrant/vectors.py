@@ -1,4 +1,5 @@
-"""Vectors in Qdrant: points named after the row's space and key, in the collection of the space's kind, embedder and dimension."""
+"""Vectors in Qdrant: points named after the row's space and key, in the collection of the space's
+kind, embedder and dimension."""
 
 from __future__ import annotations
 
@@ -18,16 +19,10 @@ from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 from memservice.domain.errors import ConfigurationError, IndexUnavailable
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import (
-    IndexFilter,
-    matches_nothing,
-)
+from memservice.spi.index_filter import IndexFilter, matches_nothing
 from memservice.spi.providers import Settings
 from memservice.spi.top_k import stable_top_k
-from memservice.spi.unit_vectors import (
-    checked,
-    unit,
-)
+from memservice.spi.unit_vectors import checked, unit
 from memservice.spi.vectors import VectorHit, VectorRow
 from memservice_qdrant.collections import Collections, collection_of, is_missing, is_of
 from memservice_qdrant.conditions import of_space, payload_of, tenant_of
@@ -40,7 +35,8 @@ IN_PROCESS = ":memory:"
 NAMESPACE = "memservice"
 """Where the settings name none."""
 POINTS = UUID("a6a6b5d4-6f0c-5d0b-9a52-0a4b6f3f4a51")
-"""Within which points are named. Never changes: points of older releases would no longer be found."""
+"""Within which points are named. Never changes: points of older releases would no longer be
+found."""
 BATCH_SIZE = 200
 ID_BATCH_SIZE = 1_000
 READ_BATCH_SIZE = 200
@@ -49,12 +45,16 @@ T = TypeVar("T")
 
 
 class QdrantVectorIndex:
-    """The `VectorIndex` of a Qdrant server. Safe for threads and processes: all state is in the server."""
+    """The `VectorIndex` of a Qdrant server. Safe for threads and processes: all state is in the
+    server."""
 
     capabilities: frozenset[Capability]
 
-    def __init__(self, client: QdrantClient, location: str, namespace: str = NAMESPACE, **made_with: Any) -> None:
-        """`location`: where it is, as messages call it; `made_with`: what new collections are made with."""
+    def __init__(
+        self, client: QdrantClient, location: str, namespace: str = NAMESPACE, **made_with: Any
+    ) -> None:
+        """`location`: where it is, as messages call it; `made_with`: what new collections are made
+        with."""
         self._client = client
         self._place = location
         self._namespace = namespace
@@ -64,16 +64,24 @@ class QdrantVectorIndex:
         self._exact = None if in_process else models.SearchParams(exact=True)
         self._collections = Collections(client, made_with, in_process)
         # The stand-in in the process is not made for threads.
-        self._alone: threading.Lock | nullcontext[None] = threading.Lock() if in_process else nullcontext()
+        self._alone: threading.Lock | nullcontext[None] = (
+            threading.Lock() if in_process else nullcontext()
+        )
 
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from then on.
+        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from
+        then on.
 
-        Raises ValueError for another dimension than the space's, and for numbers that are not finite.
+        Raises ValueError for another dimension than the space's, and for numbers that are not
+        finite.
         """
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
         points = [
-            models.PointStruct(id=_point(space, row.key), vector=unit(vector[None, :])[0].tolist(), payload=payload_of(space, row))
+            models.PointStruct(
+                id=_point(space, row.key),
+                vector=unit(vector[None, :])[0].tolist(),
+                payload=payload_of(space, row),
+            )
             for row, vector in unique.values()
             if vector.any()
         ]
@@ -85,22 +93,35 @@ class QdrantVectorIndex:
         for portion in _portions(keys, ID_BATCH_SIZE):
             gone: list[int | str | UUID] = [_point(space, key) for key in portion]
             with self._asked(space) as name:
-                self._client.delete(name, points_selector=models.PointIdsList(points=gone), wait=True)
+                self._client.delete(
+                    name, points_selector=models.PointIdsList(points=gone), wait=True
+                )
 
     def query(
-        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        space: Space,
+        vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert` does."""
+        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert`
+        does."""
         asked = checked(space, vector)
         if k <= 0 or not asked.any() or matches_nothing(index_filter):
             return []
         given = unit(asked[None, :])[0].tolist()
         if ids is None:
-            return stable_top_k(lambda n: self._near(space, given, n, of_space(space, index_filter), None), k)
+            return stable_top_k(
+                lambda n: self._near(space, given, n, of_space(space, index_filter), None), k
+            )
         hits: list[VectorHit] = []
         for portion in _portions(sorted(set(ids)), ID_BATCH_SIZE):
             named = models.HasIdCondition(has_id=[_point(space, key) for key in portion])
-            hits += self._near(space, given, len(portion), of_space(space, index_filter, named), self._exact)
+            hits += self._near(
+                space, given, len(portion), of_space(space, index_filter, named), self._exact
+            )
         return stable_top_k(lambda n: hits, k)
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
@@ -108,11 +129,18 @@ class QdrantVectorIndex:
         for portion in _portions(sorted(set(keys)), READ_BATCH_SIZE):
             by_point = {_point(space, key): key for key in portion}
             with self._asked(space) as name:
-                records = self._client.retrieve(name, ids=list(by_point), with_payload=False, with_vectors=True)
-                found |= {by_point[str(record.id)]: np.array(record.vector, np.float32) for record in records}
+                records = self._client.retrieve(
+                    name, ids=list(by_point), with_payload=False, with_vectors=True
+                )
+                found |= {
+                    by_point[str(record.id)]: np.array(record.vector, np.float32)
+                    for record in records
+                }
         return found
 
-    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(
+        self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+    ) -> list[int]:
         if limit <= 0:
             return []
         later = models.FieldCondition(key="key", range=models.Range(gt=float(after)))
@@ -137,7 +165,9 @@ class QdrantVectorIndex:
     def drop(self, tx: Transaction | None, space: Space) -> None:
         """The collection stays: it is other workspaces' as well."""
         with self._asked(space) as name:
-            self._client.delete(name, points_selector=models.FilterSelector(filter=of_space(space)), wait=True)
+            self._client.delete(
+                name, points_selector=models.FilterSelector(filter=of_space(space)), wait=True
+            )
 
     def erase(self) -> None:
         """Forget everything in the namespace: its collections go."""
@@ -148,12 +178,23 @@ class QdrantVectorIndex:
                     self._collections.lost(collection.name)
 
     def _near(
-        self, space: Space, given: list[float], number: int, narrowed: models.Filter, how: models.SearchParams | None
+        self,
+        space: Space,
+        given: list[float],
+        number: int,
+        narrowed: models.Filter,
+        how: models.SearchParams | None,
     ) -> list[VectorHit]:
         points: Sequence[models.ScoredPoint] = []
         with self._asked(space) as name:
             points = self._client.query_points(
-                name, query=given, query_filter=narrowed, search_params=how, limit=number, with_payload=["key"], with_vectors=False
+                name,
+                query=given,
+                query_filter=narrowed,
+                search_params=how,
+                limit=number,
+                with_payload=["key"],
+                with_vectors=False,
             ).points
         return [VectorHit(int((point.payload or {})["key"]), point.score) for point in points]
 
@@ -173,7 +214,8 @@ class QdrantVectorIndex:
 
     @contextmanager
     def _asked(self, space: Space) -> Iterator[str]:
-        """For requests about a collection that may not be there: then the body ends early, and nothing was found."""
+        """For requests about a collection that may not be there: then the body ends early, and
+        nothing was found."""
         name = collection_of(self._namespace, space)
         with self._told():
             try:
@@ -191,11 +233,19 @@ class QdrantVectorIndex:
                 yield
         except UnexpectedResponse as error:
             if error.status_code in (401, 403):
-                raise IndexUnavailable(f"the vector index at {self._place} refuses the key in VECTOR_STORE_API_KEY") from error
-            raise IndexUnavailable(f"the vector index at {self._place} answered {error.status_code} {error.reason_phrase}") from error
+                raise IndexUnavailable(
+                    f"the vector index at {self._place} refuses the key in VECTOR_STORE_API_KEY"
+                ) from error
+            raise IndexUnavailable(
+                f"the vector index at {self._place} answered {error.status_code} "
+                f"{error.reason_phrase}"
+            ) from error
         except (ApiException, ResourceExhaustedResponse) as error:
             cause = getattr(error, "source", None) or error
-            raise IndexUnavailable(f"the vector index at {self._place} cannot be reached: {type(cause).__name__}: {cause}") from error
+            raise IndexUnavailable(
+                f"the vector index at {self._place} cannot be reached: "
+                f"{type(cause).__name__}: {cause}"
+            ) from error
 
 
 def _point(space: Space, key: int) -> str:
@@ -207,10 +257,13 @@ def _portions(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def open_index(settings: Settings) -> QdrantVectorIndex:
-    """Open it, whether the server is there or not. Raises `ConfigurationError` without a URL that can be used."""
+    """Open it, whether the server is there or not. Raises `ConfigurationError` without a URL that
+    can be used."""
     url = settings["url"]
     if not url:
-        raise ConfigurationError("the vector index 'qdrant' needs VECTOR_STORE_URL, for instance http://localhost:6333")
+        raise ConfigurationError(
+            "the vector index 'qdrant' needs VECTOR_STORE_URL, for instance http://localhost:6333"
+        )
     made_with = {name: settings[name] for name in ("on_disk", "replication_factor", "shard_number")}
     namespace = settings["namespace"] or NAMESPACE
     if url == IN_PROCESS:
@@ -219,7 +272,14 @@ def open_index(settings: Settings) -> QdrantVectorIndex:
         parts = urlsplit(url)
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         # Looking at the server's version would need it to be there.
-        client = QdrantClient(url=url, api_key=settings["api_key"], timeout=settings["timeout_seconds"], check_compatibility=False)
+        client = QdrantClient(
+            url=url,
+            api_key=settings["api_key"],
+            timeout=settings["timeout_seconds"],
+            check_compatibility=False,
+        )
     except (ValueError, InvalidURL) as error:
-        raise ConfigurationError(f"VECTOR_STORE_URL is not one that Qdrant is reached by: {error}") from error
+        raise ConfigurationError(
+            f"VECTOR_STORE_URL is not one that Qdrant is reached by: {error}"
+        ) from error
     return QdrantVectorIndex(client, shown, namespace, **made_with)

@@ -1,4 +1,5 @@
-"""Vectors in Redis 8 or newer, in its vector sets. The server may be the one that carries the queues."""
+"""Vectors in Redis 8 or newer, in its vector sets. The server may be the one that carries the
+queues."""
 
 from __future__ import annotations
 
@@ -30,4 +31,10 @@ def memservice_vector_indexes() -> Iterable[VectorIndexProvider]:
     """`VECTOR_STORE_TYPE=redis` and `VECTOR_STORE_URL=redis://host:6379/0`."""
     from memservice_redis.settings import RedisSettings
 
-    yield VectorIndexProvider(name="redis", open=_open, settings=RedisSettings, capabilities=frozenset({Capability.SHARED}), erase=_erase)
+    yield VectorIndexProvider(
+        name="redis",
+        open=_open,
+        settings=RedisSettings,
+        capabilities=frozenset({Capability.SHARED}),
+        erase=_erase,
+    )

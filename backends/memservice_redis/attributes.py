@@ -1,7 +1,9 @@
-"""What the server may be asked of a row besides its vector: JSON attributes, and the expressions that filter by them.
+"""What the server may be asked of a row besides its vector: JSON attributes, and the expressions
+that filter by them.
 
-Every value of an any-of condition is stored and asked for as `<…>` with nothing but digits or hexadecimal digits inside. So no value
-can be taken for syntax, and none is part of another. Times are whole microseconds, which a double holds exactly until the year 2255.
+Every value of an any-of condition is stored and asked for as `<…>` with nothing but digits or
+hexadecimal digits inside. So no value can be taken for syntax, and none is part of another. Times
+are whole microseconds, which a double holds exactly until the year 2255.
 """
 
 from __future__ import annotations
@@ -31,10 +33,16 @@ def word(text: str) -> str:
 
 
 def attributes(row: VectorRow) -> str:
-    """The row's attributes as JSON; those that it does not have are left out, and no condition on them holds."""
+    """The row's attributes as JSON; those that it does not have are left out, and no condition on
+    them holds."""
     found: dict[str, Any] = {
         name: key(value)
-        for name, value in (("s", row.session), ("a", row.author), ("r", row.observer), ("d", row.observed))
+        for name, value in (
+            ("s", row.session),
+            ("a", row.author),
+            ("r", row.observer),
+            ("d", row.observed),
+        )
         if value is not None
     }
     if row.level is not None:
@@ -46,7 +54,12 @@ def attributes(row: VectorRow) -> str:
 
 def expression(index_filter: IndexFilter) -> str | None:
     """The filter of `index_filter`, no any-of of which is empty; None if it has no condition."""
-    several = (("s", index_filter.sessions), ("a", index_filter.authors), ("r", index_filter.observers), ("d", index_filter.observed))
+    several = (
+        ("s", index_filter.sessions),
+        ("a", index_filter.authors),
+        ("r", index_filter.observers),
+        ("d", index_filter.observed),
+    )
     parts = [_any_of(name, map(key, values)) for name, values in several if values is not None]
     if index_filter.levels is not None:
         parts.append(_any_of("l", map(word, index_filter.levels)))
@@ -63,14 +76,26 @@ def _any_of(name: str, values: Iterable[str]) -> str:
 
 
 def fits(stored: bytes | None, index_filter: IndexFilter) -> bool:
-    """Does a row with these attributes fit? For the few whose attributes are read here instead of being filtered there."""
+    """Does a row with these attributes fit? For the few whose attributes are read here instead of
+    being filtered there."""
     if stored is None:
         return False
     found = json.loads(stored)
-    several = (("s", index_filter.sessions), ("a", index_filter.authors), ("r", index_filter.observers), ("d", index_filter.observed))
+    several = (
+        ("s", index_filter.sessions),
+        ("a", index_filter.authors),
+        ("r", index_filter.observers),
+        ("d", index_filter.observed),
+    )
     return (
         all(values is None or found.get(name) in map(key, values) for name, values in several)
         and (index_filter.levels is None or found.get("l") in map(word, index_filter.levels))
-        and (index_filter.since is None or ("t" in found and found["t"] >= micros(index_filter.since)))
-        and (index_filter.until is None or ("t" in found and found["t"] <= micros(index_filter.until)))
+        and (
+            index_filter.since is None
+            or ("t" in found and found["t"] >= micros(index_filter.since))
+        )
+        and (
+            index_filter.until is None
+            or ("t" in found and found["t"] <= micros(index_filter.until))
+        )
     )

@@ -1,4 +1,5 @@
-"""The connection: made at first use, to a server that is new enough, its failures told in words that help."""
+"""The connection: made at first use, to a server that is new enough, its failures told in words
+that help."""
 
 from __future__ import annotations
 
@@ -46,15 +47,19 @@ class Server:
 
     @contextmanager
     def asked(self) -> Iterator[Client]:
-        """The client. Raises `IndexUnavailable` for what Redis or the way to it does, `ConfigurationError` for an older server."""
+        """The client. Raises `IndexUnavailable` for what Redis or the way to it does,
+        `ConfigurationError` for an older server."""
         try:
             self._check()
             yield cast(Client, self._client)
         except RedisError as error:
-            raise IndexUnavailable(f"the vector index at {self._place} failed: {type(error).__name__}: {error}") from error
+            raise IndexUnavailable(
+                f"the vector index at {self._place} failed: {type(error).__name__}: {error}"
+            ) from error
 
     def check_now(self, log: logging.Logger) -> None:
-        """Look at the version already at the start, if the server is there: whoever set up an old one should hear it then."""
+        """Look at the version already at the start, if the server is there: whoever set up an old
+        one should hear it then."""
         try:
             with self.asked():
                 pass
@@ -70,13 +75,15 @@ class Server:
             relative = info.get("server_name") or info.get("valkey_version")
             if relative and str(relative) != "redis":
                 raise ConfigurationError(
-                    f"{self._place} is not Redis but {relative} (it calls itself {version}), which has no vector sets: "
+                    f"{self._place} is not Redis but {relative} (it calls itself "
+                    f"{version}), which has no vector sets: "
                     f"point VECTOR_STORE_URL at {MIN_VERSION} or newer"
                 )
             major = version.partition(".")[0]
             if not major.isdigit() or int(major) < MIN_MAJOR_VERSION:
                 raise ConfigurationError(
-                    f"{self._place} is Redis {version}, which has no vector sets: point VECTOR_STORE_URL at {MIN_VERSION} or newer, "
+                    f"{self._place} is Redis {version}, which has no vector sets: point "
+                    f"VECTOR_STORE_URL at {MIN_VERSION} or newer, "
                     "or choose another VECTOR_STORE_TYPE"
                 )
             self._checked = True

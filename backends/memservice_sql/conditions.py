@@ -1,9 +1,10 @@
 """Filter trees to SQL, meaning exactly what `memservice.domain.filters.evaluate.matches` says.
 
-Two passes in the same order, so that compiled statements can be kept: `shape` lists a tree's values and returns what is left without
-them, a hashable; `to_sql` writes the SQL of such a shape.
+Two passes in the same order, so that compiled statements can be kept: `shape` lists a tree's values
+and returns what is left without them, a hashable; `to_sql` writes the SQL of such a shape.
 
-SQL's third truth value never decides: a null in a condition counts as false, and under `Not` every leaf that may be null is wrapped.
+SQL's third truth value never decides: a null in a condition counts as false, and under `Not` every
+leaf that may be null is wrapped.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ from memservice_sql.types import JSON, UtcDateTime
 Shape = tuple[Any, ...]
 
 NOTHING: Shape = ("nothing",)
-STATES = frozenset({r.ACTIVE, r.ARCHIVED, r.DELETING, r.LIVE, r.SUPERSEDED, r.DELETED, r.PENDING, r.DONE, r.FAILED})
+STATES = frozenset(
+    {r.ACTIVE, r.ARCHIVED, r.DELETING, r.LIVE, r.SUPERSEDED, r.DELETED, r.PENDING, r.DONE, r.FAILED}
+)
 """Written into the statement, so that indexes on rows of one state are recognised."""
 
 MANY = 8
@@ -91,7 +94,8 @@ def _all(on: Filterable, node: All, values: list[Any]) -> Shape:
 def _any(on: Filterable, node: Any_, values: list[Any]) -> Shape:
     if len(node.parts) <= MANY:
         return ("any", *[shape(on, part, values) for part in node.parts])
-    # Parts of one shape become rows of a list: else there would be a statement for each number of them, and databases limit its size.
+    # Parts of one shape become rows of a list: else there would be a statement for each number of
+    # them, and databases limit its size.
     by_shape: dict[Shape, list[list[Any]]] = {}
     for part in node.parts:
         own: list[Any] = []
@@ -143,7 +147,9 @@ def _compare(on: Filterable, node: Compare, values: list[Any]) -> Shape:
 
 def _one_of(on: Filterable, node: OneOf, values: list[Any]) -> Shape:
     kind = on.kinds[node.field]
-    fitting = [value for value in (_fitting(kind, value) for value in node.values) if value is not None]
+    fitting = [
+        value for value in (_fitting(kind, value) for value in node.values) if value is not None
+    ]
     if not fitting:
         return NOTHING
     if len(fitting) == 1:
@@ -178,10 +184,18 @@ def _contains(on: Filterable, node: Contains, values: list[Any]) -> Shape:
         return _json(on, node, values)
     if node.value is None:
         return ("null", node.field)
-    return NOTHING if isinstance(node.value, dict | list) else _equal(on, Equal(node.field, node.value), values)
+    return (
+        NOTHING
+        if isinstance(node.value, dict | list)
+        else _equal(on, Equal(node.field, node.value), values)
+    )
 
 
-def _json(on: Filterable, node: Contains | Holds | KeyEqual | KeyCompare | KeyOneOf | KeySubstring, values: list[Any]) -> Shape:
+def _json(
+    on: Filterable,
+    node: Contains | Holds | KeyEqual | KeyCompare | KeyOneOf | KeySubstring,
+    values: list[Any],
+) -> Shape:
     if on.kinds[node.field] is not dict:
         return NOTHING
     shaped, added = on.dialect.json_values(node)
@@ -193,14 +207,19 @@ def _fitting(kind: type, value: Any) -> Any:
     """`value` as a column of that kind may equal it; None where it cannot."""
     if kind is int and isinstance(value, float) and value.is_integer():
         value = int(Decimal(repr(value)))
-    if not isinstance(value, kind) or kind is dict or (isinstance(value, bool) and kind is not bool):
+    if (
+        not isinstance(value, kind)
+        or kind is dict
+        or (isinstance(value, bool) and kind is not bool)
+    ):
         return None
     fits: Any = value
     return None if kind is int and not INT_MIN <= fits <= INT_MAX else fits
 
 
 def _integer_bound(op: str, value: float) -> tuple[str, int] | None:
-    """The same comparison of an integer column with a 64-bit integer; None where no integer satisfies it."""
+    """The same comparison of an integer column with a 64-bit integer; None where no integer
+    satisfies it."""
     if not isfinite(value):
         return ("gte", INT_MIN) if (value > 0) == (op in ("lt", "lte")) else None
     exact = Decimal(repr(value))
@@ -232,24 +251,37 @@ _SHAPES: dict[type, Callable[[Filterable, Any, list[Any]], Shape]] = {
 # Second pass: SQL.
 
 
-def to_sql(on: Filterable, shaped: Shape, slots: Slots, *, negated: bool = False) -> sa.ColumnElement[bool]:
+def to_sql(
+    on: Filterable, shaped: Shape, slots: Slots, *, negated: bool = False
+) -> sa.ColumnElement[bool]:
     """The SQL of a shape. `negated`: somewhere under a `Not`, where null must be false already."""
     name = shaped[0]
     if name == "all":
-        return _joined(sa.and_, sa.true(), [to_sql(on, part, slots, negated=negated) for part in shaped[1:]])
+        return _joined(
+            sa.and_, sa.true(), [to_sql(on, part, slots, negated=negated) for part in shaped[1:]]
+        )
     if name == "any":
-        return _joined(sa.or_, sa.false(), [to_sql(on, part, slots, negated=negated) for part in shaped[1:]])
+        return _joined(
+            sa.or_, sa.false(), [to_sql(on, part, slots, negated=negated) for part in shaped[1:]]
+        )
     if name == "not":
         return sa.not_(to_sql(on, shaped[1], slots, negated=True))
     if name == "nothing":
         return sa.false()
     if name == "some":
         listed = on.dialect.value_rows(slots, list(_types(on, shaped[1])))
-        return sa.exists(sa.select(sa.text("1")).select_from(listed).where(to_sql(on, shaped[1], _Listed(listed))).correlate(on.table))
+        return sa.exists(
+            sa.select(sa.text("1"))
+            .select_from(listed)
+            .where(to_sql(on, shaped[1], _Listed(listed)))
+            .correlate(on.table)
+        )
     column = on.table.c[shaped[1]]
     leaf = _leaf(on, column, shaped, slots)
     maybe_null = name == "json" or (column.nullable and name != "null")
-    return sa.func.coalesce(leaf, sa.false(), type_=sa.Boolean()) if negated and maybe_null else leaf
+    return (
+        sa.func.coalesce(leaf, sa.false(), type_=sa.Boolean()) if negated and maybe_null else leaf
+    )
 
 
 class _Listed(Slots):
@@ -272,18 +304,27 @@ def _types(on: Filterable, shaped: Shape) -> Iterator[TypeEngine[Any]]:
         yield on.table.c[shaped[1]].type
 
 
-def _joined(join: Callable[..., sa.ColumnElement[bool]], empty: sa.ColumnElement[bool], parts: list[Any]) -> sa.ColumnElement[bool]:
-    """Joined a hundred at a time: databases limit how deep an expression is, and `a OR b OR c` is as deep as it is long.
+def _joined(
+    join: Callable[..., sa.ColumnElement[bool]], empty: sa.ColumnElement[bool], parts: list[Any]
+) -> sa.ColumnElement[bool]:
+    """Joined a hundred at a time: databases limit how deep an expression is, and `a OR b OR c` is
+    as deep as it is long.
 
-    The first ones stay where an index can be chosen for them; the others are wrapped, since brackets alone would be taken off again.
+    The first ones stay where an index can be chosen for them; the others are wrapped, since
+    brackets alone would be taken off again.
     """
     while len(parts) > 100:
         rest = [parts[start : start + 50] for start in range(50, len(parts), 50)]
-        parts = [*parts[:50], *[sa.func.coalesce(join(*some), sa.false(), type_=sa.Boolean()) for some in rest]]
+        parts = [
+            *parts[:50],
+            *[sa.func.coalesce(join(*some), sa.false(), type_=sa.Boolean()) for some in rest],
+        ]
     return join(empty, *parts)
 
 
-def _leaf(on: Filterable, column: sa.Column[Any], shaped: Shape, slots: Slots) -> sa.ColumnElement[bool]:
+def _leaf(
+    on: Filterable, column: sa.Column[Any], shaped: Shape, slots: Slots
+) -> sa.ColumnElement[bool]:
     match shaped[0]:
         case "eq":
             return column == slots.take(column.type)
@@ -304,7 +345,9 @@ def _leaf(on: Filterable, column: sa.Column[Any], shaped: Shape, slots: Slots) -
         case "substring":
             return on.dialect.substring(column, slots)
         case "holds":
-            listed = next(listed for listed in LIST_TABLES[on.table.name] if listed.field == column.name)
+            listed = next(
+                listed for listed in LIST_TABLES[on.table.name] if listed.field == column.name
+            )
             holders = sa.select(listed.parent).where(listed.item == slots.take(listed.item.type))
             return on.table.c.key.in_(holders)
         case "json":

@@ -17,7 +17,8 @@ Convert = Callable[[Any], Any]
 
 
 class Mapping(Generic[R]):
-    """How one record type lies in its table on one database. Rows are tuples of the record's fields, in order."""
+    """How one record type lies in its table on one database. Rows are tuples of the record's
+    fields, in order."""
 
     def __init__(self, record: type[R], table: sa.Table, dialect: Dialect) -> None:
         names = [field.name for field in fields(record)]  # type: ignore[arg-type]
@@ -27,11 +28,16 @@ class Mapping(Generic[R]):
         self.width = len(names)
         self._setters: list[Callable[..., Any]] = [getattr(record, name).__set__ for name in names]
         self._values: Callable[[R], tuple[Any, ...]] = attrgetter(*names)
-        self._reading = _converters(c.type.dialect_impl(dialect).result_processor(dialect, None) for c in self.columns)
-        self._writing = _converters(c.type.dialect_impl(dialect).bind_processor(dialect) for c in self.columns)
+        self._reading = _converters(
+            c.type.dialect_impl(dialect).result_processor(dialect, None) for c in self.columns
+        )
+        self._writing = _converters(
+            c.type.dialect_impl(dialect).bind_processor(dialect) for c in self.columns
+        )
 
     def records(self, rows: Sequence[Sequence[Any]]) -> list[R]:
-        """Frozen records are filled through their slots: their own constructor takes three times as long."""
+        """Frozen records are filled through their slots: their own constructor takes three times as
+        long."""
         if not rows:
             return []
         columns: list[Iterable[Any]] = list(zip(*rows, strict=True))

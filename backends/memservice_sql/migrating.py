@@ -1,4 +1,5 @@
-"""Run the migrations. Imported only where there is something to migrate: Alembic is slow to import."""
+"""Run the migrations. Imported only where there is something to migrate: Alembic is slow to
+import."""
 
 from __future__ import annotations
 
@@ -19,11 +20,16 @@ def scripts() -> ScriptDirectory:
 
 
 def upgrade(connection: sa.Connection, dialect: SqlDialect, to: str = "head") -> None:
-    """Bring the schema to a revision, the newest if nothing is said, in the connection's transaction."""
+    """Bring the schema to a revision, the newest if nothing is said, in the connection's
+    transaction."""
     history = scripts()
     config = Config()
     # For what only one database has: the migrations themselves name none.
     config.attributes["create_indexes"] = dialect.create_indexes
-    with EnvironmentContext(config, history, fn=lambda revision, context: history._upgrade_revs(to, revision)) as environment:
-        environment.configure(connection=connection, target_metadata=metadata, version_table_schema=dialect.schema)
+    with EnvironmentContext(
+        config, history, fn=lambda revision, context: history._upgrade_revs(to, revision)
+    ) as environment:
+        environment.configure(
+            connection=connection, target_metadata=metadata, version_table_schema=dialect.schema
+        )
         environment.run_migrations()

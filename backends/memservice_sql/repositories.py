@@ -1,4 +1,5 @@
-"""The nouns where one statement of SQL does what several calls of the primitives do, or where it reads less."""
+"""The nouns where one statement of SQL does what several calls of the primitives do, or where it
+reads less."""
 
 from __future__ import annotations
 
@@ -11,7 +12,20 @@ from typing import Any
 import sqlalchemy as sa
 
 from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
-from memservice.domain.records import ACTIVE, DELETING, NEVER, PEER, PENDING, SCOPE, ApiKey, Lease, Peer, Session, Task, Workspace
+from memservice.domain.records import (
+    ACTIVE,
+    DELETING,
+    NEVER,
+    PEER,
+    PENDING,
+    SCOPE,
+    ApiKey,
+    Lease,
+    Peer,
+    Session,
+    Task,
+    Workspace,
+)
 from memservice.spi import repositories as base
 from memservice.spi.repositories.base import CREATED
 from memservice.spi.rows import Order
@@ -30,19 +44,29 @@ class SqlWorkspaces(base.Workspaces):
     def __init__(self, rows: SqlRows) -> None:
         super().__init__(rows)
 
-    def locate(self, slug: str, session_id: str | None = None, peer_id: str | None = None) -> base.Located:
+    def locate(
+        self, slug: str, session_id: str | None = None, peer_id: str | None = None
+    ) -> base.Located:
         def write(slots: Slots) -> sa.Executable:
             columns, joined = [*t.workspaces.c], t.workspaces
             for table, name in ((t.sessions, session_id), (t.peers, peer_id)):
                 if name is not None:
                     columns += table.c
-                    here = (table.c.workspace_key == t.workspaces.c.key) & (table.c.slug == slots.take(table.c.slug.type))
+                    here = (table.c.workspace_key == t.workspaces.c.key) & (
+                        table.c.slug == slots.take(table.c.slug.type)
+                    )
                     joined = joined.outerjoin(table, here)  # type: ignore[assignment]
             named = t.workspaces.c.slug == slots.take(t.workspaces.c.slug.type)
-            return sa.select(*columns).select_from(joined).where(named, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'"))
+            return (
+                sa.select(*columns)
+                .select_from(joined)
+                .where(named, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'"))
+            )
 
         names = [name for name in (session_id, peer_id, slug) if name is not None]
-        row = self.rows.run(("locate", session_id is None, peer_id is None), write, names).fetchone()
+        row = self.rows.run(
+            ("locate", session_id is None, peer_id is None), write, names
+        ).fetchone()
         if row is None:
             return base.Located()
         found: list[Any] = []
@@ -66,11 +90,22 @@ class SqlKeys(base.Keys):
     def recognised(self, uid: str) -> tuple[ApiKey, bool] | None:
         def write(slots: Slots) -> sa.Executable:
             places = (
-                (t.workspaces, t.api_keys.c.workspace_uid, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'")),
+                (
+                    t.workspaces,
+                    t.api_keys.c.workspace_uid,
+                    t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'"),
+                ),
                 (t.peers, t.api_keys.c.peer_uid, sa.true()),
-                (t.sessions, t.api_keys.c.session_uid, t.sessions.c.state != sa.literal_column(f"'{DELETING}'")),
+                (
+                    t.sessions,
+                    t.api_keys.c.session_uid,
+                    t.sessions.c.state != sa.literal_column(f"'{DELETING}'"),
+                ),
             )
-            there = (bound.is_(None) | sa.exists().where(table.c.uid == bound, going_on) for table, bound, going_on in places)
+            there = (
+                bound.is_(None) | sa.exists().where(table.c.uid == bound, going_on)
+                for table, bound, going_on in places
+            )
             named = t.api_keys.c.uid == slots.take(t.api_keys.c.uid.type)
             return sa.select(*t.api_keys.c, sa.and_(*there)).where(named)
 
@@ -89,19 +124,31 @@ class SqlPeers(base.Peers):
     def __init__(self, rows: SqlRows) -> None:
         super().__init__(rows)
 
-    def page_of_session(self, session_key: int, reverse: bool = False, limit: int = 50, offset: int = 0) -> tuple[list[Peer], int]:
+    def page_of_session(
+        self, session_key: int, reverse: bool = False, limit: int = 50, offset: int = 0
+    ) -> tuple[list[Peer], int]:
         inside = (t.members.c.left_at.is_(None)) & (t.members.c.kind == PEER)
 
         def page(slots: Slots) -> sa.Executable:
             joined = t.members.join(t.peers, t.peers.c.key == t.members.c.peer_key)
-            found = sa.select(*t.peers.c).select_from(joined).where(t.members.c.session_key == slots.take(KEY), inside)
+            found = (
+                sa.select(*t.peers.c)
+                .select_from(joined)
+                .where(t.members.c.session_key == slots.take(KEY), inside)
+            )
             order = (Order("joined_at", reverse), Order("key", reverse))
             return window(found.order_by(*ordering(t.members, order)), slots, limit, offset)
 
         def count(slots: Slots) -> sa.Executable:
-            return sa.select(sa.func.count()).where(t.members.c.session_key == slots.take(KEY), inside)
+            return sa.select(sa.func.count()).where(
+                t.members.c.session_key == slots.take(KEY), inside
+            )
 
-        rows = self.rows.run(("peers of session", reverse, offset > 0), page, [session_key, *window_values(limit, offset)]).fetchall()
+        rows = self.rows.run(
+            ("peers of session", reverse, offset > 0),
+            page,
+            [session_key, *window_values(limit, offset)],
+        ).fetchall()
         total = self.rows.run(("count peers of session",), count, [session_key]).fetchone()[0]
         return self.rows.mapping(Peer).records(rows), total
 
@@ -114,10 +161,16 @@ class SqlPeers(base.Peers):
             joined = t.peer_names.join(t.peers, t.peers.c.key == t.peer_names.c.peer_key)
             mine = t.peer_names.c.workspace_key == slots.take(KEY)
             given = dialect.one_of(t.peer_names.c.token, slots)
-            found = sa.select(t.peer_names.c.token, *t.peers.c).select_from(joined).where(mine, given, t.peers.c.kind != SCOPE)
+            found = (
+                sa.select(t.peer_names.c.token, *t.peers.c)
+                .select_from(joined)
+                .where(mine, given, t.peers.c.kind != SCOPE)
+            )
             return found.order_by(t.peer_names.c.key)
 
-        rows = self.rows.run(("named",), write, [workspace_key, dialect.list_value(tokens)]).fetchall()
+        rows = self.rows.run(
+            ("named",), write, [workspace_key, dialect.list_value(tokens)]
+        ).fetchall()
         peers = self.rows.mapping(Peer).records([row[1:] for row in rows])
         found: dict[str, list[Peer]] = {}
         for row, peer in zip(rows, peers, strict=True):
@@ -132,17 +185,31 @@ class SqlSessions(base.Sessions):
         super().__init__(rows)
 
     def page_of_peer(
-        self, peer_key: int, condition: Condition = TRUE, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0
+        self,
+        peer_key: int,
+        condition: Condition = TRUE,
+        order: Sequence[Order] = CREATED,
+        limit: int = 50,
+        offset: int = 0,
     ) -> tuple[list[Session], int]:
         values: list[Any] = [peer_key]
         shaped = self.rows.shape(Session, condition, values)
 
         def matching(slots: Slots) -> sa.ColumnElement[bool]:
-            joined = sa.select(t.members.c.session_key).where(t.members.c.peer_key == slots.take(KEY))
+            joined = sa.select(t.members.c.session_key).where(
+                t.members.c.peer_key == slots.take(KEY)
+            )
             return t.sessions.c.key.in_(joined) & self.rows.condition(Session, shaped, slots)
 
         def page(slots: Slots) -> sa.Executable:
-            return window(sa.select(*t.sessions.c).where(matching(slots)).order_by(*ordering(t.sessions, order)), slots, limit, offset)
+            return window(
+                sa.select(*t.sessions.c)
+                .where(matching(slots))
+                .order_by(*ordering(t.sessions, order)),
+                slots,
+                limit,
+                offset,
+            )
 
         def count(slots: Slots) -> sa.Executable:
             return sa.select(sa.func.count()).select_from(t.sessions).where(matching(slots))
@@ -153,7 +220,12 @@ class SqlSessions(base.Sessions):
         return self.rows.mapping(Session).records(rows), total
 
     def page_of_scope(
-        self, scope_key: int, condition: Condition = TRUE, reverse: bool = False, limit: int = 50, offset: int = 0
+        self,
+        scope_key: int,
+        condition: Condition = TRUE,
+        reverse: bool = False,
+        limit: int = 50,
+        offset: int = 0,
     ) -> tuple[list[Session], int]:
         values: list[Any] = [scope_key]
         shaped = self.rows.shape(Session, condition, values)
@@ -189,7 +261,13 @@ class SqlMessages(base.Messages):
         def write(slots: Slots) -> sa.Executable:
             return sa.select(*_POSITION).where(dialect.one_of(t.messages.c.key, slots))
 
-        return self._positions(self.rows.run(("positions",), write, [dialect.list_value(keys)]).fetchall()) if keys else []
+        return (
+            self._positions(
+                self.rows.run(("positions",), write, [dialect.list_value(keys)]).fetchall()
+            )
+            if keys
+            else []
+        )
 
     def around(self, positions: Sequence[tuple[int, int]], distance: int) -> list[base.Position]:
         ranges = _ranges(positions, distance)
@@ -199,30 +277,46 @@ class SqlMessages(base.Messages):
 
         def write(slots: Slots) -> sa.Executable:
             near = dialect.value_rows(slots, (KEY,) * 3)
-            within = (t.messages.c.session_key == near.c.v0) & t.messages.c.seq.between(near.c.v1, near.c.v2)
+            within = (t.messages.c.session_key == near.c.v0) & t.messages.c.seq.between(
+                near.c.v1, near.c.v2
+            )
             return sa.select(*_POSITION).select_from(near.join(t.messages, within))
 
-        return self._positions(self.rows.run(("around",), write, [dialect.list_value(ranges)]).fetchall())
+        return self._positions(
+            self.rows.run(("around",), write, [dialect.list_value(ranges)]).fetchall()
+        )
 
     def seq_reaching(self, session_key: int, tokens: int) -> int | None:
         def write(slots: Slots) -> sa.Executable:
             here = t.messages.c.session_key == slots.take(KEY)
             enough = t.messages.c.tokens_through >= slots.take(KEY)
-            return sa.select(t.messages.c.seq).where(here, enough).order_by(t.messages.c.tokens_through, t.messages.c.seq).limit(1)
+            return (
+                sa.select(t.messages.c.seq)
+                .where(here, enough)
+                .order_by(t.messages.c.tokens_through, t.messages.c.seq)
+                .limit(1)
+            )
 
         row = self.rows.run(("seq reaching",), write, [session_key, tokens]).fetchone()
         return None if row is None else int(row[0])
 
     def _positions(self, rows: Sequence[Sequence[Any]]) -> list[base.Position]:
         when = self.rows.store.read_time
-        return [base.Position(key, session, author, seq, tokens, when(at)) for key, session, author, seq, tokens, at in rows]
+        return [
+            base.Position(key, session, author, seq, tokens, when(at))
+            for key, session, author, seq, tokens, at in rows
+        ]
 
 
-_POSITION = tuple(t.messages.c[name] for name in ("key", "session_key", "author_key", "seq", "tokens", "created_at"))
+_POSITION = tuple(
+    t.messages.c[name]
+    for name in ("key", "session_key", "author_key", "seq", "tokens", "created_at")
+)
 
 
 def _ranges(positions: Sequence[tuple[int, int]], distance: int) -> list[tuple[int, int, int]]:
-    """(session, first, last) around each place, joined where they overlap: then no message lies in two of them."""
+    """(session, first, last) around each place, joined where they overlap: then no message lies in
+    two of them."""
     found: list[tuple[int, int, int]] = []
     for session, group in groupby(sorted(positions), key=lambda position: position[0]):
         last: int | None = None
@@ -243,48 +337,96 @@ class SqlTasks(base.Tasks):
 
     def ready(self, now: datetime, limit: int, latest: datetime = NEVER) -> list[str]:
         def write(slots: Slots) -> sa.Executable:
-            oldest = sa.select(sa.func.min(t.tasks.c.key).label("key")).where(_PENDING).group_by(t.tasks.c.unit).subquery()
+            oldest = (
+                sa.select(sa.func.min(t.tasks.c.key).label("key"))
+                .where(_PENDING)
+                .group_by(t.tasks.c.unit)
+                .subquery()
+            )
             when, time = t.tasks.c.not_before, t.tasks.c.not_before.type
-            due = (when <= slots.take(time)) | ((when > slots.take(time)) & (when < slots.take(time)))
-            held = sa.exists().where(t.leases.c.unit == t.tasks.c.unit, t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type))
-            turn = sa.func.row_number().over(partition_by=t.tasks.c.workspace_key, order_by=t.tasks.c.key).label("turn")
-            each = sa.select(t.tasks.c.unit, t.tasks.c.key, turn).select_from(oldest.join(t.tasks, t.tasks.c.key == oldest.c.key))
+            due = (when <= slots.take(time)) | (
+                (when > slots.take(time)) & (when < slots.take(time))
+            )
+            held = sa.exists().where(
+                t.leases.c.unit == t.tasks.c.unit,
+                t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type),
+            )
+            turn = (
+                sa.func.row_number()
+                .over(partition_by=t.tasks.c.workspace_key, order_by=t.tasks.c.key)
+                .label("turn")
+            )
+            each = sa.select(t.tasks.c.unit, t.tasks.c.key, turn).select_from(
+                oldest.join(t.tasks, t.tasks.c.key == oldest.c.key)
+            )
             found = each.where(due, ~held).subquery()
-            return window(sa.select(found.c.unit).order_by(found.c.turn, found.c.key), slots, limit, 0)
+            return window(
+                sa.select(found.c.unit).order_by(found.c.turn, found.c.key), slots, limit, 0
+            )
 
-        return [row[0] for row in self.rows.run(("ready",), write, [now, latest, NEVER, now, limit]).fetchall()]
+        return [
+            row[0]
+            for row in self.rows.run(("ready",), write, [now, latest, NEVER, now, limit]).fetchall()
+        ]
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         self.rows.writable()
 
         def write(slots: Slots) -> sa.Executable:
-            # A lease that somebody else is changing at this moment is not ours to take, and not worth waiting for.
+            # A lease that somebody else is changing at this moment is not ours to take, and not
+            # worth waiting for.
             held = sa.select(*t.leases.c).where(t.leases.c.unit == slots.take(t.leases.c.unit.type))
             return held.with_for_update(key_share=True, skip_locked=True)
 
-        return self.take(unit, self.rows.mapping(Lease).one(self.rows.run(("lease",), write, [unit]).fetchone()), owner, now, seconds)
+        return self.take(
+            unit,
+            self.rows.mapping(Lease).one(self.rows.run(("lease",), write, [unit]).fetchone()),
+            owner,
+            now,
+            seconds,
+        )
 
     def begin(self, lease: Lease) -> Lease | None:
-        # That another worker was faster is nothing out of the ordinary, and no error in the database's log.
+        # That another worker was faster is nothing out of the ordinary, and no error in the
+        # database's log.
         key = self.rows.put_unless_there(lease)
         return None if key is None else replace(lease, key=key)
 
     def next_due(self) -> datetime | None:
         def write(slots: Slots) -> sa.Executable:
-            return sa.select(t.tasks.c.not_before).where(_PENDING).order_by(t.tasks.c.not_before).limit(1)
+            return (
+                sa.select(t.tasks.c.not_before)
+                .where(_PENDING)
+                .order_by(t.tasks.c.not_before)
+                .limit(1)
+            )
 
         row = self.rows.run(("next due",), write, []).fetchone()
         return None if row is None else self.rows.store.read_time(row[0])
 
-    def counts(self, workspace_key: int, kinds: tuple[str, ...], now: datetime, condition: Condition = TRUE) -> list[base.QueueCount]:
+    def counts(
+        self, workspace_key: int, kinds: tuple[str, ...], now: datetime, condition: Condition = TRUE
+    ) -> list[base.QueueCount]:
         values: list[Any] = [now]
-        shaped = self.rows.shape(Task, all_of(equals(workspace_key=workspace_key, kind=kinds), condition), values)
+        shaped = self.rows.shape(
+            Task, all_of(equals(workspace_key=workspace_key, kind=kinds), condition), values
+        )
 
         def write(slots: Slots) -> sa.Executable:
-            held = sa.exists().where(t.leases.c.unit == t.tasks.c.unit, t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type))
+            held = sa.exists().where(
+                t.leases.c.unit == t.tasks.c.unit,
+                t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type),
+            )
             working = sa.case((_PENDING & held, 1), else_=0).label("working")
-            each = sa.select(t.tasks.c.session_key, t.tasks.c.state, working).where(self.rows.condition(Task, shaped, slots)).subquery()
+            each = (
+                sa.select(t.tasks.c.session_key, t.tasks.c.state, working)
+                .where(self.rows.condition(Task, shaped, slots))
+                .subquery()
+            )
             return sa.select(*each.c, sa.func.count()).group_by(*each.c)
 
         rows = self.rows.run(("queue counts", shaped), write, values).fetchall()
-        return [base.QueueCount(session, state, bool(working), number) for session, state, working, number in rows]
+        return [
+            base.QueueCount(session, state, bool(working), number)
+            for session, state, working, number in rows
+        ]

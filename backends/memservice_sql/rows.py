@@ -52,7 +52,9 @@ class Store:
             )
             for record, table in BY_RECORD.items()
         }
-        self.read_time: Callable[[Any], Any] = UtcDateTime().result_processor(sqlalchemy_dialect, None) or _same
+        self.read_time: Callable[[Any], Any] = (
+            UtcDateTime().result_processor(sqlalchemy_dialect, None) or _same
+        )
         """A time as the driver gives it, to a datetime (null to None)."""
 
 
@@ -87,15 +89,26 @@ class SqlRows:
         lock = lock and not self._read_only
 
         def write(slots: Slots) -> sa.Executable:
-            found = sa.select(*kept.mapping.columns).where(to_sql(kept.filterable, shaped, slots)).order_by(kept.table.c.key).limit(1)
-            # Not the lock that deleting takes: rows that refer to this one may be stored meanwhile. What is only read needs none.
+            found = (
+                sa.select(*kept.mapping.columns)
+                .where(to_sql(kept.filterable, shaped, slots))
+                .order_by(kept.table.c.key)
+                .limit(1)
+            )
+            # Not the lock that deleting takes: rows that refer to this one may be stored meanwhile.
+            # What is only read needs none.
             return found.with_for_update(key_share=True) if lock else found
 
         row = self.run(("get", record, shaped, lock), write, values).fetchone()
         return cast("R | None", kept.mapping.one(row))
 
     def page(
-        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self,
+        record: type[R],
+        condition: Condition = TRUE,
+        order: Sequence[Order] = BY_KEY,
+        limit: int | None = None,
+        offset: int = 0,
     ) -> list[R]:
         values: list[Any] = []
         kept = self.store.kept[record]
@@ -106,7 +119,9 @@ class SqlRows:
             found = sa.select(*kept.mapping.columns).where(to_sql(kept.filterable, shaped, slots))
             return window(found.order_by(*ordering(kept.table, order)), slots, limit, offset)
 
-        rows = self.run(("page", record, shaped, tuple(order), limit is None, offset > 0), write, values).fetchall()
+        rows = self.run(
+            ("page", record, shaped, tuple(order), limit is None, offset > 0), write, values
+        ).fetchall()
         return kept.mapping.records(rows)
 
     def count(self, record: type[Any], condition: Condition = TRUE) -> int:
@@ -115,7 +130,11 @@ class SqlRows:
         shaped = shape(kept.filterable, condition, values)
 
         def write(slots: Slots) -> sa.Executable:
-            return sa.select(sa.func.count()).select_from(kept.table).where(to_sql(kept.filterable, shaped, slots))
+            return (
+                sa.select(sa.func.count())
+                .select_from(kept.table)
+                .where(to_sql(kept.filterable, shaped, slots))
+            )
 
         return int(self.run(("count", record, shaped), write, values).fetchone()[0])
 
@@ -133,7 +152,9 @@ class SqlRows:
         with self._changing(savepoint=not alone and (len(rows) > 1 or bool(kept.lists))):
             if new:
                 columns = [column.name for column in kept.mapping.columns[1:]]
-                keys = self.store.dialect.insert(self._cursor, kept.table, columns, [given[index][1:] for index in new])
+                keys = self.store.dialect.insert(
+                    self._cursor, kept.table, columns, [given[index][1:] for index in new]
+                )
                 for index, key in zip(new, keys, strict=True):
                     stored[index] = replace(rows[index], key=key)  # type: ignore[type-var]
             for index in old:
@@ -142,11 +163,14 @@ class SqlRows:
         return stored
 
     def put_unless_there(self, row: Any) -> int | None:
-        """Insert a new row of a type without lists and return its key; None if it would break a unique constraint. That is no error."""
+        """Insert a new row of a type without lists and return its key; None if it would break a
+        unique constraint. That is no error."""
         self.writable()
         kept = self.store.kept[type(row)]
         columns = [column.name for column in kept.mapping.columns[1:]]
-        return self.store.dialect.insert_unless_there(self._cursor, kept.table, columns, kept.mapping.rows([row])[0][1:])
+        return self.store.dialect.insert_unless_there(
+            self._cursor, kept.table, columns, kept.mapping.rows([row])[0][1:]
+        )
 
     def change(self, record: type[Any], condition: Condition, **values: Any) -> int:
         kept = self.store.kept[record]
@@ -169,7 +193,8 @@ class SqlRows:
             return self.store.dialect.affected(self.run(("delete", record, shaped), write, values))
 
     def run(self, known_as: tuple[Any, ...], write: Writer, values: Sequence[Any]) -> Cursor:
-        """Run the statement that `write` writes, compiled when `known_as` is met for the first time. One result at a time."""
+        """Run the statement that `write` writes, compiled when `known_as` is met for the first
+        time. One result at a time."""
         return self.store.statements.get(known_as, write).run(self._cursor, values)
 
     def shape(self, record: type[Any], condition: Condition, values: list[Any]) -> Shape:
@@ -183,7 +208,9 @@ class SqlRows:
     def mapping(self, record: type[R]) -> Mapping[R]:
         return self.store.kept[record].mapping
 
-    def _update(self, how: str, record: type[Any], condition: Condition, fields: dict[str, Any]) -> int:
+    def _update(
+        self, how: str, record: type[Any], condition: Condition, fields: dict[str, Any]
+    ) -> int:
         values: list[Any] = list(fields.values())
         kept = self.store.kept[record]
         names = tuple(fields)
@@ -192,16 +219,26 @@ class SqlRows:
         def write(slots: Slots) -> sa.Executable:
             table = kept.table
             given = {name: slots.take(table.c[name].type) for name in names}
-            added = {name: table.c[name] + slot for name, slot in given.items()} if how == "increase" else given
+            added = (
+                {name: table.c[name] + slot for name, slot in given.items()}
+                if how == "increase"
+                else given
+            )
             return sa.update(table).values(added).where(to_sql(kept.filterable, shaped, slots))
 
-        with self._changing(savepoint=not self.store.dialect.survives_errors and not kept.in_unique.isdisjoint(names)):
-            return self.store.dialect.affected(self.run((how, record, names, shaped), write, values))
+        with self._changing(
+            savepoint=not self.store.dialect.survives_errors
+            and not kept.in_unique.isdisjoint(names)
+        ):
+            return self.store.dialect.affected(
+                self.run((how, record, names, shaped), write, values)
+            )
 
     def _replace(self, kept: Kept, given: Sequence[Any]) -> None:
         """Overwrite the row of that key; `given` is converted already."""
         survives = self.store.dialect.survives_errors
-        # Where a failed statement would end the transaction, the one that cannot fail is tried first: most rows keep their names.
+        # Where a failed statement would end the transaction, the one that cannot fail is tried
+        # first: most rows keep their names.
         if not survives and self._overwrite(kept, given, kept.in_unique) == 1:
             return
         with self._changing(savepoint=not survives):
@@ -209,25 +246,37 @@ class SqlRows:
                 raise LookupError(f"{kept.table.name} has no row {given[0]} to replace")
 
     def _overwrite(self, kept: Kept, given: Sequence[Any], same: frozenset[str]) -> int:
-        """Set the columns of the row of that key, if those in `same` hold already what they are given; the number of rows set."""
+        """Set the columns of the row of that key, if those in `same` hold already what they are
+        given; the number of rows set."""
         columns = kept.mapping.columns[1:]
 
         def write(slots: Slots) -> sa.Executable:
             key = kept.table.c.key == slots.take(sa.types.NullType())
-            values: dict[str, sa.ColumnElement[Any]] = {column.name: slots.take(sa.types.NullType()) for column in columns}
-            alike = [kept.table.c[name].is_not_distinct_from(values.pop(name)) for name in sorted(same)]
-            return sa.update(kept.table).values(values or {"key": kept.table.c.key}).where(key, *alike)
+            values: dict[str, sa.ColumnElement[Any]] = {
+                column.name: slots.take(sa.types.NullType()) for column in columns
+            }
+            alike = [
+                kept.table.c[name].is_not_distinct_from(values.pop(name)) for name in sorted(same)
+            ]
+            return (
+                sa.update(kept.table).values(values or {"key": kept.table.c.key}).where(key, *alike)
+            )
 
-        return self.store.dialect.affected(self.run(("replace", kept.mapping.record, bool(same)), write, given))
+        return self.store.dialect.affected(
+            self.run(("replace", kept.mapping.record, bool(same)), write, given)
+        )
 
     def _list(self, kept: Kept, stored: Sequence[Any], replaced: Sequence[Any]) -> None:
-        """Bring the list tables in step with rows that were just stored, of which `replaced` were there before."""
+        """Bring the list tables in step with rows that were just stored, of which `replaced` were
+        there before."""
         for listed in kept.lists:
             if replaced:
                 keys = self.store.dialect.list_value([row.key for row in replaced])
                 self.run(
                     ("unlist", listed.table.name),
-                    lambda slots, listed=listed: sa.delete(listed.table).where(self.store.dialect.one_of(listed.parent, slots)),  # type: ignore[misc]
+                    lambda slots, listed=listed: sa.delete(listed.table).where(
+                        self.store.dialect.one_of(listed.parent, slots)
+                    ),  # type: ignore[misc]
                     [keys],
                 )
             for row in stored:
@@ -235,7 +284,10 @@ class SqlRows:
                     self.run(
                         ("list", listed.table.name),
                         lambda slots, listed=listed: sa.insert(listed.table).values(  # type: ignore[misc]
-                            {listed.parent.name: slots.take(listed.parent.type), listed.item.name: slots.take(listed.item.type)}
+                            {
+                                listed.parent.name: slots.take(listed.parent.type),
+                                listed.item.name: slots.take(listed.item.type),
+                            }
                         ),
                         [row.key, item],
                     )
@@ -247,9 +299,11 @@ class SqlRows:
 
     @contextmanager
     def _changing(self, *, savepoint: bool = False) -> Iterator[None]:
-        """A change that is stored whole or, when it breaks a rule, not at all, and leaves the transaction usable.
+        """A change that is stored whole or, when it breaks a rule, not at all, and leaves the
+        transaction usable.
 
-        With `savepoint`, one is set for it: needed for a change of several statements, and for one that the transaction would not survive.
+        With `savepoint`, one is set for it: needed for a change of several statements, and for one
+        that the transaction would not survive.
         """
         self.writable()
         dialect = self.store.dialect
@@ -259,8 +313,11 @@ class SqlRows:
             yield
         except (dialect.driver_error, LookupError, UniqueViolation) as error:
             broken = dialect.broken_unique(error)
-            # After any other error of the driver the transaction is over, and there may be no savepoint to return to.
-            if savepoint and (broken is not None or isinstance(error, LookupError | UniqueViolation)):
+            # After any other error of the driver the transaction is over, and there may be no
+            # savepoint to return to.
+            if savepoint and (
+                broken is not None or isinstance(error, LookupError | UniqueViolation)
+            ):
                 self._cursor.execute("ROLLBACK TO change", ())
                 self._cursor.execute("RELEASE change", ())
             if broken is None:

@@ -1,7 +1,9 @@
-"""Statements written with SQLAlchemy Core, compiled once per shape, and run on the driver's own cursor.
+"""Statements written with SQLAlchemy Core, compiled once per shape, and run on the driver's own
+cursor.
 
-Building and compiling an expression costs ten times what SQLite takes to run it, and SQLAlchemy's execution three times as much again. So
-a statement is looked up by its shape (which conditions on which columns, in which order) and only its values change.
+Building and compiling an expression costs ten times what SQLite takes to run it, and SQLAlchemy's
+execution three times as much again. So a statement is looked up by its shape (which conditions on
+which columns, in which order) and only its values change.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Cursor(Protocol):
 
 
 class Slots:
-    """The bind parameters of a statement that is being written, in the order in which its values will be listed."""
+    """The bind parameters of a statement that is being written, in the order in which its values
+    will be listed."""
 
     def __init__(self) -> None:
         self.taken: list[sa.BindParameter[Any]] = []
@@ -56,12 +59,20 @@ class Prepared:
         assert isinstance(compiled, SQLCompiler)
         self.sql = str(compiled)
         places = {slot.key: index for index, slot in enumerate(slots.taken)}
-        converters = [slot.type.dialect_impl(dialect).bind_processor(dialect) for slot in slots.taken]
+        converters = [
+            slot.type.dialect_impl(dialect).bind_processor(dialect) for slot in slots.taken
+        ]
         given = compiled.params  # computed at each look
-        names: Sequence[str] = compiled.positiontup if compiled.positiontup is not None else list(given)
-        # Per parameter of the text: the place of its value (-1: a constant of the statement), how the value is converted, the constant.
+        names: Sequence[str] = (
+            compiled.positiontup if compiled.positiontup is not None else list(given)
+        )
+        # Per parameter of the text: the place of its value (-1: a constant of the statement), how
+        # the value is converted, the constant.
         self._constants = [given[name] for name in names]
-        self._converters = [(places.get(name, -1), converters[places[name]] if name in places else None) for name in names]
+        self._converters = [
+            (places.get(name, -1), converters[places[name]] if name in places else None)
+            for name in names
+        ]
         self._names = None if compiled.positiontup is not None else tuple(names)
 
     def run(self, cursor: Cursor, values: Sequence[Value]) -> Cursor:
@@ -72,7 +83,11 @@ class Prepared:
     def parameters(self, values: Sequence[Value]) -> Any:
         """As the driver takes them."""
         given = [
-            self._constants[i] if index < 0 else values[index] if convert is None else convert(values[index])
+            self._constants[i]
+            if index < 0
+            else values[index]
+            if convert is None
+            else convert(values[index])
             for i, (index, convert) in enumerate(self._converters)
         ]
         return given if self._names is None else dict(zip(self._names, given, strict=True))
@@ -103,5 +118,6 @@ class Statements:
 
     @property
     def texts(self) -> list[str]:
-        """The SQL of every statement that is kept, for those who want to see how it is carried out."""
+        """The SQL of every statement that is kept, for those who want to see how it is carried
+        out."""
         return [prepared.sql for prepared in self._known.values()]

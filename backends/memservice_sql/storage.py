@@ -19,14 +19,17 @@ from memservice_sql.schema_version import HEAD, HISTORY, complaint, newer
 from memservice_sql.statements import Statements
 from memservice_sql.transaction import SqlTransaction
 
-_VERSION: sa.Select[Any] = sa.select(sa.column("version_num")).select_from(sa.table("alembic_version"))
+_VERSION: sa.Select[Any] = sa.select(sa.column("version_num")).select_from(
+    sa.table("alembic_version")
+)
 
 VERSION_SECONDS = 1.0
 """How often a writing process looks whether a newer release has migrated the store meanwhile."""
 
 
 class SqlStorage(BaseStorage):
-    """`memservice.spi.storage.Storage` in an SQL database. Connections are opened at first use, by each process for itself."""
+    """`memservice.spi.storage.Storage` in an SQL database. Connections are opened at first use, by
+    each process for itself."""
 
     def __init__(self, dialect: SqlDialect, sqlalchemy_dialect: sa.Dialect, location: str) -> None:
         """`location` names the database in messages, without a password."""
@@ -45,13 +48,17 @@ class SqlStorage(BaseStorage):
 
     @property
     def engine(self) -> sa.Engine:
-        """This process's. One that was inherited by a fork is neither used nor closed: its connections are the parent's."""
+        """This process's. One that was inherited by a fork is neither used nor closed: its
+        connections are the parent's."""
         if self._closed:
             raise Unavailable(f"the database {self._place} was closed")
         here = os.getpid()
         found = self._engines.get(here)
-        # No lock: one that another thread held when the process forked would never be released. At worst two engines are made, none opened.
-        return found if found is not None else self._engines.setdefault(here, self._dialect.engine())
+        # No lock: one that another thread held when the process forked would never be released. At
+        # worst two engines are made, none opened.
+        return (
+            found if found is not None else self._engines.setdefault(here, self._dialect.engine())
+        )
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -89,13 +96,21 @@ class SqlStorage(BaseStorage):
 
     def schema_version(self) -> str | None:
         # In a transaction: behind a connection pooler only there the schema is ours.
-        with self.translated(), self.engine.connect() as connection, self._dialect.transaction(connection, writing=False):
+        with (
+            self.translated(),
+            self.engine.connect() as connection,
+            self._dialect.transaction(connection, writing=False),
+        ):
             return self._version(connection)
 
     def migrate(self) -> None:
         if self.schema_version() == HEAD:
             return
-        with self.translated(), self.engine.connect() as connection, self._dialect.migration(connection):
+        with (
+            self.translated(),
+            self.engine.connect() as connection,
+            self._dialect.migration(connection),
+        ):
             # Once more: another process may have migrated while this one waited.
             found = self._version(connection)
             if found == HEAD:
@@ -122,7 +137,8 @@ class SqlStorage(BaseStorage):
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Errors of the driver and of the connection pool as memservice's, with the original as cause."""
+        """Errors of the driver and of the connection pool as memservice's, with the original as
+        cause."""
         try:
             yield
         except sa.exc.TimeoutError as error:
@@ -135,7 +151,8 @@ class SqlStorage(BaseStorage):
             raise meaning from found
 
     def _require_version(self, connection: sa.Connection) -> None:
-        """A process of an older release must not go on writing to what a newer one has migrated. Looked at once a second."""
+        """A process of an older release must not go on writing to what a newer one has migrated.
+        Looked at once a second."""
         if time.monotonic() < self._look_at_version:
             return
         wrong = complaint(connection.execute(_VERSION).scalar(), self._place)

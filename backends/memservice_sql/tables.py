@@ -1,8 +1,10 @@
-"""One table per record of `memservice.spi.schema`, with the records' field names as column names, plus two that index list columns.
+"""One table per record of `memservice.spi.schema`, with the records' field names as column names,
+plus two that index list columns.
 
 * Keys are assigned by the database and never used again.
-* A foreign key is a constraint where the child cannot outlive the parent; it is checked at commit, so that a transaction may erase in
-  any order. References that may outlive what they name (`superseded_by`, a task's session …) are plain integers.
+* A foreign key is a constraint where the child cannot outlive the parent; it is checked at commit,
+  so that a transaction may erase in any order. References that may outlive what they name
+  (`superseded_by`, a task's session …) are plain integers.
 * Every table has an index that starts with its workspace, so that erasing a workspace scans none.
 """
 
@@ -19,7 +21,9 @@ from memservice.spi.schema import TABLES as SPECS
 from memservice.spi.schema import TableSpec
 from memservice_sql.types import JSON, KEY, TEXT, UtcDateTime
 
-metadata = MetaData(naming_convention={"fk": "fk_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"})
+metadata = MetaData(
+    naming_convention={"fk": "fk_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
+)
 """Indexes are named by `_unique` and `_index`."""
 
 
@@ -45,7 +49,12 @@ def _time(name: str, *, null: bool = False) -> Column[Any]:
 
 def _ref(name: str, table: str, *, null: bool = False) -> Column[Any]:
     """A reference that its row does not outlive."""
-    return Column(name, KEY, sa.ForeignKey(f"{table}.key", deferrable=True, initially="DEFERRED"), nullable=null)
+    return Column(
+        name,
+        KEY,
+        sa.ForeignKey(f"{table}.key", deferrable=True, initially="DEFERRED"),
+        nullable=null,
+    )
 
 
 def _loose(name: str) -> Column[Any]:
@@ -58,7 +67,13 @@ def _workspace() -> Column[Any]:
 
 
 def _table(name: str, *columns: Column[Any]) -> Table:
-    return Table(name, metadata, Column("key", KEY, primary_key=True, autoincrement=True), *columns, sqlite_autoincrement=True)
+    return Table(
+        name,
+        metadata,
+        Column("key", KEY, primary_key=True, autoincrement=True),
+        *columns,
+        sqlite_autoincrement=True,
+    )
 
 
 workspaces = _table(
@@ -162,7 +177,15 @@ collections = _table(
     _time("last_dream_at", null=True),
     _time("created_at"),
 )
-cards = _table("cards", _workspace(), _ref("observer_key", "peers"), _text("target"), _json("lines"), _json("given"), _time("updated_at"))
+cards = _table(
+    "cards",
+    _workspace(),
+    _ref("observer_key", "peers"),
+    _text("target"),
+    _json("lines"),
+    _json("given"),
+    _time("updated_at"),
+)
 conclusions = _table(
     "conclusions",
     _text("uid"),
@@ -191,7 +214,13 @@ conclusions = _table(
     _time("created_at"),
 )
 named_collections = _table(
-    "named_collections", _text("uid"), _workspace(), _ref("owner_key", "peers"), _text("name"), _json("metadata"), _time("created_at")
+    "named_collections",
+    _text("uid"),
+    _workspace(),
+    _ref("owner_key", "peers"),
+    _text("name"),
+    _json("metadata"),
+    _time("created_at"),
 )
 documents = _table(
     "documents",
@@ -246,9 +275,24 @@ scope_sessions = _table(
     _int("docs_copied", null=True),
     _time("updated_at"),
 )
-spaces = _table("spaces", _workspace(), _text("kind"), _text("embedder"), _int("dimension"), _text("state"), _time("created_at"))
+spaces = _table(
+    "spaces",
+    _workspace(),
+    _text("kind"),
+    _text("embedder"),
+    _int("dimension"),
+    _text("state"),
+    _time("created_at"),
+)
 webhook_endpoints = _table(
-    "webhook_endpoints", _text("uid"), _workspace(), _text("url"), _text("secret"), _text("state"), _int("failures"), _time("created_at")
+    "webhook_endpoints",
+    _text("uid"),
+    _workspace(),
+    _text("url"),
+    _text("secret"),
+    _text("state"),
+    _int("failures"),
+    _time("created_at"),
 )
 deliveries = _table(
     "deliveries",
@@ -310,15 +354,28 @@ class ListTable:
     kind: type
 
 
-def _list_table(name: str, owner: Table, field: str, parent: str, item: Column[Any], kind: type) -> ListTable:
-    up = Column(parent, KEY, sa.ForeignKey(owner.c.key, ondelete="CASCADE"), primary_key=True, autoincrement=False)
+def _list_table(
+    name: str, owner: Table, field: str, parent: str, item: Column[Any], kind: type
+) -> ListTable:
+    up = Column(
+        parent,
+        KEY,
+        sa.ForeignKey(owner.c.key, ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    )
     table = Table(name, metadata, up, item, sqlite_with_rowid=False)
     Index(f"ix_{name}_{item.name}", item, up)
     return ListTable(owner, field, table, up, item, kind)
 
 
 conclusion_sources = _list_table(
-    "conclusion_sources", conclusions, "source_ids", "conclusion_key", Column("source_uid", TEXT, primary_key=True), str
+    "conclusion_sources",
+    conclusions,
+    "source_ids",
+    "conclusion_key",
+    Column("source_uid", TEXT, primary_key=True),
+    str,
 )
 conclusion_messages = _list_table(
     "conclusion_messages",
@@ -328,7 +385,9 @@ conclusion_messages = _list_table(
     Column("message_key", KEY, primary_key=True, autoincrement=False),
     int,
 )
-LIST_TABLES: dict[str, tuple[ListTable, ...]] = {"conclusions": (conclusion_sources, conclusion_messages)}
+LIST_TABLES: dict[str, tuple[ListTable, ...]] = {
+    "conclusions": (conclusion_sources, conclusion_messages)
+}
 """By name of the owning table."""
 
 
@@ -348,8 +407,17 @@ def _unique(spec: TableSpec) -> None:
 def _index(table: Table, *fields: str, state: str | None = None) -> None:
     """An index on `fields`; with `state`, of the rows in that state only."""
     condition = None if state is None else table.c.state == state
-    name = f"ix_{table.name}_{'_'.join(fields)}" if state is None else f"ix_{table.name}_{state}_{'_'.join(fields)}"
-    Index(name, *(table.c[field] for field in fields), sqlite_where=condition, postgresql_where=condition)
+    name = (
+        f"ix_{table.name}_{'_'.join(fields)}"
+        if state is None
+        else f"ix_{table.name}_{state}_{'_'.join(fields)}"
+    )
+    Index(
+        name,
+        *(table.c[field] for field in fields),
+        sqlite_where=condition,
+        postgresql_where=condition,
+    )
 
 
 for _spec in SPECS:

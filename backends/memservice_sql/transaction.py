@@ -16,7 +16,9 @@ from memservice_sql.rows import SqlRows
 class SqlTransaction(Transaction):
     rows: SqlRows
 
-    def __init__(self, rows: SqlRows, pause: Callable[[], AbstractContextManager[None]] | None = None) -> None:
+    def __init__(
+        self, rows: SqlRows, pause: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> None:
         """`pause`: for a view that only reads."""
         super().__init__(rows)
         self._pause = pause

@@ -16,7 +16,8 @@ from memservice_sqlite import functions
 from memservice_sqlite.deadline import TimedConnection
 
 WAL_PAGES = 4_000
-"""Pages (16 MB) after which a commit copies the log into the file itself, should nobody have been idle enough to do it before."""
+"""Pages (16 MB) after which a commit copies the log into the file itself, should nobody have been
+idle enough to do it before."""
 JOURNAL_BYTES = 64 * 2**20
 """A log that grew beyond this is cut back."""
 STATEMENTS_KEPT = 512
@@ -27,7 +28,8 @@ IDLE_SECONDS = 1.0
 
 @dataclass(slots=True)
 class _Opened:
-    """The file that was opened first: device and inode. What has the name later may be another one."""
+    """The file that was opened first: device and inode. What has the name later may be another
+    one."""
 
     identity: tuple[int, int] | None = None
 
@@ -45,7 +47,8 @@ class ConnectionConfig:
     _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
 
     def create(self) -> None:
-        """Make the file if there is none. Raises `Unavailable` if there was one, which this process works on."""
+        """Make the file if there is none. Raises `Unavailable` if there was one, which this process
+        works on."""
         if self._opened.identity is not None:
             self.require()
         if not self.path.exists():
@@ -53,14 +56,17 @@ class ConnectionConfig:
         if self.path.exists() and self.path.stat().st_size:
             return
         with closing(self._open("mode=rwc")) as timed_connection:
-            # Only a file without tables can be told so. What is erased later can then be given back piece by piece.
+            # Only a file without tables can be told so. What is erased later can then be given back
+            # piece by piece.
             timed_connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             self._use_wal(timed_connection)
 
     def connect(self) -> TimedConnection:
-        """A new connection, without implicit transactions, usable from any one thread at a time. Never makes the file: `NoStore`.
+        """A new connection, without implicit transactions, usable from any one thread at a time.
+        Never makes the file: `NoStore`.
 
-        A file on a read-only file system can be read all the same, without locks and without a log."""
+        A file on a read-only file system can be read all the same, without locks and without a
+        log."""
         before = self.require()
         read_only = cannot_change(self.path)
         if read_only:
@@ -80,22 +86,30 @@ class ConnectionConfig:
         return timed_connection
 
     def require(self) -> tuple[int, int] | None:
-        """Which file has the name. Raises `NoStore` if none has, and `Unavailable` if it is not the one that this process opened: what is
-        written to that one is lost. Takes microseconds. None where it cannot be told: opening it says why."""
+        """Which file has the name. Raises `NoStore` if none has, and `Unavailable` if it is not the
+        one that this process opened: what is written to that one is lost. Takes microseconds. None
+        where it cannot be told: opening it says why."""
         opened = self._opened.identity
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
             if opened is not None:
-                raise Unavailable(f"the database {self.path} was deleted or moved while it was in use: put it back, and restart") from None
+                raise Unavailable(
+                    f"the database {self.path} was deleted or moved while it was in use: "
+                    "put it back, and restart"
+                ) from None
             raise NoStore(
-                f"There is no file {self.path}: check DB_CONNECTION_URI, or make a new store there with: memservice db upgrade"
+                f"There is no file {self.path}: check DB_CONNECTION_URI, or make a new "
+                "store there with: memservice db upgrade"
             ) from None
         except OSError:
             return None
         identity = (found.st_dev, found.st_ino)
         if opened is not None and identity != opened:
-            raise Unavailable(f"the database {self.path} was replaced by another file while it was in use: restart to use that one")
+            raise Unavailable(
+                f"the database {self.path} was replaced by another file while it was in "
+                "use: restart to use that one"
+            )
         return identity
 
     def _open(self, query: str) -> TimedConnection:
@@ -119,26 +133,33 @@ class ConnectionConfig:
         functions.install(made)
 
     def _require_whole(self) -> None:
-        """What is in the log beside a file cannot be read where SQLite cannot lay its index of the log beside them."""
+        """What is in the log beside a file cannot be read where SQLite cannot lay its index of the
+        log beside them."""
         log = self.path.with_name(f"{self.path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise ConfigurationError(
-                f"{self.path} lies on a read-only file system, and its latest changes are in {log.name} and not in the file itself: "
+                f"{self.path} lies on a read-only file system, and its latest changes are "
+                f"in {log.name} and not in the file itself: "
                 "copy both to a disk that can be written, and use the copy"
             )
 
     def _use_wal(self, made: sqlite3.Connection) -> None:
-        """Switch the file to write-ahead logging, once in its life. SQLite does not wait for others who do the same."""
+        """Switch the file to write-ahead logging, once in its life. SQLite does not wait for others
+        who do the same."""
         deadline = time.monotonic() + self.lock_seconds
         while made.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             try:
                 if made.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
                     raise ConfigurationError(
-                        f"{self.path} lies on a file system on which SQLite cannot share it between processes (no write-ahead log there): "
+                        f"{self.path} lies on a file system on which SQLite cannot share "
+                        "it between processes (no write-ahead log there): "
                         "move it to a local disk."
                     )
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                if (
+                    error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+                    or time.monotonic() > deadline
+                ):
                     raise
                 time.sleep(0.01)
 
@@ -152,11 +173,14 @@ def cannot_change(path: Path) -> bool:
 
 
 def _make(path: Path) -> None:
-    """An empty file that only its owner may read; those that SQLite lays beside it get the same rights.
+    """An empty file that only its owner may read; those that SQLite lays beside it get the same
+    rights.
 
-    Linked into its place, not opened there: closing a file would give up the locks that this process has on it.
+    Linked into its place, not opened there: closing a file would give up the locks that this
+    process has on it.
     """
-    # Where this does not work (no links on that file system, no right to write there), SQLite makes the file, or says what is wrong.
+    # Where this does not work (no links on that file system, no right to write there), SQLite makes
+    # the file, or says what is wrong.
     with suppress(OSError):
         number, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(number)
@@ -167,7 +191,8 @@ def _make(path: Path) -> None:
 
 
 class Watch:
-    """Tells a process's threads whether the file changed since they last asked. Also copies the log when nothing changes."""
+    """Tells a process's threads whether the file changed since they last asked. Also copies the log
+    when nothing changes."""
 
     def __init__(self, config: ConnectionConfig) -> None:
         self._place = config
@@ -207,7 +232,8 @@ class Watch:
 
 
 class WriterLock:
-    """One writer at a time within a process: a thread that waits here is woken at once, one that waits for SQLite's lock polls."""
+    """One writer at a time within a process: a thread that waits here is woken at once, one that
+    waits for SQLite's lock polls."""
 
     def __init__(self, seconds: float) -> None:
         self.pid = os.getpid()
@@ -216,7 +242,10 @@ class WriterLock:
 
     def __enter__(self) -> None:
         if not self._lock.acquire(timeout=self._seconds):
-            raise Unavailable(f"the database stayed locked by other writes of this process for {self._seconds:g} s")
+            raise Unavailable(
+                "the database stayed locked by other writes of this process for "
+                f"{self._seconds:g} s"
+            )
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()

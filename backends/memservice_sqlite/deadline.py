@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 INSTRUCTIONS = 100_000
-"""SQLite looks at the clock each time that a statement has taken so many steps: a few milliseconds. Each look takes Python's lock."""
+"""SQLite looks at the clock each time that a statement has taken so many steps: a few milliseconds.
+Each look takes Python's lock."""
 
 
 class Clock:
@@ -40,7 +41,8 @@ class TimedCursor(sqlite3.Cursor):
         return self
 
     def fetchmany(self, size: int | None = 1) -> list[Any]:
-        """As ever; the next rows have the time to themselves: what passed since the last ones is the caller's."""
+        """As ever; the next rows have the time to themselves: what passed since the last ones is
+        the caller's."""
         clock = self.connection.clock
         if clock.seconds is not None:
             clock.ends = time.monotonic() + clock.seconds
@@ -51,7 +53,8 @@ _execute = sqlite3.Cursor.execute
 
 
 class TimedConnection(sqlite3.Connection):
-    """A connection whose statements are interrupted (SQLITE_INTERRUPT) when the time is over that `clock.limit` gives each."""
+    """A connection whose statements are interrupted (SQLITE_INTERRUPT) when the time is over that
+    `clock.limit` gives each."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -61,8 +64,11 @@ class TimedConnection(sqlite3.Connection):
     def cursor(self, factory: Any = TimedCursor) -> Any:
         return super().cursor(factory)
 
-    def create_function(self, name: str, narg: int, func: Callable[..., Any] | None, **named: Any) -> None:
-        """As ever; the function looks at the clock each time, since a few steps with it may take as long as many without."""
+    def create_function(
+        self, name: str, narg: int, func: Callable[..., Any] | None, **named: Any
+    ) -> None:
+        """As ever; the function looks at the clock each time, since a few steps with it may take as
+        long as many without."""
         super().create_function(name, narg, None if func is None else self._timed(func), **named)
 
     def _timed(self, func: Callable[..., Any]) -> Callable[..., Any]:

@@ -41,7 +41,10 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_INTERRUPT: "took too long to answer",
     sqlite3.SQLITE_NOMEM: "could not be used for lack of memory",
 }
-_DAMAGED = {sqlite3.SQLITE_CORRUPT: "is damaged", sqlite3.SQLITE_NOTADB: "is not a SQLite database, or its beginning is damaged"}
+_DAMAGED = {
+    sqlite3.SQLITE_CORRUPT: "is damaged",
+    sqlite3.SQLITE_NOTADB: "is not a SQLite database, or its beginning is damaged",
+}
 
 
 class SqliteDialect(SqlDialect):
@@ -49,11 +52,19 @@ class SqliteDialect(SqlDialect):
     survives_errors = True
     inserts_whole = False
 
-    def __init__(self, config: ConnectionConfig, *, pool_size: int = 10, max_overflow: int = 20, pooled: bool = True) -> None:
+    def __init__(
+        self,
+        config: ConnectionConfig,
+        *,
+        pool_size: int = 10,
+        max_overflow: int = 20,
+        pooled: bool = True,
+    ) -> None:
         self._place = config
         self._pool: dict[str, Any] = {"poolclass": NullPool}
         if pooled:
-            # Connections are returned clean: `transaction` ends what it began. The last one returned has the warmest cache.
+            # Connections are returned clean: `transaction` ends what it began. The last one
+            # returned has the warmest cache.
             self._pool = {
                 "poolclass": QueuePool,
                 "pool_size": pool_size,
@@ -83,7 +94,8 @@ class SqliteDialect(SqlDialect):
 
     @contextmanager
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
-        # IMMEDIATE: a transaction that turns from reading to writing would fail at once, without waiting for the lock.
+        # IMMEDIATE: a transaction that turns from reading to writing would fail at once, without
+        # waiting for the lock.
         driver = _driver(connection)
         if writing:
             self._place.require()
@@ -119,15 +131,26 @@ class SqliteDialect(SqlDialect):
         if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
             return Conflict("something that this refers to was deleted meanwhile")
         if str(error).startswith(("no such table", "no such column")):
-            return SchemaVersionError(f"The database {self._place.path} lacks tables ({error}). Create them with: memservice db upgrade")
+            return SchemaVersionError(
+                f"The database {self._place.path} lacks tables ({error}). Create them "
+                "with: memservice db upgrade"
+            )
         damage = _DAMAGED.get(code & 0xFF)
         if damage is not None:
             return Damaged(f"The database {self._place.path} {damage} ({error})")
         meaning = _UNAVAILABLE.get(code & 0xFF)
         path = self._place.path
-        if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and cannot_change(path if path.exists() else path.parent):
-            meaning = "lies on a read-only file system, where it can be read and exported but not served"
-        return None if meaning is None else Unavailable(f"the database {self._place.path} {meaning} ({error})")
+        if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and cannot_change(
+            path if path.exists() else path.parent
+        ):
+            meaning = (
+                "lies on a read-only file system, where it can be read and exported but not served"
+            )
+        return (
+            None
+            if meaning is None
+            else Unavailable(f"the database {self._place.path} {meaning} ({error})")
+        )
 
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
         match = _UNIQUE.fullmatch(str(error)) if isinstance(error, sqlite3.IntegrityError) else None
@@ -136,7 +159,9 @@ class SqliteDialect(SqlDialect):
         columns = [column.split(".") for column in match[1].split(", ")]
         return columns[0][0], tuple(name for _, name in columns)
 
-    def insert(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[int]:
+    def insert(
+        self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> list[int]:
         sql = self._insert(table, columns)
         keys: list[int] = []
         for row in rows:
@@ -144,7 +169,9 @@ class SqliteDialect(SqlDialect):
             keys.append(cursor.lastrowid)
         return keys
 
-    def insert_unless_there(self, cursor: Cursor, table: sa.Table, columns: Sequence[str], row: Sequence[Any]) -> int | None:
+    def insert_unless_there(
+        self, cursor: Cursor, table: sa.Table, columns: Sequence[str], row: Sequence[Any]
+    ) -> int | None:
         cursor.execute(f"{self._insert(table, columns)} ON CONFLICT DO NOTHING", row)
         return cursor.lastrowid if cursor.rowcount else None
 
@@ -153,12 +180,18 @@ class SqliteDialect(SqlDialect):
         if sql is None:
             from sqlalchemy.dialects import sqlite
 
-            sql = self._inserts[table.name] = str(sa.insert(table).compile(dialect=sqlite.dialect(), column_keys=list(columns)))
+            sql = self._inserts[table.name] = str(
+                sa.insert(table).compile(dialect=sqlite.dialect(), column_keys=list(columns))
+            )
         return sql
 
     def affected(self, cursor: Cursor) -> int:
         # The driver does not count for statements that begin with WITH.
-        return cursor.rowcount if cursor.rowcount >= 0 else int(cursor.execute("SELECT changes()", ()).fetchone()[0])
+        return (
+            cursor.rowcount
+            if cursor.rowcount >= 0
+            else int(cursor.execute("SELECT changes()", ()).fetchone()[0])
+        )
 
     def list_value(self, values: Sequence[Any]) -> str:
         return json_text.encode([_plain(value) for value in values])
@@ -169,7 +202,10 @@ class SqliteDialect(SqlDialect):
 
     def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
         each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")
-        columns = [sa.func.json_extract(each.c.value, f"$[{n}]", type_=type_).label(f"v{n}") for n, type_ in enumerate(types)]
+        columns = [
+            sa.func.json_extract(each.c.value, f"$[{n}]", type_=type_).label(f"v{n}")
+            for n, type_ in enumerate(types)
+        ]
         return sa.select(*columns).cte().prefix_with("MATERIALIZED")
 
     def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
@@ -177,9 +213,13 @@ class SqliteDialect(SqlDialect):
 
     def json_values(self, leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
         found = json_conditions.parts(leaf)
-        return tuple(shape for shape, _ in found), [value for _, values in found for value in values]
+        return tuple(shape for shape, _ in found), [
+            value for _, values in found for value in values
+        ]
 
-    def json_condition(self, column: sa.ColumnElement[Any], shape: Any, slots: Slots) -> sa.ColumnElement[bool]:
+    def json_condition(
+        self, column: sa.ColumnElement[Any], shape: Any, slots: Slots
+    ) -> sa.ColumnElement[bool]:
         text = sa.type_coerce(column, sa.Text())
         return sa.and_(*[json_conditions.condition(text, part, slots) for part in shape])
 
@@ -189,16 +229,22 @@ class SqliteDialect(SqlDialect):
         search_schema.create(connection)
 
     def changed_elsewhere(self) -> bool:
-        """Did anything commit since this thread last asked? Called many times a second by those who wait, when there is nothing to do."""
+        """Did anything commit since this thread last asked? Called many times a second by those who
+        wait, when there is nothing to do."""
         if self._watch.pid != os.getpid():
             self._watch = Watch(self._place)
         return self._watch.changed()
 
     def damage(self, connection: sa.Connection) -> list[str]:
-        """What is wrong with the file's structure, or that of the text index. Reads all of it; other writers wait for the second part.
-        Raises the driver's error at a page that is no page at all."""
+        """What is wrong with the file's structure, or that of the text index. Reads all of it;
+        other writers wait for the second part. Raises the driver's error at a page that is no page
+        at all."""
         driver = _driver(connection)
-        found = [str(said) for (said,) in driver.execute(f"PRAGMA quick_check({DAMAGES_TOLD})") if said != "ok"]
+        found = [
+            str(said)
+            for (said,) in driver.execute(f"PRAGMA quick_check({DAMAGES_TOLD})")
+            if said != "ok"
+        ]
         if not found:
             with self.turn():
                 driver.execute("BEGIN IMMEDIATE")

@@ -1,6 +1,8 @@
-"""SQL functions for what SQLite cannot say itself: lower case beyond ASCII, and conditions inside JSON.
+"""SQL functions for what SQLite cannot say itself: lower case beyond ASCII, and conditions inside
+JSON.
 
-What `memservice_sqlite.json_conditions` cannot ask of SQLite's own functions, SQLite asks of the reference evaluator.
+What `memservice_sqlite.json_conditions` cannot ask of SQLite's own functions, SQLite asks of the
+reference evaluator.
 """
 
 from __future__ import annotations
@@ -10,7 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from memservice.domain.filters.ast import Contains, Holds, KeyCompare, KeyEqual, KeyOneOf, KeySubstring
+from memservice.domain.filters.ast import (
+    Contains,
+    Holds,
+    KeyCompare,
+    KeyEqual,
+    KeyOneOf,
+    KeySubstring,
+)
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.jsontext import fold
 from memservice_sql.dialect import JsonLeaf
@@ -18,7 +27,9 @@ from memservice_sqlite.json_text import encode, read
 
 MATCHES, FOLD = "memservice_matches", "memservice_fold"
 
-_LEAVES: dict[str, type[JsonLeaf]] = {leaf.__name__: leaf for leaf in (Contains, Holds, KeyEqual, KeyCompare, KeyOneOf, KeySubstring)}
+_LEAVES: dict[str, type[JsonLeaf]] = {
+    leaf.__name__: leaf for leaf in (Contains, Holds, KeyEqual, KeyCompare, KeyOneOf, KeySubstring)
+}
 
 
 @dataclass(frozen=True, slots=True)

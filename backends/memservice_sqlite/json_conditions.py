@@ -1,8 +1,10 @@
-"""Conditions inside JSON, in SQLite's own functions where these are exact, and by the reference evaluator where they are not.
+"""Conditions inside JSON, in SQLite's own functions where these are exact, and by the reference
+evaluator where they are not.
 
-SQLite finds a value fifteen times faster than Python evaluates a condition, but it has no decimals, converts long numbers inexactly,
-gives objects as text, and does not unescape keys. So its functions decide about texts, booleans, nulls and integers (`_SMALL`); rows
-that hold anything else at that key are left to `memservice_matches`, which is called for those rows only.
+SQLite finds a value fifteen times faster than Python evaluates a condition, but it has no decimals,
+converts long numbers inexactly, gives objects as text, and does not unescape keys. So its functions
+decide about texts, booleans, nulls and integers (`_SMALL`); rows that hold anything else at that
+key are left to `memservice_matches`, which is called for those rows only.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from memservice.domain.filters.ast import Contains, Holds, KeyCompare, KeyEqual, KeyOneOf, KeySubstring
+from memservice.domain.filters.ast import (
+    Contains,
+    Holds,
+    KeyCompare,
+    KeyEqual,
+    KeyOneOf,
+    KeySubstring,
+)
 from memservice.domain.filters.jsontext import fold
 from memservice_sql.dialect import JsonLeaf
 from memservice_sql.statements import Slots
@@ -22,7 +31,8 @@ from memservice_sqlite.functions import FOLD, MATCHES, spelled
 from memservice_sqlite.json_text import encode
 
 Part = tuple[str, list[Any]]
-"""What shapes the SQL of one part of a condition, and the values of its slots. The parts of a condition are ANDed."""
+"""What shapes the SQL of one part of a condition, and the values of its slots. The parts of a
+condition are ANDed."""
 
 _SMALL = 2**53
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,14}")
@@ -54,11 +64,15 @@ def parts(leaf: JsonLeaf) -> list[Part]:
                 return [("text or integer", [path, text, int(text), spelled(leaf)])]
             if _NUMBER.fullmatch(text) is None:
                 return [("text", [path, text])]
-        case KeyOneOf(_, key, texts) if (path := _path("$", key)) and not any(map(_ambiguous, texts)):
+        case KeyOneOf(_, key, texts) if (path := _path("$", key)) and not any(
+            map(_ambiguous, texts)
+        ):
             return [("one of", [path, encode(texts)])]
         case KeyCompare(_, key, op, str() as operand) if path := _path("$", key):
             return [(f"text {op}", [path, operand, spelled(leaf)])]
-        case KeyCompare(_, key, op, int() | float() as operand) if (path := _path("$", key)) and abs(operand) < _SMALL:
+        case KeyCompare(_, key, op, int() | float() as operand) if (
+            path := _path("$", key)
+        ) and abs(operand) < _SMALL:
             return [(f"integer {op}", [path, operand, spelled(leaf)])]
         case KeySubstring(_, key, needle) if path := _path("$", key):
             return [("substring", [path, fold(needle), spelled(leaf)])]
@@ -68,10 +82,16 @@ def parts(leaf: JsonLeaf) -> list[Part]:
 def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.ColumnElement[bool]:
     """The SQL of a part of that shape. May be null."""
     if shape == "asked":
-        return sa.and_(sa.func.instr(sa.func.coalesce(column, ""), slots.take(sa.Text())) > 0, _asking(column, slots))
+        return sa.and_(
+            sa.func.instr(sa.func.coalesce(column, ""), slots.take(sa.Text())) > 0,
+            _asking(column, slots),
+        )
     holds: sa.ColumnElement[bool]
     path = slots.take(sa.Text())
-    value, type_ = sa.func.json_extract(column, path), sa.func.coalesce(sa.func.json_type(column, path), "null")
+    value, type_ = (
+        sa.func.json_extract(column, path),
+        sa.func.coalesce(sa.func.json_type(column, path), "null"),
+    )
     match shape.split():
         case ["text"]:
             return value == slots.take(sa.Text())
@@ -81,12 +101,21 @@ def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.Col
             text = slots.take(sa.Text())
             return (value == text) | (type_ == text)
         case ["one", "of"]:
-            return value.in_(sa.select(sa.func.json_each(slots.take(sa.Text())).table_valued("value").c.value))
+            return value.in_(
+                sa.select(sa.func.json_each(slots.take(sa.Text())).table_valued("value").c.value)
+            )
         case ["integer"]:
-            return _choose(type_, integer=value == slots.take(sa.BigInteger()), real=_asking(column, slots), others=_NO)
+            return _choose(
+                type_,
+                integer=value == slots.take(sa.BigInteger()),
+                real=_asking(column, slots),
+                others=_NO,
+            )
         case ["text", "or", "integer"]:
             holds, integer = value == slots.take(sa.Text()), value == slots.take(sa.BigInteger())
-            return _choose(type_, text=holds, integer=integer, real=_asking(column, slots), others=_NO)
+            return _choose(
+                type_, text=holds, integer=integer, real=_asking(column, slots), others=_NO
+            )
         case ["text", op]:
             holds = _OPERATORS[op](value, slots.take(sa.Text()))
             return _choose(type_, text=holds, null=_NO, others=_asking(column, slots))
@@ -110,9 +139,17 @@ def _asking(column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[boo
     return asked
 
 
-def _choose(type_: sa.ColumnElement[Any], *, others: sa.ColumnElement[Any], **by_type: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
+def _choose(
+    type_: sa.ColumnElement[Any], *, others: sa.ColumnElement[Any], **by_type: sa.ColumnElement[Any]
+) -> sa.ColumnElement[bool]:
     """The condition for the JSON type that the value has."""
-    return sa.case(*[(type_ == sa.literal_column(f"'{name}'"), holds) for name, holds in by_type.items()], else_=others) == 1
+    return (
+        sa.case(
+            *[(type_ == sa.literal_column(f"'{name}'"), holds) for name, holds in by_type.items()],
+            else_=others,
+        )
+        == 1
+    )
 
 
 def _contained(wanted: dict[str, Any], path: str, leaf: Contains) -> Iterator[Part]:
@@ -145,11 +182,14 @@ def _path(above: str, key: str) -> str | None:
 
 def _ambiguous(text: str) -> bool:
     """May something else than a text have this text, or does SQLite give it as that?"""
-    return text[:1] in _STRUCTURE or text in ("true", "false") or _NUMBER.fullmatch(text) is not None
+    return (
+        text[:1] in _STRUCTURE or text in ("true", "false") or _NUMBER.fullmatch(text) is not None
+    )
 
 
 def _piece(leaf: JsonLeaf) -> str:
-    """A piece of text that is in the JSON of every row that matches, as `json_text` writes it; empty if none is known."""
+    """A piece of text that is in the JSON of every row that matches, as `json_text` writes it;
+    empty if none is known."""
     match leaf:
         case Contains(_, wanted):
             return max(_pieces(wanted), key=len, default="")

@@ -1,4 +1,5 @@
-"""What the two indexes share: the view's connection, `IndexFilter` as SQL, and times as integers."""
+"""What the two indexes share: the view's connection, `IndexFilter` as SQL, and times as
+integers."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
-# One constant text for every `IndexFilter`, so that SQLite compiles it once. `r` is the narrowed table; see `parameters`.
+# One constant text for every `IndexFilter`, so that SQLite compiles it once. `r` is the narrowed
+# table; see `parameters`.
 FITS = """
     (:sessions IS NULL OR r.session_key IN (SELECT value FROM json_each(:sessions)))
     AND (:authors IS NULL OR r.author_key IN (SELECT value FROM json_each(:authors)))
@@ -30,7 +32,8 @@ FITS = """
 
 
 def connection_of(tx: Transaction | None) -> Connection:
-    """The connection of the view's transaction. Raises TypeError for a view of another kind of storage, or for None."""
+    """The connection of the view's transaction. Raises TypeError for a view of another kind of
+    storage, or for None."""
     connection = getattr(getattr(tx, "rows", None), "connection", None)
     if not isinstance(connection, Connection):
         raise TypeError("this index lives in the SQLite storage and needs one of its views")

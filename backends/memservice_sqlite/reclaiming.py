@@ -1,7 +1,9 @@
-"""Letting go of what erased rows left behind: their words in the text index and in the log, and the room that they took.
+"""Letting go of what erased rows left behind: their words in the text index and in the log, and the
+room that they took.
 
-FTS5 only notes that a text was removed; its words go when the blocks that hold them are merged. Rows themselves are overwritten when they
-are erased (`secure_delete`), but the log has pages as they were before, until it is cut off.
+FTS5 only notes that a text was removed; its words go when the blocks that hold them are merged.
+Rows themselves are overwritten when they are erased (`secure_delete`), but the log has pages as
+they were before, until it is cut off.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ FREED_PAGES = 500
 KEPT_PAGES = 1_000
 """Free pages (4 MB) that stay in the file for what is written next."""
 LOG_SECONDS = 0.2
-"""How long others may wait while the log is cut off; a reader that is slow keeps it longer, and it is tried again."""
+"""How long others may wait while the log is cut off; a reader that is slow keeps it longer, and it
+is tried again."""
 
 _MARK = "SELECT documents, length FROM text_statistics WHERE workspace_key = ? AND kind = ?"
 _BEGIN = "UPDATE text_statistics SET documents = 0, length = ? WHERE workspace_key = ? AND kind = ?"
@@ -27,8 +30,9 @@ _END = "UPDATE text_statistics SET length = 0 WHERE workspace_key = ? AND kind =
 def step(driver: sqlite3.Connection, *, thorough: bool) -> bool:
     """One short transaction, or all that there is to do if `thorough`. True if there is more.
 
-    The mark is (removed since the last round began, removed before the round that is under way): a round merges what there was at its
-    beginning into one, in which nothing of the removed is left, and ends when the log is cut off.
+    The mark is (removed since the last round began, removed before the round that is under way): a
+    round merges what there was at its beginning into one, in which nothing of the removed is left,
+    and ends when the log is cut off.
     """
     removed, merging = driver.execute(_MARK, REMOVED).fetchone() or (0, 0)
     if removed or merging:
@@ -36,7 +40,8 @@ def step(driver: sqlite3.Connection, *, thorough: bool) -> bool:
             return True
         merging = merging or removed
     if thorough:
-        driver.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a file that was made without it, from now on
+        # of a file that was made without it, from now on
+        driver.execute("PRAGMA auto_vacuum=INCREMENTAL")
         driver.execute("VACUUM")
     elif _shrink(driver):
         return True
@@ -62,7 +67,9 @@ def _merge(driver: sqlite3.Connection, removed: int, merging: int, thorough: boo
             more = False
         else:
             before = driver.total_changes
-            driver.execute("INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (-MERGED_PAGES,))
+            driver.execute(
+                "INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (-MERGED_PAGES,)
+            )
             more = driver.total_changes - before >= 2  # as FTS5 tells whether it did anything
         driver.execute("COMMIT")
     finally:
@@ -72,8 +79,11 @@ def _merge(driver: sqlite3.Connection, removed: int, merging: int, thorough: boo
 
 
 def _shrink(driver: sqlite3.Connection) -> bool:
-    """Take free pages from the end of the file, where there are many; True if there are more. None in a file that was not made for it."""
-    free, pages = (driver.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+    """Take free pages from the end of the file, where there are many; True if there are more. None
+    in a file that was not made for it."""
+    free, pages = (
+        driver.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count")
+    )
     spare = free - max(KEPT_PAGES, pages // 10)
     if spare <= 0 or driver.execute("PRAGMA auto_vacuum").fetchone()[0] != 2:
         return False

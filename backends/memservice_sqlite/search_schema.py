@@ -1,11 +1,13 @@
-"""The tables of full text and vectors, in the same file and transaction as the rows they describe."""
+"""The tables of full text and vectors, in the same file and transaction as the rows they
+describe."""
 
 from __future__ import annotations
 
 from sqlalchemy import Connection
 
 STATEMENTS = (
-    # One row per indexed text; `id` = row_key * 4 + the code of its kind (`memservice_sqlite.text`). Kept narrow: filters join it.
+    # One row per indexed text; `id` = row_key * 4 + the code of its kind
+    # (`memservice_sqlite.text`). Kept narrow: filters join it.
     """
     CREATE TABLE text_rows (
         id INTEGER PRIMARY KEY,
@@ -20,10 +22,15 @@ STATEMENTS = (
     )
     """,
     "CREATE INDEX text_rows_place ON text_rows (workspace_key, kind, session_key)",
-    # What each text holds, " term=count term=count ": read for the few rows that are returned, and to delete exactly.
-    "CREATE TABLE text_terms (id INTEGER PRIMARY KEY, length INTEGER NOT NULL, terms TEXT NOT NULL)",
-    # Postings only: terms come analysed, so there is no text to keep, and no positions are asked for.
-    # The ascii tokenizer leaves everything outside ASCII alone; `text.token` writes the rest in letters, digits and "_".
+    # What each text holds, " term=count term=count ": read for the few rows that are returned, and
+    # to delete exactly.
+    (
+        "CREATE TABLE text_terms (id INTEGER PRIMARY KEY, length INTEGER NOT NULL, terms TEXT "
+        "NOT NULL)"
+    ),
+    # Postings only: terms come analysed, so there is no text to keep, and no positions are asked
+    # for. The ascii tokenizer leaves everything outside ASCII alone; `text.token` writes the rest
+    # in letters, digits and "_".
     """
     CREATE VIRTUAL TABLE text_index
     USING fts5(terms, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '_'")
@@ -38,7 +45,8 @@ STATEMENTS = (
         PRIMARY KEY (workspace_key, kind)
     ) WITHOUT ROWID
     """,
-    # Rows are never updated: a new vector is a new key. So "what is new" is a range of keys. A row of no observer has 0 there.
+    # Rows are never updated: a new vector is a new key. So "what is new" is a range of keys. A row
+    # of no observer has 0 there.
     """
     CREATE TABLE vectors (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -78,6 +86,7 @@ STATEMENTS = (
 
 
 def create(connection: Connection) -> None:
-    """Create the tables, in the connection's transaction. Raises `OperationalError` if they exist."""
+    """Create the tables, in the connection's transaction. Raises `OperationalError` if they
+    exist."""
     for statement in STATEMENTS:
         connection.exec_driver_sql(statement)

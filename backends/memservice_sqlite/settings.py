@@ -1,4 +1,5 @@
-"""Settings of the SQLite storage. Apart from the rest, so that offering it imports no SQLAlchemy."""
+"""Settings of the SQLite storage. Apart from the rest, so that offering it imports no
+SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from marshmallow import Schema, fields, validate
 
 
 class SqliteSettings(Schema):
-    """Of the `DB_` section, what concerns a file, and below it what only storages with statements know (`DB_OPTIONS`)."""
+    """Of the `DB_` section, what concerns a file, and below it what only storages with statements
+    know (`DB_OPTIONS`)."""
 
     uri = fields.String(required=True)
     pool_class = fields.String(load_default="default", validate=validate.OneOf(("default", "null")))
@@ -15,4 +17,6 @@ class SqliteSettings(Schema):
     pool_timeout = fields.Float(load_default=5.0, validate=validate.Range(min=0))
     synchronous = fields.String(load_default="full", validate=validate.OneOf(("full", "normal")))
 
-    statement_timeout_seconds = fields.Float(load_default=30.0, validate=validate.Range(min=0, min_inclusive=False))
+    statement_timeout_seconds = fields.Float(
+        load_default=30.0, validate=validate.Range(min=0, min_inclusive=False)
+    )

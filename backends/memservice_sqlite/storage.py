@@ -34,7 +34,9 @@ class SqliteStorage(SqlStorage):
     poll_seconds = 0.05
 
     def __init__(self, config: ConnectionConfig, dialect: SqliteDialect) -> None:
-        described = SQLiteDialect_pysqlite(json_serializer=json_text.write, json_deserializer=json_text.read)
+        described = SQLiteDialect_pysqlite(
+            json_serializer=json_text.write, json_deserializer=json_text.read
+        )
         super().__init__(dialect, described, str(config.path))
         self._watched = dialect
         self._file = config
@@ -57,11 +59,18 @@ class SqliteStorage(SqlStorage):
             with self._noticing(), self.translated(), self.engine.connect() as connection:
                 damage = self._watched.damage(connection)
             if damage:
-                findings.append(Finding("failed", f"the database {self._place} is damaged ({'; '.join(damage)})", RESTORE))
+                findings.append(
+                    Finding(
+                        "failed",
+                        f"the database {self._place} is damaged ({'; '.join(damage)})",
+                        RESTORE,
+                    )
+                )
         return findings
 
     def _sweep(self) -> None:
-        """Of vectors that were deleted by another process this one is not told; it looks when it is looked at."""
+        """Of vectors that were deleted by another process this one is not told; it looks when it is
+        looked at."""
         held = self.__dict__.get("vectors")
         if held is not None:
             with self.read() as tx:
@@ -87,29 +96,52 @@ class SqliteStorage(SqlStorage):
 
 
 def file_of(uri: str) -> Path:
-    """The absolute path of the file that `uri` names. Raises `ConfigurationError`, saying what to write instead."""
+    """The absolute path of the file that `uri` names. Raises `ConfigurationError`, saying what to
+    write instead."""
     try:
         url = make_url(uri)
     except ArgumentError as error:
-        raise ConfigurationError(f"{uri!r} is no URI; write sqlite:///memory.db or sqlite:////var/lib/memory.db") from error
+        raise ConfigurationError(
+            f"{uri!r} is no URI; write sqlite:///memory.db or sqlite:////var/lib/memory.db"
+        ) from error
     if not url.database or url.database.startswith((":memory:", "file:")):
         raise ConfigurationError(
-            f"{uri!r} names no file. The server and its worker are several processes and share one: write sqlite:///memory.db (in the "
-            "working directory) or sqlite:////var/lib/memory.db (absolute), or memory:// for a single process that keeps nothing."
+            f"{uri!r} names no file. The server and its worker are several processes and "
+            "share one: write sqlite:///memory.db (in the "
+            "working directory) or sqlite:////var/lib/memory.db (absolute), or memory:// "
+            "for a single process that keeps nothing."
         )
     if url.query:
-        raise ConfigurationError(f"{uri!r} has options ({', '.join(url.query)}), which SQLite databases do not take; see the DB_ settings")
+        raise ConfigurationError(
+            f"{uri!r} has options ({', '.join(url.query)}), which SQLite databases do not "
+            "take; see the DB_ settings"
+        )
     path = Path(url.database).absolute()
     if not path.parent.is_dir():
-        raise ConfigurationError(f"The directory of the database {path} does not exist. Create it with: mkdir -p {path.parent}")
+        raise ConfigurationError(
+            f"The directory of the database {path} does not exist. Create it with: mkdir "
+            f"-p {path.parent}"
+        )
     if path.is_dir():
-        raise ConfigurationError(f"{path} is a directory; name a file in it, for instance sqlite:///{path}/memservice.db")
+        raise ConfigurationError(
+            f"{path} is a directory; name a file in it, for instance sqlite:///{path}/memservice.db"
+        )
     return path
 
 
 def open_storage(settings: Settings) -> SqliteStorage:
     """`settings` as `SqliteSettings` loads them."""
     given: dict[str, Any] = dict(settings)
-    config = ConnectionConfig(file_of(given["uri"]), given["pool_timeout"], given["synchronous"], given["statement_timeout_seconds"])
+    config = ConnectionConfig(
+        file_of(given["uri"]),
+        given["pool_timeout"],
+        given["synchronous"],
+        given["statement_timeout_seconds"],
+    )
     pooled = given["pool_class"] != "null"
-    return SqliteStorage(config, SqliteDialect(config, pool_size=given["pool_size"], max_overflow=given["max_overflow"], pooled=pooled))
+    return SqliteStorage(
+        config,
+        SqliteDialect(
+            config, pool_size=given["pool_size"], max_overflow=given["max_overflow"], pooled=pooled
+        ),
+    )

@@ -1,7 +1,8 @@
 """Full text in FTS5: the terms of one workspace's rows, found by rarest term first.
 
-Every term is indexed under its kind's and workspace's prefix ("m12_axolotl"), so that postings, document frequencies and cost are the
-workspace's own. FTS5 keeps only which rows hold which term; how often is read from the stored terms of the rows that are returned.
+Every term is indexed under its kind's and workspace's prefix ("m12_axolotl"), so that postings,
+document frequencies and cost are the workspace's own. FTS5 keeps only which rows hold which term;
+how often is read from the stored terms of the rows that are returned.
 """
 
 from __future__ import annotations
@@ -17,10 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Connection
 
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
-)
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
 
@@ -30,28 +28,32 @@ if TYPE_CHECKING:
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
 MAX_TERM_LENGTH = 200
-"""Characters of a term that count: FTS5 cuts tokens off at 32 kB, and nobody searches for a kilobyte without a space."""
+"""Characters of a term that count: FTS5 cuts tokens off at 32 kB, and nobody searches for a
+kilobyte without a space."""
 
 _UNSAFE = re.compile(r"[\x00-\x2f\x3a-\x60\x7b-\x7f]")
 
 _ADD_STATISTICS = """
     INSERT INTO text_statistics (workspace_key, kind, documents, length) VALUES (?, ?, ?, ?)
-    ON CONFLICT (workspace_key, kind) DO UPDATE SET documents = documents + excluded.documents, length = length + excluded.length
+    ON CONFLICT (workspace_key, kind) DO UPDATE
+        SET documents = documents + excluded.documents, length = length + excluded.length
 """
 _DROP_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = ?"
 REMOVED = (0, 0)
-"""The row of the statistics that is no workspace's: how many texts were removed whose words the index still holds
-(`memservice_sqlite.reclaiming`)."""
+"""The row of the statistics that is no workspace's: how many texts were removed whose words the
+index still holds (`memservice_sqlite.reclaiming`)."""
 _STATISTICS = """
     SELECT NULL, documents, length FROM text_statistics WHERE workspace_key = ? AND kind = ?
     UNION ALL
     SELECT term, doc, 0 FROM text_vocabulary WHERE term IN (SELECT value FROM json_each(?))
 """
-# Each query's ids come as one string: it halves the cost of a long list. Newest first, for the day a list is cut off.
+# Each query's ids come as one string: it halves the cost of a long list. Newest first, for the day
+# a list is cut off.
 _POSTINGS = """
     SELECT (
         SELECT group_concat(id) FROM (
-            SELECT rowid AS id FROM text_index WHERE text_index MATCH wanted.value ORDER BY rowid DESC LIMIT :limit
+            SELECT rowid AS id FROM text_index WHERE text_index MATCH wanted.value
+                ORDER BY rowid DESC LIMIT :limit
         )
     ) FROM json_each(:matches) wanted ORDER BY wanted.key
 """
@@ -67,11 +69,13 @@ _POSTINGS_THAT_FIT = f"""
 _ROWS_OF_SESSIONS = """
     SELECT count(*) FROM (
         SELECT 1 FROM text_rows
-        WHERE workspace_key = ? AND kind = ? AND session_key IN (SELECT value FROM json_each(?)) LIMIT ?
+        WHERE workspace_key = ? AND kind = ? AND session_key IN (SELECT value FROM json_each(?))
+            LIMIT ?
     )
 """
 _FITTING_ROWS_OF_SESSIONS = f"""
-    SELECT t.id, t.length, t.terms FROM text_rows r INDEXED BY text_rows_place CROSS JOIN text_terms t ON t.id = r.id
+    SELECT t.id, t.length, t.terms
+    FROM text_rows r INDEXED BY text_rows_place CROSS JOIN text_terms t ON t.id = r.id
     WHERE r.workspace_key = :workspace AND r.kind = :kind AND {FITS}
     AND r.session_key IN (SELECT value FROM json_each(:sessions))
 """  # noqa: S608 - two constants
@@ -81,7 +85,8 @@ _FITTING_ROWS = f"""
     WHERE r.workspace_key = :workspace AND {FITS}
 """  # noqa: S608 - two constants
 _ROWS = """
-    SELECT t.id, t.length, t.terms FROM json_each(?) wanted CROSS JOIN text_terms t ON t.id = wanted.value
+    SELECT t.id, t.length, t.terms FROM json_each(?) wanted CROSS JOIN text_terms t
+        ON t.id = wanted.value
 """
 _INDEXED = """
     SELECT r.id, r.workspace_key, r.kind, t.length, t.terms FROM json_each(?) wanted
@@ -93,7 +98,8 @@ _OF_WORKSPACE = """
 """
 _ADD_ROW = """
     INSERT INTO text_rows
-    (id, workspace_key, kind, session_key, author_key, observer_key, observed_key, level, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    (id, workspace_key, kind, session_key, author_key, observer_key, observed_key, level, at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _ADD_TERMS = "INSERT INTO text_terms (id, length, terms) VALUES (?, ?, ?)"
 _ADD_POSTINGS = "INSERT INTO text_index (rowid, terms) VALUES (?, ?)"
@@ -103,7 +109,8 @@ _REMOVE_ROWS = "DELETE FROM text_rows WHERE id IN (SELECT value FROM json_each(?
 
 
 def token(term: str) -> str:
-    """A term in characters that FTS5's tokenizer keeps as they are: ASCII other than a-z and 0-9 becomes "_" and two hex digits.
+    """A term in characters that FTS5's tokenizer keeps as they are: ASCII other than a-z and 0-9
+    becomes "_" and two hex digits.
 
     One to one, but for terms longer than `MAX_TERM_LENGTH`, which are cut.
     """
@@ -120,7 +127,8 @@ def kind_code(kind: str) -> int:
 class SqliteTextIndex:
     """The `TextIndex` of the SQLite storage. Holds no state: safe for threads and processes.
 
-    `budget` bounds the postings that one search reads once it has enough candidates; past it the commonest terms only rank.
+    `budget` bounds the postings that one search reads once it has enough candidates; past it the
+    commonest terms only rank.
     """
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
@@ -128,7 +136,9 @@ class SqliteTextIndex:
     def __init__(self, budget: int = 10_000) -> None:
         self._budget = budget
 
-    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+    def add(
+        self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
+    ) -> None:
         connection, code = connection_of(tx), kind_code(kind)
         unique = {row.key * 4 + code: row for row in rows}
         if not unique:
@@ -137,22 +147,45 @@ class SqliteTextIndex:
         counts = {id: Counter(map(token, row.terms)) for id, row in unique.items()}
         connection.exec_driver_sql(
             _ADD_ROW,
-            [(id, workspace_key, code, r.session, r.author, r.observer, r.observed, r.level, micros(r.at)) for id, r in unique.items()],
+            [
+                (
+                    id,
+                    workspace_key,
+                    code,
+                    r.session,
+                    r.author,
+                    r.observer,
+                    r.observed,
+                    r.level,
+                    micros(r.at),
+                )
+                for id, r in unique.items()
+            ],
         )
-        connection.exec_driver_sql(_ADD_TERMS, [(id, len(unique[id].terms), _written(held)) for id, held in counts.items()])
+        connection.exec_driver_sql(
+            _ADD_TERMS, [(id, len(unique[id].terms), _written(held)) for id, held in counts.items()]
+        )
         prefix = _prefix(code, workspace_key)
-        connection.exec_driver_sql(_ADD_POSTINGS, [(id, _tokens(prefix, held)) for id, held in counts.items()])
+        connection.exec_driver_sql(
+            _ADD_POSTINGS, [(id, _tokens(prefix, held)) for id, held in counts.items()]
+        )
         total = sum(len(row.terms) for row in unique.values())
         connection.exec_driver_sql(_ADD_STATISTICS, (workspace_key, code, len(unique), total))
 
-    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+    def remove(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> None:
         connection, code = connection_of(tx), kind_code(kind)
-        found = connection.exec_driver_sql(_INDEXED, (array({key * 4 + code for key in keys}),)).all()
+        found = connection.exec_driver_sql(
+            _INDEXED, (array({key * 4 + code for key in keys}),)
+        ).all()
         _forget(connection, [row for row in found if row[1] == workspace_key])
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         connection = connection_of(tx)
-        dropped = _forget(connection, connection.exec_driver_sql(_OF_WORKSPACE, (workspace_key, limit)).all())
+        dropped = _forget(
+            connection, connection.exec_driver_sql(_OF_WORKSPACE, (workspace_key, limit)).all()
+        )
         if not dropped:
             connection.exec_driver_sql(_DROP_STATISTICS, (workspace_key,))
         return dropped
@@ -169,12 +202,15 @@ class SqliteTextIndex:
     ) -> TextMatches:
         connection, code = connection_of(tx), kind_code(kind)
         prefix = _prefix(code, workspace_key)
-        # Upper case is a character like any other to `token`, so what FTS5 stores is exactly what is asked for here.
+        # Upper case is a character like any other to `token`, so what FTS5 stores is exactly what
+        # is asked for here.
         tokens = {term: token(term) for term in terms}
         wanted = array({prefix + written for written in tokens.values()})
         documents, mean_length = 0, 0.0
         by_token: dict[str, int] = {}
-        for term, count, length in connection.exec_driver_sql(_STATISTICS, (workspace_key, code, wanted)).all():
+        for term, count, length in connection.exec_driver_sql(
+            _STATISTICS, (workspace_key, code, wanted)
+        ).all():
             if term is not None:
                 by_token[term[len(prefix) :]] = count
             elif count:
@@ -184,11 +220,17 @@ class SqliteTextIndex:
             return TextMatches(documents, mean_length, frequencies)
         rarest_first = sorted(by_token, key=lambda written: (by_token[written], written))
         sought = [
-            _Sought(written, by_token[written], log(1 + (documents - by_token[written] + 0.5) / (by_token[written] + 0.5)))
+            _Sought(
+                written,
+                by_token[written],
+                log(1 + (documents - by_token[written] + 0.5) / (by_token[written] + 0.5)),
+            )
             for written in rarest_first
         ]
         if ids is None:
-            rows = _rows_of_sessions(connection, code, workspace_key, sum(by_token.values()), index_filter)
+            rows = _rows_of_sessions(
+                connection, code, workspace_key, sum(by_token.values()), index_filter
+            )
         else:
             rows = _rows_of_keys(connection, code, workspace_key, ids, index_filter)
         if rows is None:
@@ -197,16 +239,26 @@ class SqliteTextIndex:
         return TextMatches(documents, mean_length, frequencies, _best(rows, sought, spelling, k))
 
     def _candidates(
-        self, connection: Connection, prefix: str, sought: Sequence[_Sought], k: int, index_filter: IndexFilter
+        self,
+        connection: Connection,
+        prefix: str,
+        sought: Sequence[_Sought],
+        k: int,
+        index_filter: IndexFilter,
     ) -> list[_Candidate]:
-        """Rows that hold the rarest terms: `k` of them if the postings of all terms were read, some more if not."""
+        """Rows that hold the rarest terms: `k` of them if the postings of all terms were read, some
+        more if not."""
         sql = _POSTINGS if index_filter == EVERYTHING else _POSTINGS_THAT_FIT
         named = {} if index_filter == EVERYTHING else parameters(index_filter)
         held: dict[int, int] = {}
 
         def read(matches: Mapping[str, int], limit: int = -1) -> None:
             """Note each query's bits for the rows that match it."""
-            lists = connection.exec_driver_sql(sql, named | {"matches": array(matches), "limit": limit}).scalars().all()
+            lists = (
+                connection.exec_driver_sql(sql, named | {"matches": array(matches), "limit": limit})
+                .scalars()
+                .all()
+            )
             for ids, bits in zip(lists, matches.values(), strict=True):
                 for id in json.loads(f"[{ids or ''}]"):
                     held[id] = held.get(id, 0) | bits
@@ -221,7 +273,9 @@ class SqliteTextIndex:
         if common and len(held) < k:
             read(dict.fromkeys(common, 0), k)
         weights = {mask: _weight(sought, mask) for mask in set(held.values())}
-        best = sorted([(weights[mask], id) for id, mask in held.items()], reverse=True)[: 4 * k if common else k]
+        best = sorted([(weights[mask], id) for id, mask in held.items()], reverse=True)[
+            : 4 * k if common else k
+        ]
         unread = (1 << len(queries)) - (1 << affordable)
         rows = connection.exec_driver_sql(_ROWS, (array(id for _, id in best),)).all()
         return [_Candidate(id, length, stored, held[id] | unread) for id, length, stored in rows]
@@ -249,29 +303,54 @@ def _weight(sought: Sequence[_Sought], mask: int) -> float:
 
 
 def _rows_of_keys(
-    connection: Connection, code: int, workspace_key: int, keys: Sequence[int], index_filter: IndexFilter
+    connection: Connection,
+    code: int,
+    workspace_key: int,
+    keys: Sequence[int],
+    index_filter: IndexFilter,
 ) -> list[_Candidate] | None:
-    named = parameters(index_filter) | {"workspace": workspace_key, "ids": array({key * 4 + code for key in keys})}
-    return [_Candidate(id, length, stored, -1) for id, length, stored in connection.exec_driver_sql(_FITTING_ROWS, named).all()]
+    named = parameters(index_filter) | {
+        "workspace": workspace_key,
+        "ids": array({key * 4 + code for key in keys}),
+    }
+    return [
+        _Candidate(id, length, stored, -1)
+        for id, length, stored in connection.exec_driver_sql(_FITTING_ROWS, named).all()
+    ]
 
 
 def _rows_of_sessions(
     connection: Connection, code: int, workspace_key: int, postings: int, index_filter: IndexFilter
 ) -> list[_Candidate] | None:
-    """All rows that fit, if the sessions asked for hold clearly fewer rows than the terms have postings; else None."""
+    """All rows that fit, if the sessions asked for hold clearly fewer rows than the terms have
+    postings; else None."""
     if index_filter.sessions is None:
         return None
     enough = postings // 4 + 1
-    if connection.exec_driver_sql(_ROWS_OF_SESSIONS, (workspace_key, code, array(index_filter.sessions), enough)).scalar_one() >= enough:
+    if (
+        connection.exec_driver_sql(
+            _ROWS_OF_SESSIONS, (workspace_key, code, array(index_filter.sessions), enough)
+        ).scalar_one()
+        >= enough
+    ):
         return None
     named = parameters(index_filter) | {"workspace": workspace_key, "kind": code}
-    return [_Candidate(id, length, stored, -1) for id, length, stored in connection.exec_driver_sql(_FITTING_ROWS_OF_SESSIONS, named).all()]
+    return [
+        _Candidate(id, length, stored, -1)
+        for id, length, stored in connection.exec_driver_sql(_FITTING_ROWS_OF_SESSIONS, named).all()
+    ]
 
 
-def _best(rows: Sequence[_Candidate], sought: Sequence[_Sought], spelling: Mapping[str, str], k: int) -> list[TextHit]:
-    """The `k` rows with the greatest weight of terms held (ties: newest), with the count of each term."""
+def _best(
+    rows: Sequence[_Candidate], sought: Sequence[_Sought], spelling: Mapping[str, str], k: int
+) -> list[TextHit]:
+    """The `k` rows with the greatest weight of terms held (ties: newest), with the count of each
+    term."""
     all_marks = [(spelling[one.token], f" {one.token}=", one.weight) for one in sought]
-    marks_of = {mask: [mark for bit, mark in enumerate(all_marks) if mask >> bit & 1] for mask in {row.mask for row in rows}}
+    marks_of = {
+        mask: [mark for bit, mark in enumerate(all_marks) if mask >> bit & 1]
+        for mask in {row.mask for row in rows}
+    }
     ranked: list[tuple[float, int, int, dict[str, int]]] = []
     for id, length, stored, mask in rows:
         held: dict[str, int] = {}
@@ -289,7 +368,8 @@ def _best(rows: Sequence[_Candidate], sought: Sequence[_Sought], spelling: Mappi
 
 
 def _forget(connection: Connection, rows: Iterable[tuple[int, int, int, int, str]]) -> int:
-    """Remove rows (id, workspace, kind, length, stored terms) with all their postings and their share of the statistics."""
+    """Remove rows (id, workspace, kind, length, stored terms) with all their postings and their
+    share of the statistics."""
     gone: list[tuple[int, str]] = []
     statistics: dict[tuple[int, int], tuple[int, int]] = {}
     for id, workspace_key, code, length, stored in rows:

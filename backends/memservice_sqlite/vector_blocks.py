@@ -1,4 +1,5 @@
-"""Vectors in memory: rows of one (observer, observed) pair as numpy arrays, and the exact search over several of them."""
+"""Vectors in memory: rows of one (observer, observed) pair as numpy arrays, and the exact search
+over several of them."""
 
 from __future__ import annotations
 
@@ -29,10 +30,12 @@ OVERHEAD = 1_000
 """Bytes of a partition without rows."""
 
 ROUNDING = 1e-5
-"""More than float32 scores can err by: rows this near to the last one kept are scored again, in float64."""
+"""More than float32 scores can err by: rows this near to the last one kept are scored again, in
+float64."""
 
 KEY, ROW, SESSION, AUTHOR, LEVEL, AT, DIED = range(7)
-"""Columns of a block's `facts`: the vector's key, its row's key, the row's session, author, level code and time, the tombstone's key."""
+"""Columns of a block's `facts`: the vector's key, its row's key, the row's session, author, level
+code and time, the tombstone's key."""
 
 
 class Levels:
@@ -50,7 +53,8 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of one pair as they were at one moment: n facts (n × 7, int64) and n unit vectors (n × dimension, float32)."""
+    """Some rows of one pair as they were at one moment: n facts (n × 7, int64) and n unit vectors
+    (n × dimension, float32)."""
 
     facts: Integers
     matrix: Vector
@@ -59,15 +63,17 @@ class Block:
 class Partition:
     """All rows of one pair, growing at the end. Not locked: the index's lock guards it.
 
-    A block that was given out stays right while the partition changes: rows are only added behind its end, and a death is a key in
-    a column that the reader compares with its own view's tombstones.
+    A block that was given out stays right while the partition changes: rows are only added behind
+    its end, and a death is a key in a column that the reader compares with its own view's
+    tombstones.
     """
 
     def __init__(self, dimension: int, since: int, capacity: int = 0) -> None:
         self._facts: Integers = np.empty((capacity, 7), np.int64)
         self._matrix: Vector = np.empty((capacity, dimension), np.float32)
         self.since = since
-        """A tombstone's key. Rows that died up to it may be missing here: views that do not see so far must not use it."""
+        """A tombstone's key. Rows that died up to it may be missing here: views that do not see so
+        far must not use it."""
         self.rows = 0
         self.dead = 0
         self.counted = 0
@@ -92,7 +98,8 @@ class Partition:
         self.rows = end
 
     def bury(self, keys: Integers, tombstones: Integers) -> None:
-        """Note deaths: sorted vector keys, and beside each its tombstone's key. Vectors may have come and gone unseen."""
+        """Note deaths: sorted vector keys, and beside each its tombstone's key. Vectors may have
+        come and gone unseen."""
         held = self._facts[: self.rows, KEY]
         at = np.searchsorted(held, keys)
         found = np.flatnonzero(held[np.minimum(at, self.rows - 1)] == keys) if self.rows else at[:0]
@@ -110,18 +117,24 @@ class Partition:
 
 
 def block_of(rows: Sequence[Sequence[Any]], dimension: int, levels: Levels) -> Block:
-    """Rows as selected (key, row, session, author, level, at, vector, …; `NOTHING` for a null key or time): in the order given."""
+    """Rows as selected (key, row, session, author, level, at, vector, …; `NOTHING` for a null key
+    or time): in the order given."""
     columns = list(zip(*rows, strict=True))
     facts = np.empty((len(rows), 7), np.int64)
     for column in (KEY, ROW, SESSION, AUTHOR, AT):
         facts[:, column] = columns[column]
     facts[:, LEVEL] = [levels.code(level) for level in columns[LEVEL]]
     facts[:, DIED] = ALIVE
-    return Block(facts, unit(np.frombuffer(b"".join(columns[AT + 1]), "<f4").reshape(-1, dimension)))
+    return Block(
+        facts, unit(np.frombuffer(b"".join(columns[AT + 1]), "<f4").reshape(-1, dimension))
+    )
 
 
-def mask_of(facts: Integers, index_filter: IndexFilter, levels: Levels, newest: int, buried: int) -> Mask:
-    """Which rows exist in a view that saw vectors up to key `newest` and tombstones up to `buried`, and fit `index_filter`.
+def mask_of(
+    facts: Integers, index_filter: IndexFilter, levels: Levels, newest: int, buried: int
+) -> Mask:
+    """Which rows exist in a view that saw vectors up to key `newest` and tombstones up to `buried`,
+    and fit `index_filter`.
 
     Observers and observed are not looked at: they are a block's own.
     """
@@ -157,13 +170,23 @@ class Nearest:
         scores = block.matrix[at] @ self._query if few else (block.matrix @ self._query)[at]
         if len(self._best) == self._k and scores.max() < self._best[-1].score - ROUNDING:
             return
-        floor = -2.0 if len(at) <= self._k else np.partition(scores, len(at) - self._k)[len(at) - self._k]
+        floor = (
+            -2.0
+            if len(at) <= self._k
+            else np.partition(scores, len(at) - self._k)[len(at) - self._k]
+        )
         if len(self._best) == self._k:
             floor = max(floor, self._best[-1].score)
         near = at[scores >= floor - ROUNDING]
-        # The product of a matrix may round equal rows differently, by their place in it; a sum per row does not.
-        exact = np.clip((block.matrix[near].astype(np.float64) * self._query).sum(axis=1), -1.0, 1.0)
-        hits = [VectorHit(int(key), float(score)) for key, score in zip(block.facts[near, ROW], exact, strict=True)]
+        # The product of a matrix may round equal rows differently, by their place in it; a sum per
+        # row does not.
+        exact = np.clip(
+            (block.matrix[near].astype(np.float64) * self._query).sum(axis=1), -1.0, 1.0
+        )
+        hits = [
+            VectorHit(int(key), float(score))
+            for key, score in zip(block.facts[near, ROW], exact, strict=True)
+        ]
         self._best = sorted([*self._best, *hits], key=lambda hit: (-hit.score, hit.key))[: self._k]
 
     def hits(self) -> list[VectorHit]:

@@ -1,4 +1,5 @@
-"""The vectors that this process holds in memory: committed rows only, grown by what is new, bounded in bytes."""
+"""The vectors that this process holds in memory: committed rows only, grown by what is new, bounded
+in bytes."""
 
 from __future__ import annotations
 
@@ -22,16 +23,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Pair = tuple[int, int]
-"""(observer, observed); 0 for none. Rows of one pair lie together, since most questions are about one pair."""
+"""(observer, observed); 0 for none. Rows of one pair lie together, since most questions are about
+one pair."""
 
 FETCH = 2_000
 """Rows taken from SQLite at a time."""
 MAX_PAIRS = 1_000
-"""More pairs than this are not listed from a `IndexFilter`, but looked up among those that exist."""
+"""More pairs than this are not listed from a `IndexFilter`, but looked up among those that
+exist."""
 
 # What block_of reads, and the row's pair.
 COLUMNS = f"""
-    r.key, r.row_key, coalesce(r.session_key, {NOTHING}), coalesce(r.author_key, {NOTHING}), r.level, coalesce(r.at, {NOTHING}),
+    r.key, r.row_key, coalesce(r.session_key, {NOTHING}), coalesce(r.author_key, {NOTHING}), \
+r.level, coalesce(r.at, {NOTHING}),
     r.vector, r.observer_key, r.observed_key
 """
 _PAIR = itemgetter(7, 8)
@@ -45,9 +49,15 @@ _TOMBSTONES = """
     SELECT vector_key, key, observer_key, observed_key FROM vector_tombstones
     WHERE space_key = ? AND key > ? ORDER BY observer_key, observed_key, vector_key
 """
-_NEW = f"SELECT {COLUMNS} FROM vectors r INDEXED BY vectors_space WHERE r.space_key = ? AND r.key > ? ORDER BY r.key"  # noqa: S608
+_NEW = (
+    f"SELECT {COLUMNS} FROM vectors r INDEXED BY vectors_space WHERE r.space_key = ? AND r.key "  # noqa: S608
+    "> ? ORDER BY r.key"
+)
 _ANY = "SELECT 1 FROM vectors INDEXED BY vectors_space WHERE space_key = ? LIMIT 1"
-_PAIRS = "SELECT DISTINCT observer_key, observed_key FROM vectors INDEXED BY vectors_pair WHERE space_key = ?"
+_PAIRS = (
+    "SELECT DISTINCT observer_key, observed_key FROM vectors INDEXED BY vectors_pair WHERE "
+    "space_key = ?"
+)
 _SIZES = """
     SELECT (
         SELECT count(*) FROM vectors r
@@ -62,7 +72,8 @@ _OF_PAIR = f"""
 
 
 class Moment(NamedTuple):
-    """How far a view sees. Commits are in one order, so of two committed moments one is at or after the other in both numbers."""
+    """How far a view sees. Commits are in one order, so of two committed moments one is at or after
+    the other in both numbers."""
 
     newest: int
     """The greatest vector key that was ever given out."""
@@ -93,7 +104,8 @@ class _Held:
 
 @dataclass(slots=True)
 class Holdings:
-    """What is to be searched for one query: blocks from memory, and what only the view's own connection can tell."""
+    """What is to be searched for one query: blocks from memory, and what only the view's own
+    connection can tell."""
 
     blocks: list[Block] = field(default_factory=list)
     missing: list[Pair] = field(default_factory=list)
@@ -108,8 +120,9 @@ class Holdings:
 class VectorCache:
     """Safe for threads. SQL runs under its lock, searches do not.
 
-    AUTOINCREMENT gives the keys of a rolled-back transaction out again. So rows enter from views that have written no vectors
-    (`committed`), whose keys are final; a view that has written reads its own rows beside what is held (`Holdings`).
+    AUTOINCREMENT gives the keys of a rolled-back transaction out again. So rows enter from views
+    that have written no vectors (`committed`), whose keys are final; a view that has written reads
+    its own rows beside what is held (`Holdings`).
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -132,7 +145,8 @@ class VectorCache:
             self._forget(space_key)
 
     def sweep(self, connection: Connection, moment: Moment) -> None:
-        """Forget spaces of which nothing is left, where anything was deleted since the last time."""
+        """Forget spaces of which nothing is left, where anything was deleted since the last
+        time."""
         with self._lock:
             if moment.buried <= self._swept:
                 return
@@ -146,20 +160,32 @@ class VectorCache:
         for place in [place for place in self._partitions if place[0] == space_key]:
             self._discard(place)
 
-    def holdings(self, connection: Connection, space: Space, moment: Moment, index_filter: IndexFilter, committed: bool) -> Holdings:
-        """Blocks for the pairs that `index_filter` asks for, as of `moment` or later, loaded if need be."""
+    def holdings(
+        self,
+        connection: Connection,
+        space: Space,
+        moment: Moment,
+        index_filter: IndexFilter,
+        committed: bool,
+    ) -> Holdings:
+        """Blocks for the pairs that `index_filter` asks for, as of `moment` or later, loaded if
+        need be."""
         with self._lock:
             held = self._held.get(space.key)
             if committed and (held is None or moment[:2] > (held.newest, held.buried)):
                 held = self._refresh(connection, space, held, moment)
             if held is None or held.misses_tombstones(moment):
-                return Holdings(missing=wanted_pairs(index_filter, lambda: read_pairs(connection, space)))
+                return Holdings(
+                    missing=wanted_pairs(index_filter, lambda: read_pairs(connection, space))
+                )
             current = moment[:2] == (held.newest, held.buried)
             if current and held.pairs is None and not _lists_pairs(index_filter):
                 held.pairs = read_pairs(connection, space)
             known = held.pairs if current else None
             result = Holdings(newest=held.newest, buried=held.buried)
-            for pair in wanted_pairs(index_filter, lambda: read_pairs(connection, space) if known is None else known):
+            for pair in wanted_pairs(
+                index_filter, lambda: read_pairs(connection, space) if known is None else known
+            ):
                 partition = self._partitions.get((space.key, pair))
                 if partition is None or partition.since > moment.buried:
                     result.missing.append(pair)
@@ -172,7 +198,9 @@ class VectorCache:
             self._evict()
             return result
 
-    def _refresh(self, connection: Connection, space: Space, held: _Held | None, moment: Moment) -> _Held:
+    def _refresh(
+        self, connection: Connection, space: Space, held: _Held | None, moment: Moment
+    ) -> _Held:
         """Bring the copy of a space up to `moment` by its tombstones and new rows."""
         if held is None or held.misses_tombstones(moment):
             self._forget(space.key)
@@ -181,7 +209,9 @@ class VectorCache:
         if moment.buried > held.buried:
             self._bury(connection, space, held.buried, moment.buried)
         if moment.newest > held.newest:
-            for pair, block in read_blocks(connection, _NEW, (space.key, held.newest), space.dimension, self.levels):
+            for pair, block in read_blocks(
+                connection, _NEW, (space.key, held.newest), space.dimension, self.levels
+            ):
                 partition = self._partitions.get((space.key, pair))
                 if partition is None and held.pairs is not None and pair not in held.pairs:
                     partition = Partition(space.dimension, moment.buried)
@@ -239,7 +269,9 @@ class VectorCache:
             self._discard(next(iter(self._partitions)))
 
 
-def read_blocks(connection: Connection, sql: str, parameters: Any, dimension: int, levels: Levels) -> Iterator[tuple[Pair, Block]]:
+def read_blocks(
+    connection: Connection, sql: str, parameters: Any, dimension: int, levels: Levels
+) -> Iterator[tuple[Pair, Block]]:
     """Selected rows (`COLUMNS`), some at a time, by pair."""
     for rows in connection.exec_driver_sql(sql, parameters).partitions(FETCH):
         by_pair: dict[Pair, list[Sequence[Any]]] = {}
@@ -257,19 +289,34 @@ def read_pair(connection: Connection, space: Space, pair: Pair, levels: Levels) 
 
 def read_pairs(connection: Connection, space: Space) -> set[Pair]:
     """All pairs of a space as the connection's transaction sees it."""
-    return {(observer, observed) for observer, observed in connection.exec_driver_sql(_PAIRS, (space.key,)).all()}
+    return {
+        (observer, observed)
+        for observer, observed in connection.exec_driver_sql(_PAIRS, (space.key,)).all()
+    }
 
 
-def read_since(connection: Connection, space: Space, holdings: Holdings, levels: Levels) -> Iterator[Block]:
+def read_since(
+    connection: Connection, space: Space, holdings: Holdings, levels: Levels
+) -> Iterator[Block]:
     """Rows of the held pairs that are newer than what is held."""
-    for pair, block in read_blocks(connection, _NEW, (space.key, holdings.newest), space.dimension, levels):
+    for pair, block in read_blocks(
+        connection, _NEW, (space.key, holdings.newest), space.dimension, levels
+    ):
         if pair in holdings.pairs:
             yield block
 
 
-def read_deaths_since(connection: Connection, space: Space, holdings: Holdings) -> NDArray[np.int64]:
+def read_deaths_since(
+    connection: Connection, space: Space, holdings: Holdings
+) -> NDArray[np.int64]:
     """Keys of the space's vectors that died after what is held."""
-    return np.array([row[0] for row in connection.exec_driver_sql(_TOMBSTONES, (space.key, holdings.buried)).all()], np.int64)
+    return np.array(
+        [
+            row[0]
+            for row in connection.exec_driver_sql(_TOMBSTONES, (space.key, holdings.buried)).all()
+        ],
+        np.int64,
+    )
 
 
 def _lists_pairs(index_filter: IndexFilter) -> bool:
@@ -281,11 +328,19 @@ def _lists_pairs(index_filter: IndexFilter) -> bool:
 
 
 def wanted_pairs(index_filter: IndexFilter, existing: Callable[[], set[Pair]]) -> list[Pair]:
-    """The pairs that `index_filter` asks for, in order: listed if it names both sides, else picked from those that exist."""
-    if index_filter.observers is not None and index_filter.observed is not None and _lists_pairs(index_filter):
+    """The pairs that `index_filter` asks for, in order: listed if it names both sides, else picked
+    from those that exist."""
+    if (
+        index_filter.observers is not None
+        and index_filter.observed is not None
+        and _lists_pairs(index_filter)
+    ):
         return sorted(set(product(index_filter.observers, index_filter.observed)))
     observer_keys = None if index_filter.observers is None else set(index_filter.observers)
     observed = None if index_filter.observed is None else set(index_filter.observed)
     return sorted(
-        pair for pair in existing() if (observer_keys is None or pair[0] in observer_keys) and (observed is None or pair[1] in observed)
+        pair
+        for pair in existing()
+        if (observer_keys is None or pair[0] in observer_keys)
+        and (observed is None or pair[1] in observed)
     )

@@ -1,7 +1,9 @@
-"""Vectors in SQLite: BLOBs in the rows' own transaction, searched exactly from matrices that each process keeps.
+"""Vectors in SQLite: BLOBs in the rows' own transaction, searched exactly from matrices that each
+process keeps.
 
-Any number of threads and processes may use one file: what a process keeps is only ever brought forward to what a view has seen
-(`memservice_sqlite.vector_cache`), by the rows and tombstones that are newer, never read again as a whole.
+Any number of threads and processes may use one file: what a process keeps is only ever brought
+forward to what a view has seen (`memservice_sqlite.vector_cache`), by the rows and tombstones that
+are newer, never read again as a whole.
 """
 
 from __future__ import annotations
@@ -36,24 +38,33 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 _ADD = """
-    INSERT INTO vectors (space_key, row_key, session_key, author_key, observer_key, observed_key, level, at, vector)
+    INSERT INTO vectors (space_key, row_key, session_key, author_key, observer_key, observed_key,
+        level, at, vector)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _DELETE = "DELETE FROM vectors WHERE space_key = ? AND row_key IN (SELECT value FROM json_each(?))"
 _DROP = "DELETE FROM vectors WHERE space_key = ?"
 _FETCH = """
-    SELECT r.row_key, r.vector FROM json_each(:rows) wanted CROSS JOIN vectors r INDEXED BY vectors_row
+    SELECT r.row_key, r.vector FROM json_each(:rows) wanted CROSS
+        JOIN vectors r INDEXED BY vectors_row
     WHERE r.space_key = :space AND r.row_key = wanted.value
 """
-_KEYS = "SELECT row_key FROM vectors INDEXED BY vectors_row WHERE space_key = ? AND row_key > ? ORDER BY row_key LIMIT ?"
+_KEYS = (
+    "SELECT row_key FROM vectors INDEXED BY vectors_row WHERE space_key = ? AND row_key > ? "
+    "ORDER BY row_key LIMIT ?"
+)
 _COUNT = "SELECT count(*) FROM vectors INDEXED BY vectors_space WHERE space_key = ?"
-_PRUNE = "DELETE FROM vector_tombstones WHERE key <= (SELECT seq FROM sqlite_sequence WHERE name = 'vector_tombstones') - ?"
+_PRUNE = (
+    "DELETE FROM vector_tombstones WHERE key <= (SELECT seq FROM sqlite_sequence WHERE name = "
+    "'vector_tombstones') - ?"
+)
 _OF_ROWS = f"""
     SELECT {COLUMNS} FROM json_each(:rows) wanted CROSS JOIN vectors r INDEXED BY vectors_row
     WHERE r.space_key = :space AND r.row_key = wanted.value AND {FITS}
 """  # noqa: S608 - three constants
 
-# Views whose transaction has written vectors, by whichever index object: what they see may yet be rolled back.
+# Views whose transaction has written vectors, by whichever index object: what they see may yet be
+# rolled back.
 _wrote: WeakSet[Transaction] = WeakSet()
 _wrote_lock = Lock()
 
@@ -61,9 +72,10 @@ _wrote_lock = Lock()
 class SqliteVectorIndex:
     """The `VectorIndex` of the SQLite storage. Safe for threads and processes.
 
-    A process keeps up to `max_cache_bytes` of vectors in memory, pairs of (observer, observed) that were asked for last; a pair
-    that is larger is read from the file at each query. The last `tombstones_kept` deletions are kept for the other processes; one that
-    missed more than that reads its spaces anew.
+    A process keeps up to `max_cache_bytes` of vectors in memory, pairs of (observer, observed) that
+    were asked for last; a pair that is larger is read from the file at each query. The last
+    `tombstones_kept` deletions are kept for the other processes; one that missed more than that
+    reads its spaces anew.
     """
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
@@ -77,16 +89,25 @@ class SqliteVectorIndex:
         return self._cache.nbytes
 
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from then on.
+        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from
+        then on.
 
-        Raises ValueError for another dimension than the space's, and for numbers that are not finite.
+        Raises ValueError for another dimension than the space's, and for numbers that are not
+        finite.
         """
         connection = connection_of(tx)
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
         self._delete(tx, connection, space, list(unique))
         added = [
             (
-                *(space.key, row.key, row.session, row.author, row.observer or 0, row.observed or 0),
+                *(
+                    space.key,
+                    row.key,
+                    row.session,
+                    row.author,
+                    row.observer or 0,
+                    row.observed or 0,
+                ),
                 *(row.level, micros(row.at), vector.astype("<f4").tobytes()),
             )
             for row, vector in unique.values()
@@ -106,19 +127,32 @@ class SqliteVectorIndex:
         self._cache.forget(space.key)
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        found = connection_of(tx).exec_driver_sql(_FETCH, {"space": space.key, "rows": array(set(keys))}).all()
+        found = (
+            connection_of(tx)
+            .exec_driver_sql(_FETCH, {"space": space.key, "rows": array(set(keys))})
+            .all()
+        )
         return {key: np.frombuffer(stored, "<f4").astype(np.float32) for key, stored in found}
 
-    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(
+        self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+    ) -> list[int]:
         return list(connection_of(tx).exec_driver_sql(_KEYS, (space.key, after, limit)).scalars())
 
     def count(self, tx: Transaction | None, space: Space) -> int:
         return int(connection_of(tx).exec_driver_sql(_COUNT, (space.key,)).scalar_one())
 
     def query(
-        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        space: Space,
+        vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert` does."""
+        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert`
+        does."""
         connection = connection_of(tx)
         asked = checked(space, vector)
         if k <= 0 or not asked.any():
@@ -126,7 +160,9 @@ class SqliteVectorIndex:
         nearest = Nearest(asked, k)
         if ids is not None:
             named = parameters(index_filter) | {"space": space.key, "rows": array(set(ids))}
-            for _, block in read_blocks(connection, _OF_ROWS, named, space.dimension, self._cache.levels):
+            for _, block in read_blocks(
+                connection, _OF_ROWS, named, space.dimension, self._cache.levels
+            ):
                 nearest.offer(block, np.ones(len(block.facts), np.bool_))
             return nearest.hits()
         with _wrote_lock:
@@ -135,24 +171,38 @@ class SqliteVectorIndex:
         return nearest.hits()
 
     def sweep(self, tx: Transaction) -> None:
-        """Let go of what is held in memory of spaces that are gone, by whichever process. Cheap where nothing was deleted."""
+        """Let go of what is held in memory of spaces that are gone, by whichever process. Cheap
+        where nothing was deleted."""
         connection = connection_of(tx)
         self._cache.sweep(connection, Moment.of(connection))
 
-    def _search(self, connection: Connection, space: Space, nearest: Nearest, index_filter: IndexFilter, committed: bool) -> None:
+    def _search(
+        self,
+        connection: Connection,
+        space: Space,
+        nearest: Nearest,
+        index_filter: IndexFilter,
+        committed: bool,
+    ) -> None:
         moment = Moment.of(connection)
         levels = self._cache.levels
         holdings = self._cache.holdings(connection, space, moment, index_filter, committed)
 
         def offer(block: Block) -> None:
-            nearest.offer(block, mask_of(block.facts, index_filter, levels, moment.newest, moment.buried))
+            nearest.offer(
+                block, mask_of(block.facts, index_filter, levels, moment.newest, moment.buried)
+            )
 
         # Only a view that wrote can see further than what is held.
         if moment.buried > holdings.buried and holdings.blocks:
             deaths = read_deaths_since(connection, space, holdings)
             for block in holdings.blocks:
                 alive = ~np.isin(block.facts[:, KEY], deaths)
-                nearest.offer(block, mask_of(block.facts, index_filter, levels, moment.newest, moment.buried) & alive)
+                nearest.offer(
+                    block,
+                    mask_of(block.facts, index_filter, levels, moment.newest, moment.buried)
+                    & alive,
+                )
         else:
             for block in holdings.blocks:
                 offer(block)
@@ -163,7 +213,9 @@ class SqliteVectorIndex:
             for block in read_pair(connection, space, pair, levels):
                 offer(block)
 
-    def _delete(self, tx: Transaction | None, connection: Connection, space: Space, keys: Sequence[int]) -> None:
+    def _delete(
+        self, tx: Transaction | None, connection: Connection, space: Space, keys: Sequence[int]
+    ) -> None:
         if keys:
             _note_write(tx)
             connection.exec_driver_sql(_DELETE, (space.key, array(keys)))

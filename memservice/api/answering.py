@@ -1,4 +1,5 @@
-"""Answering questions: each holds one of the places for slow answers until its last byte was sent."""
+"""Answering questions: each holds one of the places for slow answers until its last byte was
+sent."""
 
 from __future__ import annotations
 

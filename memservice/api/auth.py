@@ -31,7 +31,8 @@ EVERYBODY = rules.principal_of(None)
 
 @dataclass(frozen=True, slots=True)
 class RouteAccess:
-    """Which keys open a route. Names are those of path parameters; a key opens the route if what it carries equals them.
+    """Which keys open a route. Names are those of path parameters; a key opens the route if what it
+    carries equals them.
 
     An admin key opens every route.
     """
@@ -70,13 +71,16 @@ class Application(Protocol):
 
 
 class Guard:
-    """Recognises the bearer of each request, and turns away who may not use its route, before the rest of the request is read."""
+    """Recognises the bearer of each request, and turns away who may not use its route, before the
+    rest of the request is read."""
 
     def __init__(self, signer: Signer) -> None:
         self._signer = signer
         self._usage = KeyUsage()
 
-    def admit(self, rt: Runtime, access: RouteAccess, path: Mapping[str, str], authorization: str | None) -> Principal:
+    def admit(
+        self, rt: Runtime, access: RouteAccess, path: Mapping[str, str], authorization: str | None
+    ) -> Principal:
         """Who asks. Raises `Unauthorised`, always."""
         token = _bearer(authorization)
         now = rt.clock()
@@ -86,7 +90,9 @@ class Guard:
                 claims = rules.translated(tx, claims, access.collections)
         principal = rules.principal_of(claims)
         names = _names(rt, access, path)
-        workspace_id = (names.workspace if access.workspace is not None else principal.workspace_id) or ""
+        workspace_id = (
+            names.workspace if access.workspace is not None else principal.workspace_id
+        ) or ""
         if not principal.admin:
             if access.admin:
                 rules.require_admin(principal)
@@ -97,7 +103,12 @@ class Guard:
                 principal = rules.as_member(tx, principal, path[access.session])
         if not (access.admin or access.handler):
             rules.require(
-                principal, workspace_id, peer_id=names.peer, session_id=names.session, member=access.member, collection=names.collection
+                principal,
+                workspace_id,
+                peer_id=names.peer,
+                session_id=names.session,
+                member=access.member,
+                collection=names.collection,
             )
         if access.of_collections:
             rules.require_collections(principal)
@@ -111,7 +122,10 @@ class Guard:
 
 def _names(rt: Runtime, access: RouteAccess, path: Mapping[str, str]) -> rules.Names:
     """What keys are compared with."""
-    given = [None if name is None else path[name] for name in (access.workspace, access.peer, access.session, access.collection)]
+    given = [
+        None if name is None else path[name]
+        for name in (access.workspace, access.peer, access.session, access.collection)
+    ]
     if not access.by_uid:
         return rules.Names(*given)
     if any(name is not None and "\0" in name for name in given):
@@ -121,7 +135,8 @@ def _names(rt: Runtime, access: RouteAccess, path: Mapping[str, str]) -> rules.N
 
 
 def guard_of(settings: Settings) -> Guard | None:
-    """None while authentication is off. Raises `ConfigurationError` if it is on and there is nothing to check keys with."""
+    """None while authentication is off. Raises `ConfigurationError` if it is on and there is
+    nothing to check keys with."""
     if not settings.auth.use_auth:
         return None
     guard = Guard(api_keys.signer_of(settings))
@@ -135,7 +150,13 @@ def _warn_of_short(name: str, secret: str | None) -> None:
 
     length = len((secret or "").encode())
     if 0 < length < SECRET_BYTES:
-        log.warning("%s is only %d bytes long: %d or more are safe from being guessed. %s", name, length, SECRET_BYTES, SIGNING_RECIPE)
+        log.warning(
+            "%s is only %d bytes long: %d or more are safe from being guessed. %s",
+            name,
+            length,
+            SECRET_BYTES,
+            SIGNING_RECIPE,
+        )
 
 
 def principal(app: Application, access: RouteAccess, path: Mapping[str, str]) -> Principal:

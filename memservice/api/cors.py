@@ -16,7 +16,8 @@ _ELSEWHERE = frozenset({"cross-site", "same-site"})
 
 
 class Cors:
-    """`origins` are compared exactly; `*` lets every page in, but then without the page's credentials."""
+    """`origins` are compared exactly; `*` lets every page in, but then without the page's
+    credentials."""
 
     def __init__(self, origins: Collection[str]) -> None:
         self._any = "*" in origins
@@ -50,7 +51,8 @@ class Cors:
         headers["Access-Control-Allow-Credentials"] = "true"
 
     def may_write(self, request: Request) -> bool:
-        """Whether what a browser sends without a preflight may be acted on: the page is ours, or one that may call, or it is no page."""
+        """Whether what a browser sends without a preflight may be acted on: the page is ours, or
+        one that may call, or it is no page."""
         origin = request.headers.get("Origin")
         if origin is None and request.headers.get("Sec-Fetch-Site") in _ELSEWHERE:
             return False  # for instance a picture in a page

@@ -26,12 +26,17 @@ class Document(flask_smorest.Api):  # type: ignore[misc]  # flask-smorest has no
         self._writing = threading.Lock()
         self._content: dict[str, Any] | None = None
         self._described_later: list[Routes] = []
-        described = {"title": f"memservice {generation}", "version": version, "openapi_version": "3.1.0"}
+        described = {
+            "title": f"memservice {generation}",
+            "version": version,
+            "openapi_version": "3.1.0",
+        }
         super().__init__(app, spec_kwargs=described, config_prefix=generation)
         self.spec.components.security_scheme(SECURITY_SCHEME, {"type": "http", "scheme": "bearer"})
 
     def describe(self, routes: Routes) -> None:
-        """Describe these routes, which the application serves, when the document is first asked for: most processes never are."""
+        """Describe these routes, which the application serves, when the document is first asked
+        for: most processes never are."""
         self._described_later.append(routes)
 
     def serve(self, path: str, endpoint: str) -> None:
@@ -39,10 +44,12 @@ class Document(flask_smorest.Api):  # type: ignore[misc]  # flask-smorest has no
         self._app.add_url_rule(path, endpoint, self._openapi_json, methods=["GET"])
 
     def _register_doc_blueprint(self) -> None:
-        """`serve` says where the document is, and the playground shows it: flask-smorest's own pages are not used."""
+        """`serve` says where the document is, and the playground shows it: flask-smorest's own
+        pages are not used."""
 
     def _register_pagination_header(self) -> None:
-        """Pages are described by their envelope: flask-smorest's own header of pages is not used."""
+        """Pages are described by their envelope: flask-smorest's own header of pages is not
+        used."""
 
     def handle_http_exception(self, error: HTTPException) -> Response:
         return errors.from_framework(error)
@@ -53,7 +60,9 @@ class Document(flask_smorest.Api):  # type: ignore[misc]  # flask-smorest has no
             if self._content is None:
                 with self._app.app_context():  # some bounds are the operator's
                     for routes in self._described_later:
-                        routes.register_views_in_doc(self, self._app, self.spec, name=routes.name, parameters=None)
+                        routes.register_views_in_doc(
+                            self, self._app, self.spec, name=routes.name, parameters=None
+                        )
                         self.spec.tag({"name": routes.tag, "description": routes.description})
                 self._content = self.spec.to_dict()
                 if not self._asks_for_keys:

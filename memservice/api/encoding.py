@@ -1,7 +1,8 @@
 """Encoders: what a schema's `dump` gives, made ready once.
 
-`encoder(schema)(row, path)` equals `schema.dump(row)` inside a request whose path parameters are `path`, at a small part of its cost:
-the fields are looked at when the encoder is built, not for every row.
+`encoder(schema)(row, path)` equals `schema.dump(row)` inside a request whose path parameters are
+`path`, at a small part of its cost: the fields are looked at when the encoder is built, not for
+every row.
 """
 
 from __future__ import annotations
@@ -19,20 +20,32 @@ Encode = Callable[[Any, Path], Any]
 
 
 def encoder(schema: Schema | type[Schema]) -> Encode:
-    """The function that turns a row (read by attribute) into the dictionary that `schema` describes, keys in the schema's order."""
+    """The function that turns a row (read by attribute) into the dictionary that `schema`
+    describes, keys in the schema's order."""
     shape = schema() if isinstance(schema, type) else schema
     shown = {(field.data_key or name): field for name, field in shape.dump_fields.items()}
     placed = [(key, field.parameter) for key, field in shown.items() if isinstance(field, FromPath)]
-    stored = {key: field.attribute or key for key, field in shown.items() if not isinstance(field, FromPath)}
+    stored = {
+        key: field.attribute or key
+        for key, field in shown.items()
+        if not isinstance(field, FromPath)
+    }
     if len(stored) < 2:
         return _single(shown, placed, stored)
-    # What comes from the path has no attribute; any other stands in for it, so that it keeps its place among the keys.
+    # What comes from the path has no attribute; any other stands in for it, so that it keeps its
+    # place among the keys.
     stand_in = next(iter(stored.values()))
     read = attrgetter(*(stored.get(key, stand_in) for key in shown))
     keys = tuple(shown)
     # Most changes need nothing but the value: one call less for each.
-    wires = [(key, wire) for key, field in shown.items() if key in stored and (wire := _wire(field))]
-    changes = [(key, change) for key, field in shown.items() if key in stored and not _wire(field) and (change := _change(field))]
+    wires = [
+        (key, wire) for key, field in shown.items() if key in stored and (wire := _wire(field))
+    ]
+    changes = [
+        (key, change)
+        for key, field in shown.items()
+        if key in stored and not _wire(field) and (change := _change(field))
+    ]
 
     def encode(row: Any, path: Path) -> dict[str, Any]:
         made = dict(zip(keys, read(row)))  # noqa: B905 - as many values as keys, by construction
@@ -49,8 +62,11 @@ def encoder(schema: Schema | type[Schema]) -> Encode:
     return encode
 
 
-def _single(shown: Mapping[str, fields.Field[Any]], placed: list[tuple[str, str]], stored: Mapping[str, str]) -> Encode:
-    """As `encoder`, for a schema with at most one stored field (`attrgetter` answers a tuple only for several)."""
+def _single(
+    shown: Mapping[str, fields.Field[Any]], placed: list[tuple[str, str]], stored: Mapping[str, str]
+) -> Encode:
+    """As `encoder`, for a schema with at most one stored field (`attrgetter` answers a tuple only
+    for several)."""
     changes = {key: _change(shown[key]) for key in stored}
     parameters = dict(placed)
 
@@ -71,7 +87,11 @@ def _change(field: fields.Field[Any]) -> Encode | None:
     """What happens to a value of this field on its way out, or None if nothing does."""
     if isinstance(field, fields.Nested):
         inner = encoder(field.schema)
-        return inner if not field.allow_none else lambda value, path: None if value is None else inner(value, path)
+        return (
+            inner
+            if not field.allow_none
+            else lambda value, path: None if value is None else inner(value, path)
+        )
     if isinstance(field, fields.List):
         item = _change(field.inner)
         if item is None:
@@ -81,7 +101,9 @@ def _change(field: fields.Field[Any]) -> Encode | None:
         each = _change(field.value_field)
         if each is None:
             return None
-        return lambda value, path: None if value is None else {key: each(entry, path) for key, entry in value.items()}
+        return lambda value, path: (
+            None if value is None else {key: each(entry, path) for key, entry in value.items()}
+        )
     wire = _wire(field)
     if wire is None:
         return None

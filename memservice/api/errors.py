@@ -1,6 +1,7 @@
 """Errors on the wire: the domain's errors, and the framework's, as status and body.
 
-Every body is `{"detail": "<text>"}`, except 422: `{"detail": [{"loc", "msg", "type"}, …]}` with all that was found.
+Every body is `{"detail": "<text>"}`, except 422: `{"detail": [{"loc", "msg", "type"}, …]}` with all
+that was found.
 """
 
 from __future__ import annotations
@@ -52,14 +53,22 @@ def from_domain(error: errors.MemserviceError) -> Response:
     if status is None:
         return from_unexpected(error)
     if isinstance(error, errors.InvalidInput):
-        return json_answer({"detail": [{"loc": list(p.loc), "msg": p.message, "type": p.kind} for p in error.problems]}, status)
+        return json_answer(
+            {
+                "detail": [
+                    {"loc": list(p.loc), "msg": p.message, "type": p.kind} for p in error.problems
+                ]
+            },
+            status,
+        )
     if isinstance(error, (errors.Unavailable, errors.SchemaVersionError)):
         return _from_unavailable(error, status)
     if isinstance(error, errors.Damaged):
         return _from_damaged(error, status)
     answer = json_answer({"detail": str(error)}, status)
     if isinstance(error, errors.Conflict):
-        answer.headers["x-should-retry"] = "false"  # the older clients would send it twice more, and wait in between
+        # the older clients would send it twice more, and wait in between
+        answer.headers["x-should-retry"] = "false"
     return answer
 
 
@@ -71,37 +80,59 @@ def _from_damaged(error: errors.Damaged, status: int) -> Response:
     return answer
 
 
-def _from_unavailable(error: errors.Unavailable | errors.SchemaVersionError, status: int) -> Response:
+def _from_unavailable(
+    error: errors.Unavailable | errors.SchemaVersionError, status: int
+) -> Response:
     """Where the schema is newer, another server, of the newer release, can answer."""
-    answer = json_answer({"detail": str(error) if isinstance(error, errors.Busy) else UNAVAILABLE}, status)
+    answer = json_answer(
+        {"detail": str(error) if isinstance(error, errors.Busy) else UNAVAILABLE}, status
+    )
     answer.headers["Retry-After"] = str(getattr(error, "retry_after", 1))
-    log.warning("%s %s: unavailable: %s: %s", request.method, request.endpoint, " from ".join(error_types(error)), error)
+    log.warning(
+        "%s %s: unavailable: %s: %s",
+        request.method,
+        request.endpoint,
+        " from ".join(error_types(error)),
+        error,
+    )
     return answer
 
 
 def from_unexpected(error: Exception) -> Response:
-    """500. The log gets the types and the places of the error and its causes, not their texts: those may quote what users wrote."""
+    """500. The log gets the types and the places of the error and its causes, not their texts:
+    those may quote what users wrote."""
     rule = request.url_rule.rule if request.url_rule is not None else "(no route)"
-    log.error("%s %s failed: %s\n%s", request.method, rule, " from ".join(error_types(error)), redacted_traceback(error))
+    log.error(
+        "%s %s failed: %s\n%s",
+        request.method,
+        rule,
+        " from ".join(error_types(error)),
+        redacted_traceback(error),
+    )
     if isinstance(error, errors.MemserviceError):
         log.error("%s", error)  # written for the operator, without secrets
     return json_answer({"detail": UNEXPECTED}, 500)
 
 
 def _too_large() -> str:
-    return f"The request's body is too large: at most {request.max_content_length} bytes are read here"
+    return (
+        f"The request's body is too large: at most {request.max_content_length} bytes are read here"
+    )
 
 
 def from_framework(error: HTTPException) -> Response:
     """Errors of routing and of reading the request."""
     ready = error.get_response()
-    # A body that breaks off came from somebody who is gone, or who is too slow and still hears this.
+    # A body that breaks off came from somebody who is gone, or who is too slow and still hears
+    # this.
     status = 408 if isinstance(error, ClientDisconnected) else error.code or 500
     if status < 400:
         return Response(ready.get_data(), status, headers=ready.headers)
     headers: dict[str, Any] = {}
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         headers["Allow"] = ", ".join(sorted(error.valid_methods))
-    answer = json_answer({"detail": _too_large() if status == 413 else TEXTS.get(status, error.name)}, status)
+    answer = json_answer(
+        {"detail": _too_large() if status == 413 else TEXTS.get(status, error.name)}, status
+    )
     answer.headers.update(headers)
     return answer

@@ -14,14 +14,21 @@ REMEDY = (
 
 
 def warnings(settings: Settings, host: str) -> list[str]:
-    """What is dangerous about listening on this host by these settings, whether the operator decided it or not."""
+    """What is dangerous about listening on this host by these settings, whether the operator
+    decided it or not."""
     if settings.auth.use_auth or _is_loopback(host):
         return []
-    return [f"authentication is off and the server listens on {host}: everybody who reaches it may read and change everything"]
+    return [
+        (
+            f"authentication is off and the server listens on {host}: everybody who reaches it "
+            "may read and change everything"
+        )
+    ]
 
 
 def refuse_undecided(settings: Settings, host: str) -> None:
-    """Raises `ConfigurationError` where authentication is off by default alone and the host is not loopback."""
+    """Raises `ConfigurationError` where authentication is off by default alone and the host is not
+    loopback."""
     if not settings.is_set("AUTH_USE_AUTH"):
         for warning in warnings(settings, host):
             raise ConfigurationError(f"{warning}. {REMEDY}.")

@@ -1,10 +1,12 @@
 """Fields: how JSON and query values are read and how rows are shown.
 
-Reading is as lenient as pydantic's default mode, which the published clients were written against: booleans may be written as
-`true`, `"true"`, `1`, `"yes"` …, integers as `5`, `5.0` or `"5"`, numbers as numeric strings, times as ISO 8601 or Unix seconds.
-Text is never made from anything else, and `true` is no number.
+Reading is as lenient as pydantic's default mode, which the published clients were written against:
+booleans may be written as `true`, `"true"`, `1`, `"yes"` …, integers as `5`, `5.0` or `"5"`,
+numbers as numeric strings, times as ISO 8601 or Unix seconds. Text is never made from anything
+else, and `true` is no number.
 
-A field's `wire` turns a row's value into JSON; it is what both `Schema.dump` and the encoders (`api.encoding`) call.
+A field's `wire` turns a row's value into JSON; it is what both `Schema.dump` and the encoders
+(`api.encoding`) call.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 
 
 MAX_REPORTED = 100
-"""Entries of one list or map of which it is said what is wrong with them. Who sent a million bad ones learns no more from the others."""
+"""Entries of one list or map of which it is said what is wrong with them. Who sent a million bad
+ones learns no more from the others."""
 
 
 class TypedMessage(str):
@@ -48,7 +51,12 @@ class TypedMessage(str):
 
 def _messages(text: str, code: str) -> dict[str, Any]:
     wrong = TypedMessage(text, code)
-    return {"required": TypedMessage("Field required", "missing"), "null": wrong, "invalid": wrong, "type": wrong}
+    return {
+        "required": TypedMessage("Field required", "missing"),
+        "null": wrong,
+        "invalid": wrong,
+        "type": wrong,
+    }
 
 
 _NUL = {"nul": TypedMessage("Names must not contain NUL", "value_error")}
@@ -73,18 +81,23 @@ class _Shown:
 class String(_Shown, fields.String):
     default_error_messages = _messages("Input should be a valid string", "string_type")
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> str:
         if not isinstance(value, str):
             raise self.make_error("invalid")
         return value
 
 
 class Name(String):
-    """The id of something. Only what is to be created needs to be a good name; NUL is in none, and some stores cannot even look for it."""
+    """The id of something. Only what is to be created needs to be a good name; NUL is in none, and
+    some stores cannot even look for it."""
 
     default_error_messages = _NUL
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> str:
         name = super()._deserialize(value, attr, data, **kwargs)
         if "\0" in name:
             raise self.make_error("nul")
@@ -105,9 +118,13 @@ class FromPath(String):
 
 
 class Boolean(_Shown, fields.Boolean):
-    default_error_messages = _messages("Input should be a valid boolean, unable to interpret input", "bool_parsing")
+    default_error_messages = _messages(
+        "Input should be a valid boolean, unable to interpret input", "bool_parsing"
+    )
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> bool:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> bool:
         if isinstance(value, bool):
             return value
         if isinstance(value, str):
@@ -132,7 +149,9 @@ class IsActive(Boolean):
 class Integer(_Shown, fields.Integer):
     default_error_messages = _messages("Input should be a valid integer", "int_parsing")
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> int:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> int:
         if isinstance(value, str) and _INTEGER.fullmatch(text := value.strip()):
             number = int(text.partition(".")[0])
         elif isinstance(value, float) and value.is_integer():
@@ -149,7 +168,9 @@ class Integer(_Shown, fields.Integer):
 class Float(_Shown, fields.Float):
     default_error_messages = _messages("Input should be a valid number", "float_parsing")
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> float:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise self.make_error("invalid")
         try:
@@ -167,7 +188,9 @@ class DateTime(_Shown, fields.DateTime):
     default_error_messages = _messages("Input should be a valid datetime", "datetime_parsing")
     wire = staticmethod(times.wire)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> datetime:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> datetime:
         try:
             return times.parse_time(value)
         except ValueError as error:
@@ -194,31 +217,38 @@ class JsonObject(_Shown, fields.Dict):
     default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
 
     def __init__(self, **kwargs: Any) -> None:
-        if kwargs.get("load_default") is dict:  # which the document would not tell: it is a function
+        # which the document would not tell: it is a function
+        if kwargs.get("load_default") is dict:
             kwargs["metadata"] = {"default": {}, **kwargs.get("metadata", {})}
         super().__init__(**kwargs)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> dict[str, Any]:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self.make_error("invalid")
         return value
 
 
 class Configuration(JsonObject):
-    """A workspace's or session's configuration as it is shown: known keys only inside its sections, and no nulls there."""
+    """A workspace's or session's configuration as it is shown: known keys only inside its sections,
+    and no nulls there."""
 
     wire = staticmethod(configuration.public)
 
 
 class Map(_Shown, fields.Dict):
-    """A JSON object whose keys are names and whose values all have one shape. Errors are placed at the key, as everywhere."""
+    """A JSON object whose keys are names and whose values all have one shape. Errors are placed at
+    the key, as everywhere."""
 
     default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
 
     def __init__(self, values: fields.Field[Any], **kwargs: Any) -> None:
         super().__init__(keys=Name(), values=values, **kwargs)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> dict[str, Any]:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise self.make_error("invalid")
         assert self.key_field is not None
@@ -247,10 +277,13 @@ class Map(_Shown, fields.Dict):
 class List(fields.List[Any]):
     default_error_messages = _messages("Input should be a valid list", "list_type")
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> list[Any]:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> list[Any]:
         if not isinstance(value, list):
             raise self.make_error("invalid")
-        self._validate(value)  # that there are too many is said before a million of them are looked at
+        # that there are too many is said before a million of them are looked at
+        self._validate(value)
         made: list[Any] = []
         errors: dict[int, Any] = {}
         for index, inner in enumerate(value):
@@ -268,7 +301,10 @@ class List(fields.List[Any]):
 class Nested(fields.Nested):
     """An object of a shape of its own."""
 
-    default_error_messages = _messages("Input should be a valid dictionary or object to extract fields from", "model_attributes_type")
+    default_error_messages = _messages(
+        "Input should be a valid dictionary or object to extract fields from",
+        "model_attributes_type",
+    )
 
     def __init__(self, nested: type[Schema] | Schema, **kwargs: Any) -> None:
         super().__init__(nested, **kwargs)
@@ -283,13 +319,17 @@ class OneOrMore(_Shown, fields.Raw):
         self._one = Name()
         self._maximum = most
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> str | list[str]:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> str | list[str]:
         if not isinstance(value, list):
             one: str = self._one.deserialize(value)
             return one
         if not 1 <= len(value) <= self._maximum:
             code = "too_short" if not value else "too_long"
-            raise ValidationError(TypedMessage(f"List should have 1 to {self._maximum} items, not {len(value)}", code))
+            raise ValidationError(
+                TypedMessage(f"List should have 1 to {self._maximum} items, not {len(value)}", code)
+            )
         errors: dict[int, Any] = {}
         for index, name in enumerate(value):
             try:

@@ -13,10 +13,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.formparser import FormDataParser
 
 from memservice.api.cors import Cors
-from memservice.api.fields import (
-    String,
-    TypedMessage,
-)
+from memservice.api.fields import String, TypedMessage
 from memservice.api.parsing import flatten
 from memservice.domain.errors import InvalidInput, Problem, Refused, TooLarge
 from memservice.domain.values import loads
@@ -29,26 +26,33 @@ class File(fields.Field[FileStorage]):
 
     default_error_messages = {  # noqa: RUF012 - marshmallow's own way
         "required": TypedMessage("Field required", "missing"),
-        "invalid": TypedMessage("Expected a file: a part of the form that has a file name", "value_error"),
+        "invalid": TypedMessage(
+            "Expected a file: a part of the form that has a file name", "value_error"
+        ),
     }
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(metadata={"type": "string", "format": "binary"}, **kwargs)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> FileStorage:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> FileStorage:
         if not isinstance(value, FileStorage):
             raise self.make_error("invalid")
         return value
 
 
 class JsonText(String):
-    """A text that is JSON, of a shape of its own. Problems inside are placed there, as if it had been JSON from the start."""
+    """A text that is JSON, of a shape of its own. Problems inside are placed there, as if it had
+    been JSON from the start."""
 
     def __init__(self, inner: fields.Field[Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._inner = inner
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any) -> Any:
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> Any:
         text = super()._deserialize(value, attr, data, **kwargs)
         try:
             written = loads(text.encode("utf-8", "surrogatepass"), ())
@@ -66,22 +70,28 @@ def _tree(error: InvalidInput) -> Any:
     return tree
 
 
-UNREADABLE = "The form cannot be read: it breaks off, has not the boundary that its Content-Type names, or a name in it is not UTF-8"
+UNREADABLE = (
+    "The form cannot be read: it breaks off, has not the boundary that its Content-Type names, "
+    "or a name in it is not UTF-8"
+)
 
 
 def _too_large(request: Request) -> str:
     return (
-        f"The form is too large: it may have {request.max_form_parts} parts, {request.max_form_memory_size} bytes in one that is no file, "
+        f"The form is too large: it may have {request.max_form_parts} parts, "
+        f"{request.max_form_memory_size} bytes in one that is no file, "
         f"and {request.max_content_length} bytes in all"
     )
 
 
 _NONE = ("", "null")
-"""Texts that mean that there is none, the second one where there need not be any: a form cannot say it otherwise."""
+"""Texts that mean that there is none, the second one where there need not be any: a form cannot say
+it otherwise."""
 
 
 class _Parser(FormDataParser):
-    """Says so where a form cannot be read, instead of finding nothing in it, and leaves no file open then."""
+    """Says so where a form cannot be read, instead of finding nothing in it, and leaves no file
+    open then."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -101,14 +111,21 @@ class _Parser(FormDataParser):
 
 
 class FormReader:
-    """Reads a form by a schema. Of a repeated text the last counts; of files, none may be dropped unnoticed."""
+    """Reads a form by a schema. Of a repeated text the last counts; of files, none may be dropped
+    unnoticed."""
 
     def __init__(self, schema: type[Schema]) -> None:
         self._schema = schema()
 
     def read(self, request: Request, problems: list[Problem]) -> dict[str, Any]:
         if request.mimetype != FORM:
-            problems.append(Problem(("body",), f"The body must be a form, sent with Content-Type: {FORM}", "model_attributes_type"))
+            problems.append(
+                Problem(
+                    ("body",),
+                    f"The body must be a form, sent with Content-Type: {FORM}",
+                    "model_attributes_type",
+                )
+            )
             return {}
         request.form_data_parser_class = _Parser
         try:
@@ -122,7 +139,12 @@ class FormReader:
         for name, field in self._schema.load_fields.items():
             values = [*files.getlist(name), *texts.getlist(name)]
             if (number := len(files.getlist(name))) > 1:
-                problems.append(Problem(("body", name), f"Expected one file, got {number}: send each in a request of its own"))
+                problems.append(
+                    Problem(
+                        ("body", name),
+                        f"Expected one file, got {number}: send each in a request of its own",
+                    )
+                )
             if values and values[-1] not in (_NONE if field.allow_none else _NONE[:1]):
                 given[name] = values[-1]
         try:
@@ -134,7 +156,7 @@ class FormReader:
 
 
 def refuse_strangers(request: Request) -> None:
-    """A browser sends forms and requests without a body for any page, and fetches pictures from any address, without a preflight. Raises
-    `Refused` for those of pages that may not call."""
+    """A browser sends forms and requests without a body for any page, and fetches pictures from any
+    address, without a preflight. Raises `Refused` for those of pages that may not call."""
     if not Cors(current_app.extensions["memservice"].settings.app.cors_origins).may_write(request):
         raise Refused("Disallowed CORS origin")

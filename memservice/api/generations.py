@@ -1,7 +1,8 @@
-"""The generations of the API: side by side over one store, each with a document and a page of its own, each switched by the operator.
+"""The generations of the API: side by side over one store, each with a document and a page of its
+own, each switched by the operator.
 
-This is the one place where they are mounted. A generation is a package beside this module that says `GENERATION`; a path belongs to the
-generation whose name it begins with.
+This is the one place where they are mounted. A generation is a package beside this module that says
+`GENERATION`; a path belongs to the generation whose name it begins with.
 """
 
 from __future__ import annotations
@@ -41,22 +42,46 @@ class Generation:
 
 
 GENERATIONS: tuple[Generation, ...] = (
-    Generation("v3", v3.VERSION, v3.GROUPS, lambda settings: settings.api.v3_enabled, shared=(health.routes,)),
-    Generation("v2", v2.VERSION, v2.GROUPS, lambda settings: settings.api.v2_enabled, lambda settings: settings.api.v2_deprecated_since),
-    Generation("v1", v1.VERSION, v1.GROUPS, lambda settings: settings.api.v1_enabled, lambda settings: settings.api.v1_deprecated_since),
+    Generation(
+        "v3",
+        v3.VERSION,
+        v3.GROUPS,
+        lambda settings: settings.api.v3_enabled,
+        shared=(health.routes,),
+    ),
+    Generation(
+        "v2",
+        v2.VERSION,
+        v2.GROUPS,
+        lambda settings: settings.api.v2_enabled,
+        lambda settings: settings.api.v2_deprecated_since,
+    ),
+    Generation(
+        "v1",
+        v1.VERSION,
+        v1.GROUPS,
+        lambda settings: settings.api.v1_enabled,
+        lambda settings: settings.api.v1_deprecated_since,
+    ),
 )
 """Newest first."""
 
-GROUPS: tuple[Routes, ...] = (health.routes, *(group for generation in GENERATIONS for group in generation.groups))
+GROUPS: tuple[Routes, ...] = (
+    health.routes,
+    *(group for generation in GENERATIONS for group in generation.groups),
+)
 """Every route that can be served, by group."""
 
 
 def served(settings: Settings) -> list[Generation]:
-    """Those that the operator wants, newest first. Raises `ConfigurationError` if there are none."""
+    """Those that the operator wants, newest first. Raises `ConfigurationError` if there are
+    none."""
     generations = [generation for generation in GENERATIONS if generation.enabled(settings)]
     if not generations:
         names = ", ".join(f"API_{generation.name.upper()}_ENABLED" for generation in GENERATIONS)
-        raise ConfigurationError(f"Every generation of the API is switched off: set one of {names} to true.")
+        raise ConfigurationError(
+            f"Every generation of the API is switched off: set one of {names} to true."
+        )
     return generations
 
 
@@ -75,13 +100,18 @@ def mount(app: Flask, settings: Settings) -> None:
             document.serve(NEWEST_DOCUMENT, "document")
     playground.register(app, {generation.name: generation.document for generation in generations})
     if headers := {
-        f"/{generation.name}/": mark for generation in generations if (mark := _deprecation(settings, generation, generations[0]))
+        f"/{generation.name}/": mark
+        for generation in generations
+        if (mark := _deprecation(settings, generation, generations[0]))
     }:
         app.after_request(partial(_mark, headers))
 
 
-def _deprecation(settings: Settings, generation: Generation, newest: Generation) -> Mapping[str, str] | None:
-    """The headers (RFC 9745) of a generation that the operator wants its users to leave; None for the others."""
+def _deprecation(
+    settings: Settings, generation: Generation, newest: Generation
+) -> Mapping[str, str] | None:
+    """The headers (RFC 9745) of a generation that the operator wants its users to leave; None for
+    the others."""
     since = generation.deprecated_since(settings)
     if not since:
         return None
@@ -89,7 +119,9 @@ def _deprecation(settings: Settings, generation: Generation, newest: Generation)
         moment = parse_iso(since)
     except ValueError:
         variable = f"API_{generation.name.upper()}_DEPRECATED_SINCE"
-        raise ConfigurationError(f"{variable} is {since!r}: give a date, for instance 2026-01-31.") from None
+        raise ConfigurationError(
+            f"{variable} is {since!r}: give a date, for instance 2026-01-31."
+        ) from None
     headers = {"Deprecation": f"@{int(moment.timestamp())}"}
     if newest is not generation:
         headers["Link"] = f'<{newest.document}>; rel="successor-version"'

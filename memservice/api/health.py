@@ -9,15 +9,9 @@ from flask import current_app
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import EXTENSION, Call, Routes
-from memservice.api.service_schemas import (
-    Health,
-    Readiness,
-)
+from memservice.api.service_schemas import Health, Readiness
 from memservice.operations import doctor
-from memservice.operations.doctor import (
-    Check,
-    State,
-)
+from memservice.operations.doctor import Check, State
 
 routes = Routes("health", "Liveness")
 
@@ -41,12 +35,15 @@ class _Ready:
     checks: Sequence[Check]
 
 
-@routes.operation("GET", "/health/ready", access=RouteAccess(open=True), answer=Readiness, status=(200, 503))
+@routes.operation(
+    "GET", "/health/ready", access=RouteAccess(open=True), answer=Readiness, status=(200, 503)
+)
 def ready(call: Call) -> tuple[_Ready, int]:
     """Tell whether everything is there that the service is made of
 
-    503 if a part has failed; one that is `degraded` still lets the service answer. What to do is said in general, since no key is asked
-    for; what was found, `memservice doctor` tells. An answer is kept for about two seconds.
+    503 if a part has failed; one that is `degraded` still lets the service answer. What to do is
+    said in general, since no key is asked for; what was found, `memservice doctor` tells. An answer
+    is kept for about two seconds.
     """
     checks = current_app.extensions[EXTENSION].readiness.get()
     state = doctor.overall(checks)

@@ -1,4 +1,5 @@
-"""`/metrics`: what Prometheus scrapes. No key is asked for: it tells numbers and the names of workspaces, so mind who reaches it."""
+"""`/metrics`: what Prometheus scrapes. No key is asked for: it tells numbers and the names of
+workspaces, so mind who reaches it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ def register(app: Flask) -> None:
     def metrics() -> Response:
         opened = app.extensions[EXTENSION]
         if opened.metrics is None:
-            return Response("metrics are off: set METRICS_ENABLED to true\n", 404, mimetype="text/plain")
+            return Response(
+                "metrics are off: set METRICS_ENABLED to true\n", 404, mimetype="text/plain"
+            )
         body, kind = opened.metrics.exposition()
         return Response(body, content_type=kind)
 

@@ -1,4 +1,5 @@
-"""Reading a request: query string and body into plain values, with every problem found in either reported together."""
+"""Reading a request: query string and body into plain values, with every problem found in either
+reported together."""
 
 from __future__ import annotations
 
@@ -8,14 +9,8 @@ from typing import Any
 from flask import Request
 from marshmallow import Schema, ValidationError, fields
 
-from memservice.api.fields import (
-    Nested,
-    TypedMessage,
-)
-from memservice.api.schema import (
-    AliasedSchema,
-    BaseSchema,
-)
+from memservice.api.fields import Nested, TypedMessage
+from memservice.api.schema import AliasedSchema, BaseSchema
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import loads, name_problem, shown
 from memservice.settings.sources import did_you_mean
@@ -32,11 +27,15 @@ _MAX_HINTED = 100
 
 
 class QueryReader:
-    """Reads the query string by a schema. Parameters that it does not know are ignored; of a repeated one the last counts."""
+    """Reads the query string by a schema. Parameters that it does not know are ignored; of a
+    repeated one the last counts."""
 
     def __init__(self, schema: type[Schema]) -> None:
         self._schema = schema()
-        self._many = {field.data_key or name: isinstance(field, fields.List) for name, field in self._schema.load_fields.items()}
+        self._many = {
+            field.data_key or name: isinstance(field, fields.List)
+            for name, field in self._schema.load_fields.items()
+        }
 
         if isinstance(self._schema, AliasedSchema):
             self._many |= {other: self._many[name] for name, other in self._schema.ALIASES.items()}
@@ -49,7 +48,11 @@ class QueryReader:
         except UnicodeDecodeError:
             problems.append(Problem(("query",), "The query string is not UTF-8"))
             return {}
-        values = {name: given.getlist(name) if many else given.getlist(name)[-1] for name, many in self._many.items() if name in given}
+        values = {
+            name: given.getlist(name) if many else given.getlist(name)[-1]
+            for name, many in self._many.items()
+            if name in given
+        }
         return self._load(values, problems)
 
     def _load(self, values: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
@@ -62,16 +65,21 @@ class QueryReader:
 
 
 class StrictReader:
-    """Refuses what a route does not know, where others ignore it: query parameters, repeated ones, and any body.
+    """Refuses what a route does not know, where others ignore it: query parameters, repeated ones,
+    and any body.
 
-    For routes on which a misspelt or misplaced scope would have the effect of no scope. A body that says nothing (absent, empty,
-    `null` or `{}`) is accepted: some clients send one with every POST.
+    For routes on which a misspelt or misplaced scope would have the effect of no scope. A body that
+    says nothing (absent, empty, `null` or `{}`) is accepted: some clients send one with every POST.
     """
 
     def __init__(self, query: type[Schema] | None) -> None:
         fields = {} if query is None else query().load_fields
         self._known = [field.data_key or name for name, field in fields.items()]
-        self._takes = f"Known parameters: {', '.join(self._known)}" if self._known else "This route takes no parameters"
+        self._takes = (
+            f"Known parameters: {', '.join(self._known)}"
+            if self._known
+            else "This route takes no parameters"
+        )
 
     def check(self, request: Request, problems: list[Problem]) -> None:
         problems.extend(self._parameters(request))
@@ -86,10 +94,16 @@ class StrictReader:
             return
         unknown = [name for name in given if name not in self._known]
         for name in unknown[:_MAX_UNKNOWN]:
-            yield Problem(("query", shown(name)), f"Unknown parameter{self._hint(name)} {self._takes}", _UNKNOWN)
+            yield Problem(
+                ("query", shown(name)),
+                f"Unknown parameter{self._hint(name)} {self._takes}",
+                _UNKNOWN,
+            )
         for name in self._known:
             if len(given.getlist(name)) > 1:
-                yield Problem(("query", name), "The parameter is given more than once: give it once")
+                yield Problem(
+                    ("query", name), "The parameter is given more than once: give it once"
+                )
 
     def _body(self, request: Request) -> Iterator[Problem]:
         raw = request.get_data(cache=False)
@@ -104,9 +118,13 @@ class StrictReader:
         names = list(value)[:_MAX_UNKNOWN] if isinstance(value, dict) else []
         for name in names:
             hint = "; send it as a query parameter." if name in self._known else self._hint(name)
-            yield Problem(("body", shown(name)), f"This route reads no body{hint} {self._takes}", _UNKNOWN)
+            yield Problem(
+                ("body", shown(name)), f"This route reads no body{hint} {self._takes}", _UNKNOWN
+            )
         if not names:
-            yield Problem(("body",), f"This route reads no body; leave it empty. {self._takes}", _UNKNOWN)
+            yield Problem(
+                ("body",), f"This route reads no body; leave it empty. {self._takes}", _UNKNOWN
+            )
 
     def _hint(self, name: str) -> str:
         return did_you_mean(name[:_MAX_HINTED], self._known, cutoff=0.7) or "."
@@ -161,28 +179,35 @@ class BodyReader:
             return _NOTHING
         if not (claims_json(request) or _is_untyped(request)):
             raise InvalidInput.at(
-                "body", message="The body must be JSON, sent with Content-Type: application/json", kind="model_attributes_type"
+                "body",
+                message="The body must be JSON, sent with Content-Type: application/json",
+                kind="model_attributes_type",
             )
         value = loads(raw, ("body",))
         return _NOTHING if value is None else value
 
 
 def claims_json(request: Request) -> bool:
-    """Whether the body says that it is JSON, which a browser lets a page of another origin send only after a preflight."""
+    """Whether the body says that it is JSON, which a browser lets a page of another origin send
+    only after a preflight."""
     main = (request.content_type or "").partition(";")[0].strip().lower()
-    return main == "application/json" or (main.startswith("application/") and main.endswith("+json"))
+    return main == "application/json" or (
+        main.startswith("application/") and main.endswith("+json")
+    )
 
 
 def _is_untyped(request: Request) -> bool:
-    """A body without a type is taken as JSON, except from a web page: a page of any site may send one without a preflight."""
+    """A body without a type is taken as JSON, except from a web page: a page of any site may send
+    one without a preflight."""
     return not request.content_type and "Origin" not in request.headers
 
 
 def path_problems(path: Mapping[str, str]) -> Iterator[Problem]:
     """What is wrong with the path's parameters before anything is looked up.
 
-    A workspace is named by most paths and created by many, so its name is checked here. Of other names only NUL is refused, which some
-    stores cannot even look for: there are rows whose names nobody could create (scopes).
+    A workspace is named by most paths and created by many, so its name is checked here. Of other
+    names only NUL is refused, which some stores cannot even look for: there are rows whose names
+    nobody could create (scopes).
     """
     for name, value in path.items():
         if name == "workspace_id" and (problem := name_problem(value)) is not None:
@@ -201,4 +226,6 @@ def flatten(node: Any, loc: tuple[str | int, ...]) -> Iterator[Problem]:
         for inner in node:
             yield from flatten(inner, loc)
     else:
-        yield Problem(loc, str(node), node.code if isinstance(node, TypedMessage) else "value_error")
+        yield Problem(
+            loc, str(node), node.code if isinstance(node, TypedMessage) else "value_error"
+        )

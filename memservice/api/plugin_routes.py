@@ -22,8 +22,8 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def mount(app: Flask, plugins: Plugins) -> None:
-    """Add what plugins serve. Everything that is not served yet is theirs, whenever they add it. Raises `ConfigurationError` for routes
-    that cannot be added."""
+    """Add what plugins serve. Everything that is not served yet is theirs, whenever they add it.
+    Raises `ConfigurationError` for routes that cannot be added."""
     ours = frozenset(app.view_functions)
 
     def guard() -> None:
@@ -34,7 +34,11 @@ def mount(app: Flask, plugins: Plugins) -> None:
             refuse_strangers(request)
         rule = _access(app, endpoint, request.blueprints) or ADMIN
         path = {name: str(value) for name, value in (request.view_args or {}).items()}
-        auth.principal(app.extensions[EXTENSION], RouteAccess(rule.open, _is_for_admins(rule), rule.workspace), path)
+        auth.principal(
+            app.extensions[EXTENSION],
+            RouteAccess(rule.open, _is_for_admins(rule), rule.workspace),
+            path,
+        )
 
     app.before_request(guard)  # before theirs
     for blueprints in plugins.hook.memservice_blueprints():
@@ -43,7 +47,9 @@ def mount(app: Flask, plugins: Plugins) -> None:
             try:
                 app.register_blueprint(blueprint)
             except ValueError as error:
-                raise ConfigurationError(f"The routes of the blueprint {blueprint.name!r} cannot be added: {error}") from error
+                raise ConfigurationError(
+                    f"The routes of the blueprint {blueprint.name!r} cannot be added: {error}"
+                ) from error
     _check(app, ours)
 
 
@@ -52,11 +58,26 @@ def _check(app: Flask, ours: frozenset[str]) -> None:
         if rule.endpoint in ours:
             continue
         parts = rule.endpoint.split(".")[:-1]
-        access = _access(app, rule.endpoint, [".".join(parts[:end]) for end in range(len(parts), 0, -1)])
+        access = _access(
+            app, rule.endpoint, [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+        )
         if access is None and app.extensions[EXTENSION].guard is not None:
-            log.warning("the route %s of a plugin declares no access: only an admin key opens it (memservice.spi.web)", rule.rule)
-        if access is not None and access.workspace is not None and access.workspace not in rule.arguments:
-            raise ConfigurationError(f"The route {rule.rule} of a plugin declares access by {access.workspace!r}, which is not in its path")
+            log.warning(
+                (
+                    "the route %s of a plugin declares no access: only an admin key opens it "
+                    "(memservice.spi.web)"
+                ),
+                rule.rule,
+            )
+        if (
+            access is not None
+            and access.workspace is not None
+            and access.workspace not in rule.arguments
+        ):
+            raise ConfigurationError(
+                f"The route {rule.rule} of a plugin declares access by "
+                f"{access.workspace!r}, which is not in its path"
+            )
 
 
 def _access(app: Flask, endpoint: str, blueprints: Iterable[str]) -> Access | None:

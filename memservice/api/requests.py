@@ -1,4 +1,5 @@
-"""What happens around every request: its host, preflights, redirects of trailing slashes, request ids, and one line in the log."""
+"""What happens around every request: its host, preflights, redirects of trailing slashes, request
+ids, and one line in the log."""
 
 from __future__ import annotations
 
@@ -73,7 +74,11 @@ def _forget() -> None:
 
 
 def _measure(metrics: Metrics, answer: Response, started: float) -> None:
-    method, rule, status = request.method, request.url_rule.rule if request.url_rule else None, answer.status_code
+    method, rule, status = (
+        request.method,
+        request.url_rule.rule if request.url_rule else None,
+        answer.status_code,
+    )
 
     def count() -> None:
         metrics.answered(method, rule, status, time.perf_counter() - started)
@@ -112,7 +117,8 @@ def _without_slash(app: Flask) -> Response | None:
 
 
 def _write_line(answer: Response, number: str, started: float) -> None:
-    """One line: no bodies, no query string (it may hold what users wrote), and nothing that could break the line."""
+    """One line: no bodies, no query string (it may hold what users wrote), and nothing that could
+    break the line."""
     fields: dict[str, Any] = {
         "method": request.method if request.method.isalpha() else "?",
         "path": quote(request.path),
@@ -120,4 +126,8 @@ def _write_line(answer: Response, number: str, started: float) -> None:
         "ms": round((time.perf_counter() - started) * 1000, 1),
         "request_id": number,
     }
-    log.info("method=%(method)s path=%(path)s status=%(status)d ms=%(ms).1f request_id=%(request_id)s", fields, extra={"request": fields})
+    log.info(
+        "method=%(method)s path=%(path)s status=%(status)d ms=%(ms).1f request_id=%(request_id)s",
+        fields,
+        extra={"request": fields},
+    )

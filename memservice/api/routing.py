@@ -1,12 +1,14 @@
-"""Routes: each is declared once, with who may call it, what it reads and what it answers; the rest is made from that declaration.
+"""Routes: each is declared once, with who may call it, what it reads and what it answers; the rest
+is made from that declaration.
 
-A handler is a function `handler(call, **path)`; it returns what the answer's schema describes, or `(that, status)`, or a whole
-response. At import the declaration becomes a view that reads, checks, calls and encodes, and the description from which flask-smorest
-writes the document.
+A handler is a function `handler(call, **path)`; it returns what the answer's schema describes, or
+`(that, status)`, or a whole response. At import the declaration becomes a view that reads, checks,
+calls and encodes, and the description from which flask-smorest writes the document.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -22,16 +24,17 @@ from memservice.api import auth
 from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
-from memservice.api.fields import (
-    List,
-    Map,
-)
+from memservice.api.fields import List, Map
 from memservice.api.forms import FORM, FormReader, refuse_strangers
-from memservice.api.parsing import BodyReader, HeaderReader, QueryReader, StrictReader, claims_json, path_problems
-from memservice.api.service_schemas import (
-    HTTPError,
-    HTTPValidationError,
+from memservice.api.parsing import (
+    BodyReader,
+    HeaderReader,
+    QueryReader,
+    StrictReader,
+    claims_json,
+    path_problems,
 )
+from memservice.api.service_schemas import HTTPError, HTTPValidationError
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.sizes import MAX_LARGE_BODY
 from memservice.services.auth.principal import Principal
@@ -80,11 +83,13 @@ class Operation:
     null: bool = False
     """The answer's body is `null`."""
     writes: bool = False
-    """A GET that changes something, as this API has some. It answers no HEAD, and no browser that any page may send here."""
+    """A GET that changes something, as this API has some. It answers no HEAD, and no browser that
+    any page may send here."""
     stream: bool = False
     """The answer can also be had as a stream of events."""
     key_optional: bool = False
-    """The document says that a key may be left out, as it always did. It is asked for all the same."""
+    """The document says that a key may be left out, as it always did. It is asked for all the
+    same."""
     strict: bool = False
     """Unknown query parameters and any body are refused, not ignored (`StrictReader`)."""
     alone: bool = False
@@ -102,8 +107,11 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
         self.undocumented: list[tuple[str, str]] = []
         """Methods and rules that lead to one of them too."""
 
-    def operation(self, method: str, rule: str, *, also: Sequence[str] = (), **declared: Any) -> Callable[[Handler], Handler]:
-        """Declare the decorated function the handler of `method rule`. `also`: other rules that lead to it, not documented."""
+    def operation(
+        self, method: str, rule: str, *, also: Sequence[str] = (), **declared: Any
+    ) -> Callable[[Handler], Handler]:
+        """Declare the decorated function the handler of `method rule`. `also`: other rules that
+        lead to it, not documented."""
         operation = Operation(method, rule, **declared)
 
         def decorate(handler: Handler) -> Handler:
@@ -118,18 +126,31 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
 
         return decorate
 
-    def _add_undocumented(self, rule: str, name: str, view: Callable[..., Response], method: str) -> None:
+    def _add_undocumented(
+        self, rule: str, name: str, view: Callable[..., Response], method: str
+    ) -> None:
         self.undocumented.append((method, rule))
         self.record(lambda state: self._serve(state, rule, name, view, method))
 
-    def _serve(self, state: BlueprintSetupState, rule: str, name: str, view: Callable[..., Response], method: str) -> None:
+    def _serve(
+        self,
+        state: BlueprintSetupState,
+        rule: str,
+        name: str,
+        view: Callable[..., Response],
+        method: str,
+    ) -> None:
         state.add_url_rule(rule, name, view, methods=[method])
 
 
 def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Response]:
     read_query = QueryReader(operation.query).read if operation.query else None
     read_headers = HeaderReader(operation.headers).read if operation.headers else None
-    read_body = BodyReader(operation.body, operation.body_optional).read if operation.body is not None else None
+    read_body = (
+        BodyReader(operation.body, operation.body_optional).read
+        if operation.body is not None
+        else None
+    )
     if operation.form is not None:
         read_body = FormReader(operation.form).read
     refuse_unknown = StrictReader(operation.query).check if operation.strict else None
@@ -141,7 +162,8 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     def view(**path: str) -> Response:
         if writes and request.method == "HEAD":
             raise MethodNotAllowed(valid_methods=[operation.method])
-        # A browser sends JSON of another origin's page only after a preflight; anything else it sends unasked, an empty body too.
+        # A browser sends JSON of another origin's page only after a preflight; anything else it
+        # sends unasked, an empty body too.
         if changes and not claims_json(request):
             refuse_strangers(request)
         principal = auth.principal(current_app.extensions[EXTENSION], access, path)
@@ -155,7 +177,14 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         body = read_body(request, problems) if read_body else None
         if problems:
             raise InvalidInput(*problems)
-        result = handler() if alone else handler(Call(current_app.extensions[EXTENSION].runtime, principal, query, headers, body), **path)
+        result = (
+            handler()
+            if alone
+            else handler(
+                Call(current_app.extensions[EXTENSION].runtime, principal, query, headers, body),
+                **path,
+            )
+        )
         if isinstance(result, Response):
             return result
         status = default_status
@@ -163,11 +192,19 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
             result, status = result
         if encode is None:
             return json_answer(None, status) if null else empty_answer(status)
-        return json_answer([encode(row, path) for row in result] if many else encode(result, path), status)
+        return json_answer(
+            [encode(row, path) for row in result] if many else encode(result, path), status
+        )
 
     view.__name__ = handler.__name__
-    view.__doc__ = handler.__doc__
+    view.__doc__ = _unwrapped(handler.__doc__ or "")
     return view
+
+
+def _unwrapped(docstring: str) -> str:
+    """The docstring with a line for each paragraph, as it goes into the OpenAPI document."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _description(operation: Operation, name: str) -> dict[str, Any]:
@@ -176,7 +213,9 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
     for status in operation.status:
         answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
         if operation.answer is not None:
-            shape: Any = {"type": "array", "items": operation.answer} if operation.many else operation.answer
+            shape: Any = (
+                {"type": "array", "items": operation.answer} if operation.many else operation.answer
+            )
             answer["content"] = {"application/json": {"schema": shape}}
         if operation.stream:
             answer["content"]["text/event-stream"] = {}
@@ -184,18 +223,34 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
             answer["content"] = {"application/json": {"schema": {}}}
         described["responses"][str(status)] = answer
     if operation.query or operation.body is not None or operation.strict or "<" in operation.rule:
-        wrong = {"description": "Validation Error", "content": {"application/json": {"schema": HTTPValidationError}}}
+        wrong = {
+            "description": "Validation Error",
+            "content": {"application/json": {"schema": HTTPValidationError}},
+        }
         described["responses"]["422"] = wrong
     read = (("query", operation.query), ("header", operation.headers))
     if not operation.access.open:
-        described["security"] = [{auth.SECURITY_SCHEME: []}, *([{}] if operation.key_optional else [])]
-        refused = {"description": "Unauthorized", "content": {"application/json": {"schema": HTTPError}}}
+        described["security"] = [
+            {auth.SECURITY_SCHEME: []},
+            *([{}] if operation.key_optional else []),
+        ]
+        refused = {
+            "description": "Unauthorized",
+            "content": {"application/json": {"schema": HTTPError}},
+        }
         described["responses"]["401"] = refused
-    described["parameters"] = [{"in": where, "schema": schema} for where, schema in read if schema is not None]
+    described["parameters"] = [
+        {"in": where, "schema": schema} for where, schema in read if schema is not None
+    ]
     if operation.body is not None:
         shape = _body_schema(operation.body)
-        content = {"schema": {"anyOf": [shape, {"type": "null"}]} if operation.body_optional else shape}
-        described["requestBody"] = {"required": not operation.body_optional, "content": {"application/json": content}}
+        content = {
+            "schema": {"anyOf": [shape, {"type": "null"}]} if operation.body_optional else shape
+        }
+        described["requestBody"] = {
+            "required": not operation.body_optional,
+            "content": {"application/json": content},
+        }
     if operation.form is not None:
         described["requestBody"] = {"required": True, "content": {FORM: {"schema": operation.form}}}
     return described
@@ -209,7 +264,12 @@ def _body_schema(body: type[Schema] | fields.Field[Any]) -> Any:
     if isinstance(body, List):
         return {"type": "array", "items": {"type": "string"}}
     if isinstance(body, Map) and isinstance(body.value_field, fields.Nested):
-        return {"type": "object", "additionalProperties": {"$ref": f"#/components/schemas/{type(body.value_field.schema).__name__}"}}
+        return {
+            "type": "object",
+            "additionalProperties": {
+                "$ref": f"#/components/schemas/{type(body.value_field.schema).__name__}"
+            },
+        }
     raise TypeError(f"how to describe a body of {type(body).__name__} is not known")
 
 

@@ -8,23 +8,17 @@ from typing import Any, ClassVar
 
 from marshmallow import EXCLUDE, Schema, ValidationError, pre_load
 
-from memservice.api.fields import (
-    Integer,
-    List,
-    Name,
-    Nested,
-    TypedMessage,
-)
-from memservice.api.validators import (
-    Length,
-    Pattern,
-)
+from memservice.api.fields import Integer, List, Name, Nested, TypedMessage
+from memservice.api.validators import Length, Pattern
 
 NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
 
 
 _MESSAGES: dict[str, str] = {
-    "type": TypedMessage("Input should be a valid dictionary or object to extract fields from", "model_attributes_type"),
+    "type": TypedMessage(
+        "Input should be a valid dictionary or object to extract fields from",
+        "model_attributes_type",
+    ),
 }
 
 
@@ -54,8 +48,15 @@ class AliasedSchema(BaseSchema):
     def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
         """What is wrong is told at the name that was sent."""
         for name, other in self.ALIASES.items():
-            if isinstance(data, dict) and isinstance(error.messages, dict) and name not in data and other in data:
-                error.messages.update({other: error.messages.pop(name)} if name in error.messages else {})
+            if (
+                isinstance(data, dict)
+                and isinstance(error.messages, dict)
+                and name not in data
+                and other in data
+            ):
+                error.messages.update(
+                    {other: error.messages.pop(name)} if name in error.messages else {}
+                )
 
 
 class NewName(Name):

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields
 
-from memservice.api.fields import (
-    List,
-    Nested,
-    String,
-)
+from memservice.api.fields import List, Nested, String
 from memservice.api.schema import BaseSchema
 
 
@@ -23,7 +19,8 @@ class ReadinessCheck(BaseSchema):
 
 
 class Readiness(BaseSchema):
-    """How each part of the installation is: `ok`, `degraded` or `failed`; and the worst of it. `advice`: what to do, empty if nothing."""
+    """How each part of the installation is: `ok`, `degraded` or `failed`; and the worst of it.
+    `advice`: what to do, empty if nothing."""
 
     status = String(required=True)
     checks = List(Nested(ReadinessCheck), required=True)
@@ -44,7 +41,9 @@ class HTTPError(BaseSchema):
 class ValidationError(BaseSchema):
     """One thing that is wrong with a request: where, what, and of which kind."""
 
-    loc = List(fields.Raw(metadata={"anyOf": [{"type": "string"}, {"type": "integer"}]}), required=True)
+    loc = List(
+        fields.Raw(metadata={"anyOf": [{"type": "string"}, {"type": "integer"}]}), required=True
+    )
     msg = String(required=True)
     type = String(required=True)
 

@@ -1,4 +1,5 @@
-"""An answer that costs something and that everybody may ask for: found once for all who ask at about the same time."""
+"""An answer that costs something and that everybody may ask for: found once for all who ask at
+about the same time."""
 
 from __future__ import annotations
 

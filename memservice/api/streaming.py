@@ -1,4 +1,5 @@
-"""Answers that take a while: how many at once, and how one is sent while it is still being made (server-sent events)."""
+"""Answers that take a while: how many at once, and how one is sent while it is still being made
+(server-sent events)."""
 
 from __future__ import annotations
 
@@ -20,15 +21,20 @@ RETRY_AFTER_SECONDS = 2
 
 
 class Slots:
-    """Places for slow answers in one process: half of its threads, so that they never keep everybody else out."""
+    """Places for slow answers in one process: half of its threads, so that they never keep
+    everybody else out."""
 
     def __init__(self, threads: int) -> None:
         self._free = threading.BoundedSemaphore(max(1, threads // 2))
 
     def take(self) -> Callable[[], None]:
-        """A place, or `Busy` if there is none. Gives the function that gives it back, which may be called again and again."""
+        """A place, or `Busy` if there is none. Gives the function that gives it back, which may be
+        called again and again."""
         if not self._free.acquire(blocking=False):
-            raise Busy("As many questions are being answered as this process can take: try again soon", RETRY_AFTER_SECONDS)
+            raise Busy(
+                "As many questions are being answered as this process can take: try again soon",
+                RETRY_AFTER_SECONDS,
+            )
         held = threading.Lock()
 
         def give_back() -> None:
@@ -39,14 +45,16 @@ class Slots:
 
 
 class StreamBroken(Exception):
-    """Ends a response that cannot be finished. The server cuts the connection, so it does not look complete to anybody."""
+    """Ends a response that cannot be finished. The server cuts the connection, so it does not look
+    complete to anybody."""
 
 
 def event_stream(pieces: Iterator[str], last: Callable[[], Mapping[str, Any]]) -> Response:
-    """Send pieces of text as they come, each as an event, then the event that `last` gives, which says that this was all.
+    """Send pieces of text as they come, each as an event, then the event that `last` gives, which
+    says that this was all.
 
-    The first piece is waited for here: what goes wrong before it is an error like any other. What goes wrong later breaks the stream
-    off, without a last event.
+    The first piece is waited for here: what goes wrong before it is an error like any other. What
+    goes wrong later breaks the stream off, without a last event.
     """
     return _streamed(_events(_begun(pieces), last), "text/event-stream")
 
@@ -92,7 +100,11 @@ def _texts(pieces: Iterator[str]) -> Iterator[bytes]:
 
 
 def _broken(error: Exception) -> StreamBroken:
-    log.error("a streamed answer failed: %s\n%s", " from ".join(error_types(error)), redacted_traceback(error))
+    log.error(
+        "a streamed answer failed: %s\n%s",
+        " from ".join(error_types(error)),
+        redacted_traceback(error),
+    )
     return StreamBroken("the answer could not be finished; the log says why")
 
 

@@ -1,4 +1,5 @@
-"""Validators: bounds that are enforced, reported with the kind of the error, and written into the API's document."""
+"""Validators: bounds that are enforced, reported with the kind of the error, and written into the
+API's document."""
 
 from __future__ import annotations
 
@@ -37,13 +38,23 @@ class Length:
 
     @staticmethod
     def _error(value: str | Sequence[Any], how: str, bound: str, count: int) -> ValidationError:
-        noun, code, rest = ("String", "string_too", "") if isinstance(value, str) else ("List", "too", f", not {len(value)}")
+        noun, code, rest = (
+            ("String", "string_too", "")
+            if isinstance(value, str)
+            else ("List", "too", f", not {len(value)}")
+        )
         unit = "character" if isinstance(value, str) else "item"
-        return ValidationError(TypedMessage(f"{noun} should have {bound} {unit}{'' if count == 1 else 's'}{rest}", f"{code}_{how}"))
+        return ValidationError(
+            TypedMessage(
+                f"{noun} should have {bound} {unit}{'' if count == 1 else 's'}{rest}",
+                f"{code}_{how}",
+            )
+        )
 
 
 class LengthOfSetting(Length):
-    """A length whose maximum the operator sets (`settings.app.<name>`); `default` where no application is running."""
+    """A length whose maximum the operator sets (`settings.app.<name>`); `default` where no
+    application is running."""
 
     def __init__(self, name: str, default: int) -> None:
         super().__init__(0)
@@ -71,9 +82,15 @@ class Range:
     def __call__(self, value: float) -> None:
         minimum, maximum = self.min, self.max
         if minimum is not None and value < minimum:
-            raise ValidationError(TypedMessage(f"Input should be greater than or equal to {minimum}", "greater_than_equal"))
+            raise ValidationError(
+                TypedMessage(
+                    f"Input should be greater than or equal to {minimum}", "greater_than_equal"
+                )
+            )
         if maximum is not None and value > maximum:
-            raise ValidationError(TypedMessage(f"Input should be less than or equal to {maximum}", "less_than_equal"))
+            raise ValidationError(
+                TypedMessage(f"Input should be less than or equal to {maximum}", "less_than_equal")
+            )
 
 
 class RangeOfSetting(Range):
@@ -97,7 +114,11 @@ class Pattern:
     def __call__(self, value: str) -> None:
         # `$` alone would let a trailing newline pass.
         if self.regex.fullmatch(value) is None:
-            raise ValidationError(TypedMessage(f"String should match pattern '{self.regex.pattern}'", "string_pattern_mismatch"))
+            raise ValidationError(
+                TypedMessage(
+                    f"String should match pattern '{self.regex.pattern}'", "string_pattern_mismatch"
+                )
+            )
 
 
 class OneOf:
@@ -108,7 +129,11 @@ class OneOf:
 
     def __call__(self, value: str) -> None:
         if value not in self.choices:
-            raise ValidationError(TypedMessage(f"Input should be {' or '.join(repr(c) for c in self.choices)}", "literal_error"))
+            raise ValidationError(
+                TypedMessage(
+                    f"Input should be {' or '.join(repr(c) for c in self.choices)}", "literal_error"
+                )
+            )
 
 
 def _setting(name: str, default: int) -> int:

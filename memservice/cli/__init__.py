@@ -19,7 +19,12 @@ from memservice.cli.options import State
 from memservice.cli.plugins import plugins
 from memservice.cli.reembed import reembed
 from memservice.cli.serve import serve
-from memservice.cli.transfer import copy_command, export_command, import_command, import_from_command
+from memservice.cli.transfer import (
+    copy_command,
+    export_command,
+    import_command,
+    import_from_command,
+)
 from memservice.cli.usage import usage
 from memservice.cli.worker import worker
 from memservice.domain.errors import ConfigurationError, MemserviceError
@@ -27,7 +32,8 @@ from memservice.domain.values import printable
 
 
 class Commands(click.Group):
-    """Ours, and those of plugins. Plugins are loaded only when a command is wanted that is not ours, or the list of all."""
+    """Ours, and those of plugins. Plugins are loaded only when a command is wanted that is not
+    ours, or the list of all."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *self._of_plugins(ctx)})
@@ -47,19 +53,36 @@ class Commands(click.Group):
 
         try:
             loaded = State(ctx.params.get("config_file")).plugins
-        except ConfigurationError:  # told by the command that needs the settings; help must work without them
+        except (
+            ConfigurationError
+        ):  # told by the command that needs the settings; help must work without them
             loaded = load_plugins()
         found: dict[str, click.Command] = {}
         for implementation in loaded.hook.memservice_cli_commands.get_hookimpls():
             plugin = implementation.plugin_name
             try:
-                offered = [(command.name or "", command) for command in cast(Iterable[click.Command], implementation.function())]
+                offered = [
+                    (command.name or "", command)
+                    for command in cast(Iterable[click.Command], implementation.function())
+                ]
             except Exception as error:  # a plugin may fail in any way
-                click.echo(f"memservice: no commands from plugin {plugin!r}: {type(error).__name__}: {error}", err=True)
+                click.echo(
+                    (
+                        f"memservice: no commands from plugin {plugin!r}: "
+                        f"{type(error).__name__}: {error}"
+                    ),
+                    err=True,
+                )
                 continue
             for name, command in offered:
                 if name in self.commands or name in found:
-                    click.echo(f"memservice: the command {name!r} of plugin {plugin!r} is left out: there is one already", err=True)
+                    click.echo(
+                        (
+                            f"memservice: the command {name!r} of plugin {plugin!r} is left "
+                            "out: there is one already"
+                        ),
+                        err=True,
+                    )
                 else:
                     found[name] = command
         return found
@@ -71,7 +94,10 @@ class Commands(click.Group):
     "--config",
     "config_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The TOML file with the settings (default: MEMSERVICE_CONFIG, else memservice.toml in the working directory).",
+    help=(
+        "The TOML file with the settings (default: MEMSERVICE_CONFIG, else memservice.toml in "
+        "the working directory)."
+    ),
 )
 @click.pass_context
 def cli(context: click.Context, config_file: Path | None) -> None:
@@ -99,7 +125,8 @@ for command in (
 
 
 def main() -> None:
-    """Run the command line; a mistake in settings, plugins or files ends in one sentence, not in a traceback."""
+    """Run the command line; a mistake in settings, plugins or files ends in one sentence, not in a
+    traceback."""
     try:
         cli()
     except (MemserviceError, OSError) as error:

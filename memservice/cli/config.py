@@ -19,4 +19,7 @@ def config() -> None:
 def show(state: State, everything: bool) -> None:
     """Show the effective settings, secrets masked, and where each came from."""
     rows = state.settings.rows(everything)
-    show_table(("SETTING", "VALUE", "FROM", "ALSO"), [(row.name, row.value_text, row.source, ", ".join(row.aliases)) for row in rows])
+    show_table(
+        ("SETTING", "VALUE", "FROM", "ALSO"),
+        [(row.name, row.value_text, row.source, ", ".join(row.aliases)) for row in rows],
+    )

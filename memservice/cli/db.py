@@ -27,7 +27,11 @@ def upgrade(state: State) -> None:
         after = runtime.storage.schema_version()
     finally:
         runtime.close()
-    click.echo(f"schema {after}: nothing to do" if before == after else f"schema {before or 'empty'} -> {after}")
+    click.echo(
+        f"schema {after}: nothing to do"
+        if before == after
+        else f"schema {before or 'empty'} -> {after}"
+    )
 
 
 @db.command()
@@ -44,9 +48,11 @@ def current(state: State) -> None:
 @db.command()
 @click.pass_obj
 def vacuum(state: State) -> None:
-    """Let go at once of what erased rows left in the store's indexes, logs and free room, as far as the storage does not do it itself.
+    """Let go at once of what erased rows left in the store's indexes, logs and free room, as far as
+    the storage does not do it itself.
 
-    Other writes wait meanwhile: best when little is going on. A SQLite file is written anew, which takes as much room again.
+    Other writes wait meanwhile: best when little is going on. A SQLite file is written anew, which
+    takes as much room again.
     """
     with sound(state) as runtime:
         while runtime.storage.reclaim(thorough=True):
@@ -57,7 +63,8 @@ def vacuum(state: State) -> None:
 @db.command()
 @click.pass_obj
 def recount(state: State) -> None:
-    """Count the tokens of every message again, after a release that counts otherwise. Stop servers and workers first."""
+    """Count the tokens of every message again, after a release that counts otherwise. Stop servers
+    and workers first."""
     runtime = Runtime(state.settings, state.plugins)
     try:
         length, _ = store_compatibility.rows_to_do(runtime)
@@ -71,7 +78,8 @@ def recount(state: State) -> None:
 @db.command()
 @click.pass_obj
 def reindex(state: State) -> None:
-    """Build the text index again, after a release that analyses texts otherwise. Stop servers and workers first."""
+    """Build the text index again, after a release that analyses texts otherwise. Stop servers and
+    workers first."""
     runtime = Runtime(state.settings, state.plugins)
     try:
         _, length = store_compatibility.rows_to_do(runtime)

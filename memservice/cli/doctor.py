@@ -11,10 +11,7 @@ import click
 from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError, MemserviceError
 from memservice.operations import doctor as service
-from memservice.operations.doctor import (
-    BROKEN,
-    Check,
-)
+from memservice.operations.doctor import BROKEN, Check
 from memservice.reasoning import probe
 from memservice.reasoning.models import Models
 from memservice.runtime import Runtime, log
@@ -24,17 +21,28 @@ _MARKS = {service.OK: "ok", service.DEGRADED: "degraded", service.BROKEN: "FAILE
 
 
 @click.command("doctor")
-@click.option("--ask-models", is_flag=True, help="Ask each configured language model for one word as well. It costs a few tokens.")
+@click.option(
+    "--ask-models",
+    is_flag=True,
+    help="Ask each configured language model for one word as well. It costs a few tokens.",
+)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.pass_obj
 def doctor(state: State, ask_models: bool, as_json: bool) -> None:
-    """Look at everything this installation is made of: store, indexes, Redis, workers, waiting work, plugins.
+    """Look at everything this installation is made of: store, indexes, Redis, workers, waiting
+    work, plugins.
 
-    Ends with 1 if a part has failed, with 0 if all is well or something is merely not as good as it could be.
+    Ends with 1 if a part has failed, with 0 if all is well or something is merely not as good as it
+    could be.
     """
     checks = _checks(state, ask_models)
     if as_json:
-        click.echo(json.dumps({"state": service.overall(checks), "checks": [asdict(check) for check in checks]}, indent=2))
+        click.echo(
+            json.dumps(
+                {"state": service.overall(checks), "checks": [asdict(check) for check in checks]},
+                indent=2,
+            )
+        )
     else:
         for check in checks:
             click.echo(f"{_MARKS[check.state]:<9} {check.name:<10} {check.found}")
@@ -47,9 +55,19 @@ def _checks(state: State, ask_models: bool) -> list[Check]:
     try:
         runtime = Runtime(state.settings, state.plugins)
     except ConfigurationError as error:
-        wrong = Check("settings", BROKEN, str(error), "correct them; `memservice config show` tells where each comes from")
+        wrong = Check(
+            "settings",
+            BROKEN,
+            str(error),
+            "correct them; `memservice config show` tells where each comes from",
+        )
     except MemserviceError as error:
-        wrong = Check("storage", BROKEN, str(error), "see that the database is there and that `DB_CONNECTION_URI` is right")
+        wrong = Check(
+            "storage",
+            BROKEN,
+            str(error),
+            "see that the database is there and that `DB_CONNECTION_URI` is right",
+        )
     else:
         return _looked(state, runtime, ask_models)
     return [wrong, *service.look_outside(state.settings, state.plugins)]
@@ -59,9 +77,14 @@ def _looked(state: State, runtime: Runtime, ask_models: bool) -> list[Check]:
     try:
         checks = service.look(runtime, thorough=True)
         if ask_models:
-            models = Models(state.settings, state.plugins, Context(runtime.clock, log, called=runtime.called))
+            models = Models(
+                state.settings, state.plugins, Context(runtime.clock, log, called=runtime.called)
+            )
             answers = probe.ask(models, runtime.reasoners)
-            checks += [Check("models", service.OK if answer.ok else BROKEN, answer.said, answer.advice) for answer in answers]
+            checks += [
+                Check("models", service.OK if answer.ok else BROKEN, answer.said, answer.advice)
+                for answer in answers
+            ]
         return checks
     finally:
         runtime.close()

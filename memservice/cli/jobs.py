@@ -1,4 +1,5 @@
-"""`memservice jobs`: background work, what became of it, and what is to become of it. Works while the server runs, or not."""
+"""`memservice jobs`: background work, what became of it, and what is to become of it. Works while
+the server runs, or not."""
 
 from __future__ import annotations
 
@@ -19,10 +20,7 @@ from memservice.domain.values import printable
 from memservice.services.paging import Paging
 from memservice.services.tasks import jobs as service
 from memservice.services.tasks import outbox
-from memservice.services.tasks.jobs import (
-    Job,
-    JobFilter,
-)
+from memservice.services.tasks.jobs import Job, JobFilter
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +33,11 @@ def _filters(*, state: bool) -> Callable[[F], F]:
         click.option("--unit", help="Only tasks of this work unit (see `memservice jobs list`)."),
     ]
     if state:
-        options.append(click.option("--state", type=click.Choice(service.STATES), help="Only tasks in this state."))
+        options.append(
+            click.option(
+                "--state", type=click.Choice(service.STATES), help="Only tasks in this state."
+            )
+        )
 
     def add(command: F) -> F:
         for option in options:
@@ -47,12 +49,19 @@ def _filters(*, state: bool) -> Callable[[F], F]:
 
 @click.group()
 def jobs() -> None:
-    """Look after background work: see what failed and why, try it again, cancel it, erase what is over."""
+    """Look after background work: see what failed and why, try it again, cancel it, erase what is
+    over."""
 
 
 @jobs.command("list")
 @_filters(state=True)
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Most tasks shown.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="Most tasks shown.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
 def list_(state_: State, /, limit: int, as_json: bool, **chosen: str | None) -> None:
@@ -79,7 +88,9 @@ def list_(state_: State, /, limit: int, as_json: bool, **chosen: str | None) -> 
         )
         for job in page.items
     ]
-    show_table(("ID", "KIND", "STATE", "TRIES", "WORKSPACE", "SESSION", "ABOUT", "MADE", "ERROR"), rows)
+    show_table(
+        ("ID", "KIND", "STATE", "TRIES", "WORKSPACE", "SESSION", "ABOUT", "MADE", "ERROR"), rows
+    )
     if page.total > len(page.items):
         click.echo(f"{len(page.items)} of {page.total}; --limit shows more", err=True)
 
@@ -97,7 +108,11 @@ def show(state_: State, /, id: str, as_json: bool) -> None:
         click.echo(json.dumps(described, ensure_ascii=False))
         return
     for name, value in described.items():
-        shown = ", ".join(f"{key} {number}" for key, number in value.items()) if isinstance(value, dict) else value
+        shown = (
+            ", ".join(f"{key} {number}" for key, number in value.items())
+            if isinstance(value, dict)
+            else value
+        )
         click.echo(f"{name:<12}{'-' if shown in (None, '') else printable(str(shown))}")
 
 
@@ -111,7 +126,9 @@ def retry(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | N
     _one_of(ids, every, chosen)
     with opened(state_) as rt:
         rt.storage.check()
-        click.echo(f"{service.retry(rt, OPERATOR, JobFilter(**chosen), ids or None)} to be tried again")
+        click.echo(
+            f"{service.retry(rt, OPERATOR, JobFilter(**chosen), ids or None)} to be tried again"
+        )
 
 
 @jobs.command()
@@ -129,17 +146,32 @@ def cancel(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | 
 
 @jobs.command()
 @_filters(state=False)
-@click.option("--state", type=click.Choice(("failed", "done")), default="failed", show_default=True, help="Which tasks are over.")
-@click.option("--older-than", "age", type=Duration(), help="Only those that came to rest so long ago: 7d, 12h.")
+@click.option(
+    "--state",
+    type=click.Choice(("failed", "done")),
+    default="failed",
+    show_default=True,
+    help="Which tasks are over.",
+)
+@click.option(
+    "--older-than",
+    "age",
+    type=Duration(),
+    help="Only those that came to rest so long ago: 7d, 12h.",
+)
 @click.option("--all", "every", is_flag=True, help="Every one of them.")
 @click.pass_obj
-def purge(state_: State, /, state: str, age: timedelta | None, every: bool, **chosen: str | None) -> None:
+def purge(
+    state_: State, /, state: str, age: timedelta | None, every: bool, **chosen: str | None
+) -> None:
     """Erase tasks that are over, for good."""
     _one_of((), every, {**chosen, "age": None if age is None else str(age)})
     with opened(state_) as rt:
         rt.storage.check()
         before: datetime | None = None if age is None else rt.clock() - age
-        click.echo(f"{service.purge(rt, OPERATOR, JobFilter(state=state, **chosen), before)} erased")
+        click.echo(
+            f"{service.purge(rt, OPERATOR, JobFilter(state=state, **chosen), before)} erased"
+        )
 
 
 def _one_of(ids: tuple[str, ...], every: bool, chosen: dict[str, str | None]) -> None:
@@ -152,7 +184,9 @@ def _one_of(ids: tuple[str, ...], every: bool, chosen: dict[str, str | None]) ->
 def _state(job: Job) -> str:
     if job.working:
         return "working"
-    return "paused" if job.task.state == PENDING and "paused" in job.task.outcome else job.task.state
+    return (
+        "paused" if job.task.state == PENDING and "paused" in job.task.outcome else job.task.state
+    )
 
 
 def _described(job: Job) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""In whose name commands work. Routes and services cannot import this (`tests/test_imports.py` holds it): they work as their caller."""
+"""In whose name commands work. Routes and services cannot import this (`tests/test_imports.py`
+holds it): they work as their caller."""
 
 from __future__ import annotations
 

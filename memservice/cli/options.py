@@ -42,7 +42,9 @@ class Duration(click.ParamType[timedelta]):
 
     name = "duration"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
         if isinstance(value, timedelta):
             return value
         try:

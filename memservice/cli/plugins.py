@@ -1,4 +1,5 @@
-"""`memservice plugins`: what is offered, by whom, and what failed to load; and whether one provider keeps its contract."""
+"""`memservice plugins`: what is offered, by whom, and what failed to load; and whether one provider
+keeps its contract."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def plugins(context: click.Context) -> None:
     state: State = context.obj
     rows = state.plugins.listing()
     show_table(
-        ("KIND", "NAME", "PLUGIN", "FROM", "DETAIL"), [(row.kind, row.name, row.plugin, row.distribution, row.detail) for row in rows]
+        ("KIND", "NAME", "PLUGIN", "FROM", "DETAIL"),
+        [(row.kind, row.name, row.plugin, row.distribution, row.detail) for row in rows],
     )
     if state.plugins.failures:
         sys.exit(1)
@@ -33,20 +35,33 @@ def plugins(context: click.Context) -> None:
 @click.option(
     "--scratch",
     metavar="PLACE",
-    help="A place to try a storage or an index in: a URI or URL. Each test has a schema or namespace of its own there, or what {path} "
-    "(a file) or {unique} (a name) in it stand for.",
+    help=(
+        "A place to try a storage or an index in: a URI or URL. Each test has a schema or "
+        "namespace of its own there, or what {path} "
+        "(a file) or {unique} (a name) in it stand for."
+    ),
 )
-@click.option("--kind", type=click.Choice([kind.words for kind in KINDS]), help="Only the provider of this kind.")
+@click.option(
+    "--kind",
+    type=click.Choice([kind.words for kind in KINDS]),
+    help="Only the provider of this kind.",
+)
 @click.option("--costly", is_flag=True, help="Also try what asks a model that may cost something.")
 @click.pass_obj
 def check(state: State, name: str, scratch: str | None, kind: str | None, costly: bool) -> None:
-    """Tell what the providers called NAME can do, and put them to their contract suites (needs the extra `testing`).
+    """Tell what the providers called NAME can do, and put them to their contract suites (needs the
+    extra `testing`).
 
-    Models, embedders and reasoners are opened as the settings say. A storage or a vector index is tried only in the place that --scratch
-    names, for instance `--scratch 'sqlite:///{path}'`; what the settings name is left alone, and what the tests wrote is taken away. Ends
-    with 1 if something failed, or could not be reached.
+    Models, embedders and reasoners are opened as the settings say. A storage or a vector index is
+    tried only in the place that --scratch names, for instance `--scratch 'sqlite:///{path}'`; what
+    the settings name is left alone, and what the tests wrote is taken away. Ends with 1 if
+    something failed, or could not be reached.
     """
-    offered = [row for row in state.plugins.listing() if row.kind not in ("hook", "failed") and kind in (None, row.kind)]
+    offered = [
+        row
+        for row in state.plugins.listing()
+        if row.kind not in ("hook", "failed") and kind in (None, row.kind)
+    ]
     rows = [row for row in offered if row.name == name.strip().lower()]
     if not rows:
         raise click.ClickException(_unknown(state, name, sorted({row.name for row in offered})))
@@ -59,4 +74,6 @@ def _unknown(state: State, name: str, known: list[str]) -> str:
         if name in (failure.provider, failure.origin.name):
             return f"{name} cannot be used: {failure.reason}"
     near = get_close_matches(name, known, n=2)
-    return f"no plugin offers {name!r}; known: {', '.join(known)}" + (f"; did you mean {' or '.join(near)}?" if near else "")
+    return f"no plugin offers {name!r}; known: {', '.join(known)}" + (
+        f"; did you mean {' or '.join(near)}?" if near else ""
+    )

@@ -1,4 +1,5 @@
-"""One provider: what it says that it can do, whether it can be had at all, and its contract suite in a pytest of its own."""
+"""One provider: what it says that it can do, whether it can be had at all, and its contract suite
+in a pytest of its own."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ def checked(state: State, row: Row, scratch: str | None, costly: bool) -> bool:
     click.echo(f"{row.kind} {row.name}, of plugin {row.plugin} from {row.distribution}")
     declared = set(row.detail.split(", "))
     for capability, question in QUESTIONS[row.kind]:
-        click.echo(f"  {question:<60} {'yes' if capability in declared else 'no':<4} ({capability})")
+        click.echo(
+            f"  {question:<60} {'yes' if capability in declared else 'no':<4} ({capability})"
+        )
     if not QUESTIONS[row.kind]:
         click.echo(f"  Of a {row.kind} no capabilities are asked: each can do all of its contract.")
     reason = _left_out(state, row, declared, scratch, costly)
@@ -80,14 +83,19 @@ def checked(state: State, row: Row, scratch: str | None, costly: bool) -> bool:
     return _suite(state, row, scratch)
 
 
-def _left_out(state: State, row: Row, declared: set[str], scratch: str | None, costly: bool) -> str | None:
+def _left_out(
+    state: State, row: Row, declared: set[str], scratch: str | None, costly: bool
+) -> str | None:
     """Why the suite of a provider is not run, though nothing is wrong."""
     if importlib.util.find_spec("pytest") is None or importlib.util.find_spec("hypothesis") is None:
         return "install the extra: pip install 'memservice[testing]'"
     if row.kind in (STORAGE, INDEX):
         return None if scratch else "name a place that may be filled and thrown away with --scratch"
     if row.kind == TRANSPORT and state.plugins.webhook_transport(row.name).world is None:
-        return "it brings no endpoints that could be delivered to (see `world` of WebhookTransportProvider): its author's tests have them"
+        return (
+            "it brings no endpoints that could be delivered to (see `world` of "
+            "WebhookTransportProvider): its author's tests have them"
+        )
     if costly or not (row.kind == PROTOCOL or declared & {Capability.REMOTE, Capability.COSTLY}):
         return None
     wants = _wants(state, row)
@@ -97,27 +105,43 @@ def _left_out(state: State, row: Row, declared: set[str], scratch: str | None, c
 
 
 def _wants(state: State, row: Row) -> str | None:
-    """What the settings have to say before a model can be asked; None if they say it. Opens the provider, and asks nothing."""
+    """What the settings have to say before a model can be asked; None if they say it. Opens the
+    provider, and asks nothing."""
     plugins, settings = state.plugins, state.settings
     model = _model(state, row.name) if row.kind == PROTOCOL else None
-    missing = f"name one of its models, for instance in DERIVER_MODEL_CONFIG__TRANSPORT={row.name} and DERIVER_MODEL_CONFIG__MODEL"
+    missing = (
+        f"name one of its models, for instance in DERIVER_MODEL_CONFIG__TRANSPORT={row.name} "
+        "and DERIVER_MODEL_CONFIG__MODEL"
+    )
     try:
         if row.kind == EMBEDDER:
-            plugins.open_provider(plugins.embedder(row.name), connections.of_embedder(settings, row.name), _context())
+            plugins.open_provider(
+                plugins.embedder(row.name), connections.of_embedder(settings, row.name), _context()
+            )
         elif row.kind == REASONER:
             plugins.open_provider(plugins.reasoner(row.name), {}, _context())
         else:
-            connection = connections.connection(settings.llm, row.name, model.overrides if model else Overrides())
+            connection = connections.connection(
+                settings.llm, row.name, model.overrides if model else Overrides()
+            )
             plugins.open_provider(plugins.language_model(row.name), connection, _context())
     except ConfigurationError as error:
         return f"{error}; and {missing}" if row.kind == PROTOCOL and model is None else str(error)
-    return f"no task has a model of this protocol: {missing}" if row.kind == PROTOCOL and model is None else None
+    return (
+        f"no task has a model of this protocol: {missing}"
+        if row.kind == PROTOCOL and model is None
+        else None
+    )
 
 
 def _model(state: State, protocol: str) -> ModelChoice | None:
     """The model of some task that is reached by this protocol, and is configured."""
     llm = state.settings.llm
-    found = (model for model in models_of(state.settings).values() if model.transport == protocol and is_configured(llm, model))
+    found = (
+        model
+        for model in models_of(state.settings).values()
+        if model.transport == protocol and is_configured(llm, model)
+    )
     return next(found, None)
 
 
@@ -145,12 +169,42 @@ def _suite(state: State, row: Row, scratch: str | None) -> bool:
     }
     with tempfile.TemporaryDirectory(prefix="memservice-check-") as folder:
         (Path(folder) / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        quiet = ("-q", "--tb=short", "--no-header", "-p", "no:cacheprovider", "-p", "memservice.testing.report", "--rootdir", folder)
+        quiet = (
+            "-q",
+            "--tb=short",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "memservice.testing.report",
+            "--rootdir",
+            folder,
+        )
         (Path(folder) / "provider.json").write_text(json.dumps(wanted), encoding="utf-8")
         node = f"{_suites()}::{SUITES[row.kind]}"
-        command = [sys.executable, "-m", "pytest", *quiet, "-c", f"{folder}/pytest.ini", "--basetemp", f"{folder}/tests", node]
-        given = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=SUITE_SECONDS, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            *quiet,
+            "-c",
+            f"{folder}/pytest.ini",
+            "--basetemp",
+            f"{folder}/tests",
+            node,
+        ]
+        given = {
+            name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+        }
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=given,
+            capture_output=True,
+            text=True,
+            timeout=SUITE_SECONDS,
+            check=False,
+        )
         fault = Path(folder) / FAULT
         if fault.exists():
             click.echo(f"  suite: not run: {fault.read_text(encoding='utf-8')}")

@@ -1,4 +1,5 @@
-"""A workspace of another server of this API, read over `/v3` and put into the lines of an export."""
+"""A workspace of another server of this API, read over `/v3` and put into the lines of an
+export."""
 
 from __future__ import annotations
 
@@ -13,7 +14,16 @@ from memservice.domain.ids import derived_uid, fingerprint
 from memservice.domain.records import ACTIVE, EXPLICIT, LIVE, PEER
 from memservice.domain.text.analysis import name_tokens
 from memservice.domain.values import loads, name_problem, shown, strip_nul
-from memservice.services.transfer.lines import FORMAT, HEADER, VERSION, Line, Sum, moment, read_moment, written
+from memservice.services.transfer.lines import (
+    FORMAT,
+    HEADER,
+    VERSION,
+    Line,
+    Sum,
+    moment,
+    read_moment,
+    written,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -32,7 +42,8 @@ TRIED_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class RemoteFailed(MemserviceError):
-    """The other server did not give what was asked of it. The message says what, never with which key."""
+    """The other server did not give what was asked of it. The message says what, never with which
+    key."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -40,14 +51,19 @@ class RemoteFailed(MemserviceError):
 
 
 def client(url: str, token: str | None) -> httpx.Client:
-    """What asks the server at a URL. Follows no redirects: they would take the key along, and lead to wherever the server likes.
+    """What asks the server at a URL. Follows no redirects: they would take the key along, and lead
+    to wherever the server likes.
 
     Raises ConfigurationError, which never quotes the key, for a URL or a key that is none.
     """
     import httpx
 
-    if token is not None and not (token.isascii() and token.isprintable() and token == token.strip()):
-        raise ConfigurationError("the key must be plain ASCII, without blanks around it and without line breaks")
+    if token is not None and not (
+        token.isascii() and token.isprintable() and token == token.strip()
+    ):
+        raise ConfigurationError(
+            "the key must be plain ASCII, without blanks around it and without line breaks"
+        )
     try:
         base = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
@@ -77,9 +93,17 @@ class Remote:
             try:
                 with self._client.stream(method, f"/v3{path}", json=body, params=query) as answer:
                     status, content = answer.status_code, _content(answer)
-            except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL, UnicodeError) as error:
+            except (
+                httpx.UnsupportedProtocol,
+                httpx.LocalProtocolError,
+                httpx.InvalidURL,
+                UnicodeError,
+            ) as error:
                 # The text of these may hold the key.
-                raise RemoteFailed(f"{method} {path} could not be sent ({type(error).__name__}): are the URL and the key right?") from None
+                raise RemoteFailed(
+                    f"{method} {path} could not be sent ({type(error).__name__}): are the "
+                    "URL and the key right?"
+                ) from None
             except (httpx.TransportError, httpx.DecodingError) as error:
                 said = f"{type(error).__name__}: {error}"
                 continue
@@ -87,32 +111,50 @@ class Remote:
                 try:
                     return strip_nul(loads(content))
                 except InvalidInput as error:
-                    raise RemoteFailed(f"{method} {path} was answered with something that is no JSON") from error
+                    raise RemoteFailed(
+                        f"{method} {path} was answered with something that is no JSON"
+                    ) from error
             said = f"status {status}: {content[:300].decode(errors='replace')}"
             if 300 <= status < 400:
-                said = f"status {status}: redirects are not followed, because the key would be; give the URL to which they lead"
+                said = (
+                    f"status {status}: redirects are not followed, because the key would be; "
+                    "give the URL to which they lead"
+                )
             if status not in TRIED_AGAIN:
                 break
-        raise RemoteFailed(f"{method} {self._client.base_url.copy_with(userinfo=b'').join('v3')}{path} failed, {said}", status)
+        raise RemoteFailed(
+            (
+                f"{method} {self._client.base_url.copy_with(userinfo=b'').join('v3')}{path} "
+                f"failed, {said}"
+            ),
+            status,
+        )
 
     def items(self, method: str, path: str, **query: Any) -> Iterator[Any]:
-        """Every item of a listing, page by page. Raises RemoteFailed for one that goes on after its own number of items."""
+        """Every item of a listing, page by page. Raises RemoteFailed for one that goes on after its
+        own number of items."""
         page, given = 1, 0
         while True:
-            answer = self.ask(method, path, {} if method == "POST" else None, page=page, size=PAGE, **query)
+            answer = self.ask(
+                method, path, {} if method == "POST" else None, page=page, size=PAGE, **query
+            )
             items = answer["items"]
             yield from items
             given += len(items)
             if page >= (answer.get("pages") or 1):
                 return
             if not items or given > MAX_ITEMS:
-                raise RemoteFailed(f"{method} {path} has no end: after {given} items there are still {shown(answer['pages'])} pages")
+                raise RemoteFailed(
+                    f"{method} {path} has no end: after {given} items there are still "
+                    f"{shown(answer['pages'])} pages"
+                )
             page += 1
 
 
 def lines(remote: Remote, workspace_id: str, now: datetime) -> Iterator[bytes]:
-    """The workspace as an export without vectors. What `/v3` does not show does not come along: who has left a session, scopes, cards
-    that are kept about peers of whom nothing was concluded, waiting work, webhooks, keys."""
+    """The workspace as an export without vectors. What `/v3` does not show does not come along: who
+    has left a session, scopes, cards that are kept about peers of whom nothing was concluded,
+    waiting work, webhooks, keys."""
     if problem := name_problem(workspace_id):
         raise RemoteFailed(f"{shown(workspace_id)!r} cannot be the id of a workspace: {problem}")
     total = Sum()
@@ -130,11 +172,15 @@ def names(remote: Remote) -> list[str]:
 
 
 def _of_shape(found: Iterator[T]) -> Iterator[T]:
-    """What is made of answers. They are read as this API gives them; where one is of another shape, that is said."""
+    """What is made of answers. They are read as this API gives them; where one is of another shape,
+    that is said."""
     try:
         yield from found
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise RemoteFailed(f"the server's answers are not those of this API ({type(error).__name__}: {shown(error)})") from error
+        raise RemoteFailed(
+            f"the server's answers are not those of this API ({type(error).__name__}: "
+            f"{shown(error)})"
+        ) from error
 
 
 def _content(answer: httpx.Response) -> bytes:
@@ -180,7 +226,10 @@ class _Reader:
         for peer in peers:
             display = peer["metadata"].get("name")
             names = name_tokens(peer["id"], display if isinstance(display, str) else None)
-            yield from ({"type": "peer_names", "peer_uid": self._peers[peer["id"]], "token": name} for name in sorted(names))
+            yield from (
+                {"type": "peer_names", "peer_uid": self._peers[peer["id"]], "token": name}
+                for name in sorted(names)
+            )
         sessions = list(self._remote.items("POST", f"{self._path}/sessions/list"))
         for session in sessions:
             self._sessions[session["id"]] = self._uid("session", session)
@@ -194,7 +243,8 @@ class _Reader:
         yield from self._known(place["created_at"])
 
     def _uid(self, noun: str, item: Any) -> str:
-        """As the server gives it; one that is made of the names where it gives none, the same at each run."""
+        """As the server gives it; one that is made of the names where it gives none, the same at
+        each run."""
         if isinstance(item.get("uid"), str):
             return str(item["uid"])
         return derived_uid("v3", noun, self._slug, item["id"])
@@ -214,11 +264,14 @@ class _Reader:
 
     def _described(self) -> Any:
         try:
-            found = self._remote.ask("POST", "/workspaces/list", {"filters": {"id": self._slug}})["items"]
+            found = self._remote.ask("POST", "/workspaces/list", {"filters": {"id": self._slug}})[
+                "items"
+            ]
         except RemoteFailed as error:
             if error.status not in (401, 403):
                 raise
-            # The key of a workspace may not list them. It gets its own, which exists if it has a key; listing would not create one.
+            # The key of a workspace may not list them. It gets its own, which exists if it has a
+            # key; listing would not create one.
             return self._remote.ask("POST", "/workspaces", {"id": self._slug})
         if not found:
             raise RemoteFailed(f"there is no workspace {self._slug!r} there")
@@ -270,7 +323,9 @@ class _Reader:
 
     def _messages(self, session_id: str) -> Iterator[Line]:
         through = 0
-        for seq, item in enumerate(self._remote.items("POST", f"{self._path}/sessions/{session_id}/messages/list"), 1):
+        for seq, item in enumerate(
+            self._remote.items("POST", f"{self._path}/sessions/{session_id}/messages/list"), 1
+        ):
             count = tokens.count(item["content"])
             through += count
             yield {
@@ -307,14 +362,24 @@ class _Reader:
                 }
 
     def _known(self, since: str) -> Iterator[Line]:
-        """Collections, cards and conclusions. The newest come first in their listing; they are stored as they were made."""
+        """Collections, cards and conclusions. The newest come first in their listing; they are
+        stored as they were made."""
         found = list(self._remote.items("POST", f"{self._path}/conclusions/list", reverse="true"))
-        known = [item for item in found if item["observer_id"] in self._peers and item["observed_id"] in self._peers]
+        known = [
+            item
+            for item in found
+            if item["observer_id"] in self._peers and item["observed_id"] in self._peers
+        ]
         pairs = dict.fromkeys(
-            [(peer_id, peer_id) for peer_id in self._peers] + [(item["observer_id"], item["observed_id"]) for item in known]
+            [(peer_id, peer_id) for peer_id in self._peers]
+            + [(item["observer_id"], item["observed_id"]) for item in known]
         )
         held = {(item["observer_id"], item["observed_id"]) for item in known}
-        yield from (self._collection(observer, observed, since) for observer, observed in pairs if (observer, observed) in held)
+        yield from (
+            self._collection(observer, observed, since)
+            for observer, observed in pairs
+            if (observer, observed) in held
+        )
         for observer, target in pairs:
             yield from self._card(observer, target, since)
         yield from map(self._conclusion, known)
@@ -336,7 +401,8 @@ class _Reader:
         found = self._remote.ask("GET", f"{self._path}/peers/{observer}/card", **about)
         card: Sequence[str] | None = found.get("peer_card")
         if card:
-            # Nobody can tell here which lines a person wrote, so none of them is the service's to replace.
+            # Nobody can tell here which lines a person wrote, so none of them is the service's to
+            # replace.
             yield {
                 "type": "cards",
                 "observer_uid": self._peers[observer],

@@ -27,14 +27,30 @@ from memservice.spi.capabilities import Capability
 
 @click.command()
 @click.option("--host", help="Address to listen on (HOST, default 127.0.0.1).")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on (PORT, default 8000); 0 for any free one.")
-@click.option("--workers", type=click.IntRange(1, 256), help="Server processes (WORKERS).")
-@click.option("--threads", type=click.IntRange(2, 1024), help="Threads of each server process (THREADS).")
 @click.option(
-    "--worker/--no-worker", "with_worker", default=True, help="Also do the background work (default), or leave it to `memservice worker`."
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port to listen on (PORT, default 8000); 0 for any free one.",
+)
+@click.option("--workers", type=click.IntRange(1, 256), help="Server processes (WORKERS).")
+@click.option(
+    "--threads", type=click.IntRange(2, 1024), help="Threads of each server process (THREADS)."
+)
+@click.option(
+    "--worker/--no-worker",
+    "with_worker",
+    default=True,
+    help="Also do the background work (default), or leave it to `memservice worker`.",
 )
 @click.pass_obj
-def serve(state: State, host: str | None, port: int | None, workers: int | None, threads: int | None, with_worker: bool) -> None:
+def serve(
+    state: State,
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    threads: int | None,
+    with_worker: bool,
+) -> None:
     """Serve the API, and do the background work beside it."""
     set_up_logging(state.settings)
     server = state.settings.server
@@ -49,8 +65,10 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
     provider = state.plugins.storage(state.settings.db.connection_uri)
     if Capability.SHARED not in provider.capabilities:
         raise ConfigurationError(
-            f"The storage {provider.name!r} lives inside one process, but `memservice serve` runs several. "
-            f"Set DB_CONNECTION_URI to a storage that can be shared, for instance {Settings().db.connection_uri}."
+            f"The storage {provider.name!r} lives inside one process, but `memservice "
+            "serve` runs several. "
+            "Set DB_CONNECTION_URI to a storage that can be shared, for instance "
+            f"{Settings().db.connection_uri}."
         )
     _look_up(state)
     listener = listen(server.host, server.port)
@@ -58,14 +76,21 @@ def serve(state: State, host: str | None, port: int | None, workers: int | None,
         _run(state, server, listener, with_worker, values)
 
 
-def _run(state: State, server: Server, listener: socket.socket, with_worker: bool, values: Mapping[str, str]) -> NoReturn:
+def _run(
+    state: State,
+    server: Server,
+    listener: socket.socket,
+    with_worker: bool,
+    values: Mapping[str, str],
+) -> NoReturn:
     url = f"http://{server.host}:{listener.getsockname()[1]}"
     plan = Plan(
         workers=server.workers,
         threads=server.threads,
         graceful_seconds=server.graceful_timeout_seconds,
         with_worker=with_worker,
-        # A process answers so many chats at once as its threads allow, and to the name that it is bound to.
+        # A process answers so many chats at once as its threads allow, and to the name that it is
+        # bound to.
         environment=state.environment() | {"THREADS": str(server.threads), "HOST": server.host},
         server_environment=values,
     )
@@ -76,7 +101,8 @@ def _run(state: State, server: Server, listener: socket.socket, with_worker: boo
         try:
             runtime.storage.migrate()
             store_compatibility.initialise(runtime)
-            # Reasoners are opened here too, so that one that cannot start is told at once rather than by a worker that keeps dying.
+            # Reasoners are opened here too, so that one that cannot start is told at once rather
+            # than by a worker that keeps dying.
             for name in set(runtime.reasoners.values()):
                 runtime.reasoner(name)
             lines = banner(runtime, with_worker)
@@ -89,7 +115,9 @@ def _run(state: State, server: Server, listener: socket.socket, with_worker: boo
         click.echo(line)
     for line in exposure.warnings(state.settings, server.host):
         click.echo(f"WARNING     {line}", err=True)
-    click.echo(f"listening   {url}   (to try the API: {url}/docs; its document: {url}/openapi.json)")
+    click.echo(
+        f"listening   {url}   (to try the API: {url}/docs; its document: {url}/openapi.json)"
+    )
     sys.stdout.flush()
     sys.exit(supervisor.run())
 

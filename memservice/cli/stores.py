@@ -15,12 +15,16 @@ from memservice.worker import wakeups
 
 @contextmanager
 def opened(state: State) -> Iterator[Runtime]:
-    """A runtime on the configured store, which wakes workers as the server does. Refuses a storage that lives inside one process."""
+    """A runtime on the configured store, which wakes workers as the server does. Refuses a storage
+    that lives inside one process."""
     runtime = Runtime(state.settings, state.plugins)
     wakeups.attach(runtime)
     try:
         if Capability.SHARED not in runtime.storage.capabilities:
-            raise ConfigurationError(f"The storage {runtime.storage.name!r} lives inside one process, so it cannot be worked on from here.")
+            raise ConfigurationError(
+                f"The storage {runtime.storage.name!r} lives inside one process, so it "
+                "cannot be worked on from here."
+            )
         yield runtime
     finally:
         runtime.close()
@@ -28,7 +32,8 @@ def opened(state: State) -> Iterator[Runtime]:
 
 @contextmanager
 def sound(state: State) -> Iterator[Runtime]:
-    """`opened`, if the store's schema and its counts are those of this release; else the command ends here."""
+    """`opened`, if the store's schema and its counts are those of this release; else the command
+    ends here."""
     with opened(state) as runtime:
         runtime.storage.check()
         store_compatibility.check(runtime)

@@ -18,8 +18,21 @@ from memservice.domain.times import day_of
 from memservice.services.usage import report as service
 from memservice.services.usage.report import Line
 
-FIELDS = {"day": "day", "workspace": "workspace_key", "task": "task", "model": "model", "provider": "provider"}
-NUMBERS = ("calls", "failed", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+FIELDS = {
+    "day": "day",
+    "workspace": "workspace_key",
+    "task": "task",
+    "model": "model",
+    "provider": "provider",
+}
+NUMBERS = (
+    "calls",
+    "failed",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+)
 HEADS = ("CALLS", "FAILED", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE")
 
 
@@ -28,7 +41,9 @@ class _Since(click.ParamType[str]):
 
     name = "since"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
         text = str(value)
         try:
             return date.fromisoformat(text).isoformat()
@@ -49,20 +64,34 @@ class _Since(click.ParamType[str]):
     help="Divide by this; may be given several times (default: day and model).",
 )
 @click.option("--workspace", "-w", help="Only calls for this workspace.")
-@click.option("--since", type=_Since(), default="30d", show_default=True, help="The first day: 2024-05-17, or 7d for a week ago.")
+@click.option(
+    "--since",
+    type=_Since(),
+    default="30d",
+    show_default=True,
+    help="The first day: 2024-05-17, or 7d for a week ago.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
-def usage(state: State, wanted: Sequence[str], workspace: str | None, since: str, as_json: bool) -> None:
+def usage(
+    state: State, wanted: Sequence[str], workspace: str | None, since: str, as_json: bool
+) -> None:
     """Show what calls of models and embedders cost, in tokens. Days are UTC's."""
     names = tuple(dict.fromkeys(wanted)) or ("day", "model")
     with opened(state) as rt:
         rt.storage.check()
-        lines = service.overall(rt, OPERATOR, [FIELDS[name] for name in names], workspace_id=workspace, since=since)
+        lines = service.overall(
+            rt, OPERATOR, [FIELDS[name] for name in names], workspace_id=workspace, since=since
+        )
     if as_json:
         for line in lines:
             click.echo(json.dumps(_described(names, line), ensure_ascii=False))
         return
-    rows = [[_shown(name, line) for name in names] + [str(getattr(line.total, number)) for number in NUMBERS] for line in lines]
+    rows = [
+        [_shown(name, line) for name in names]
+        + [str(getattr(line.total, number)) for number in NUMBERS]
+        for line in lines
+    ]
     sums = [sum(getattr(line.total, number) for line in lines) for number in NUMBERS]
     rows.append(["total", *([""] * (len(names) - 1)), *map(str, sums)])
     show_table([*(name.upper() for name in names), *HEADS], rows)

@@ -22,34 +22,58 @@ from memservice.spi.capabilities import Capability
 
 
 @click.command()
-@click.option("--queues", "wanted", help="Only these queues, the most urgent first, separated by commas (with REDIS_URL; default: all).")
+@click.option(
+    "--queues",
+    "wanted",
+    help=(
+        "Only these queues, the most urgent first, separated by commas (with REDIS_URL; "
+        "default: all)."
+    ),
+)
 @click.option(
     "--num-workers",
     "number",
     type=click.IntRange(1, 256),
-    help="Units worked on at once: processes with REDIS_URL, else threads (default: DERIVER_WORKERS, or WORKER_REMOTE_UNITS for a "
-    "reasoner that waits on a network).",
+    help=(
+        "Units worked on at once: processes with REDIS_URL, else threads (default: "
+        "DERIVER_WORKERS, or WORKER_REMOTE_UNITS for a "
+        "reasoner that waits on a network)."
+    ),
 )
 @click.option("--burst", is_flag=True, help="Do what is there now, and end.")
-@click.option("--embedded", is_flag=True, hidden=True, help="Started by `memservice serve`: no jitter, and ends with its parent.")
+@click.option(
+    "--embedded",
+    is_flag=True,
+    hidden=True,
+    help="Started by `memservice serve`: no jitter, and ends with its parent.",
+)
 @click.pass_obj
-def worker(state: State, wanted: str | None, number: int | None, burst: bool, embedded: bool) -> None:
-    """Work on what the servers leave to be done: conclusions, summaries, and the rest. Any number may run on one store.
+def worker(
+    state: State, wanted: str | None, number: int | None, burst: bool, embedded: bool
+) -> None:
+    """Work on what the servers leave to be done: conclusions, summaries, and the rest. Any number
+    may run on one store.
 
-    With REDIS_URL set these are RQ workers, told by Redis what to do; without, a worker that asks the store.
+    With REDIS_URL set these are RQ workers, told by Redis what to do; without, a worker that asks
+    the store.
     """
     from memservice.worker.housekeeping import units_at_once
 
     set_up_logging(state.settings)
     provider = state.plugins.storage(state.settings.db.connection_uri)
     if Capability.SHARED not in provider.capabilities:
-        raise ConfigurationError(f"The storage {provider.name!r} lives inside one process, so no worker can share it.")
+        raise ConfigurationError(
+            f"The storage {provider.name!r} lives inside one process, so no worker can share it."
+        )
     at_once = number or units_at_once(state.settings, state.plugins)
     with shared_values_here(state.settings):
         if state.settings.app.redis_url:
             sys.exit(_run_rq(state, _queues(wanted), at_once, burst=burst, embedded=embedded))
         if wanted is not None:
-            raise click.UsageError("--queues are RQ's: set REDIS_URL, or leave the option out to do all work that there is.")
+            raise click.UsageError(
+                "--queues are RQ's: set REDIS_URL, or leave the option out to do all work "
+                "that there is."
+            )
         _poll(state, at_once, burst=burst, embedded=embedded)
 
 
@@ -62,18 +86,16 @@ def _queues(wanted: str | None) -> Sequence[str]:
     unknown = [name for name in names if name not in QUEUES]
     if unknown or not names:
         shown = f"there is no queue {unknown[0]!r}" if unknown else "name at least one"
-        raise click.BadParameter(f"{shown}; the queues are {', '.join(QUEUES)}", param_hint="--queues")
+        raise click.BadParameter(
+            f"{shown}; the queues are {', '.join(QUEUES)}", param_hint="--queues"
+        )
     return names
 
 
 def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, embedded: bool) -> int:
     from memservice.domain import tokens
     from memservice.serving.pool import Pool
-    from memservice.worker import (
-        heartbeats,
-        rq_worker,
-        wakeups,
-    )
+    from memservice.worker import heartbeats, rq_worker, wakeups
     from memservice.worker.rq_queues import JobQueues
 
     settings = state.settings
@@ -111,7 +133,8 @@ def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
 
     def heard(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
-            os._exit(128 + number)  # what is in hand was not stored, and is done again by whoever takes its unit over
+            # what is in hand was not stored, and is done again by whoever takes its unit over
+            os._exit(128 + number)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,4 +1,5 @@
-"""The configuration that workspaces, sessions and messages carry: its shape, how it is stored, shown, merged and resolved."""
+"""The configuration that workspaces, sessions and messages carry: its shape, how it is stored,
+shown, merged and resolved."""
 
 from __future__ import annotations
 
@@ -9,31 +10,49 @@ from typing import Any
 SECTIONS: Mapping[str, frozenset[str]] = {
     "reasoning": frozenset({"enabled", "custom_instructions"}),
     "peer_card": frozenset({"use", "create", "custom_instructions"}),
-    "summary": frozenset({"enabled", "messages_per_short_summary", "messages_per_long_summary", "custom_instructions"}),
+    "summary": frozenset(
+        {
+            "enabled",
+            "messages_per_short_summary",
+            "messages_per_long_summary",
+            "custom_instructions",
+        }
+    ),
     "dream": frozenset({"enabled", "custom_instructions"}),
     "dialectic": frozenset({"custom_instructions"}),
 }
-"""The sections and their keys. Beside them stands the top-level text `custom_instructions`, which goes to every component."""
+"""The sections and their keys. Beside them stands the top-level text `custom_instructions`, which
+goes to every component."""
 
 INSTRUCTIONS = "custom_instructions"
 
 
 def clean(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """As it is stored: unknown keys inside sections and null leaves are dropped, unknown top-level keys kept."""
+    """As it is stored: unknown keys inside sections and null leaves are dropped, unknown top-level
+    keys kept."""
     stored: dict[str, Any] = {}
     for name, value in (given or {}).items():
         if value is None:
             continue
         if name in SECTIONS and isinstance(value, Mapping):
-            stored[name] = {key: leaf for key, leaf in value.items() if key in SECTIONS[name] and leaf is not None}
+            stored[name] = {
+                key: leaf
+                for key, leaf in value.items()
+                if key in SECTIONS[name] and leaf is not None
+            }
         else:
             stored[name] = value
     return stored
 
 
 def public(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """As it is shown: a section with its known keys only and no null leaf, whatever is stored (clients refuse anything else)."""
-    return {name: value for name, value in clean(stored).items() if name not in SECTIONS or isinstance(value, dict)}
+    """As it is shown: a section with its known keys only and no null leaf, whatever is stored
+    (clients refuse anything else)."""
+    return {
+        name: value
+        for name, value in clean(stored).items()
+        if name not in SECTIONS or isinstance(value, dict)
+    }
 
 
 def merge(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +99,8 @@ class Resolved:
 
 
 def resolve(defaults: Defaults, *layers: Mapping[str, Any] | None) -> Resolved:
-    """The effective configuration. `layers` go from the strongest (message) to the weakest (workspace); nulls are skipped."""
+    """The effective configuration. `layers` go from the strongest (message) to the weakest
+    (workspace); nulls are skipped."""
     given = [layer for layer in layers if layer]
 
     def leaf(section: str, key: str, default: Any) -> Any:
@@ -97,20 +117,27 @@ def resolve(defaults: Defaults, *layers: Mapping[str, Any] | None) -> Resolved:
         card_create=bool(leaf("peer_card", "create", defaults.card)),
         summary=bool(leaf("summary", "enabled", defaults.summary)),
         dream=bool(leaf("dream", "enabled", defaults.dream)),
-        messages_per_short_summary=_interval(leaf("summary", "messages_per_short_summary", None), defaults.messages_per_short_summary),
-        messages_per_long_summary=_interval(leaf("summary", "messages_per_long_summary", None), defaults.messages_per_long_summary),
+        messages_per_short_summary=_interval(
+            leaf("summary", "messages_per_short_summary", None), defaults.messages_per_short_summary
+        ),
+        messages_per_long_summary=_interval(
+            leaf("summary", "messages_per_long_summary", None), defaults.messages_per_long_summary
+        ),
         instructions=_instructions(given),
     )
 
 
 def _interval(given: Any, default: int) -> int:
-    """A number of messages. What else a store may hold, written by other generations or by hand, counts as nothing said."""
-    return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else default
+    """A number of messages. What else a store may hold, written by other generations or by hand,
+    counts as nothing said."""
+    return (
+        given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else default
+    )
 
 
 def _reasoning(layers: list[Mapping[str, Any]]) -> bool | None:
-    """The strongest layer that has the present switch decides. Older generations' switches count in the layers above it, or everywhere
-    if none has it: off if any of them says off."""
+    """The strongest layer that has the present switch decides. Older generations' switches count in
+    the layers above it, or everywhere if none has it: off if any of them says off."""
     said: bool | None = None
     for layer in layers:
         present = _enabled(layer, "reasoning")
@@ -119,7 +146,11 @@ def _reasoning(layers: list[Mapping[str, Any]]) -> bool | None:
         enabled = _enabled(layer, "deriver")
         if enabled is None:
             enabled = layer.get("deriver_enabled")
-        if layer.get("skip_deriver") is True or layer.get("deriver_disabled") is True or enabled is False:
+        if (
+            layer.get("skip_deriver") is True
+            or layer.get("deriver_disabled") is True
+            or enabled is False
+        ):
             return False
         if enabled is True:
             said = True
@@ -142,7 +173,11 @@ def _instructions(layers: list[Mapping[str, Any]]) -> dict[str, str]:
     general = first((INSTRUCTIONS,))
     found: dict[str, str] = {}
     for section in SECTIONS:
-        parts = [text.strip() for text in (general, first((section, INSTRUCTIONS))) if text and text.strip()]
+        parts = [
+            text.strip()
+            for text in (general, first((section, INSTRUCTIONS)))
+            if text and text.strip()
+        ]
         if parts:
             found[section] = "\n\n".join(parts)
     return found

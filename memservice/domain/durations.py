@@ -20,9 +20,11 @@ _PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([a-z]+)\s*", re.ASCII)
 
 
 def parse_duration(text: str) -> timedelta:
-    """`90d`, `1h30m`, `2 weeks`, `1 day 12 hours`: numbers with units from seconds to years (of 365 days), added up.
+    """`90d`, `1h30m`, `2 weeks`, `1 day 12 hours`: numbers with units from seconds to years (of 365
+    days), added up.
 
-    Months are left out, since `m` is minutes and a month has no length. Raises ValueError that says what can be written.
+    Months are left out, since `m` is minutes and a month has no length. Raises ValueError that says
+    what can be written.
     """
     rest, total = text.strip().lower(), 0.0
     while rest:
@@ -41,4 +43,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def _wrong(text: str) -> ValueError:
-    return ValueError(f"{shown(text)!r} is no duration: write for instance 90d, 1h30m or '2 weeks' (units: s, m, h, d, w, y)")
+    return ValueError(
+        f"{shown(text)!r} is no duration: write for instance 90d, 1h30m or '2 weeks' "
+        "(units: s, m, h, d, w, y)"
+    )

@@ -1,7 +1,7 @@
 """What can go wrong, named for the reader's decision.
 
-One root, few classes. Services raise these; `memservice.api.errors` turns them into HTTP, the command line into a sentence.
-A driver's own exception stays attached as `__cause__`.
+One root, few classes. Services raise these; `memservice.api.errors` turns them into HTTP, the
+command line into a sentence. A driver's own exception stays attached as `__cause__`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 
 class MemserviceError(Exception):
-    """Root of every error that memservice raises on purpose. The message is written for the person who reads it."""
+    """Root of every error that memservice raises on purpose. The message is written for the person
+    who reads it."""
 
 
 class NotFound(MemserviceError):
@@ -43,7 +44,8 @@ class UnsupportedMedia(MemserviceError):
 
 
 class Unavailable(MemserviceError):
-    """The store could not be reached, or stayed locked, and nothing was committed: the caller may try again."""
+    """The store could not be reached, or stayed locked, and nothing was committed: the caller may
+    try again."""
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
         super().__init__(message)
@@ -51,17 +53,19 @@ class Unavailable(MemserviceError):
 
 
 class Busy(Unavailable):
-    """This process does as much of that kind as it may at once. Unlike that of other `Unavailable`, which may name hosts, paths and users,
-    the message is for whoever calls over HTTP."""
+    """This process does as much of that kind as it may at once. Unlike that of other `Unavailable`,
+    which may name hosts, paths and users, the message is for whoever calls over HTTP."""
 
 
 class Damaged(MemserviceError):
-    """What the store gave cannot be true: trying again does not help. The message is for the operator."""
+    """What the store gave cannot be true: trying again does not help. The message is for the
+    operator."""
 
 
 class IndexUnavailable(MemserviceError):
-    """The vector index outside the store could not be reached, or could not do what it was asked. The store is not concerned: a search
-    does without it, a task tries again until the index is back."""
+    """The vector index outside the store could not be reached, or could not do what it was asked.
+    The store is not concerned: a search does without it, a task tries again until the index is
+    back."""
 
 
 class ConfigurationError(MemserviceError):
@@ -73,12 +77,14 @@ class SchemaVersionError(MemserviceError):
 
 
 class NoStore(SchemaVersionError):
-    """There is no store at the place that is configured: it was never made, or the place is mistyped. Only `Storage.migrate` makes one."""
+    """There is no store at the place that is configured: it was never made, or the place is
+    mistyped. Only `Storage.migrate` makes one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with an input: where (`loc`, outermost first), what (`message`) and of which kind."""
+    """One thing wrong with an input: where (`loc`, outermost first), what (`message`) and of which
+    kind."""
 
     loc: tuple[str | int, ...]
     message: str

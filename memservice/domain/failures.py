@@ -1,4 +1,5 @@
-"""What a log may say of an error that nobody foresaw: its types and its places, not its text, which may quote what users wrote."""
+"""What a log may say of an error that nobody foresaw: its types and its places, not its text, which
+may quote what users wrote."""
 
 from __future__ import annotations
 
@@ -23,4 +24,6 @@ def error_types(error: BaseException) -> list[str]:
 
 def redacted_traceback(error: BaseException) -> str:
     """Where they were raised, without their texts."""
-    return "".join(line for step in _chain(error) for line in traceback.format_tb(step.__traceback__)).rstrip()
+    return "".join(
+        line for step in _chain(error) for line in traceback.format_tb(step.__traceback__)
+    ).rstrip()

@@ -1,7 +1,9 @@
-"""Whether a JSON value has the structure that a schema asks for: the part of JSON Schema that `problem` knows, and nothing of the rest.
+"""Whether a JSON value has the structure that a schema asks for: the part of JSON Schema that
+`problem` knows, and nothing of the rest.
 
-Looked at are `type`, `enum`, `const`, `required`, `properties`, `items`, `anyOf`, `oneOf` and references to root-level `$defs` or
-`definitions` that do not come back to themselves. Constraints of values (`minLength`, `maximum` …) are hints to whoever writes the value.
+Looked at are `type`, `enum`, `const`, `required`, `properties`, `items`, `anyOf`, `oneOf` and
+references to root-level `$defs` or `definitions` that do not come back to themselves. Constraints
+of values (`minLength`, `maximum` …) are hints to whoever writes the value.
 """
 
 from __future__ import annotations
@@ -17,15 +19,21 @@ Schema = Mapping[str, Any]
 DEFINITIONS = ("$defs", "definitions")
 
 Enums = dict[int, frozenset[Hashable]]
-"""The values of `enum` lists, by the list's identity, so that a value is looked up and not compared with each. For one root only."""
+"""The values of `enum` lists, by the list's identity, so that a value is looked up and not compared
+with each. For one root only."""
 
 _MAX_SHOWN = 100
 """Choices that a sentence names."""
 
 
-def problem(schema: Schema, value: Any, root: Schema | None = None, enums: Enums | None = None) -> str | None:
-    """What is wrong with a value, as a sentence that names the place; None if it fits. `root`: what `schema` is a part of."""
-    return _Fit(schema if root is None else root, {} if enums is None else enums).problem(value, schema, "$")
+def problem(
+    schema: Schema, value: Any, root: Schema | None = None, enums: Enums | None = None
+) -> str | None:
+    """What is wrong with a value, as a sentence that names the place; None if it fits. `root`: what
+    `schema` is a part of."""
+    return _Fit(schema if root is None else root, {} if enums is None else enums).problem(
+        value, schema, "$"
+    )
 
 
 def is_chosen(value: Any, choices: Sequence[Any], enums: Enums) -> bool:
@@ -48,10 +56,13 @@ def frozen(value: Any) -> Hashable:
 
 
 def definition(root: Schema, reference: object) -> tuple[str, Any] | None:
-    """Place and content of the root-level definition that a reference means; None if it means anything else."""
+    """Place and content of the root-level definition that a reference means; None if it means
+    anything else."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
-    parts = [unquote(part).replace("~1", "/").replace("~0", "~") for part in reference[2:].split("/")]
+    parts = [
+        unquote(part).replace("~1", "/").replace("~0", "~") for part in reference[2:].split("/")
+    ]
     if len(parts) != 2 or parts[0] not in DEFINITIONS:
         return None
     group = root.get(parts[0])
@@ -86,7 +97,10 @@ class _Fit:
                 return f"{location} must be of type {' or '.join(kinds)}"
         if "enum" in part and not is_chosen(value, part["enum"], self._enums):
             named = [shown(choice) for choice in part["enum"][:_MAX_SHOWN]]
-            return f"{location} must be one of {', '.join(named)}{', …' if len(part['enum']) > _MAX_SHOWN else ''}"
+            return (
+                f"{location} must be one of "
+                f"{', '.join(named)}{', …' if len(part['enum']) > _MAX_SHOWN else ''}"
+            )
         if "const" in part and frozen(value) != frozen(part["const"]):
             return f"{location} must be {shown(part['const'])}"
         # Options of `oneOf` often differ in hints only, so one that fits is enough.
@@ -96,7 +110,10 @@ class _Fit:
         if isinstance(value, dict):
             return self._in_object(value, part, location)
         if isinstance(value, list) and "items" in part:
-            inner = (self.problem(item, part["items"], f"{location}[{number}]") for number, item in enumerate(value))
+            inner = (
+                self.problem(item, part["items"], f"{location}[{number}]")
+                for number, item in enumerate(value)
+            )
             return next((problem for problem in inner if problem), None)
         return None
 
@@ -105,7 +122,11 @@ class _Fit:
             if name not in value:
                 return f"{location} lacks {shown(name)}"
         properties = part.get("properties", {})
-        inner = (self.problem(value[name], properties[name], f"{location}.{shown(name)}") for name in value if name in properties)
+        inner = (
+            self.problem(value[name], properties[name], f"{location}.{shown(name)}")
+            for name in value
+            if name in properties
+        )
         return next((problem for problem in inner if problem), None)
 
 

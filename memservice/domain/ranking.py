@@ -1,4 +1,5 @@
-"""Scores and orders: pure functions of what the indexes found. Higher is better; ties go by key, ascending, so order is total."""
+"""Scores and orders: pure functions of what the indexes found. Higher is better; ties go by key,
+ascending, so order is total."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ class TextHit:
 class TextMatches:
     """Candidates in no particular order, with the workspace's own statistics for this kind of row.
 
-    `documents` and `mean_length` describe all rows of the workspace, `frequencies` how many of them hold each term; none of them
-    changes with `where`, nor with other workspaces' text.
+    `documents` and `mean_length` describe all rows of the workspace, `frequencies` how many of them
+    hold each term; none of them changes with `where`, nor with other workspaces' text.
     """
 
     documents: int
@@ -45,12 +46,14 @@ class TextMatches:
 
 
 def idf(documents: int, frequency: int) -> float:
-    """What a term is worth that `frequency` of `documents` texts hold. Never negative, also where the counts are a little stale."""
+    """What a term is worth that `frequency` of `documents` texts hold. Never negative, also where
+    the counts are a little stale."""
     return math.log1p(max(0.0, documents - frequency + 0.5) / (max(0, frequency) + 0.5))
 
 
 def bm25(matches: TextMatches, k1: float = K1, b: float = B) -> Scores:
-    """Score of each hit, by the workspace's own statistics. A term without a known frequency counts as held by its hits alone."""
+    """Score of each hit, by the workspace's own statistics. A term without a known frequency counts
+    as held by its hits alone."""
     mean = matches.mean_length if matches.mean_length > 0 else 1.0
     weights: dict[str, float] = {}
     for term, frequency in matches.frequencies.items():
@@ -59,7 +62,11 @@ def bm25(matches: TextMatches, k1: float = K1, b: float = B) -> Scores:
     scores: Scores = {}
     for hit in matches.hits:
         norm = k1 * (1 - b + b * hit.length / mean)
-        scores[hit.key] = sum(weights.get(term, unknown) * tf / (tf + norm) for term, tf in hit.terms.items() if tf > 0)
+        scores[hit.key] = sum(
+            weights.get(term, unknown) * tf / (tf + norm)
+            for term, tf in hit.terms.items()
+            if tf > 0
+        )
     return scores
 
 
@@ -89,12 +96,14 @@ def bm25_with_neighbours(
     k1: float = K1,
     b: float = B,
 ) -> Scores:
-    """BM25 in which each hit lends `share` of its term counts to the messages up to `reach` places before and after it.
+    """BM25 in which each hit lends `share` of its term counts to the messages up to `reach` places
+    before and after it.
 
-    This is what a stored field of the neighbours' text would score, without storing one: counts are shared before repetitions
-    saturate, and a text is as long as itself and its neighbours together. `positions` holds the hits and the messages around them; one
-    that is missing has the mean length, and gains nothing. `header_terms` are the terms of a hit that only say who spoke and when: they
-    count for the hit itself, once each, and are not lent.
+    This is what a stored field of the neighbours' text would score, without storing one: counts are
+    shared before repetitions saturate, and a text is as long as itself and its neighbours together.
+    `positions` holds the hits and the messages around them; one that is missing has the mean
+    length, and gains nothing. `header_terms` are the terms of a hit that only say who spoke and
+    when: they count for the hit itself, once each, and are not lent.
     """
     import numpy as np
 
@@ -103,8 +112,11 @@ def bm25_with_neighbours(
     mean = matches.mean_length if matches.mean_length > 0 else 1.0
     terms = sorted({term for hit in matches.hits for term in hit.terms})
     column = {term: number for number, term in enumerate(terms)}
-    # Rows: every message with a place, ordered by (session, seq) and found by one number each; then hits without a place.
-    codes = {key: position.session_key * _SESSION + position.seq for key, position in positions.items()}
+    # Rows: every message with a place, ordered by (session, seq) and found by one number each; then
+    # hits without a place.
+    codes = {
+        key: position.session_key * _SESSION + position.seq for key, position in positions.items()
+    }
     keys = sorted(codes, key=codes.__getitem__)
     at = np.array([codes[key] for key in keys], dtype=np.int64)
     row = {key: number for number, key in enumerate(keys)}
@@ -123,7 +135,11 @@ def bm25_with_neighbours(
     placed = len(at)
     sizes = np.array([max(positions[key].tokens, 1) for key in keys[:placed]], dtype=np.float64)
     hit_rows = [row[hit.key] for hit in matches.hits]
-    known = [(length.length, sizes[here]) for here, length in zip(hit_rows, matches.hits, strict=True) if here < placed]
+    known = [
+        (length.length, sizes[here])
+        for here, length in zip(hit_rows, matches.hits, strict=True)
+        if here < placed
+    ]
     measured = float(sum(size for _, size in known))
     lengths[:placed] = sizes * (sum(length for length, _ in known) / measured) if measured else mean
     lengths[hit_rows] = [hit.length for hit in matches.hits]
@@ -138,8 +154,13 @@ def bm25_with_neighbours(
     unknown = idf(matches.documents, 1)
     scored = np.zeros(len(keys))
     for term in terms:
-        # Column by column, not as one matrix product: that may round equal rows differently, and ties have to stay ties.
-        weight = (idf(matches.documents, matches.frequencies[term]) if term in matches.frequencies else unknown) * (k1 + 1)
+        # Column by column, not as one matrix product: that may round equal rows differently, and
+        # ties have to stay ties.
+        weight = (
+            idf(matches.documents, matches.frequencies[term])
+            if term in matches.frequencies
+            else unknown
+        ) * (k1 + 1)
         held = counts[:, column[term]]
         scored += weight * (held / (held + norm))
     return {keys[here]: float(scored[here]) for here in np.flatnonzero(counts.any(axis=1))}
@@ -157,9 +178,11 @@ def ranked(scores: Mapping[int, float], limit: int | None = None) -> list[int]:
 
 
 def fuse(lists: Iterable[Sequence[int]], k: int = RRF_K, limit: int | None = None) -> list[int]:
-    """One order out of several: each key scores the sum of 1 / (k + rank) over the lists that hold it, ranks from 1.
+    """One order out of several: each key scores the sum of 1 / (k + rank) over the lists that hold
+    it, ranks from 1.
 
-    The sum does not depend on the order of the lists. Within a list a key counts at its first place.
+    The sum does not depend on the order of the lists. Within a list a key counts at its first
+    place.
     """
     shares: dict[int, list[float]] = {}
     for ranking in lists:

@@ -1,10 +1,13 @@
 """The rows that memservice keeps: plain frozen records, the same on every backend.
 
 Conventions
-* `key` is the row's integer key, assigned by the storage at `put` (0 = not stored yet); foreign keys are keys.
-* `uid` is the public 21-character id; `slug` the immutable name that generations 2 and 3 call `id`; `v1_name` the mutable one.
-* A field named after a noun without suffix (`session`, `author`, `observer` …) is that row's **slug**, copied at insert:
-  slugs never change, so reads need no join. The `…_key` beside it is the foreign key.
+* `key` is the row's integer key, assigned by the storage at `put` (0 = not stored yet); foreign
+  keys are keys.
+* `uid` is the public 21-character id; `slug` the immutable name that generations 2 and 3 call `id`;
+  `v1_name` the mutable one.
+* A field named after a noun without suffix (`session`, `author`, `observer` …) is that row's
+  **slug**, copied at insert: slugs never change, so reads need no join. The `…_key` beside it is
+  the foreign key.
 * Times are timezone-aware UTC datetimes.
 * JSON columns hold plain dicts and lists; treat them as immutable.
 """
@@ -21,11 +24,17 @@ ACTIVE, ARCHIVED, DELETING = "active", "archived", "deleting"
 """States of a session; a workspace is only ever active or deleting."""
 
 PEER, SCOPE = "peer", "scope"
-"""Kinds of peer. A scope is a hidden peer named `scope.<name>` that observes sessions and never speaks."""
+"""Kinds of peer. A scope is a hidden peer named `scope.<name>` that observes sessions and never
+speaks."""
 
 SCOPE_PREFIX = "scope."
 
-EXPLICIT, DEDUCTIVE, INDUCTIVE, CONTRADICTION = "explicit", "deductive", "inductive", "contradiction"
+EXPLICIT, DEDUCTIVE, INDUCTIVE, CONTRADICTION = (
+    "explicit",
+    "deductive",
+    "inductive",
+    "contradiction",
+)
 LEVELS = (EXPLICIT, DEDUCTIVE, INDUCTIVE, CONTRADICTION)
 
 LIVE, SUPERSEDED, DELETED = "live", "superseded", "deleted"
@@ -74,7 +83,8 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerName:
-    """One word by which queries may name a peer (a case-folded token of its slug or of `metadata.name`)."""
+    """One word by which queries may name a peer (a case-folded token of its slug or of
+    `metadata.name`)."""
 
     key: int = 0
     workspace_key: int
@@ -116,7 +126,8 @@ class Member:
     observe_others: bool | None = None
     joined_at: datetime
     joined_seq: int = 0
-    """The session's newest message when it joined (0: there was none): it was there for those that came after."""
+    """The session's newest message when it joined (0: there was none): it was there for those that
+    came after."""
     left_at: datetime | None = None
     left_seq: int | None = None
     """The session's newest message when it left."""
@@ -146,7 +157,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyKey:
-    """A request that stored messages under a key of the caller's choice, so that its repetition stores nothing."""
+    """A request that stored messages under a key of the caller's choice, so that its repetition
+    stores nothing."""
 
     key: int = 0
     workspace_key: int
@@ -161,7 +173,8 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The newest summary of a session, one per kind. It covers seq 1 to the covered message's seq."""
+    """The newest summary of a session, one per kind. It covers seq 1 to the covered message's
+    seq."""
 
     key: int = 0
     workspace_key: int
@@ -178,7 +191,8 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """What one peer (the observer) holds about another (the observed), and when it was last consolidated."""
+    """What one peer (the observer) holds about another (the observed), and when it was last
+    consolidated."""
 
     key: int = 0
     workspace_key: int
@@ -232,7 +246,8 @@ class Conclusion:
     message_keys: list[int] = field(default_factory=list)
     """Keys of the messages that it was derived from."""
     internal: JsonObject = field(default_factory=dict)
-    """premises, sources, pattern_type, confidence, copied_from … ; filterable as `metadata` in generations 2 and 3."""
+    """premises, sources, pattern_type, confidence, copied_from … ; filterable as `metadata` in
+    generations 2 and 3."""
     metadata: JsonObject = field(default_factory=dict)
     """Free-form metadata of a generation 1 document."""
     reasoner: str = "api"
@@ -319,7 +334,8 @@ class Task:
 
 
 IMMEDIATELY = datetime(1970, 1, 1, tzinfo=UTC)
-"""`not_before` of a task that waits for nothing: it is due by every clock, also by one behind that of the process that stored it."""
+"""`not_before` of a task that waits for nothing: it is due by every clock, also by one behind that
+of the process that stored it."""
 NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 """`not_before` of a task that is not due by itself, however long it waits."""
 
@@ -351,7 +367,8 @@ class ScopeSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """A vector space: rows of one kind in one workspace, embedded by one embedder. Vectors of two spaces never meet."""
+    """A vector space: rows of one kind in one workspace, embedded by one embedder. Vectors of two
+    spaces never meet."""
 
     key: int = 0
     workspace_key: int
@@ -403,7 +420,8 @@ class ApiKey:
 
     key: int = 0
     uid: str
-    """The token's `jti`; for a revoked token that has none, the digest of what is signed of it (`jwt_signing.digest`)."""
+    """The token's `jti`; for a revoked token that has none, the digest of what is signed of it
+    (`jwt_signing.digest`)."""
     label: str | None = None
     admin: bool = False
     workspace: str | None = None
@@ -414,7 +432,8 @@ class ApiKey:
     last_used_at: datetime | None = None
     created_at: datetime
     workspace_uid: str | None = None
-    """What `workspace` names; so with the next two. None while there is no such thing: the key is then for the first that gets the name."""
+    """What `workspace` names; so with the next two. None while there is no such thing: the key is
+    then for the first that gets the name."""
     peer_uid: str | None = None
     session_uid: str | None = None
 

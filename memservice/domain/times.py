@@ -1,4 +1,5 @@
-"""Times as callers write them and as answers show them. Inside, every time is a timezone-aware UTC datetime."""
+"""Times as callers write them and as answers show them. Inside, every time is a timezone-aware UTC
+datetime."""
 
 from __future__ import annotations
 
@@ -10,29 +11,38 @@ from memservice.domain.values import shown
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# datetime.fromisoformat alone would also take week dates, any separator, and digits of other scripts.
+# datetime.fromisoformat alone would also take week dates, any separator, and digits of other
+# scripts.
 _ISO = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"(?:[Tt ](?P<time>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?) ?(?P<zone>[Zz]|[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?)?)?"
+    r"(?:[Tt ](?P<time>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?) "
+    r"?(?P<zone>[Zz]|[+-][0-9]{2}(?::?[0-9]{2}(?::?[0-9]{2})?)?)?)?"
 )
 
 
 def parse_time(value: object) -> datetime:
     """The UTC time that a caller wrote.
 
-    Accepts ISO 8601 text (`2024-05-01`, `2024-05-01 10:00:00.5`, `2024-05-01T10:00:00Z`, any offset), Unix seconds as a number,
-    and datetimes. Without an offset it is UTC; finer than microseconds is cut off. Raises ValueError for anything else, and for
-    times outside the years 1 to 9999 of UTC.
+    Accepts ISO 8601 text (`2024-05-01`, `2024-05-01 10:00:00.5`, `2024-05-01T10:00:00Z`, any
+    offset), Unix seconds as a number, and datetimes. Without an offset it is UTC; finer than
+    microseconds is cut off. Raises ValueError for anything else, and for times outside the years 1
+    to 9999 of UTC.
     """
     if isinstance(value, datetime):
         return _utc(value, value)
     if isinstance(value, str):
         return parse_iso(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and not (isinstance(value, float) and math.isnan(value)):
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and not (isinstance(value, float) and math.isnan(value))
+    ):
         try:
             return _EPOCH + timedelta(seconds=value)
         except OverflowError:
-            raise ValueError(f"Time out of range (Unix seconds, years 1 to 9999): {shown(value)}") from None
+            raise ValueError(
+                f"Time out of range (Unix seconds, years 1 to 9999): {shown(value)}"
+            ) from None
     raise _invalid(value)
 
 
@@ -52,7 +62,8 @@ def parse_iso(text: str) -> datetime:
 
 
 def wire(time: datetime) -> str:
-    """ISO 8601 in UTC with suffix `Z`; microseconds only if they are not zero. What every answer shows."""
+    """ISO 8601 in UTC with suffix `Z`; microseconds only if they are not zero. What every answer
+    shows."""
     return (time if time.tzinfo is UTC else time.astimezone(UTC)).isoformat()[:-6] + "Z"
 
 

@@ -1,6 +1,8 @@
-"""Exact o200k token counts, offline: the unit of every budget and of the cumulative counts in the store.
+"""Exact o200k token counts, offline: the unit of every budget and of the cumulative counts in the
+store.
 
-The vocabulary is loaded at first use (about 0.1 s), from `rs-bpe`, else from `bpe-openai`; both give the same counts.
+The vocabulary is loaded at first use (about 0.1 s), from `rs-bpe`, else from `bpe-openai`; both
+give the same counts.
 """
 
 from __future__ import annotations
@@ -12,23 +14,27 @@ from collections.abc import Callable, Iterator
 from memservice.domain.errors import ConfigurationError
 
 COUNTER = "o200k_base"
-"""What counts are made with. It is recorded in the store: counts of two counters are never added up."""
+"""What counts are made with. It is recorded in the store: counts of two counters are never added
+up."""
 
 _lock = threading.Lock()
 _loaded: tuple[str, Callable[[str], int]] | None = None
 
 _PIECE = 40_000
-"""Characters that `bpe-openai` is given at once: it refuses 200,000 tokens, and a character is at most four."""
+"""Characters that `bpe-openai` is given at once: it refuses 200,000 tokens, and a character is at
+most four."""
 
 _MAX_TOKEN_LENGTH = 128
 """Characters of the vocabulary's longest token."""
 
 _SAFE_CUT = re.compile(r"[^\W_](?=[ \n,.:;!?\u3001\u3002\uff0c])")
-"""A letter or digit before a blank or a stop always ends one of the vocabulary's words, so a cut between them changes no count."""
+"""A letter or digit before a blank or a stop always ends one of the vocabulary's words, so a cut
+between them changes no count."""
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in pieces whose counts add up; only a word longer than 20,000 characters is cut inside."""
+    """The text in pieces whose counts add up; only a word longer than 20,000 characters is cut
+    inside."""
     start = 0
     while len(text) - start > _PIECE:
         cut = start + _PIECE
@@ -53,7 +59,10 @@ def _bpe_openai() -> Callable[[str], int]:
     return lambda text: sum(len(encode(piece)) for piece in _pieces(text))
 
 
-_IMPLEMENTATIONS: tuple[tuple[str, Callable[[], Callable[[str], int]]], ...] = (("rs-bpe", _rs_bpe), ("bpe-openai", _bpe_openai))
+_IMPLEMENTATIONS: tuple[tuple[str, Callable[[], Callable[[str], int]]], ...] = (
+    ("rs-bpe", _rs_bpe),
+    ("bpe-openai", _bpe_openai),
+)
 
 
 def _load() -> tuple[str, Callable[[str], int]]:
@@ -68,22 +77,27 @@ def _load() -> tuple[str, Callable[[str], int]]:
                     continue
             else:
                 raise ConfigurationError(
-                    "Tokens cannot be counted: neither rs-bpe nor bpe-openai is installed for this Python. "
-                    "Type `pip install rs-bpe` (or, where it has no wheel, `pip install bpe-openai`)."
+                    "Tokens cannot be counted: neither rs-bpe nor bpe-openai is installed "
+                    "for this Python. "
+                    "Type `pip install rs-bpe` (or, where it has no wheel, `pip install "
+                    "bpe-openai`)."
                 )
         return _loaded
 
 
 def count(text: str) -> int:
-    """Tokens of the text in the o200k vocabulary. What looks like a special token is counted as plain text.
+    """Tokens of the text in the o200k vocabulary. What looks like a special token is counted as
+    plain text.
 
-    Raises `ConfigurationError` when no implementation is installed, `UnicodeEncodeError` for a lone surrogate.
+    Raises `ConfigurationError` when no implementation is installed, `UnicodeEncodeError` for a lone
+    surrogate.
     """
     return (_loaded or _load())[1](text)
 
 
 def cut(text: str, maximum: int) -> str:
-    """The longest beginning of the text that has at most so many tokens, to a character or two; all of it, if it has no more."""
+    """The longest beginning of the text that has at most so many tokens, to a character or two; all
+    of it, if it has no more."""
     # A token is at least one byte.
     if len(text) * 4 <= maximum or len(text.encode()) <= maximum or count(text) <= maximum:
         return text
@@ -98,7 +112,8 @@ def cut(text: str, maximum: int) -> str:
 
 
 def counter_id() -> str:
-    """The name under which counts are recorded in the store; whichever implementation makes them."""
+    """The name under which counts are recorded in the store; whichever implementation makes
+    them."""
     return COUNTER
 
 

@@ -1,6 +1,8 @@
-"""Values as callers send them: JSON that is decoded and bounded once, metadata limits, NUL, and names.
+"""Values as callers send them: JSON that is decoded and bounded once, metadata limits, NUL, and
+names.
 
-JSON here is what every store can keep: finite doubles, integers of 64 bits, text without lone surrogates, bounded nesting.
+JSON here is what every store can keep: finite doubles, integers of 64 bits, text without lone
+surrogates, bounded nesting.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 JSON_DEPTH_MAX = 100
 """Containers inside containers, the outermost counting as 1."""
 JSON_VALUES_MAX = 1_000_000
-"""Values in one body. Of little ones, a body that is not too long holds so many that a process would be at it for a minute, and serve
-nobody else meanwhile."""
+"""Values in one body. Of little ones, a body that is not too long holds so many that a process
+would be at it for a minute, and serve nobody else meanwhile."""
 
 METADATA_KEYS_MAX = 100
 METADATA_DEPTH_MAX = 5
@@ -54,12 +56,14 @@ def shown(value: object, limit: int = 100) -> str:
 
 
 def storable(text: str, limit: int) -> str:
-    """`text` as every store can keep it: at most `limit` characters, without U+0000 and lone surrogates."""
+    """`text` as every store can keep it: at most `limit` characters, without U+0000 and lone
+    surrogates."""
     return _SURROGATE.sub("\ufffd", text[:limit].replace("\0", ""))
 
 
 def printable(text: str) -> str:
-    """`text` as a terminal or a log may show it: on as many lines as before, and with nothing in it that a terminal would obey."""
+    """`text` as a terminal or a log may show it: on as many lines as before, and with nothing in it
+    that a terminal would obey."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
@@ -93,8 +97,8 @@ _DECODER = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_
 def loads(raw: bytes, loc: Sequence[str | int] = ("body",)) -> Any:
     """The JSON value in `raw` (UTF-8), good for `check_json`. NUL is left in place.
 
-    Raises InvalidInput: kind `json_invalid` at `loc` + byte or character offset where it is not JSON, `value_error` where it is
-    JSON of a kind that cannot be kept.
+    Raises InvalidInput: kind `json_invalid` at `loc` + byte or character offset where it is not
+    JSON, `value_error` where it is JSON of a kind that cannot be kept.
     """
     try:
         text = raw.decode("utf-8")
@@ -102,14 +106,19 @@ def loads(raw: bytes, loc: Sequence[str | int] = ("body",)) -> Any:
             raise InvalidInput.at(*loc, message=_TOO_MANY)
         value = _DECODER.decode(text)
     except UnicodeDecodeError as error:
-        raise InvalidInput.at(*loc, error.start, message="JSON decode error: not UTF-8", kind="json_invalid") from error
+        raise InvalidInput.at(
+            *loc, error.start, message="JSON decode error: not UTF-8", kind="json_invalid"
+        ) from error
     except json.JSONDecodeError as error:
-        raise InvalidInput.at(*loc, error.pos, message=f"JSON decode error: {error.msg}", kind="json_invalid") from error
+        raise InvalidInput.at(
+            *loc, error.pos, message=f"JSON decode error: {error.msg}", kind="json_invalid"
+        ) from error
     except _OutOfRange as error:
         raise InvalidInput.at(*loc, message=str(error)) from error
     except RecursionError as error:
         raise InvalidInput.at(*loc, message=_TOO_DEEP) from error
-    # Only bodies with many brackets can be deep, and only those with such an escape can hold a lone surrogate.
+    # Only bodies with many brackets can be deep, and only those with such an escape can hold a lone
+    # surrogate.
     if text.count("{") + text.count("[") > JSON_DEPTH_MAX and _depth(value) > JSON_DEPTH_MAX:
         raise InvalidInput.at(*loc, message=_TOO_DEEP)
     if "\\u" in text and _SURROGATE_ESCAPE.search(text):
@@ -118,8 +127,9 @@ def loads(raw: bytes, loc: Sequence[str | int] = ("body",)) -> Any:
 
 
 def _too_many(text: str) -> bool:
-    """Whether there are more values than are read. Each but the first comes after a mark that stands outside the strings; of long texts
-    that people write hardly one has so many marks that it is looked at closely."""
+    """Whether there are more values than are read. Each but the first comes after a mark that
+    stands outside the strings; of long texts that people write hardly one has so many marks that it
+    is looked at closely."""
     if text.count(",") + text.count("[") + text.count("{") <= JSON_VALUES_MAX:
         return False
     marks = (1 for match in _STRING_OR_MARK.finditer(text) if match.end() - match.start() == 1)
@@ -127,7 +137,8 @@ def _too_many(text: str) -> bool:
 
 
 def check_json(value: object, loc: Sequence[str | int]) -> None:
-    """Raise InvalidInput, at the first place that is wrong, unless `value` is JSON that every store can keep."""
+    """Raise InvalidInput, at the first place that is wrong, unless `value` is JSON that every store
+    can keep."""
     level: list[tuple[Loc, object]] = [(tuple(loc), value)]
     depth = 0
     while level:
@@ -152,7 +163,11 @@ def check_json(value: object, loc: Sequence[str | int]) -> None:
 def _problem(item: object) -> str | None:
     """What is wrong with a scalar, or None."""
     if isinstance(item, str):
-        return None if item.isascii() or not _SURROGATE.search(item) else "Text must not contain lone surrogates"
+        return (
+            None
+            if item.isascii() or not _SURROGATE.search(item)
+            else "Text must not contain lone surrogates"
+        )
     if item is None or isinstance(item, bool):
         return None
     if isinstance(item, int):
@@ -168,12 +183,18 @@ def _depth(value: object) -> int:
     depth = 0
     while level and depth <= JSON_DEPTH_MAX:
         depth += 1
-        level = [inner for item in level for inner in (item.values() if isinstance(item, dict) else item) if isinstance(inner, dict | list)]
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item)
+            if isinstance(inner, dict | list)
+        ]
     return depth
 
 
 def strip_nul(value: Any) -> Any:
-    """`value` without U+0000 in any text or key. `value` is bounded JSON (`loads`, `check_json`)."""
+    """`value` without U+0000 in any text or key. `value` is bounded JSON (`loads`,
+    `check_json`)."""
     if isinstance(value, str):
         return value.replace("\0", "") if "\0" in value else value
     if isinstance(value, dict):
@@ -187,31 +208,39 @@ def check_size(value: object, loc: Sequence[str | int], noun: str) -> None:
     """Raise InvalidInput for JSON of more than 64 KiB. `noun` says what it is."""
     # A character has one to four bytes: most values need not be encoded to be measured.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if len(text) * 4 > MAX_METADATA and (len(text) > MAX_METADATA or len(text.encode("utf-8", "surrogatepass")) > MAX_METADATA):
+    if len(text) * 4 > MAX_METADATA and (
+        len(text) > MAX_METADATA or len(text.encode("utf-8", "surrogatepass")) > MAX_METADATA
+    ):
         raise InvalidInput.at(*loc, message=f"{noun} may have at most {MAX_METADATA} bytes as JSON")
 
 
 def check_metadata(value: object, loc: Sequence[str | int]) -> None:
     """Raise InvalidInput unless `value` is an object of at most 100 keys, 5 levels and 64 KiB.
 
-    Only top-level keys count, and only objects directly in objects nest; the metadata object itself is level 1.
+    Only top-level keys count, and only objects directly in objects nest; the metadata object itself
+    is level 1.
     """
     if not isinstance(value, dict):
         raise InvalidInput.at(*loc, message="Metadata must be an object", kind="dict_type")
     if len(value) > METADATA_KEYS_MAX:
-        raise InvalidInput.at(*loc, message=f"Metadata may have at most {METADATA_KEYS_MAX} keys, got {len(value)}")
+        raise InvalidInput.at(
+            *loc, message=f"Metadata may have at most {METADATA_KEYS_MAX} keys, got {len(value)}"
+        )
     level = [value]
     for _ in range(METADATA_DEPTH_MAX):
         level = [inner for item in level for inner in item.values() if isinstance(inner, dict)]
         if not level:
             break
     else:
-        raise InvalidInput.at(*loc, message=f"Metadata may be nested at most {METADATA_DEPTH_MAX} levels deep")
+        raise InvalidInput.at(
+            *loc, message=f"Metadata may be nested at most {METADATA_DEPTH_MAX} levels deep"
+        )
     check_size(value, loc, "Metadata")
 
 
 def name_problem(name: str, max_length: int = NAME_MAX) -> str | None:
-    """What keeps `name` from being the id of a workspace, peer or session (or of a scope, with its own maximum), or None."""
+    """What keeps `name` from being the id of a workspace, peer or session (or of a scope, with its
+    own maximum), or None."""
     if not name:
         return "String should have at least 1 character"
     if len(name) > max_length:

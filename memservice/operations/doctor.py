@@ -1,4 +1,5 @@
-"""Is everything there that this installation is made of? Each part is looked at by itself: what is wrong with one hides no other."""
+"""Is everything there that this installation is made of? Each part is looked at by itself: what is
+wrong with one hides no other."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from memservice.domain.errors import ConfigurationError, Damaged, MemserviceError, NoStore, SchemaVersionError, Unavailable
+from memservice.domain.errors import (
+    ConfigurationError,
+    Damaged,
+    MemserviceError,
+    NoStore,
+    SchemaVersionError,
+    Unavailable,
+)
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import ACTIVE, BUILDING, FAILED, PENDING, RETIRED, Space, Task
@@ -16,20 +24,14 @@ from memservice.operations import reembed
 from memservice.pipeline.indexing import reconcile
 from memservice.plugins import Plugins
 from memservice.runtime import Runtime
-from memservice.services import (
-    indexing,
-    store_compatibility,
-)
+from memservice.services import indexing, store_compatibility
 from memservice.services.retrieval import vector_query
 from memservice.settings import Settings
 from memservice.spi.base import RESTORE
 from memservice.spi.capabilities import Capability
 from memservice.spi.rows import BY_KEY, Order
 from memservice.spi.storage import Transaction
-from memservice.worker import (
-    heartbeats,
-    rq_queues,
-)
+from memservice.worker import heartbeats, rq_queues
 
 State = Literal["ok", "degraded", "failed"]
 OK: State = "ok"
@@ -42,7 +44,8 @@ LAG = timedelta(seconds=60)
 NEWEST = 100
 """So many of the newest tasks are looked at for the time at which they were written."""
 SPACES = 5
-"""So many spaces of an index outside the storage are compared with their rows, of each the first portion: one that was lost lacks those."""
+"""So many spaces of an index outside the storage are compared with their rows, of each the first
+portion: one that was lost lacks those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +56,23 @@ class Check:
     state: State
     found: str
     advice: str = ""
-    """What to do, where it is not ok. Everybody may read it over HTTP: it quotes no setting and no error."""
+    """What to do, where it is not ok. Everybody may read it over HTTP: it quotes no setting and no
+    error."""
 
 
 def look(rt: Runtime, *, thorough: bool = False) -> list[Check]:
-    """All parts, the storage first; if it has failed, those that can be looked at without it. `thorough`: everything in the storage may
-    be read. Nothing is changed but a fact, by which the storage is seen to take writes; no model is asked."""
+    """All parts, the storage first; if it has failed, those that can be looked at without it.
+    `thorough`: everything in the storage may be read. Nothing is changed but a fact, by which the
+    storage is seen to take writes; no model is asked."""
     storage = _storage(rt, thorough)
     if overall(storage) == BROKEN:
         index = [] if rt.vectors_transactional else _all({"vectors": lambda: [_asked(rt)]})
-        return [*storage, *index, *_all({"embedder": lambda: [_chosen(rt)]}), *look_outside(rt.settings, rt.plugins)]
+        return [
+            *storage,
+            *index,
+            *_all({"embedder": lambda: [_chosen(rt)]}),
+            *look_outside(rt.settings, rt.plugins),
+        ]
     parts: dict[str, Callable[[], Iterable[Check]]] = {
         "counts": lambda: _built(rt),
         "vectors": lambda: _vectors(rt),
@@ -87,7 +97,14 @@ def _all(parts: dict[str, Callable[[], Iterable[Check]]]) -> list[Check]:
         try:
             checks += part()
         except MemserviceError as error:
-            checks.append(Check(name, BROKEN, str(error), "`memservice doctor` tells what is wrong: correct that, and look again"))
+            checks.append(
+                Check(
+                    name,
+                    BROKEN,
+                    str(error),
+                    "`memservice doctor` tells what is wrong: correct that, and look again",
+                )
+            )
     return checks
 
 
@@ -101,7 +118,10 @@ def _storage(rt: Runtime, thorough: bool) -> list[Check]:
         rt.storage.check()
         findings = rt.storage.examine(thorough=thorough)
         if findings:
-            return [Check("storage", finding.state, finding.found, finding.advice) for finding in findings]
+            return [
+                Check("storage", finding.state, finding.found, finding.advice)
+                for finding in findings
+            ]
         return [Check("storage", OK, f"{rt.storage.name}, schema {rt.storage.schema_version()}")]
     except MemserviceError as error:
         advice = next(advice for kind, advice in _ADVICE.items() if isinstance(error, kind))
@@ -109,8 +129,13 @@ def _storage(rt: Runtime, thorough: bool) -> list[Check]:
 
 
 _ADVICE: dict[type[MemserviceError], str] = {
-    NoStore: "check `DB_CONNECTION_URI`; a new store is made by `memservice db upgrade` and by `memservice serve`",
-    SchemaVersionError: "run `memservice db upgrade`, or upgrade memservice if the schema is the newer one",
+    NoStore: (
+        "check `DB_CONNECTION_URI`; a new store is made by `memservice db upgrade` and by "
+        "`memservice serve`"
+    ),
+    SchemaVersionError: (
+        "run `memservice db upgrade`, or upgrade memservice if the schema is the newer one"
+    ),
     ConfigurationError: "name a database in `DB_CONNECTION_URI` that memservice can use",
     Damaged: RESTORE,
     MemserviceError: "see that the database is there and that `DB_CONNECTION_URI` is right",
@@ -122,7 +147,12 @@ def _built(rt: Runtime) -> Iterator[Check]:
     try:
         store_compatibility.check(rt)
     except MemserviceError as error:
-        yield Check("counts", BROKEN, str(error), "run the command that it names: `memservice db recount` or `memservice db reindex`")
+        yield Check(
+            "counts",
+            BROKEN,
+            str(error),
+            "run the command that it names: `memservice db recount` or `memservice db reindex`",
+        )
     else:
         yield Check("counts", OK, "tokens and texts are as this release counts and reads them")
 
@@ -132,16 +162,31 @@ def _vectors(rt: Runtime) -> Iterator[Check]:
     chosen = equals(state=ACTIVE, embedder=rt.embedder.id)
     with rt.storage.read() as tx:
         spaces = tx.rows.page(Space, equals(state=ACTIVE), BY_KEY, SPACES)
-        misfits = [tx.rows.get(Space, all_of(chosen, Compare("dimension", how, rt.embedder.dimension))) for how in _OTHER]
-        inside = sum(rt.vectors.count(tx, space) for space in spaces) if rt.vectors_transactional else 0
+        misfits = [
+            tx.rows.get(Space, all_of(chosen, Compare("dimension", how, rt.embedder.dimension)))
+            for how in _OTHER
+        ]
+        inside = (
+            sum(rt.vectors.count(tx, space) for space in spaces) if rt.vectors_transactional else 0
+        )
     if rt.vectors_transactional:
-        check = Check("vectors", OK, f"{_index_of(rt)}, {inside} vectors in {len(spaces)} spaces looked at")
+        check = Check(
+            "vectors", OK, f"{_index_of(rt)}, {inside} vectors in {len(spaces)} spaces looked at"
+        )
     else:
         check = _asked(rt, spaces)
     misfit = next((space for space in misfits if space is not None), None)
     if check.state == OK and misfit is not None:
-        found = f"{_index_of(rt)}: some are of dimension {misfit.dimension}, and those of {rt.embedder.id} of {rt.embedder.dimension}"
-        check = Check("vectors", DEGRADED, found, "configure the dimension that they have, or make them anew: `memservice reembed`")
+        found = (
+            f"{_index_of(rt)}: some are of dimension {misfit.dimension}, and those of "
+            f"{rt.embedder.id} of {rt.embedder.dimension}"
+        )
+        check = Check(
+            "vectors",
+            DEGRADED,
+            found,
+            "configure the dimension that they have, or make them anew: `memservice reembed`",
+        )
     yield check
 
 
@@ -149,7 +194,8 @@ _OTHER: tuple[Literal["lt", "gt"], ...] = ("lt", "gt")
 
 
 def _asked(rt: Runtime, spaces: Iterable[Space] = ()) -> Check:
-    """Ask an index outside the storage, which may be away, for a space that is never there and for these, in a bounded time."""
+    """Ask an index outside the storage, which may be away, for a space that is never there and for
+    these, in a bounded time."""
     name, seconds = _index_of(rt), rt.settings.vector_store.query_timeout_seconds
     never = Space(
         workspace_key=0,
@@ -165,29 +211,54 @@ def _asked(rt: Runtime, spaces: Iterable[Space] = ()) -> Check:
         for space in spaces:
             if time.monotonic() > ends:
                 break
-            held, missing, dimension = vector_query.within(seconds, lambda space=space: _compared(rt, space))  # type: ignore[misc]  # bound now
+            held, missing, dimension = vector_query.within(
+                seconds,
+                lambda space=space: _compared(rt, space),  # type: ignore[misc]
+            )
             if dimension != space.dimension:
-                found = f"{name} has vectors of dimension {dimension} where {space.dimension} is expected"
-                return Check("vectors", DEGRADED, found, "empty that namespace of the index: it is filled again by itself")
+                found = (
+                    f"{name} has vectors of dimension {dimension} where {space.dimension} is "
+                    "expected"
+                )
+                return Check(
+                    "vectors",
+                    DEGRADED,
+                    found,
+                    "empty that namespace of the index: it is filled again by itself",
+                )
             if missing:
-                found = f"{name} has {held} vectors of a space in which it lacks {missing} of the rows that were looked at"
+                found = (
+                    f"{name} has {held} vectors of a space in which it lacks {missing} of the "
+                    "rows that were looked at"
+                )
                 return Check("vectors", DEGRADED, found, _FILLED)
             number, looked_at = number + held, looked_at + 1
     except (Unavailable, Damaged):
         raise  # that is the storage
     except Exception as error:  # whatever a driver raises: search goes on without it, from text
         why = str(error) if isinstance(error, MemserviceError) else type(error).__name__
-        return Check("vectors", DEGRADED, f"{name} cannot be asked ({why}): search answers from text alone", _AWAY)
+        return Check(
+            "vectors",
+            DEGRADED,
+            f"{name} cannot be asked ({why}): search answers from text alone",
+            _AWAY,
+        )
     return Check("vectors", OK, f"{name}, {number} vectors in {looked_at} spaces looked at")
 
 
-_FILLED = "it is filled by itself as long as a worker runs, every `VECTOR_STORE_RECONCILIATION_INTERVAL_SECONDS`"
-_AWAY = "see that it runs and that `VECTOR_STORE_URL` is right; what it missed is made up for by itself"
+_FILLED = (
+    "it is filled by itself as long as a worker runs, every "
+    "`VECTOR_STORE_RECONCILIATION_INTERVAL_SECONDS`"
+)
+_AWAY = (
+    "see that it runs and that `VECTOR_STORE_URL` is right; what it missed is made up for by itself"
+)
 
 
 def _compared(rt: Runtime, space: Space) -> tuple[int, int, int]:
-    """Of a space: how many vectors it has, how many rows of the first portion have none though no task waits that gives them one, and
-    the dimension of the first vector (the space's own if there is none)."""
+    """Of a space: how many vectors it has, how many rows of the first portion have none though no
+    task waits that gives them one, and the dimension of the first vector (the space's own if there
+    is none)."""
     first = rt.vectors.fetch(None, space, rt.vectors.keys(None, space, 0, 1))
     dimension = next((len(vector) for vector in first.values()), space.dimension)
     return rt.vectors.count(None, space), len(reconcile.compare(rt, space, 0).missing), dimension
@@ -205,12 +276,17 @@ def _embedders(rt: Runtime) -> Iterator[Check]:
     with rt.storage.read() as tx:
         used = tx.spaces.embedders_in_use()
         unfinished = tx.rows.get(Space, equals(state=(BUILDING, RETIRED)))
-        moving = unfinished is not None and _is_leased(tx, reembed.unit_of(unfinished.workspace_key), rt.clock())
+        moving = unfinished is not None and _is_leased(
+            tx, reembed.unit_of(unfinished.workspace_key), rt.clock()
+        )
     if unfinished is not None and not moving:
         yield Check(
             "embedder",
             DEGRADED,
-            "a move from one embedder to another was not finished: what is answered from is whole, and takes room twice",
+            (
+                "a move from one embedder to another was not finished: what is answered from "
+                "is whole, and takes room twice"
+            ),
             "run `memservice reembed` again: it goes on where it was",
         )
         return
@@ -223,19 +299,28 @@ def _embedders(rt: Runtime) -> Iterator[Check]:
         yield Check(
             "embedder",
             DEGRADED,
-            f"vectors by {', '.join(lost)} cannot be used, {rt.embedder.id} is configured: workspaces with them are answered from text",
+            (
+                f"vectors by {', '.join(lost)} cannot be used, {rt.embedder.id} is configured: "
+                "workspaces with them are answered from text"
+            ),
             _ANEW,
         )
     else:
         yield Check(
             "embedder",
             OK,
-            f"{rt.embedder.id} for new workspaces; {', '.join(others)} for those that began with it",
+            (
+                f"{rt.embedder.id} for new workspaces; {', '.join(others)} for those that "
+                "began with it"
+            ),
             "to move those as well: `memservice reembed --to`, and the name that `EMBEDDER` has",
         )
 
 
-_ANEW = "configure the embedder that made them, or make them anew: `memservice reembed --to`, and the name that `EMBEDDER` has"
+_ANEW = (
+    "configure the embedder that made them, or make them anew: `memservice reembed --to`, and "
+    "the name that `EMBEDDER` has"
+)
 
 
 def _is_leased(tx: Transaction, unit: str, now: datetime) -> bool:
@@ -257,7 +342,10 @@ def _queues(settings: Settings) -> Iterator[Check]:
         yield Check(
             "redis",
             DEGRADED,
-            f"cannot be reached ({type(error).__name__}): work waits until it is back, none is lost",
+            (
+                f"cannot be reached ({type(error).__name__}): work waits until it is back, "
+                "none is lost"
+            ),
             "see that it runs and that `REDIS_URL` is right",
         )
     else:
@@ -270,14 +358,26 @@ def _workers(rt: Runtime) -> Iterator[Check]:
     with rt.storage.read() as tx:
         workers = heartbeats.workers(tx, rt.clock())
     if not workers:
-        yield Check("workers", DEGRADED, "none: what is written is stored, nothing is derived from it", "start `memservice worker`")
+        yield Check(
+            "workers",
+            DEGRADED,
+            "none: what is written is stored, nothing is derived from it",
+            "start `memservice worker`",
+        )
         return
-    differ = [worker.name for worker in workers if (worker.reasoners, worker.embedder) != (dict(rt.reasoners), rt.embedder.id)]
+    differ = [
+        worker.name
+        for worker in workers
+        if (worker.reasoners, worker.embedder) != (dict(rt.reasoners), rt.embedder.id)
+    ]
     if differ:
         yield Check(
             "workers",
             DEGRADED,
-            f"{len(workers)}, of which {len(differ)} would use other models than this process ({', '.join(differ)})",
+            (
+                f"{len(workers)}, of which {len(differ)} would use other models than this "
+                f"process ({', '.join(differ)})"
+            ),
             "give all processes the same settings, and start those again that have older ones",
         )
     else:
@@ -288,20 +388,36 @@ def _work(rt: Runtime) -> Iterator[Check]:
     now = rt.clock()
     with rt.storage.read() as tx:
         taken = {lease.unit for lease in tx.tasks.leases() if lease.expires_at > now}
-        due = tx.rows.page(Task, all_of(equals(state=PENDING), Compare("not_before", "lte", now)), (Order("not_before"), Order("key")), 100)
+        due = tx.rows.page(
+            Task,
+            all_of(equals(state=PENDING), Compare("not_before", "lte", now)),
+            (Order("not_before"), Order("key")),
+            100,
+        )
         failed = tx.rows.count(Task, equals(state=FAILED))
     waiting = [task for task in due if task.unit not in taken]
     lag = max((now - task.due_since for task in waiting), default=timedelta())
     if lag > LAG:
-        yield Check("work", DEGRADED, f"some waits since {round(lag.total_seconds())} s", "start more workers, or read their logs")
+        yield Check(
+            "work",
+            DEGRADED,
+            f"some waits since {round(lag.total_seconds())} s",
+            "start more workers, or read their logs",
+        )
     elif failed:
-        yield Check("work", DEGRADED, f"{failed} tasks have failed for good", "see `memservice jobs list --state failed`")
+        yield Check(
+            "work",
+            DEGRADED,
+            f"{failed} tasks have failed for good",
+            "see `memservice jobs list --state failed`",
+        )
     else:
         yield Check("work", OK, "nothing waits for long")
 
 
 def _clock(rt: Runtime) -> Iterator[Check]:
-    """Rows from the future, among the newest, say that this clock, or that of a process that wrote them, is wrong or was."""
+    """Rows from the future, among the newest, say that this clock, or that of a process that wrote
+    them, is wrong or was."""
     with rt.storage.read() as tx:
         newest = tx.rows.page(Task, order=(Order("key", descending=True),), limit=NEWEST)
     ahead = max((task.created_at - rt.clock() for task in newest), default=timedelta())
@@ -309,14 +425,25 @@ def _clock(rt: Runtime) -> Iterator[Check]:
         yield Check(
             "clock",
             DEGRADED,
-            f"work was written {round(ahead.total_seconds())} s in the future: a clock was ahead, or this one is behind",
-            "see that all machines keep the same time (NTP); timers that were set meanwhile may go off late, all other work is done now",
+            (
+                f"work was written {round(ahead.total_seconds())} s in the future: a clock was "
+                "ahead, or this one is behind"
+            ),
+            (
+                "see that all machines keep the same time (NTP); timers that were set "
+                "meanwhile may go off late, all other work is done now"
+            ),
         )
 
 
 def _plugins(plugins: Plugins) -> Iterator[Check]:
     failures = plugins.failures
     for failure in failures:
-        yield Check("plugins", DEGRADED, f"{failure.origin.name}: {failure.reason}", "install what it needs, or remove it")
+        yield Check(
+            "plugins",
+            DEGRADED,
+            f"{failure.origin.name}: {failure.reason}",
+            "install what it needs, or remove it",
+        )
     if not failures:
         yield Check("plugins", OK, f"{len(plugins.listing())} loaded")

@@ -1,13 +1,15 @@
-"""Moving workspaces to another embedder while they are served: new vectors are made beside the old ones, then change places with them.
+"""Moving workspaces to another embedder while they are served: new vectors are made beside the old
+ones, then change places with them.
 
-A workspace is moved under a lease, so that one process at a time does it, and each step looks anew for what is missing. Work that was
-interrupted anywhere therefore goes on where it was when it is begun again.
+A workspace is moved under a lease, so that one process at a time does it, and each step looks anew
+for what is missing. Work that was interrupted anywhere therefore goes on where it was when it is
+begun again.
 
-1. `build`: for each kind a space in state `building` is filled until less than a batch was left, then building and active become active
-   and retired in one transaction. Who writes meanwhile goes on with the old space; queries go to the active one, whichever that is when
-   they read it.
-2. `settle`, a moment later, when all that was under way has ended: rows that were stored just before the change get their vectors, and the
-   retired spaces are dropped.
+1. `build`: for each kind a space in state `building` is filled until less than a batch was left,
+   then building and active become active and retired in one transaction. Who writes meanwhile goes
+   on with the old space; queries go to the active one, whichever that is when they read it.
+2. `settle`, a moment later, when all that was under way has ended: rows that were stored just
+   before the change get their vectors, and the retired spaces are dropped.
 
 To wait until no row is left would be to wait for a moment in which nobody writes.
 """
@@ -24,7 +26,18 @@ from typing import TYPE_CHECKING, Any
 from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.filters.ast import Compare
-from memservice.domain.records import ACTIVE, BUILDING, LIVE, RETIRED, Conclusion, Document, Lease, Message, Space, Workspace
+from memservice.domain.records import (
+    ACTIVE,
+    BUILDING,
+    LIVE,
+    RETIRED,
+    Conclusion,
+    Document,
+    Lease,
+    Message,
+    Space,
+    Workspace,
+)
 from memservice.pipeline.handler import backoff
 from memservice.pipeline.indexing import embed
 from memservice.runtime import Runtime
@@ -37,10 +50,7 @@ from memservice.spi.llm import ModelFailure
 from memservice.spi.storage import Transaction
 from memservice.telemetry.context import Reason, embedding_for
 from memservice.worker import retention
-from memservice.worker.runner import (
-    Heartbeat,
-    LeaseLost,
-)
+from memservice.worker.runner import Heartbeat, LeaseLost
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -53,7 +63,8 @@ BATCH_SIZE = 100
 GRACE_SECONDS = 2.0
 """After the change, until every request that had read which space is the active one has ended."""
 TRIES = 8
-"""Of one batch, with the ordinary pauses: some ten minutes, during which an embedder may be away."""
+"""Of one batch, with the ordinary pauses: some ten minutes, during which an embedder may be
+away."""
 LOOK_SECONDS = 1.0
 """Between two looks at a workspace that another process is moving."""
 
@@ -99,19 +110,26 @@ def _present(slug: str, workspace: Workspace | None) -> Workspace:
 def rows_of(rt: Runtime, target: Embedder, workspace_key: int) -> int:
     """How many rows `build`, and again `settle`, looks at."""
     with rt.storage.read() as tx:
-        return sum(tx.rows.count(RECORDS[kind], _rows(kind, workspace_key)) for kind in _kinds(rt, target))
+        return sum(
+            tx.rows.count(RECORDS[kind], _rows(kind, workspace_key)) for kind in _kinds(rt, target)
+        )
 
 
 @contextmanager
-def held(rt: Runtime, workspace_key: int, waiting: Callable[[], None] = lambda: None) -> Iterator[Lease]:
-    """The lease on moving a workspace. Waits while another process has it, having called `waiting` once."""
+def held(
+    rt: Runtime, workspace_key: int, waiting: Callable[[], None] = lambda: None
+) -> Iterator[Lease]:
+    """The lease on moving a workspace. Waits while another process has it, having called `waiting`
+    once."""
     mine = lease_owner.this_process()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
     told = False
     try:
         while True:
             retention.free_abandoned(rt)
-            lease = rt.storage.write(lambda tx: tx.tasks.claim(unit_of(workspace_key), mine, rt.clock(), seconds))
+            lease = rt.storage.write(
+                lambda tx: tx.tasks.claim(unit_of(workspace_key), mine, rt.clock(), seconds)
+            )
             if lease is not None:
                 break
             if not told:
@@ -128,15 +146,20 @@ def held(rt: Runtime, workspace_key: int, waiting: Callable[[], None] = lambda: 
         lease_owner.ended(mine)
 
 
-def build(rt: Runtime, target: Embedder, workspace: Workspace, lease: Lease, progress: Progress) -> list[Moved]:
-    """Give a workspace vectors by the target, and let them change places with those that it is answered from. Returns what was moved:
-    nothing if it had been before."""
+def build(
+    rt: Runtime, target: Embedder, workspace: Workspace, lease: Lease, progress: Progress
+) -> list[Moved]:
+    """Give a workspace vectors by the target, and let them change places with those that it is
+    answered from. Returns what was moved: nothing if it had been before."""
     _drop_retired(rt, workspace.key)
     moved = []
-    dimension = target.dimension  # a remote embedder may have to be asked, which no transaction waits for
+    # a remote embedder may have to be asked, which no transaction waits for
+    dimension = target.dimension
     for kind in RECORDS:
         wanted = kind in _kinds(rt, target)
-        before = rt.storage.write(lambda tx, k=kind, w=wanted: _begin(rt, tx, lease, workspace, k, target, dimension, w))  # type: ignore[misc]
+        before = rt.storage.write(
+            lambda tx, k=kind, w=wanted: _begin(rt, tx, lease, workspace, k, target, dimension, w)  # type: ignore[misc]
+        )
         if before is None:
             continue
         made = 0
@@ -147,11 +170,17 @@ def build(rt: Runtime, target: Embedder, workspace: Workspace, lease: Lease, pro
     return moved
 
 
-def settle(rt: Runtime, target: Embedder, workspace: Workspace, lease: Lease, progress: Progress) -> int:
-    """Make the vectors that the target's active spaces lack, and drop the retired ones. Returns how many were made. To be called
-    `GRACE_SECONDS` after `build`."""
+def settle(
+    rt: Runtime, target: Embedder, workspace: Workspace, lease: Lease, progress: Progress
+) -> int:
+    """Make the vectors that the target's active spaces lack, and drop the retired ones. Returns how
+    many were made. To be called `GRACE_SECONDS` after `build`."""
     with rt.storage.read() as tx:
-        spaces = [space for space in tx.spaces.of_workspace(workspace.key) if space.state == ACTIVE and space.embedder == target.id]
+        spaces = [
+            space
+            for space in tx.spaces.of_workspace(workspace.key)
+            if space.state == ACTIVE and space.embedder == target.id
+        ]
     made = sum(_fill(rt, target, workspace, space, lease, progress) for space in spaces)
     _drop_retired(rt, workspace.key)
     return made
@@ -177,7 +206,14 @@ class _Before:
 
 
 def _begin(
-    rt: Runtime, tx: Transaction, lease: Lease, workspace: Workspace, kind: Kind, target: Embedder, dimension: int, wanted: bool
+    rt: Runtime,
+    tx: Transaction,
+    lease: Lease,
+    workspace: Workspace,
+    kind: Kind,
+    target: Embedder,
+    dimension: int,
+    wanted: bool,
 ) -> _Before | None:
     """Find or make the space to fill; None if there is nothing to move."""
     _require(tx, lease)
@@ -187,10 +223,15 @@ def _begin(
     spaces = [space for space in tx.spaces.of_workspace(workspace.key) if space.kind == kind]
     building = None
     for space in spaces:
-        if space.state == BUILDING and wanted and (space.embedder, space.dimension) == (target.id, dimension):
+        if (
+            space.state == BUILDING
+            and wanted
+            and (space.embedder, space.dimension) == (target.id, dimension)
+        ):
             building = space
         elif space.state == BUILDING:
-            tx.spaces.save(replace(space, state=RETIRED))  # of a move to somewhere else that was not finished
+            # of a move to somewhere else that was not finished
+            tx.spaces.save(replace(space, state=RETIRED))
     if not wanted:
         if active is None:
             return None
@@ -199,7 +240,8 @@ def _begin(
     if active is not None and active.embedder == target.id:
         if active.dimension != dimension:
             raise ConfigurationError(
-                f"the embedder {target.id!r} makes vectors of dimension {dimension}, but those of workspace {workspace.slug!r} by the same "
+                f"the embedder {target.id!r} makes vectors of dimension {dimension}, but "
+                f"those of workspace {workspace.slug!r} by the same "
                 f"name have {active.dimension}: another model answers to its name"
             )
         return None
@@ -207,7 +249,12 @@ def _begin(
         return None  # whoever writes first makes the space
     if building is None:
         space = Space(
-            workspace_key=workspace.key, kind=kind, embedder=target.id, dimension=dimension, state=BUILDING, created_at=rt.clock()
+            workspace_key=workspace.key,
+            kind=kind,
+            embedder=target.id,
+            dimension=dimension,
+            state=BUILDING,
+            created_at=rt.clock(),
         )
         building = tx.spaces.save(space)
     return _Before(active, building)
@@ -224,9 +271,16 @@ def _change_places(tx: Transaction, lease: Lease, workspace: Workspace, before: 
         raise Erased(workspace.slug)
 
 
-def _fill(rt: Runtime, target: Embedder, workspace: Workspace, space: Space, lease: Lease, progress: Progress) -> int:
-    """Make the vectors that the space lacks, and take out those whose rows are gone; returns how many were made. Rows that are stored
-    while the last batch is made stay without."""
+def _fill(
+    rt: Runtime,
+    target: Embedder,
+    workspace: Workspace,
+    space: Space,
+    lease: Lease,
+    progress: Progress,
+) -> int:
+    """Make the vectors that the space lacks, and take out those whose rows are gone; returns how
+    many were made. Rows that are stored while the last batch is made stay without."""
     kind: Kind = space.kind  # type: ignore[assignment]  # it is one of the three
     made, after = 0, 0
     while True:
@@ -248,7 +302,9 @@ def _fill(rt: Runtime, target: Embedder, workspace: Workspace, space: Space, lea
         after = end
 
 
-def _keys(rt: Runtime, tx: Transaction | None, space: Space, after: int, end: int | None) -> set[int]:
+def _keys(
+    rt: Runtime, tx: Transaction | None, space: Space, after: int, end: int | None
+) -> set[int]:
     """Keys that the space has behind `after`, up to and with `end`."""
     found: set[int] = set()
     while True:
@@ -259,8 +315,11 @@ def _keys(rt: Runtime, tx: Transaction | None, space: Space, after: int, end: in
         after = some[-1]
 
 
-def _vectors(rt: Runtime, target: Embedder, workspace: Workspace, space: Space, rows: Sequence[embed.Row]) -> Sequence[Vector]:
-    """The rows' vectors, in order. An embedder that fails is asked again after a while; then the last error is told."""
+def _vectors(
+    rt: Runtime, target: Embedder, workspace: Workspace, space: Space, rows: Sequence[embed.Row]
+) -> Sequence[Vector]:
+    """The rows' vectors, in order. An embedder that fails is asked again after a while; then the
+    last error is told."""
     if not rows:
         return []
     for attempt in range(1, TRIES + 1):
@@ -273,18 +332,30 @@ def _vectors(rt: Runtime, target: Embedder, workspace: Workspace, space: Space, 
             may_pass = not isinstance(error, ModelFailure) or error.retryable
             if attempt == TRIES or not may_pass:
                 raise Unavailable(
-                    f"the embedder {target.id!r} failed ({type(error).__name__}: {error}). Nothing is lost: run this again when it "
+                    f"the embedder {target.id!r} failed ({type(error).__name__}: {error}). "
+                    "Nothing is lost: run this again when it "
                     "answers, and it goes on where it was"
                 ) from error
             asked = error.retry_after if isinstance(error, ModelFailure) else None
             pause = max(backoff(rt, attempt), min(asked or 0.0, embed.MAX_ASKED_PAUSE))
-            log.warning("the embedder %s failed (%s): trying again in %.0f s", target.id, type(error).__name__, pause)
+            log.warning(
+                "the embedder %s failed (%s): trying again in %.0f s",
+                target.id,
+                type(error).__name__,
+                pause,
+            )
             time.sleep(pause)
     raise AssertionError("the last try returns or raises")
 
 
 def _store(
-    rt: Runtime, space: Space, lease: Lease, kind: Kind, rows: Sequence[embed.Row], vectors: Sequence[Vector], gone: Sequence[int]
+    rt: Runtime,
+    space: Space,
+    lease: Lease,
+    kind: Kind,
+    rows: Sequence[embed.Row],
+    vectors: Sequence[Vector],
+    gone: Sequence[int],
 ) -> None:
     vector_rows = embed.vector_rows(rows, vectors)
     keys = [row.key for row in rows]
@@ -322,7 +393,9 @@ def _require(tx: Transaction, lease: Lease) -> None:
 
 def _drop_retired(rt: Runtime, workspace_key: int) -> None:
     with rt.storage.read() as tx:
-        retired: Iterable[Space] = [space for space in tx.spaces.of_workspace(workspace_key) if space.state == RETIRED]
+        retired: Iterable[Space] = [
+            space for space in tx.spaces.of_workspace(workspace_key) if space.state == RETIRED
+        ]
     for space in retired:
         if not rt.vectors_transactional:
             rt.vectors.drop(None, space)

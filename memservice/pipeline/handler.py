@@ -1,4 +1,5 @@
-"""What a kind of task is, to the runner: something that prepares outside any transaction, then stores in one."""
+"""What a kind of task is, to the runner: something that prepares outside any transaction, then
+stores in one."""
 
 from __future__ import annotations
 
@@ -18,20 +19,21 @@ Outcome = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A step is done, others remain. The task is stored as it is here, with what it has to know of the steps so far, and comes up again
-    at its `not_before`. Only for batches of one task."""
+    """A step is done, others remain. The task is stored as it is here, with what it has to know of
+    the steps so far, and comes up again at its `not_before`. Only for batches of one task."""
 
     task: Task
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The work on a batch is done; `store` writes its results and returns the outcome. It may run more than once, so it has no
-    effects outside the view."""
+    """The work on a batch is done; `store` writes its results and returns the outcome. It may run
+    more than once, so it has no effects outside the view."""
 
     store: Callable[[Transaction], Outcome | Unfinished]
     events: Callable[[Outcome], Iterable[Event]] | None = None
-    """What operators are told of it. Called once, after the commit, with the outcome that was kept; not for a batch that was skipped."""
+    """What operators are told of it. Called once, after the commit, with the outcome that was kept;
+    not for a batch that was skipped."""
 
 
 def nothing(**why: Any) -> Prepared:
@@ -40,19 +42,23 @@ def nothing(**why: Any) -> Prepared:
 
 
 class Failed(Exception):
-    """Raised by `prepare`: the work failed, and something about that is to be stored with the failure."""
+    """Raised by `prepare`: the work failed, and something about that is to be stored with the
+    failure."""
 
     def record(self, tx: Transaction, rests: bool) -> None:
-        """Store it, in the transaction that records the failure. `rests`: there will be no further try."""
+        """Store it, in the transaction that records the failure. `rests`: there will be no further
+        try."""
 
 
 class Handler(Protocol):
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        """How many of the unit's pending tasks (all of this kind, never none), counted from the first, are done together."""
+        """How many of the unit's pending tasks (all of this kind, never none), counted from the
+        first, are done together."""
         ...
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
-        """Do the work. Views are opened only for reading and closed before a reasoner or an embedder is asked. Raises what went wrong."""
+        """Do the work. Views are opened only for reading and closed before a reasoner or an
+        embedder is asked. Raises what went wrong."""
         ...
 
 
@@ -79,7 +85,8 @@ class HasRetryPolicy(Protocol):
     """A handler with a rule of its own for trying again."""
 
     def retry_after(self, rt: Runtime, attempts: int, error: Exception) -> float | None:
-        """Seconds until the next try after so many failed ones, the last of them by this error; None to let the task rest."""
+        """Seconds until the next try after so many failed ones, the last of them by this error;
+        None to let the task rest."""
         ...
 
 
@@ -88,5 +95,7 @@ MAX_BACKOFF_SECONDS = 600.0
 
 def backoff(rt: Runtime, attempts: int) -> float:
     """The ordinary pause, in seconds, after so many failed tries."""
-    pause: float = min(rt.settings.worker.retry_backoff_seconds * 2 ** min(attempts - 1, 30), MAX_BACKOFF_SECONDS)
+    pause: float = min(
+        rt.settings.worker.retry_backoff_seconds * 2 ** min(attempts - 1, 30), MAX_BACKOFF_SECONDS
+    )
     return pause * random.uniform(0.8, 1.2)

@@ -17,7 +17,8 @@ from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event, SummaryCreated
 
 MAX_MESSAGES = 500
-"""Messages that one summary reads at most, the newest; a backlog longer than that is summarised by its end."""
+"""Messages that one summary reads at most, the newest; a backlog longer than that is summarised by
+its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class _DueSummary:
 
 
 class Summarize:
-    """Handler of `summary` tasks. A backlog collapses: of each kind only the newest summary is written."""
+    """Handler of `summary` tasks. A backlog collapses: of each kind only the newest summary is
+    written."""
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         return len(pending)
@@ -62,18 +64,26 @@ class Summarize:
             )
             answers[item.kind] = written
             if written.content.strip():
-                summaries.append((item, _summary(rt, session, item, written.content.strip(), written.spent.model)))
+                summaries.append(
+                    (
+                        item,
+                        _summary(rt, session, item, written.content.strip(), written.spent.model),
+                    )
+                )
 
         def store(tx: Transaction) -> Outcome:
             stored: list[str] = []
             for item, summary in summaries:
-                # Another run may have covered more in the meantime; a message may have been deleted.
+                # Another run may have covered more in the meantime; a message may have been
+                # deleted.
                 newest = tx.summaries.of_session(session.key).get(item.kind)
                 if newest == item.previous:
                     tx.summaries.save(summary)
                     metamessages.note_summary(rt, tx, session, summary, len(item.messages))
                     stored.append(item.kind)
-            return {"wanted": len(due_summaries), "stored": len(stored)} | ({"kinds": stored} if stored else {})
+            return {"wanted": len(due_summaries), "stored": len(stored)} | (
+                {"kinds": stored} if stored else {}
+            )
 
         def events(outcome: Outcome) -> Iterable[Event]:
             for item, _ in summaries:
@@ -84,7 +94,9 @@ class Summarize:
 
 
 def _due_summary(tx: Transaction, session: Session, tasks: Sequence[Task]) -> list[_DueSummary]:
-    triggers = tx.messages.by_keys([task.message_key for task in tasks if task.message_key is not None])
+    triggers = tx.messages.by_keys(
+        [task.message_key for task in tasks if task.message_key is not None]
+    )
     newest: dict[str, tuple[Message, str | None]] = {}
     for task in tasks:
         message = triggers.get(task.message_key or 0)
@@ -93,7 +105,11 @@ def _due_summary(tx: Transaction, session: Session, tasks: Sequence[Task]) -> li
                 newest[kind] = (message, task.payload.get("instructions"))
     stored = tx.summaries.of_session(session.key)
     covered = tx.messages.by_keys([summary.message_key for summary in stored.values()])
-    return [item for kind in sorted(newest) if (item := _needed(tx, session, kind, *newest[kind], stored, covered)) is not None]
+    return [
+        item
+        for kind in sorted(newest)
+        if (item := _needed(tx, session, kind, *newest[kind], stored, covered)) is not None
+    ]
 
 
 def _needed(
@@ -114,7 +130,9 @@ def _needed(
     return _DueSummary(kind, upto, messages, previous, instructions)
 
 
-def _created(origin: Origin, session: Session, item: _DueSummary, written: Summarized) -> SummaryCreated:
+def _created(
+    origin: Origin, session: Session, item: _DueSummary, written: Summarized
+) -> SummaryCreated:
     return SummaryCreated(
         parent_category="summary",
         agent_type="summarizer",
@@ -132,7 +150,9 @@ def _created(origin: Origin, session: Session, item: _DueSummary, written: Summa
     )
 
 
-def _summary(rt: Runtime, session: Session, item: _DueSummary, content: str, model: str | None) -> Summary:
+def _summary(
+    rt: Runtime, session: Session, item: _DueSummary, content: str, model: str | None
+) -> Summary:
     return Summary(
         workspace_key=session.workspace_key,
         session_key=session.key,

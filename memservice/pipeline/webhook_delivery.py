@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from memservice.domain.failures import redacted_traceback
 from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
-from memservice.domain.records import ACTIVE, DELETING, FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
+from memservice.domain.records import (
+    ACTIVE,
+    DELETING,
+    FAILED,
+    PAUSED,
+    PENDING,
+    Delivery,
+    Task,
+    WebhookEndpoint,
+)
 from memservice.domain.values import storable
 from memservice.pipeline.handler import Failed, Outcome, Prepared, nothing
 from memservice.runtime import Runtime
@@ -67,16 +76,26 @@ class Webhook:
         settings = rt.settings.webhook
         if attempts >= settings.max_attempts:
             return None
-        pause: float = min(settings.first_pause_seconds * GROWTH ** (attempts - 1), MAX_PAUSE_SECONDS)
+        pause: float = min(
+            settings.first_pause_seconds * GROWTH ** (attempts - 1), MAX_PAUSE_SECONDS
+        )
         return pause * random.uniform(0.8, 1.2)
 
 
-def _deliver(rt: Runtime, endpoint: WebhookEndpoint, body: bytes, headers: Mapping[str, str]) -> Answer:
+def _deliver(
+    rt: Runtime, endpoint: WebhookEndpoint, body: bytes, headers: Mapping[str, str]
+) -> Answer:
     before = sender.set(endpoint.workspace_key)
     try:
         return rt.webhook_transport(endpoint.url).deliver(endpoint.url, body, headers)
-    except Exception as error:  # a transport may fail in any way, or be gone; that is an attempt like any other
-        log.error("the transport of an endpoint failed: %s\n%s", type(error).__name__, redacted_traceback(error))
+    except (
+        Exception
+    ) as error:  # a transport may fail in any way, or be gone; that is an attempt like any other
+        log.error(
+            "the transport of an endpoint failed: %s\n%s",
+            type(error).__name__,
+            redacted_traceback(error),
+        )
         return Answer(error=f"{type(error).__name__}: {error}")
     finally:
         sender.reset(before)
@@ -102,7 +121,9 @@ class NotDelivered(Failed):
             return
         failures = present.failures + 1
         paused = failures >= self.rt.settings.webhook.pause_after
-        tx.webhooks.save(replace(present, failures=failures, state=PAUSED if paused else present.state))
+        tx.webhooks.save(
+            replace(present, failures=failures, state=PAUSED if paused else present.state)
+        )
         if paused:
             _rest_too(self.rt, tx, present)
 
@@ -111,7 +132,10 @@ def _rest_too(rt: Runtime, tx: Transaction, endpoint: WebhookEndpoint) -> None:
     """An endpoint is paused: what waits for it waits for somebody to have it delivered again."""
     waiting = equals(unit=outbox.webhook_unit(endpoint), state=PENDING)
     tx.rows.change(Task, waiting, state=FAILED, last_error=IS_PAUSED, finished_at=rt.clock())
-    log.warning("endpoint %s is paused: it failed too often. Deliver an event to it again to end the pause", endpoint.uid)
+    log.warning(
+        "endpoint %s is paused: it failed too often. Deliver an event to it again to end the pause",
+        endpoint.uid,
+    )
 
 
 def _record(rt: Runtime, task: Task, endpoint: WebhookEndpoint, answer: Answer) -> Delivery:
@@ -131,8 +155,11 @@ def _record(rt: Runtime, task: Task, endpoint: WebhookEndpoint, answer: Answer) 
     )
 
 
-def signed_headers(rt: Runtime, endpoint: WebhookEndpoint, event_uid: str, body: bytes) -> dict[str, str]:
-    """The three Standard Webhooks headers, by the endpoint's own secret, and the older signature where a global secret is set."""
+def signed_headers(
+    rt: Runtime, endpoint: WebhookEndpoint, event_uid: str, body: bytes
+) -> dict[str, str]:
+    """The three Standard Webhooks headers, by the endpoint's own secret, and the older signature
+    where a global secret is set."""
     timestamp = str(int(rt.clock().timestamp()))
     key = base64.b64decode(endpoint.secret.removeprefix(SECRET_PREFIX))
     content = b".".join((event_uid.encode(), timestamp.encode(), body))
@@ -144,5 +171,7 @@ def signed_headers(rt: Runtime, endpoint: WebhookEndpoint, event_uid: str, body:
         "webhook-signature": f"v1,{signature}",
     }
     if rt.settings.webhook.secret:
-        headers["X-Honcho-Signature"] = hmac.new(rt.settings.webhook.secret.encode(), body, hashlib.sha256).hexdigest()
+        headers["X-Honcho-Signature"] = hmac.new(
+            rt.settings.webhook.secret.encode(), body, hashlib.sha256
+        ).hexdigest()
     return headers

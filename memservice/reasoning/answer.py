@@ -1,4 +1,5 @@
-"""Answering with a language model: it looks up what is missing, round by round, and then writes the answer."""
+"""Answering with a language model: it looks up what is missing, round by round, and then writes the
+answer."""
 
 from __future__ import annotations
 
@@ -12,11 +13,7 @@ from memservice.reasoning.client import ModelClient
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import answer as prompt
 from memservice.reasoning.retrieval_tools import RetrievalTools
-from memservice.reasoning.tool_loop import (
-    Bounds,
-    BoundTool,
-    ToolLoop,
-)
+from memservice.reasoning.tool_loop import Bounds, BoundTool, ToolLoop
 from memservice.reasoning.transcript import called, name, stamp
 from memservice.settings.sections import DialecticLevel
 from memservice.spi.llm import Completion, Turn
@@ -28,16 +25,20 @@ SEARCH_ONLY_LEVELS = ("minimal",)
 
 
 def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
-    """The answer, then what it took, also where it fails. With `stream` its pieces come as the model writes them, else it comes whole.
+    """The answer, then what it took, also where it fails. With `stream` its pieces come as the
+    model writes them, else it comes whole.
 
-    A model that looks things up may write beside its calls; nothing of that is given. An answer in a `response_format` comes whole even
-    in a stream, since it is of no use in parts and may have to be asked for again.
+    A model that looks things up may write beside its calls; nothing of that is given. An answer in
+    a `response_format` comes whole even in a stream, since it is of no use in parts and may have to
+    be asked for again.
     """
     level: DialecticLevel = getattr(models.settings.dialectic.levels, request.level)
     client = ModelClient(models, PURPOSE, level.model_config, request.origin)
     bound_tools = _offers(models, request, level)
     writes_apart = request.stream or request.response_format is not None
-    task = (prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY) if bound_tools else ""
+    task = (
+        (prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY) if bound_tools else ""
+    )
     turns, was_cut = opening(models, request, task)
     bounds = Bounds(
         iterations=level.max_tool_iterations,
@@ -57,12 +58,16 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
     yield _took(client, loop, request, was_cut)
 
 
-def _pieces(client: ModelClient, loop: ToolLoop, bounds: Bounds, request: AnswerRequest, *, has_tools: bool) -> Iterator[str]:
+def _pieces(
+    client: ModelClient, loop: ToolLoop, bounds: Bounds, request: AnswerRequest, *, has_tools: bool
+) -> Iterator[str]:
     done = loop.run() if has_tools else None
     if request.response_format is not None:
         before = client.spent
         schema = request.response_format
-        value = structured.ask(client, loop.transcript(prompt.ANSWER_AS_JSON), schema, max_output_tokens=bounds.output)
+        value = structured.ask(
+            client, loop.transcript(prompt.ANSWER_AS_JSON), schema, max_output_tokens=bounds.output
+        )
         loop.spend(before)
         yield json.dumps(value, ensure_ascii=False)
     elif done is not None and done.content.strip() and not request.stream:
@@ -72,25 +77,40 @@ def _pieces(client: ModelClient, loop: ToolLoop, bounds: Bounds, request: Answer
 
 
 def _took(client: ModelClient, loop: ToolLoop, request: AnswerRequest, was_cut: bool) -> Answered:
-    return Answered(client.spent, tuple(loop.steps), request.origin.run_id, loop.hit_input_cap or was_cut)
+    return Answered(
+        client.spent, tuple(loop.steps), request.origin.run_id, loop.hit_input_cap or was_cut
+    )
 
 
 def _offers(models: Models, request: AnswerRequest, level: DialecticLevel) -> list[BoundTool]:
     if request.tools is None or level.tool_choice == "none":
         return []
-    retrieval_tools = RetrievalTools(request.tools, models.settings.llm.max_message_content_chars, with_pair=request.subject is None)
-    return retrieval_tools.search_only() if request.level in SEARCH_ONLY_LEVELS else retrieval_tools.all()
+    retrieval_tools = RetrievalTools(
+        request.tools,
+        models.settings.llm.max_message_content_chars,
+        with_pair=request.subject is None,
+    )
+    return (
+        retrieval_tools.search_only()
+        if request.level in SEARCH_ONLY_LEVELS
+        else retrieval_tools.all()
+    )
 
 
 def _written(client: ModelClient, loop: ToolLoop, bounds: Bounds, stream: bool) -> Iterator[str]:
-    """The answer of a model that has no tools any more. One that says nothing is asked once more."""
+    """The answer of a model that has no tools any more. One that says nothing is asked once
+    more."""
     for last in (prompt.ANSWER_NOW, f"{prompt.ANSWER_NOW}\n\n{prompt.EMPTY}"):
         before = client.spent
         turns, number = loop.transcript(last), len(loop.steps) + 1
         if stream:
-            pieces: Iterator[str | Completion] = client.stream(turns, max_output_tokens=bounds.output, iteration=number)
+            pieces: Iterator[str | Completion] = client.stream(
+                turns, max_output_tokens=bounds.output, iteration=number
+            )
         else:
-            pieces = iter([client.complete(turns, max_output_tokens=bounds.output, iteration=number).content])
+            pieces = iter(
+                [client.complete(turns, max_output_tokens=bounds.output, iteration=number).content]
+            )
         blank, said = "", False
         for piece in pieces:
             if isinstance(piece, Completion):
@@ -106,15 +126,20 @@ def _written(client: ModelClient, loop: ToolLoop, bounds: Bounds, stream: bool) 
 
 
 def opening(models: Models, request: AnswerRequest, task: str) -> tuple[list[Turn], bool]:
-    """What the model is told at first, and whether something had to be left out of it. `task` is said after it where there are tools."""
-    system = (prompt.WORKSPACE if request.asker is None else prompt.PEER).text + (prompt.TOOLS if task else "")
+    """What the model is told at first, and whether something had to be left out of it. `task` is
+    said after it where there are tools."""
+    system = (prompt.WORKSPACE if request.asker is None else prompt.PEER).text + (
+        prompt.TOOLS if task else ""
+    )
     if request.instructions and request.instructions.strip():
         system += prompt.INSTRUCTIONS.format(request.instructions.strip())
     question = prompt.QUESTION.format(render.text_of(request.question, len(request.question)))
     maximum = models.settings.llm.max_message_content_chars
     head = [_head(request), *_cards(request, maximum)]
     fixed = sum(tokens.count(text) + 2 for text in (system, *head, question, task))
-    sections, was_cut = _sections(request, maximum, models.settings.dialectic.max_input_tokens - fixed)
+    sections, was_cut = _sections(
+        request, maximum, models.settings.dialectic.max_input_tokens - fixed
+    )
     text = "\n\n".join(part for part in (*head, *sections, question) if part)
     return [Turn("system", system), Turn("user", text)], was_cut
 
@@ -125,25 +150,43 @@ def _head(request: AnswerRequest) -> str:
     if request.asker is None:
         who = prompt.ASKED_ALL
     else:
-        who = prompt.ASKED_ITSELF.format(asker=asker) if asker == subject else prompt.ASKED_ABOUT.format(asker=asker, subject=subject)
+        who = (
+            prompt.ASKED_ITSELF.format(asker=asker)
+            if asker == subject
+            else prompt.ASKED_ABOUT.format(asker=asker, subject=subject)
+        )
     return "\n".join([prompt.HEAD.format(now=now, who=who), *called(request.names)])
 
 
 def _cards(request: AnswerRequest, maximum: int) -> list[str]:
     return [
-        "\n".join([prompt.CARD.format(peer=name(peer_id)), *(f"- {render.text_of(line, maximum)}" for line in lines)])
+        "\n".join(
+            [
+                prompt.CARD.format(peer=name(peer_id)),
+                *(f"- {render.text_of(line, maximum)}" for line in lines),
+            ]
+        )
         for peer_id, lines in request.cards.items()
         if lines
     ]
 
 
 def _sections(request: AnswerRequest, maximum: int, remaining: int) -> tuple[list[str], bool]:
-    """What was found, as far as there is room: conclusions before messages, of both the best, of the session the latest."""
+    """What was found, as far as there is room: conclusions before messages, of both the best, of
+    the session the latest."""
     with_pair = request.subject is None
     conclusions = [item for item in request.evidence if item.kind == "conclusion"]
     said = [item for item in request.evidence if item.kind == "message"]
-    stated = [render.conclusion(item, maximum, with_pair) for item in conclusions if item.level == EXPLICIT]
-    drawn = [render.conclusion(item, maximum, with_pair) for item in conclusions if item.level != EXPLICIT]
+    stated = [
+        render.conclusion(item, maximum, with_pair)
+        for item in conclusions
+        if item.level == EXPLICIT
+    ]
+    drawn = [
+        render.conclusion(item, maximum, with_pair)
+        for item in conclusions
+        if item.level != EXPLICIT
+    ]
     messages = [render.message(item, maximum) for item in said]
     recent = [render.utterance(item, maximum) for item in request.recent if item.content.strip()]
     found: dict[str, list[str]] = {}
@@ -154,13 +197,18 @@ def _sections(request: AnswerRequest, maximum: int, remaining: int) -> tuple[lis
         (prompt.SAID, messages, False),
         (prompt.RECENT, recent, True),
     ):
-        kept, remaining = _that_fit(lines[::-1] if newest_last else lines, remaining - tokens.count(heading) - 2)
+        kept, remaining = _that_fit(
+            lines[::-1] if newest_last else lines, remaining - tokens.count(heading) - 2
+        )
         was_cut = was_cut or len(kept) < len(lines)
         found[heading] = kept[::-1] if newest_last else kept
     nothing = [] if stated or drawn or messages else [prompt.NOTHING]
-    # The session comes first, as it does in time: what was looked up for the question stands next to it.
+    # The session comes first, as it does in time: what was looked up for the question stands next
+    # to it.
     order = (prompt.RECENT, prompt.STATED, prompt.DRAWN, prompt.SAID)
-    return ["\n".join([heading, *found[heading]]) for heading in order if found[heading]] + nothing, was_cut
+    return [
+        "\n".join([heading, *found[heading]]) for heading in order if found[heading]
+    ] + nothing, was_cut
 
 
 def _that_fit(lines: Sequence[str], remaining: int) -> tuple[list[str], int]:

@@ -1,4 +1,5 @@
-"""Which reasoner does which task: `REASONER` decides, and for `auto` whether the task's own model is configured."""
+"""Which reasoner does which task: `REASONER` decides, and for `auto` whether the task's own model
+is configured."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def models_of(settings: Settings) -> dict[str, ModelConfig]:
 
 
 def choose(settings: Settings) -> Mapping[str, str]:
-    """The name of the reasoner for each task. Raises `ConfigurationError` if `REASONER=llm` and a task's model cannot be reached."""
+    """The name of the reasoner for each task. Raises `ConfigurationError` if `REASONER=llm` and a
+    task's model cannot be reached."""
     wanted = settings.app.reasoner
     models = models_of(settings)
     if wanted not in (AUTO, LLM):
@@ -48,7 +50,8 @@ def choose(settings: Settings) -> Mapping[str, str]:
     if wanted == LLM and missing:
         location = f"LLM_{models[missing[0]].transport.upper()}"
         raise ConfigurationError(
-            f"REASONER = llm needs a model for {', '.join(missing)}: set {location}_API_KEY or {location}_BASE_URL, "
+            f"REASONER = llm needs a model for {', '.join(missing)}: set "
+            f"{location}_API_KEY or {location}_BASE_URL, "
             "or choose REASONER = auto, which does without one where none is configured"
         )
     return {task: LLM if found else WITHOUT_MODEL for task, found in configured.items()}
@@ -57,4 +60,8 @@ def choose(settings: Settings) -> Mapping[str, str]:
 def shown(chosen: Mapping[str, str]) -> str:
     """The choice in a few words: one name if it is the same for every task, else each task's."""
     names = set(chosen.values())
-    return names.pop() if len(names) == 1 else ", ".join(f"{task} {name}" for task, name in chosen.items())
+    return (
+        names.pop()
+        if len(names) == 1
+        else ", ".join(f"{task} {name}" for task, name in chosen.items())
+    )

@@ -10,7 +10,15 @@ from typing import Any, Literal
 
 from memservice.reasoning.models import Models, ModelTarget
 from memservice.settings.models import ModelConfig
-from memservice.spi.llm import Completion, CompletionRequest, ModelCall, ModelFailure, Refusal, Tool, Turn
+from memservice.spi.llm import (
+    Completion,
+    CompletionRequest,
+    ModelCall,
+    ModelFailure,
+    Refusal,
+    Tool,
+    Turn,
+)
 from memservice.spi.reasoner import Origin, Spent
 
 MAX_ASKED_PAUSE = 60.0
@@ -20,8 +28,9 @@ MAX_ASKED_PAUSE = 60.0
 class ModelClient:
     """Asks the model of one task, for one request; not shared between threads.
 
-    Up to `LLM_MAX_ATTEMPTS` tries, the last of them with the fallback model where there is one. A failure that trying again cannot mend
-    goes to the fallback at once, and a refusal nowhere. Raises the last `ModelFailure`; anything else that a provider raises is its bug.
+    Up to `LLM_MAX_ATTEMPTS` tries, the last of them with the fallback model where there is one. A
+    failure that trying again cannot mend goes to the fallback at once, and a refusal nowhere.
+    Raises the last `ModelFailure`; anything else that a provider raises is its bug.
     """
 
     def __init__(self, models: Models, purpose: str, config: ModelConfig, origin: Origin) -> None:
@@ -44,10 +53,13 @@ class ModelClient:
         max_output_tokens: int | None = None,
         iteration: int | None = None,
     ) -> Completion:
-        """One answer. `max_output_tokens` is what the task wants; the model's own setting overrules it."""
+        """One answer. `max_output_tokens` is what the task wants; the model's own setting overrules
+        it."""
         tries = _RetryPlan(self._models, self._first, self._fallback)
         while True:
-            request = self._request(tries.target, turns, tools, tool_choice, schema, max_output_tokens)
+            request = self._request(
+                tries.target, turns, tools, tool_choice, schema, max_output_tokens
+            )
             note = _CallRecord(self, tries, request, iteration, is_stream=False)
             try:
                 done = self._models.opened(tries.target).complete(request)
@@ -71,10 +83,13 @@ class ModelClient:
         max_output_tokens: int | None = None,
         iteration: int | None = None,
     ) -> Iterator[str | Completion]:
-        """Pieces of an answer as they come, then the whole `Completion`. Once a piece was given there is no further try."""
+        """Pieces of an answer as they come, then the whole `Completion`. Once a piece was given
+        there is no further try."""
         tries = _RetryPlan(self._models, self._first, self._fallback)
         while True:
-            request = self._request(tries.target, turns, tools, tool_choice, schema, max_output_tokens)
+            request = self._request(
+                tries.target, turns, tools, tool_choice, schema, max_output_tokens
+            )
             note = _CallRecord(self, tries, request, iteration, is_stream=True)
             begun = False
             done: Completion | None = None
@@ -116,7 +131,9 @@ class ModelClient:
         return CompletionRequest(
             model=target.model,
             turns=tuple(turns),
-            max_output_tokens=target.max_output_tokens or max_output_tokens or self._models.settings.llm.default_max_tokens,
+            max_output_tokens=target.max_output_tokens
+            or max_output_tokens
+            or self._models.settings.llm.default_max_tokens,
             tools=tuple(tools),
             tool_choice=tool_choice if tools else None,
             response_schema=schema,
@@ -138,7 +155,8 @@ class ModelClient:
 
 @contextmanager
 def _closing(pieces: Iterator[str | Completion]) -> Iterator[Iterator[str | Completion]]:
-    """End the exchange when the reader stops before its end; an iterator that is no generator may have nothing to close."""
+    """End the exchange when the reader stops before its end; an iterator that is no generator may
+    have nothing to close."""
     try:
         yield pieces
     finally:
@@ -165,9 +183,17 @@ class _RetryPlan:
         """Go on to the next try, after its pause. Raises the error if there is none."""
         asked = error.retry_after or 0.0
         hopeless = not error.retryable or asked > MAX_ASKED_PAUSE
-        if isinstance(error, Refusal) or self.number >= self.of or (hopeless and (self._fallback is None or self.is_fallback)):
+        if (
+            isinstance(error, Refusal)
+            or self.number >= self.of
+            or (hopeless and (self._fallback is None or self.is_fallback))
+        ):
             raise error
-        other = self._fallback is not None and not self.is_fallback and (hopeless or self.number + 1 == self.of)
+        other = (
+            self._fallback is not None
+            and not self.is_fallback
+            and (hopeless or self.number + 1 == self.of)
+        )
         if other and self._fallback is not None:
             # Another model need not wait for what the first one asked for.
             self.target, pause = self._fallback, 0.0 if hopeless else self._pause()
@@ -179,13 +205,22 @@ class _RetryPlan:
 
     def _pause(self) -> float:
         llm = self._models.settings.llm
-        return min(llm.retry_pause_seconds * 2.0 ** (self.number - 1), llm.retry_longest_pause_seconds)
+        return min(
+            llm.retry_pause_seconds * 2.0 ** (self.number - 1), llm.retry_longest_pause_seconds
+        )
 
 
 class _CallRecord:
     """What is told of one try."""
 
-    def __init__(self, client: ModelClient, tries: _RetryPlan, request: CompletionRequest, iteration: int | None, is_stream: bool) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        tries: _RetryPlan,
+        request: CompletionRequest,
+        iteration: int | None,
+        is_stream: bool,
+    ) -> None:
         self._caller, self._target = client, tries.target
         self._began = time.monotonic()
         origin = client._origin
@@ -223,11 +258,15 @@ class _CallRecord:
 
     def failed(self, error: Exception) -> None:
         status = getattr(error, "status", None)
-        self._tell("error", error_class=type(error).__name__ + ("" if status is None else f" {status}"))
+        self._tell(
+            "error", error_class=type(error).__name__ + ("" if status is None else f" {status}")
+        )
 
     def cancelled(self) -> None:
         self._tell("cancelled")
 
     def _tell(self, outcome: Literal["success", "error", "cancelled"], **found: Any) -> None:
         duration = round((time.monotonic() - self._began) * 1000)
-        self._caller._models.context.called(replace(self._call, outcome=outcome, duration_ms=duration, **found))
+        self._caller._models.context.called(
+            replace(self._call, outcome=outcome, duration_ms=duration, **found)
+        )

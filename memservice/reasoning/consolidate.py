@@ -21,12 +21,7 @@ from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import Prompt, tools
 from memservice.reasoning.prompts import consolidate as prompt
 from memservice.reasoning.retrieval_tools import RetrievalTools
-from memservice.reasoning.tool_loop import (
-    Bounds,
-    BoundTool,
-    ToolLoop,
-    ToolResult,
-)
+from memservice.reasoning.tool_loop import Bounds, BoundTool, ToolLoop, ToolResult
 from memservice.reasoning.transcript import name, stamp
 from memservice.settings.models import ModelConfig
 from memservice.settings.sections import Dream
@@ -54,17 +49,24 @@ class _Kind:
     reads_messages: bool = True
 
     def config(self, dream: Dream) -> ModelConfig:
-        return dream.induction_model_config if self.name == "induction" else dream.deduction_model_config
+        return (
+            dream.induction_model_config
+            if self.name == "induction"
+            else dream.deduction_model_config
+        )
 
 
-DEDUCTION = _Kind("deduction", prompt.DEDUCTION, 12, (DEDUCTIVE, CONTRADICTION), supersedes=True, writes_card=True)
+DEDUCTION = _Kind(
+    "deduction", prompt.DEDUCTION, 12, (DEDUCTIVE, CONTRADICTION), supersedes=True, writes_card=True
+)
 INDUCTION = _Kind("induction", prompt.INDUCTION, 10, (INDUCTIVE,))
 CARD_REFRESH = _Kind("card_refresh", prompt.CARD_REFRESH, 6, writes_card=True, reads_messages=False)
 
 
 def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
-    """What the phases wrote. One that fails does not keep the other from its work, and is told of in `phases`; if none came to its end,
-    the error of the last is raised, so that the dream is tried again."""
+    """What the phases wrote. One that fails does not keep the other from its work, and is told of
+    in `phases`; if none came to its end, the error of the last is raised, so that the dream is
+    tried again."""
     kinds = [CARD_REFRESH] if request.card_only else [DEDUCTION, INDUCTION]
     if (request.card_only and not request.write_card) or not (request.known or request.card_only):
         return Consolidated()
@@ -97,11 +99,18 @@ def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
 class _Phase:
     """One run of a model with the tools of a phase."""
 
-    def __init__(self, models: Models, request: ConsolidateRequest, draft: DreamDraft, kind: _Kind) -> None:
+    def __init__(
+        self, models: Models, request: ConsolidateRequest, draft: DreamDraft, kind: _Kind
+    ) -> None:
         self.error: str | None = None
         dream = models.settings.dream
         config = kind.config(dream)
-        self._settings, self._request, self._draft_of_dream, self._kind = models.settings, request, draft, kind
+        self._settings, self._request, self._draft_of_dream, self._kind = (
+            models.settings,
+            request,
+            draft,
+            kind,
+        )
         self._most = models.settings.llm.max_message_content_chars
         self._model = models.target(config).model
         self._caller = ModelClient(models, f"dream.{kind.name}", config, request.origin)
@@ -131,16 +140,30 @@ class _Phase:
             self._caller.spent,
             round((time.monotonic() - self._began) * 1000),
             self.error,
-            created=tuple(level for use in uses if use.name == tools.CREATE_CONCLUSIONS for level in use.levels),
-            superseded=tuple(level for use in uses if use.name == tools.SUPERSEDE_CONCLUSIONS.name for level in use.levels),
-            card_written=any(use.name == tools.UPDATE_PEER_CARD.name and use.results for use in uses),
+            created=tuple(
+                level
+                for use in uses
+                if use.name == tools.CREATE_CONCLUSIONS
+                for level in use.levels
+            ),
+            superseded=tuple(
+                level
+                for use in uses
+                if use.name == tools.SUPERSEDE_CONCLUSIONS.name
+                for level in use.levels
+            ),
+            card_written=any(
+                use.name == tools.UPDATE_PEER_CARD.name and use.results for use in uses
+            ),
         )
 
     def _offers(self) -> list[BoundTool]:
         kind, draft = self._kind, self._draft_of_dream
         bound_tools = [BoundTool(tools.RECENT_CONCLUSIONS, self._recent)]
         if self._request.tools is not None:
-            memory, messages = RetrievalTools(self._request.tools, self._most, keep=draft.shows).search_only()
+            memory, messages = RetrievalTools(
+                self._request.tools, self._most, keep=draft.shows
+            ).search_only()
             bound_tools += [memory, messages] if kind.reads_messages else [memory]
         if kind.creates:
             create = tools.create_conclusions(kind.creates)
@@ -153,16 +176,25 @@ class _Phase:
 
     def _create(self, given: Mapping[str, Any]) -> ToolResult:
         model = self._caller.spent.model or self._model
-        return self._draft_of_dream.create(given, self._kind.creates, model, self._kind.prompt.version)
+        return self._draft_of_dream.create(
+            given, self._kind.creates, model, self._kind.prompt.version
+        )
 
     def _live(self) -> list[Known]:
         """What is held and has not given way in this dream, oldest first."""
-        return [row for row in self._request.known if row.uid not in self._draft_of_dream.superseded]
+        return [
+            row for row in self._request.known if row.uid not in self._draft_of_dream.superseded
+        ]
 
     def _recent(self, given: Mapping[str, Any]) -> ToolResult:
         usual, maximum = tools.LIMITS[tools.RECENT_CONCLUSIONS.name]
-        limit, skip = max(1, min(int(given.get("limit") or usual), maximum)), max(0, int(given.get("skip") or 0))
-        rows = [row for row in reversed(self._live()) if given.get("level") in (None, row.level)][skip : skip + limit]
+        limit, skip = (
+            max(1, min(int(given.get("limit") or usual), maximum)),
+            max(0, int(given.get("skip") or 0)),
+        )
+        rows = [row for row in reversed(self._live()) if given.get("level") in (None, row.level)][
+            skip : skip + limit
+        ]
         return ToolResult([render.known(row, self._most) for row in rows], len(rows))
 
     def _opening(self) -> list[Turn]:
@@ -174,7 +206,11 @@ class _Phase:
         if request.card_instructions and request.card_instructions.strip() and writes_card:
             system += prompt.CARD_INSTRUCTIONS.format(request.card_instructions.strip())
         now = f"{stamp(request.asked_at)} (UTC)" if request.asked_at is not None else "not known"
-        parts = [prompt.HEAD.format(now=now, observer=name(request.observer), observed=name(request.observed))]
+        parts = [
+            prompt.HEAD.format(
+                now=now, observer=name(request.observer), observed=name(request.observed)
+            )
+        ]
         if writes_card:
             card = [f"- {render.text_of(line, self._most)}" for line in request.card]
             parts.append("\n".join([prompt.CARD, *card]) if card else prompt.NO_CARD)
@@ -182,12 +218,17 @@ class _Phase:
         return [Turn("system", system), Turn("user", "\n\n".join(parts))]
 
     def _conclusions(self) -> list[str]:
-        """The surprising ones and, unless these are enough to go by, the newest that there is room for."""
+        """The surprising ones and, unless these are enough to go by, the newest that there is room
+        for."""
         live = {row.uid: row for row in self._live()}
         if not live:
             return [prompt.NONE]
         odd = [live[uid] for uid in self._request.surprising if uid in live][:SURPRISING_SHOWN]
-        parts = ["\n".join([prompt.SURPRISING, *(render.known(row, SURPRISING_CHARS) for row in odd)])] if odd else []
+        parts = (
+            ["\n".join([prompt.SURPRISING, *(render.known(row, SURPRISING_CHARS) for row in odd)])]
+            if odd
+            else []
+        )
         enough = self._settings.dream.surprisal.min_high_surprisal_for_replace
         if odd and len(self._request.surprising) >= enough:
             return parts
@@ -203,9 +244,14 @@ class _Phase:
 
     def _before(self) -> list[str]:
         """What the phase before did."""
-        made = [f"#{n} {row.level}: {render.text_of(row.content, self._most)}" for n, row in enumerate(self._draft_of_dream.created)]
+        made = [
+            f"#{n} {row.level}: {render.text_of(row.content, self._most)}"
+            for n, row in enumerate(self._draft_of_dream.created)
+        ]
         gone = ", ".join(self._draft_of_dream.superseded)
-        return (["\n".join([prompt.CREATED, *made])] if made else []) + ([prompt.SUPERSEDED.format(gone)] if gone else [])
+        return (["\n".join([prompt.CREATED, *made])] if made else []) + (
+            [prompt.SUPERSEDED.format(gone)] if gone else []
+        )
 
 
 def _sum(parts: Sequence[Spent]) -> Spent:

@@ -1,4 +1,5 @@
-"""What a dream writes, before it is stored: checked at once, so that a model hears what is wrong and can mend it."""
+"""What a dream writes, before it is stored: checked at once, so that a model hears what is wrong
+and can mend it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from memservice.domain.card_rules import KINDS, MAX_LINE_LENGTH, MAX_LINES, folded, is_good
-from memservice.domain.derived_rules import CONFIDENCES, MAX_CONTENT_LENGTH, MIN_SOURCES, PATTERNS, USUAL_CONFIDENCE
+from memservice.domain.derived_rules import (
+    CONFIDENCES,
+    MAX_CONTENT_LENGTH,
+    MIN_SOURCES,
+    PATTERNS,
+    USUAL_CONFIDENCE,
+)
 from memservice.domain.ids import fingerprint
 from memservice.reasoning.tool_loop import ToolResult
 from memservice.spi.reasoner import ConsolidateRequest, Evidence, Statement, Superseded
@@ -25,13 +32,17 @@ class DreamDraft:
         self._written_by_hand = {folded(line): line for line in request.card if not is_good(line)}
 
     def shows(self, found: Sequence[Evidence]) -> list[Evidence]:
-        """Those of the conclusions that did not give way in this dream. The model is shown them, so it may name them."""
+        """Those of the conclusions that did not give way in this dream. The model is shown them, so
+        it may name them."""
         evidence = [item for item in found if item.uid not in self.superseded]
         self._levels.update({item.uid: item.level or "" for item in evidence})
         return evidence
 
-    def create(self, given: Mapping[str, Any], levels: Sequence[str], model: str | None, version: str) -> ToolResult:
-        """New conclusions of those levels, by a model and under a version of its prompt. Each is judged by itself."""
+    def create(
+        self, given: Mapping[str, Any], levels: Sequence[str], model: str | None, version: str
+    ) -> ToolResult:
+        """New conclusions of those levels, by a model and under a version of its prompt. Each is
+        judged by itself."""
         lines: list[str] = []
         made: list[str] = []
         for item in given["conclusions"]:
@@ -50,10 +61,15 @@ class DreamDraft:
         if not content or len(content) > MAX_CONTENT_LENGTH:
             raise ToolRefused(f"the content must have 1 to {MAX_CONTENT_LENGTH} characters")
         if level not in levels or level not in MIN_SOURCES:
-            raise ToolRefused(f"conclusions of level {level!r} are not made here; only {', '.join(levels)}")
+            raise ToolRefused(
+                f"conclusions of level {level!r} are not made here; only {', '.join(levels)}"
+            )
         sources = tuple(dict.fromkeys(self._named(name) for name in item["source_ids"]))
         if len(sources) < MIN_SOURCES[level]:
-            raise ToolRefused(f"a conclusion of level {level} names at least {MIN_SOURCES[level]} of the conclusions that it rests on")
+            raise ToolRefused(
+                f"a conclusion of level {level} names at least {MIN_SOURCES[level]} of the "
+                "conclusions that it rests on"
+            )
         same = fingerprint(content)
         for number, other in enumerate(self.created):
             if other.level == level and fingerprint(other.content) == same:
@@ -67,7 +83,9 @@ class DreamDraft:
             sources,
             tuple(item.get("premises") or ()),
             pattern_type=pattern if inductive and pattern in PATTERNS else None,
-            confidence=(confidence if confidence in CONFIDENCES else USUAL_CONFIDENCE) if inductive else None,
+            confidence=(confidence if confidence in CONFIDENCES else USUAL_CONFIDENCE)
+            if inductive
+            else None,
         )
 
     def supersede(self, given: Mapping[str, Any]) -> ToolResult:
@@ -90,7 +108,9 @@ class DreamDraft:
         new = _plain(item["replaced_by"]) if (item.get("replaced_by") or "").strip() else None
         reason = " ".join(item["reason"].split())
         if old not in self._levels:
-            raise ToolRefused("there is no conclusion with that id; give an id as it stands in brackets")
+            raise ToolRefused(
+                "there is no conclusion with that id; give an id as it stands in brackets"
+            )
         if old in self.superseded:
             raise ToolRefused("it was superseded already")
         if not reason:
@@ -106,7 +126,8 @@ class DreamDraft:
         return Superseded(old, new, reason)
 
     def rewrite_card(self, given: Mapping[str, Any]) -> ToolResult:
-        """The whole card. Lines that break the rules are dropped and told of; without a good one the card stays as it is."""
+        """The whole card. Lines that break the rules are dropped and told of; without a good one
+        the card stays as it is."""
         kept: dict[str, str] = {}
         lines: list[str] = []
         for line in given["lines"]:
@@ -138,7 +159,10 @@ class DreamDraft:
             return plain
         if plain.startswith("#") and plain[1:].isdecimal() and int(plain[1:]) < len(self.created):
             return f"#{int(plain[1:])}"
-        raise ToolRefused(f"there is no conclusion {name!r}; give an id as it stands in brackets, or #n of one that you created")
+        raise ToolRefused(
+            f"there is no conclusion {name!r}; give an id as it stands in brackets, or #n "
+            "of one that you created"
+        )
 
 
 def _plain(name: str) -> str:

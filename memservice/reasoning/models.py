@@ -1,4 +1,5 @@
-"""Which language model a `MODEL_CONFIG` means, where it is, and whether it is configured at all; and the models that a process has open."""
+"""Which language model a `MODEL_CONFIG` means, where it is, and whether it is configured at all;
+and the models that a process has open."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from memservice.spi.llm import LanguageModel
 from memservice.spi.providers import Context
 
 OPTIONS = (
-    *("top_p", "top_k", "frequency_penalty", "presence_penalty", "seed", "thinking_effort", "thinking_budget_tokens"),
+    *(
+        "top_p",
+        "top_k",
+        "frequency_penalty",
+        "presence_penalty",
+        "seed",
+        "thinking_effort",
+        "thinking_budget_tokens",
+    ),
     *("structured_output_mode", "stop_sequences"),
 )
 """Settings of a model that go into `CompletionRequest.options` under their own names."""
@@ -38,24 +47,43 @@ class ModelTarget:
 
 
 def target(llm: Llm, choice: ModelChoice) -> ModelTarget:
-    """What a choice means: its own key and URL, else those of the `LLM_` section for its transport."""
+    """What a choice means: its own key and URL, else those of the `LLM_` section for its
+    transport."""
     given = {name: getattr(choice, name) for name in OPTIONS}
-    given["cache_policy"] = {name: value for name, value in choice.cache_policy.as_mapping().items() if value is not None}
-    options = {name: value for name, value in given.items() if value is not None and value != () and value != {}}
+    given["cache_policy"] = {
+        name: value for name, value in choice.cache_policy.as_mapping().items() if value is not None
+    }
+    options = {
+        name: value
+        for name, value in given.items()
+        if value is not None and value != () and value != {}
+    }
     place = connection(llm, choice.transport, choice.overrides)
-    return ModelTarget(choice.transport, choice.model, place, choice.temperature, choice.max_output_tokens, options)
+    return ModelTarget(
+        choice.transport, choice.model, place, choice.temperature, choice.max_output_tokens, options
+    )
 
 
 def is_configured(llm: Llm, choice: ModelChoice) -> bool:
-    """Does a model have a key or a URL? One whose transport has no place in the `LLM_` section was chosen on purpose: it counts."""
+    """Does a model have a key or a URL? One whose transport has no place in the `LLM_` section was
+    chosen on purpose: it counts."""
     found = target(llm, choice).connection
-    return bool(found["api_key"] or found["base_url"]) or not hasattr(llm, f"{choice.transport}_api_key")
+    return bool(found["api_key"] or found["base_url"]) or not hasattr(
+        llm, f"{choice.transport}_api_key"
+    )
 
 
 class Models:
-    """The language models of one process, each opened once, at first use. Safe to call from several threads."""
+    """The language models of one process, each opened once, at first use. Safe to call from several
+    threads."""
 
-    def __init__(self, settings: Settings, plugins: Plugins, context: Context, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        plugins: Plugins,
+        context: Context,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self.settings = settings
         self.context = context
         self.sleep = sleep
@@ -67,10 +95,13 @@ class Models:
         return target(self.settings.llm, choice)
 
     def opened(self, model_target: ModelTarget) -> LanguageModel:
-        """The model behind a target. Raises `ConfigurationError` if no plugin offers its transport, or its settings are wrong."""
+        """The model behind a target. Raises `ConfigurationError` if no plugin offers its transport,
+        or its settings are wrong."""
         location = json.dumps([model_target.transport, model_target.connection], sort_keys=True)
         with self._lock:
             if location not in self._opened:
                 provider = self._plugins.language_model(model_target.transport)
-                self._opened[location] = self._plugins.open_provider(provider, model_target.connection, self.context)
+                self._opened[location] = self._plugins.open_provider(
+                    provider, model_target.connection, self.context
+                )
             return self._opened[location]

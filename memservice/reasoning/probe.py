@@ -28,13 +28,20 @@ def ask(models: Models, chosen: Mapping[str, str]) -> list[Answered]:
         if chosen[task] == LLM:
             target = models.target(config)
             wanted[target.transport, target.model, str(target.connection["base_url"])] = target
-    return [_answer(models, target) for target in wanted.values()] or [Answered(True, "none is configured: `extractive` does without")]
+    return [_answer(models, target) for target in wanted.values()] or [
+        Answered(True, "none is configured: `extractive` does without")
+    ]
 
 
 def _answer(models: Models, target: ModelTarget) -> Answered:
     name = f"{target.transport}/{target.model}"
     began = time.monotonic()
-    request = CompletionRequest(model=target.model, turns=[Turn("user", prompt.QUESTION)], max_output_tokens=16, timeout=SECONDS)
+    request = CompletionRequest(
+        model=target.model,
+        turns=[Turn("user", prompt.QUESTION)],
+        max_output_tokens=16,
+        timeout=SECONDS,
+    )
     try:
         models.opened(target).complete(request)
     except Exception as error:  # a provider is a plugin and may fail in any way

@@ -1,4 +1,5 @@
-"""The reasoner `llm`: each task is a module of its own, over whatever language models the configuration names."""
+"""The reasoner `llm`: each task is a module of its own, over whatever language models the
+configuration names."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from memservice.spi.reasoner import (
 
 
 class LlmReasoner:
-    """Asks language models. Has no state but the models that are open; safe to call from several threads."""
+    """Asks language models. Has no state but the models that are open; safe to call from several
+    threads."""
 
     name = "llm"
     capabilities = choice.LLM_CAPABILITIES

@@ -1,4 +1,5 @@
-"""Conclusions and messages as a model reads them in prompts and in results of tools, each with the id by which it can be named."""
+"""Conclusions and messages as a model reads them in prompts and in results of tools, each with the
+id by which it can be named."""
 
 from __future__ import annotations
 
@@ -10,26 +11,37 @@ from memservice.spi.toolbox import Passage
 
 
 def text_of(content: str, maximum: int) -> str:
-    """A text of at most so many characters whose further lines are indented: only our own lines begin at the margin."""
+    """A text of at most so many characters whose further lines are indented: only our own lines
+    begin at the margin."""
     whole = content.strip()
     shown = whole if len(whole) <= maximum else whole[:maximum].rstrip() + CUT
     return "\n    ".join(shown.splitlines())
 
 
 def conclusion(item: Evidence, maximum: int, with_pair: bool = False) -> str:
-    """`[id] time level (session s): text`, and whose memory of whom it is where that is not clear from elsewhere."""
+    """`[id] time level (session s): text`, and whose memory of whom it is where that is not clear
+    from elsewhere."""
     pair = f" {name(item.observer or '')} about {name(item.about or '')}" if with_pair else ""
-    return f"[{item.uid}] {stamp(item.said_at)} {item.level}{pair}{_session(item.session)}: {text_of(item.content, maximum)}"
+    return (
+        f"[{item.uid}] {stamp(item.said_at)} {item.level}{pair}{_session(item.session)}: "
+        f"{text_of(item.content, maximum)}"
+    )
 
 
 def known(item: Known, maximum: int) -> str:
     times = f", said {item.times_derived} times" if item.times_derived > 1 else ""
-    return f"[{item.uid}] {stamp(item.said_at)} {item.level}{times}{_session(item.session)}: {text_of(item.content, maximum)}"
+    return (
+        f"[{item.uid}] {stamp(item.said_at)} {item.level}{times}{_session(item.session)}: "
+        f"{text_of(item.content, maximum)}"
+    )
 
 
 def message(item: Evidence, maximum: int, mark_hits: bool = False) -> str:
     mark = "> " if mark_hits and item.asked_for else ""
-    return f"{mark}{stamp(item.said_at)} {name(item.author or '')}{_session(item.session)}: {text_of(item.content, maximum)}"
+    return (
+        f"{mark}{stamp(item.said_at)} {name(item.author or '')}{_session(item.session)}: "
+        f"{text_of(item.content, maximum)}"
+    )
 
 
 def utterance(item: Utterance, maximum: int) -> str:
@@ -46,7 +58,8 @@ def passages(found: Iterable[Passage], maximum: int) -> list[str]:
 
 
 def within(lines: Sequence[str], maximum: int) -> tuple[str, int]:
-    """Whole lines of at most so many characters together, and how many characters all of them have. What is left out is said."""
+    """Whole lines of at most so many characters together, and how many characters all of them have.
+    What is left out is said."""
     whole = "\n".join(lines)
     if len(whole) <= maximum:
         return whole, len(whole)
@@ -59,7 +72,12 @@ def within(lines: Sequence[str], maximum: int) -> tuple[str, int]:
         remaining -= len(line) + 1
     if not kept:
         return lines[0][: max(0, remaining)] + CUT, len(whole)
-    return "\n".join([*kept, f"({len(lines) - len(kept)} more lines were left out: ask for less, or more exactly)"]), len(whole)
+    return "\n".join(
+        [
+            *kept,
+            f"({len(lines) - len(kept)} more lines were left out: ask for less, or more exactly)",
+        ]
+    ), len(whole)
 
 
 def _session(session_id: str | None) -> str:

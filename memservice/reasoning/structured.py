@@ -1,4 +1,5 @@
-"""Answers that are JSON: read with patience, held against their schema, and asked for once more if they do not fit."""
+"""Answers that are JSON: read with patience, held against their schema, and asked for once more if
+they do not fit."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _MAX_QUOTED = 20_000
 
 
 class MalformedAnswer(Exception):
-    """The model answered twice, and neither time in the form that was asked for. Quotes nothing of what it said."""
+    """The model answered twice, and neither time in the form that was asked for. Quotes nothing of
+    what it said."""
 
 
 def ask(
@@ -37,24 +39,35 @@ def ask(
     check: Callable[[Any], str | None] | None = None,
     iteration: int | None = None,
 ) -> Any:
-    """The model's answer as a value that fits `schema`, and of which `check`, if given, finds nothing wrong.
+    """The model's answer as a value that fits `schema`, and of which `check`, if given, finds
+    nothing wrong.
 
-    An answer that does not fit is asked for once more, with what is wrong about it. Raises MalformedAnswer if the second is no better,
-    and as `ModelClient.complete` does.
+    An answer that does not fit is asked for once more, with what is wrong about it. Raises
+    MalformedAnswer if the second is no better, and as `ModelClient.complete` does.
     """
     asked = list(turns)
     problem = None
     for _ in range(2):
-        done = client.complete(asked, schema=schema, max_output_tokens=max_output_tokens, iteration=iteration)
+        done = client.complete(
+            asked, schema=schema, max_output_tokens=max_output_tokens, iteration=iteration
+        )
         value, problem = _judged(done, schema, check)
         if problem is None:
             return value
         quoted = done.content[:_MAX_QUOTED] or prompt.NOTHING_SAID
-        asked = [*turns, Turn("assistant", quoted), Turn("user", prompt.AGAIN.format(problem=problem))]
-    raise MalformedAnswer(f"the model's answer cannot be used, nor could the one before it: {problem}")
+        asked = [
+            *turns,
+            Turn("assistant", quoted),
+            Turn("user", prompt.AGAIN.format(problem=problem)),
+        ]
+    raise MalformedAnswer(
+        f"the model's answer cannot be used, nor could the one before it: {problem}"
+    )
 
 
-def _judged(done: Completion, schema: dict[str, Any], check: Callable[[Any], str | None] | None) -> tuple[Any, str | None]:
+def _judged(
+    done: Completion, schema: dict[str, Any], check: Callable[[Any], str | None] | None
+) -> tuple[Any, str | None]:
     try:
         value = fitted(read_json(done.content), schema)
     except ValueError as error:
@@ -63,9 +76,11 @@ def _judged(done: Completion, schema: dict[str, Any], check: Callable[[Any], str
 
 
 def read_json(text: str) -> Any:
-    """The JSON document in a text: the text itself, what a code fence holds, or the first object or list that stands in it.
+    """The JSON document in a text: the text itself, what a code fence holds, or the first object or
+    list that stands in it.
 
-    Texts in it can be stored: without NUL and lone surrogates. Raises ValueError if there is no document.
+    Texts in it can be stored: without NUL and lone surrogates. Raises ValueError if there is no
+    document.
     """
     fenced = _FENCED.search(text)
     for candidate in (text.strip(), *([fenced.group(1).strip()] if fenced else [])):
@@ -85,7 +100,8 @@ def read_json(text: str) -> Any:
 
 
 def fitted(value: Any, schema: dict[str, Any]) -> Any:
-    """A bare list is what some models make of an object whose only part is a list: it is put back into its place."""
+    """A bare list is what some models make of an object whose only part is a list: it is put back
+    into its place."""
     properties = schema.get("properties", {})
     if isinstance(value, list) and schema.get("type") == "object" and len(properties) == 1:
         ((name, part),) = properties.items()

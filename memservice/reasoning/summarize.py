@@ -21,14 +21,24 @@ WORDS_PER_TOKEN = 0.6
 
 
 def summarize(models: Models, request: SummarizeRequest) -> Summarized:
-    """A summary of at most `max_tokens`. Empty where no message says anything, or the model answers nothing."""
+    """A summary of at most `max_tokens`. Empty where no message says anything, or the model answers
+    nothing."""
     if request.max_tokens < 1 or not any(message.content.strip() for message in request.messages):
         return Summarized("")
-    client = ModelClient(models, f"summary.{request.kind}", models.settings.summary.model_config, request.origin)
+    client = ModelClient(
+        models, f"summary.{request.kind}", models.settings.summary.model_config, request.origin
+    )
     asked = turns(request)
     done = client.complete(asked, max_output_tokens=request.max_tokens)
-    scaffold = sum(tokens.count(turn.content) for turn in turns(replace(request, messages=[], previous=None)))
-    return Summarized(cut(done.content.strip(), request.max_tokens), client.spent, prompt_of(request.kind).version, scaffold)
+    scaffold = sum(
+        tokens.count(turn.content) for turn in turns(replace(request, messages=[], previous=None))
+    )
+    return Summarized(
+        cut(done.content.strip(), request.max_tokens),
+        client.spent,
+        prompt_of(request.kind).version,
+        scaffold,
+    )
 
 
 def prompt_of(kind: str) -> Prompt:

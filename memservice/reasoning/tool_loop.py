@@ -1,7 +1,8 @@
-"""A model that works with tools: it is asked, its calls are answered, and it is asked again, within bounds.
+"""A model that works with tools: it is asked, its calls are answered, and it is asked again, within
+bounds.
 
-Whatever a model gets wrong about a tool (its name, its arguments, an id that does not exist) is answered to it, so that it can do better
-in its next round.
+Whatever a model gets wrong about a tool (its name, its arguments, an id that does not exist) is
+answered to it, so that it can do better in its next round.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ MAX_CALLS = 10
 CALL_OVERHEAD = 12
 """Tokens that a turn or a call takes besides its text, roughly."""
 ONCE_ONLY = ("any", "required")
-"""Tool choices that demand a call. They hold for the first round: else the loop could only end by running out."""
+"""Tool choices that demand a call. They hold for the first round: else the loop could only end by
+running out."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gives: lines for the model, how many things they tell of, and the levels of the conclusions that it changed."""
+    """What a tool gives: lines for the model, how many things they tell of, and the levels of the
+    conclusions that it changed."""
 
     lines: Sequence[str]
     results: int | None = None
@@ -47,7 +50,8 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class BoundTool:
-    """A tool and what it does. `run` is given arguments that fit the tool's schema; it raises ToolRefused for what it cannot do."""
+    """A tool and what it does. `run` is given arguments that fit the tool's schema; it raises
+    ToolRefused for what it cannot do."""
 
     tool: Tool
     run: Callable[[Mapping[str, Any]], ToolResult]
@@ -55,7 +59,8 @@ class BoundTool:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How far a loop may go. `history` and `input` are tokens, `result` is characters of one tool's result."""
+    """How far a loop may go. `history` and `input` are tokens, `result` is characters of one tool's
+    result."""
 
     iterations: int
     output: int | None
@@ -71,7 +76,14 @@ class ToolLoop:
     `opening` ends with what the user says; `task` is said after it as long as there are tools.
     """
 
-    def __init__(self, client: ModelClient, opening: Sequence[Turn], task: str, bound_tools: Sequence[BoundTool], bounds: Bounds) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        opening: Sequence[Turn],
+        task: str,
+        bound_tools: Sequence[BoundTool],
+        bounds: Bounds,
+    ) -> None:
         self.steps: list[Step] = []
         self.hit_input_cap = False
         self._caller = client
@@ -82,7 +94,8 @@ class ToolLoop:
         self._rounds: list[list[Turn]] = []
 
     def run(self) -> Completion | None:
-        """The first answer without a call of a tool; None if there was none within the rounds that there may be."""
+        """The first answer without a call of a tool; None if there was none within the rounds that
+        there may be."""
         choice = self._bounds.tool_choice
         for number in range(1, self._bounds.iterations + 1):
             with_choice = "auto" if number > 1 and choice in ONCE_ONLY else choice
@@ -112,9 +125,11 @@ class ToolLoop:
         )
 
     def transcript(self, last: str) -> list[Turn]:
-        """The opening with all that was looked up, as plain text, and `last` at its end: for a question without any tools.
+        """The opening with all that was looked up, as plain text, and `last` at its end: for a
+        question without any tools.
 
-        No tool turns are among them, since some protocols refuse these unless tools are offered as well.
+        No tool turns are among them, since some protocols refuse these unless tools are offered as
+        well.
         """
         *head, user = self._opening
         looked_up: list[str] = []
@@ -122,7 +137,11 @@ class ToolLoop:
             calls = {call.id: call for call in round_[0].tool_calls}
             for turn in round_[1:]:
                 call = calls.get(turn.tool_call_id or "")
-                looked_up.append(prompt.LOOKED_UP.format(call=_shown(call) if call else "a tool", result=turn.content))
+                looked_up.append(
+                    prompt.LOOKED_UP.format(
+                        call=_shown(call) if call else "a tool", result=turn.content
+                    )
+                )
         return [*head, replace(user, content="\n\n".join([user.content, *looked_up, last]))]
 
     def _ask(self, tool_choice: str | None, number: int) -> Completion:
@@ -142,7 +161,8 @@ class ToolLoop:
         return replace(done, content=storable(done.content), tool_calls=calls)
 
     def _fitting(self) -> list[list[Turn]]:
-        """The newest rounds that there is room for, whole: a call is never parted from its result. The last is always among them."""
+        """The newest rounds that there is room for, whole: a call is never parted from its result.
+        The last is always among them."""
         remaining = self._bounds.history
         if self._bounds.input is not None:
             left = self._bounds.input - sum(map(_size, self._opening)) - tokens.count(self._task)
@@ -175,7 +195,12 @@ class ToolLoop:
             # The store is away, or the like: no answer can be trusted that goes on without it.
             raise
         except Exception as failure:
-            log.error("the tool %s failed (%s)\n%s", call.name, type(failure).__name__, redacted_traceback(failure))
+            log.error(
+                "the tool %s failed (%s)\n%s",
+                call.name,
+                type(failure).__name__,
+                redacted_traceback(failure),
+            )
             error = prompt.LOOK_UP_FAILED
         if error is not None:
             tool_result = ToolResult([f"Error: {error}"])
@@ -194,15 +219,22 @@ class ToolLoop:
 
     def _given(self, call: ToolCall, index: int) -> ToolResult:
         if index >= MAX_CALLS:
-            raise ToolRefused(f"At most {MAX_CALLS} calls are done at once. Call again, if you still need to.")
+            raise ToolRefused(
+                f"At most {MAX_CALLS} calls are done at once. Call again, if you still need to."
+            )
         bound_tool = self._offers.get(call.name)
         if bound_tool is None:
-            raise ToolRefused(f"There is no tool {call.name!r}. There are: {', '.join(self._offers)}.")
+            raise ToolRefused(
+                f"There is no tool {call.name!r}. There are: {', '.join(self._offers)}."
+            )
         schema = bound_tool.tool.parameters
         unknown = sorted(set(call.arguments) - set(schema["properties"]))
         problem = misfit(schema, call.arguments)
         if problem is None and unknown:
-            problem = f"{', '.join(unknown)}: no such argument; there are {', '.join(schema['properties'])}"
+            problem = (
+                f"{', '.join(unknown)}: no such argument; there are "
+                f"{', '.join(schema['properties'])}"
+            )
         if problem is not None:
             raise ToolRefused(f"The arguments do not fit: {problem}.")
         return bound_tool.run(call.arguments)
@@ -222,4 +254,10 @@ def _shortened(round_: Sequence[Turn], remaining: int) -> list[Turn]:
     """A round whose results are cut evenly, so that it fits as far as results can be cut."""
     first, *results = round_
     share = max(0, remaining - _size(first)) // max(1, len(results)) - CALL_OVERHEAD
-    return [first, *(replace(turn, content=cut(turn.content, max(1, share)) or "(left out)") for turn in results)]
+    return [
+        first,
+        *(
+            replace(turn, content=cut(turn.content, max(1, share)) or "(left out)")
+            for turn in results
+        ),
+    ]

@@ -1,4 +1,5 @@
-"""Messages as a model reads them. Whatever a message says, it cannot pass for another one: only our own lines begin at the margin."""
+"""Messages as a model reads them. Whatever a message says, it cannot pass for another one: only our
+own lines begin at the margin."""
 
 from __future__ import annotations
 
@@ -24,32 +25,50 @@ def name(slug: str) -> str:
 
 
 def called(names: Mapping[str, str], present: Iterable[str] = ()) -> list[str]:
-    """A line for each peer (by slug) that is called otherwise. It says who else of these, or of those `present`, goes by the same name."""
+    """A line for each peer (by slug) that is called otherwise. It says who else of these, or of
+    those `present`, goes by the same name."""
     lines = []
     for slug, shown in names.items():
         if shown != slug:
-            same = {other for other in {*names, *present} - {slug} if fold(shown) in (fold(other), fold(names.get(other, other)))}
-            lines.append(f"{name(slug)} is called {name(shown)}{''.join(f', and is not {name(other)}' for other in sorted(same))}")
+            same = {
+                other
+                for other in {*names, *present} - {slug}
+                if fold(shown) in (fold(other), fold(names.get(other, other)))
+            }
+            lines.append(
+                f"{name(slug)} is called "
+                f"{name(shown)}{''.join(f', and is not {name(other)}' for other in sorted(same))}"
+            )
     return lines
 
 
 def entry(message: Utterance, mark: str = "") -> str:
-    """One message with its time and author: `[mark] 2024-05-17 12:30:00 alice: text`. Further lines of the text are indented."""
+    """One message with its time and author: `[mark] 2024-05-17 12:30:00 alice: text`. Further lines
+    of the text are indented."""
     text = "\n    ".join(message.content.strip().splitlines())
     return f"{f'[{mark}] ' if mark else ''}{stamp(message.sent_at)} {name(message.author)}: {text}"
 
 
-def transcript(messages: Sequence[Utterance], mark: Callable[[Utterance], str] = lambda message: "") -> str:
+def transcript(
+    messages: Sequence[Utterance], mark: Callable[[Utterance], str] = lambda message: ""
+) -> str:
     """Messages, one after the other. Those that say nothing are left out."""
-    return "\n".join(entry(message, mark(message)) for message in messages if message.content.strip())
+    return "\n".join(
+        entry(message, mark(message)) for message in messages if message.content.strip()
+    )
 
 
 def cut(text: str, maximum: int) -> str:
-    """The beginning of a text, of at most that many tokens together with the sign that it was cut; the whole text if it fits."""
+    """The beginning of a text, of at most that many tokens together with the sign that it was cut;
+    the whole text if it fits."""
     if tokens.count(text) <= maximum:
         return text
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if tokens.count(text[:middle].rstrip() + CUT) <= maximum else (low, middle - 1)
+        low, high = (
+            (middle, high)
+            if tokens.count(text[:middle].rstrip() + CUT) <= maximum
+            else (low, middle - 1)
+        )
     return text[:low].rstrip() + CUT if low else ""

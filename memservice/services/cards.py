@@ -9,18 +9,15 @@ from memservice.domain.errors import NotFound
 from memservice.domain.records import Card, Peer
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import (
-    peers,
-    validation,
-    workspaces,
-)
+from memservice.services import peers, validation, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.spi.storage import Transaction
 
 
 def tidy(lines: Sequence[str]) -> list[str]:
-    """As a card is stored: the first 40 lines after removing repetitions that differ only in case and white space, and blank ones."""
+    """As a card is stored: the first 40 lines after removing repetitions that differ only in case
+    and white space, and blank ones."""
     kept: dict[str, str] = {}
     for line in lines:
         text: str = strip_nul(line)
@@ -46,14 +43,24 @@ def held(tx: Transaction, observer: Peer, target: str) -> list[str] | None:
     return None if card is None else list(card.lines)
 
 
-def get(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, target: str | None = None) -> list[str] | None:
-    """The card that the peer keeps about the target (itself, if none is given); None where there is none."""
+def get(
+    rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, target: str | None = None
+) -> list[str] | None:
+    """The card that the peer keeps about the target (itself, if none is given); None where there is
+    none."""
     policy.require(principal, workspace_id, peer_id=peer_id)
     with rt.storage.read() as tx:
         return of(tx, workspace_id, peer_id, target)
 
 
-def put(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, target: str | None, lines: Sequence[str]) -> list[str]:
+def put(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    target: str | None,
+    lines: Sequence[str],
+) -> list[str]:
     """Replace the card; returns it as stored. Creates the observer. The target need not exist."""
     policy.require(principal, workspace_id, peer_id=peer_id)
     stored = tidy(lines)
@@ -61,11 +68,15 @@ def put(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, targ
     def change(tx: Transaction) -> list[str]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
         if target:
-            validation.refuse_scope(target, tx.peers.by_slug(workspace.key, target), ("query", "target"))
+            validation.refuse_scope(
+                target, tx.peers.by_slug(workspace.key, target), ("query", "target")
+            )
         peer = tx.peers.by_slug(workspace.key, peer_id)
         if peer is None:
             validation.require_name(peer_id, ("path", "peer_id"))
-        observer = peer or peers.ensure(rt, tx, workspace.key, [peer_id], ("path", "peer_id"))[peer_id]
+        observer = (
+            peer or peers.ensure(rt, tx, workspace.key, [peer_id], ("path", "peer_id"))[peer_id]
+        )
         card = Card(
             workspace_key=workspace.key,
             observer_key=observer.key,
@@ -81,7 +92,8 @@ def put(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, targ
 
 
 def _given(before: Card | None, stored: Sequence[str]) -> list[str]:
-    """The lines that are the caller's own. One that the service had written stays the service's, though the caller sent it back."""
+    """The lines that are the caller's own. One that the service had written stays the service's,
+    though the caller sent it back."""
     if before is None:
         return list(stored)
     own = {folded(line) for line in before.given}

@@ -13,25 +13,23 @@ from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, DELETING, Member, Message, Session, Task
 from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
-from memservice.services import (
-    indexing,
-    visibility,
-    workspaces,
-)
+from memservice.services import indexing, visibility, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
 
 Copied = Callable[[Transaction, Session, Mapping[int, int]], None]
-"""Told of a copy in its transaction: the new session, and for the key of each message that was copied that of its copy."""
+"""Told of a copy in its transaction: the new session, and for the key of each message that was
+copied that of its copy."""
 
 COPY_BATCH_SIZE = 1_000
 """Messages stored in one write. SQLite has one writer at a time, and all others wait for it."""
 ABANDONED_AFTER = timedelta(hours=1)
 """A copy that is not whole by then is erased: the process that made it has ended."""
 INDEX_BATCH_SIZE = 2_000
-"""The newest messages of a clone are indexed in the write that stores it, others soon after: indexing takes most of the time."""
+"""The newest messages of a clone are indexed in the write that stores it, others soon after:
+indexing takes most of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +41,15 @@ class Original:
     messages: Sequence[Message]
 
 
-def clone(rt: Runtime, principal: Principal, workspace_id: str, slug: str, upto: str | None = None) -> Session:
-    """A new session, named by its own uid, with the metadata, configuration, members and messages of an active one; with `upto` (the
-    uid of one of its messages) only the messages up to and including that one.
+def clone(
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str, upto: str | None = None
+) -> Session:
+    """A new session, named by its own uid, with the metadata, configuration, members and messages
+    of an active one; with `upto` (the uid of one of its messages) only the messages up to and
+    including that one.
 
-    Messages keep their order, positions and token counts; they get new uids and the present time. It becomes visible as a whole.
+    Messages keep their order, positions and token counts; they get new uids and the present time.
+    It becomes visible as a whole.
     """
     policy.require(principal, workspace_id, session_id=slug)
     with rt.storage.read() as tx:
@@ -66,16 +68,23 @@ def original_of(tx: Transaction, session: Session, upto: str | None = None) -> O
         if message is None:
             raise NotFound("Session not found")
         last = message.seq
-    return Original(session, tx.members.of_session(session.key, active=False), tx.messages.run(session.key, 1, last))
+    return Original(
+        session,
+        tx.members.of_session(session.key, active=False),
+        tx.messages.run(session.key, 1, last),
+    )
 
 
 def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session:
-    """Store the copy, and what `also` copies. It becomes visible in one transaction, in which `also` is called.
+    """Store the copy, and what `also` copies. It becomes visible in one transaction, in which
+    `also` is called.
 
-    Other writers of the storage wait for a portion of it at most: the messages of a long session are stored before that, in a session that
-    counts as deleted. If this ends before the copy is whole, a task that is due by then erases what was stored.
+    Other writers of the storage wait for a portion of it at most: the messages of a long session
+    are stored before that, in a session that counts as deleted. If this ends before the copy is
+    whole, a task that is due by then erases what was stored.
     """
-    terms = [analyse(message.content) for message in original.messages[-INDEX_BATCH_SIZE:]]  # takes long: not in a transaction
+    # takes long: not in a transaction
+    terms = [analyse(message.content) for message in original.messages[-INDEX_BATCH_SIZE:]]
     through = original.messages[-1].tokens_through if original.messages else 0
     uid, now = new_uid(), rt.clock()
     session = replace(
@@ -92,7 +101,17 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
     def portion(tx: Transaction, room: Session, messages: Sequence[Message]) -> list[Message]:
         if not workspaces.hold(tx, session.workspace_key):
             raise NotFound("Original session not found")
-        copies = [replace(message, key=0, uid=new_uid(), session_key=room.key, session=room.slug, created_at=now) for message in messages]
+        copies = [
+            replace(
+                message,
+                key=0,
+                uid=new_uid(),
+                session_key=room.key,
+                session=room.slug,
+                created_at=now,
+            )
+            for message in messages
+        ]
         return list(tx.messages.append(copies)) if copies else []
 
     def begin(tx: Transaction) -> Session:
@@ -125,8 +144,12 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
         if messages:
             newest, older = messages[-INDEX_BATCH_SIZE:], messages[:-INDEX_BATCH_SIZE]
             authors = tx.peers.by_keys(sorted({message.author_key for message in newest}))
-            tasks = indexing.index_messages(rt, tx, room.workspace_key, newest, terms, authors, like)
-            tx.tasks.add([*indexing.index_messages_later(rt, tx, room.workspace_key, older, like), *tasks])
+            tasks = indexing.index_messages(
+                rt, tx, room.workspace_key, newest, terms, authors, like
+            )
+            tx.tasks.add(
+                [*indexing.index_messages_later(rt, tx, room.workspace_key, older, like), *tasks]
+            )
         if also is not None:
             also(tx, room, {old: new for new, old in like.items()})
         return room
@@ -135,7 +158,8 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
 
 
 def _require_whole(tx: Transaction, hidden: Session, messages: int) -> None:
-    """What was stored of a copy is still there: it took less time than after which it counts as abandoned."""
+    """What was stored of a copy is still there: it took less time than after which it counts as
+    abandoned."""
     session = tx.sessions.by_key(hidden.key, lock=True)
     if session is None or tx.rows.count(Message, equals(session_key=hidden.key)) != messages:
         raise Unavailable("copying the session took too long and was given up: try again")

@@ -9,16 +9,20 @@ from typing import Any
 from memservice.domain.errors import InvalidInput, NotFound, Problem, Refused
 from memservice.domain.filters import all_of, parse_filters, resources, texts_named
 from memservice.domain.ids import fingerprint, new_uid
-from memservice.domain.records import ACTIVE, DELETED, EXPLICIT, LIVE, Collection, Conclusion, Peer, Session, Workspace
+from memservice.domain.records import (
+    ACTIVE,
+    DELETED,
+    EXPLICIT,
+    LIVE,
+    Collection,
+    Conclusion,
+    Peer,
+    Session,
+    Workspace,
+)
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import (
-    indexing,
-    scopes,
-    validation,
-    workspaces,
-    write_hooks,
-)
+from memservice.services import indexing, scopes, validation, workspaces, write_hooks
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.principal import Principal
@@ -39,21 +43,34 @@ class ConclusionDraft:
     """Of a document of generation 1."""
 
 
-def create(rt: Runtime, principal: Principal, workspace_id: str, drafts: Sequence[ConclusionDraft]) -> list[Conclusion]:
-    """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not merged on this way in."""
+def create(
+    rt: Runtime, principal: Principal, workspace_id: str, drafts: Sequence[ConclusionDraft]
+) -> list[Conclusion]:
+    """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not
+    merged on this way in."""
     policy.require(principal, workspace_id)
     return store(rt, workspace_id, drafts)
 
 
-def store(rt: Runtime, workspace_id: str, drafts: Sequence[ConclusionDraft], *, of_any_length: bool = False) -> list[Conclusion]:
-    """As `create`, where it is settled that the caller may. `of_any_length`: also such as are longer than what is embedded of them."""
+def store(
+    rt: Runtime,
+    workspace_id: str,
+    drafts: Sequence[ConclusionDraft],
+    *,
+    of_any_length: bool = False,
+) -> list[Conclusion]:
+    """As `create`, where it is settled that the caller may. `of_any_length`: also such as are
+    longer than what is embedded of them."""
     texts = [_content(rt, draft, index, of_any_length) for index, draft in enumerate(drafts)]
     _hear(rt, drafts, texts)
     vectors = indexing.embed_inline(rt, texts)
 
     def add(tx: Transaction) -> list[Conclusion]:
         workspace = workspaces.require(tx, workspace_id)
-        known = tx.peers.by_slugs(workspace.key, sorted({name for draft in drafts for name in (draft.observer, draft.observed)}))
+        known = tx.peers.by_slugs(
+            workspace.key,
+            sorted({name for draft in drafts for name in (draft.observer, draft.observed)}),
+        )
         sessions = _sessions(tx, workspace, drafts)
         now = rt.clock()
         rows, counts = [], dict[int, int]()
@@ -94,7 +111,8 @@ def store(rt: Runtime, workspace_id: str, drafts: Sequence[ConclusionDraft], *, 
 
 
 def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) -> None:
-    """Plugins may refuse a conclusion, and with it the request. They are asked before the transaction, so rows have no keys yet."""
+    """Plugins may refuse a conclusion, and with it the request. They are asked before the
+    transaction, so rows have no keys yet."""
     now = rt.clock()
     for index, (draft, text) in enumerate(zip(drafts, texts, strict=True)):
         heard = Conclusion(
@@ -119,28 +137,45 @@ def _content(rt: Runtime, draft: ConclusionDraft, index: int, of_any_length: boo
     loc = ("body", "conclusions", index, "content")
     text: str = strip_nul(draft.content)
     if not text:
-        raise InvalidInput(Problem(loc, "String should have at least 1 character", "string_too_short"))
+        raise InvalidInput(
+            Problem(loc, "String should have at least 1 character", "string_too_short")
+        )
     limit = rt.settings.embedding.max_input_tokens
     if not of_any_length and len(text.encode()) > limit:
         from memservice.domain import tokens
 
         used = tokens.count(text)
         if used > limit:
-            raise InvalidInput.at(*loc, message=f"content has {used} tokens; at most {limit} can be embedded")
+            raise InvalidInput.at(
+                *loc, message=f"content has {used} tokens; at most {limit} can be embedded"
+            )
     return text
 
 
-def _sessions(tx: Transaction, workspace: Workspace, drafts: Sequence[ConclusionDraft]) -> dict[str, Session]:
+def _sessions(
+    tx: Transaction, workspace: Workspace, drafts: Sequence[ConclusionDraft]
+) -> dict[str, Session]:
     names = sorted({draft.session for draft in drafts if draft.session})
-    found = {session.slug: session for session in tx.sessions.by_slugs(workspace.key, names) if session.state == ACTIVE}
+    found = {
+        session.slug: session
+        for session in tx.sessions.by_slugs(workspace.key, names)
+        if session.state == ACTIVE
+    }
     for name in names:
         if name not in found:
             raise NotFound(f"Session {name} not found in workspace {workspace.slug}")
     return found
 
 
-def _pair(workspace: Workspace, known: Mapping[str, Peer], draft: ConclusionDraft, index: int) -> tuple[Peer, Peer]:
-    validation.refuse_scope(draft.observed, known.get(draft.observed), ("body", "conclusions", index, "observed_id"), unknown_too=False)
+def _pair(
+    workspace: Workspace, known: Mapping[str, Peer], draft: ConclusionDraft, index: int
+) -> tuple[Peer, Peer]:
+    validation.refuse_scope(
+        draft.observed,
+        known.get(draft.observed),
+        ("body", "conclusions", index, "observed_id"),
+        unknown_too=False,
+    )
     for name in (draft.observer, draft.observed):
         if name not in known:
             raise NotFound(f"Peer {name} not found in workspace {workspace.slug}")
@@ -164,9 +199,16 @@ def ensure_collection(rt: Runtime, tx: Transaction, observer: Peer, observed: Pe
 
 
 def page(
-    rt: Runtime, principal: Principal, workspace_id: str, filters: object, paging: Paging, *, of_scopes: bool = True
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    filters: object,
+    paging: Paging,
+    *,
+    of_scopes: bool = True,
 ) -> Page[Conclusion]:
-    """Live conclusions, newest first; oldest first if reversed. Without those `of_scopes`, those that scopes hold are left out."""
+    """Live conclusions, newest first; oldest first if reversed. Without those `of_scopes`, those
+    that scopes hold are left out."""
     policy.require(principal, workspace_id)
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     with rt.storage.read() as tx:
@@ -202,14 +244,26 @@ _PAIR = {"observer": ("observer", "observer_id"), "observed": ("observed", "obse
 
 
 def query(
-    rt: Runtime, principal: Principal, workspace_id: str, text: str, top_k: int = 10, distance: float | None = None, filters: object = None
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    text: str,
+    top_k: int = 10,
+    distance: float | None = None,
+    filters: object = None,
 ) -> list[Conclusion]:
-    """Live conclusions that answer a query best. The filters must name one observer and one observed."""
+    """Live conclusions that answer a query best. The filters must name one observer and one
+    observed."""
     policy.require(principal, workspace_id)
     given = filters if isinstance(filters, Mapping) else {}
-    named = {part: strip_nul(next((given[name] for name in names if name in given), None)) for part, names in _PAIR.items()}
+    named = {
+        part: strip_nul(next((given[name] for name in names if name in given), None))
+        for part, names in _PAIR.items()
+    }
     if not all(isinstance(value, str) for value in named.values()):
-        raise InvalidInput.at("body", "filters", message="observer and observed must be specified for semantic search")
+        raise InvalidInput.at(
+            "body", "filters", message="observer and observed must be specified for semantic search"
+        )
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     remote = search.remote_vectors(rt, workspace_id, text, "search_memory")
     with rt.storage.read() as tx:
@@ -237,7 +291,9 @@ def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> No
 
     def change(tx: Transaction) -> None:
         workspace = tx.workspaces.by_slug(workspace_id)
-        conclusion = None if workspace is None else tx.conclusions.by_uid(workspace.key, uid, lock=True)
+        conclusion = (
+            None if workspace is None else tx.conclusions.by_uid(workspace.key, uid, lock=True)
+        )
         if conclusion is None or conclusion.state != LIVE:
             raise missing(workspace_id, uid)
         tx.conclusions.put([replace(conclusion, state=DELETED, deleted_at=rt.clock())])

@@ -9,10 +9,7 @@ from memservice.domain.errors import Conflict
 from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, DELETING, Session, Workspace
 from memservice.runtime import Runtime
-from memservice.services import (
-    sessions,
-    workspaces,
-)
+from memservice.services import sessions, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks import outbox
@@ -22,8 +19,8 @@ log = logging.getLogger("memservice.keys")
 
 
 def delete_session(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> None:
-    """From now on the session cannot be written to, and its keys are revoked; it keeps its name until it is erased. NotFound unless it is
-    active."""
+    """From now on the session cannot be written to, and its keys are revoked; it keeps its name
+    until it is erased. NotFound unless it is active."""
     policy.require(principal, workspace_id, session_id=slug)
 
     def change(tx: Transaction) -> int:
@@ -40,10 +37,14 @@ def begin_erasure(rt: Runtime, tx: Transaction, workspace: Workspace, session: S
     return tx.keys.revoke_of(rt.clock(), workspace.slug, session.slug)
 
 
-def delete_workspace(rt: Runtime, principal: Principal, slug: str, *, with_sessions: bool = False) -> Workspace:
-    """From now on there is no such workspace, its keys are revoked, and its id is free. Returns what it was.
+def delete_workspace(
+    rt: Runtime, principal: Principal, slug: str, *, with_sessions: bool = False
+) -> Workspace:
+    """From now on there is no such workspace, its keys are revoked, and its id is free. Returns
+    what it was.
 
-    Conflict while a session is active, unless they are to go `with_sessions`; archived ones do not count.
+    Conflict while a session is active, unless they are to go `with_sessions`; archived ones do not
+    count.
     """
     policy.require(principal, slug)
 

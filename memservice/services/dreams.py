@@ -1,4 +1,5 @@
-"""Dreams: when what one peer holds about another is consolidated. What a dream does is `memservice.pipeline.dream.handler`."""
+"""Dreams: when what one peer holds about another is consolidated. What a dream does is
+`memservice.pipeline.dream.handler`."""
 
 from __future__ import annotations
 
@@ -11,13 +12,21 @@ from typing import Any, Literal
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import Refused
 from memservice.domain.filters import equals
-from memservice.domain.records import ACTIVE, EXPLICIT, LIVE, PENDING, SUPERSEDED, Collection, Conclusion, Lease, Peer, Session, Task
-from memservice.runtime import Runtime
-from memservice.services import (
-    indexing,
-    validation,
-    workspaces,
+from memservice.domain.records import (
+    ACTIVE,
+    EXPLICIT,
+    LIVE,
+    PENDING,
+    SUPERSEDED,
+    Collection,
+    Conclusion,
+    Lease,
+    Peer,
+    Session,
+    Task,
 )
+from memservice.runtime import Runtime
+from memservice.services import indexing, validation, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ensure_collection
@@ -29,7 +38,12 @@ Kind = Literal["omni", "card_refresh"]
 OMNI: Kind = "omni"
 CARD_REFRESH: Kind = "card_refresh"
 
-MANUAL, THRESHOLD, SCOPE_BACKFILL, SCOPE_REMOVAL = "manual", "document_threshold", "scope_backfill", "scope_removal"
+MANUAL, THRESHOLD, SCOPE_BACKFILL, SCOPE_REMOVAL = (
+    "manual",
+    "document_threshold",
+    "scope_backfill",
+    "scope_removal",
+)
 """Why a dream was asked for."""
 
 OFF = "Dreams are not enabled in the system configuration"
@@ -48,8 +62,9 @@ class DreamRequest:
 
 
 def schedule(rt: Runtime, principal: Principal, workspace_id: str, request: DreamRequest) -> bool:
-    """Let a dream run as soon as a worker is free. False if the same one is waiting or running already, or if there is nothing to dream
-    of: of peers that nobody has named to the service yet nothing is held, and of a session that is not there nothing can be held.
+    """Let a dream run as soon as a worker is free. False if the same one is waiting or running
+    already, or if there is nothing to dream of: of peers that nobody has named to the service yet
+    nothing is held, and of a session that is not there nothing can be held.
 
     Raises Refused while dreams are switched off, NotFound for a workspace that does not exist.
     """
@@ -63,9 +78,19 @@ def schedule(rt: Runtime, principal: Principal, workspace_id: str, request: Drea
         found = tx.peers.by_slugs(workspace.key, sorted({request.observer, observed}))
         validation.refuse_scope(observed, found.get(observed), ("body", "observed"))
         session = tx.sessions.by_slug(workspace.key, request.session) if request.session else None
-        if not {request.observer, observed} <= found.keys() or (request.session and (session is None or session.state != ACTIVE)):
+        if not {request.observer, observed} <= found.keys() or (
+            request.session and (session is None or session.state != ACTIVE)
+        ):
             return False
-        return enqueue(rt, tx, found[request.observer], found[observed], request.kind, session=session, rebuild=request.rebuild)
+        return enqueue(
+            rt,
+            tx,
+            found[request.observer],
+            found[observed],
+            request.kind,
+            session=session,
+            rebuild=request.rebuild,
+        )
 
     return rt.storage.write(change)
 
@@ -81,16 +106,37 @@ def enqueue(
     rebuild: bool = False,
     trigger: str = MANUAL,
 ) -> bool:
-    """Store the task of a dream, due now, in the caller's transaction. False if dreams are off or the same one is waiting or running."""
+    """Store the task of a dream, due now, in the caller's transaction. False if dreams are off or
+    the same one is waiting or running."""
     collection = ensure_collection(rt, tx, observer, observed)
-    return _add(rt, tx, collection, kind, session_key=session.key if session else None, rebuild=rebuild, trigger=trigger)
+    return _add(
+        rt,
+        tx,
+        collection,
+        kind,
+        session_key=session.key if session else None,
+        rebuild=rebuild,
+        trigger=trigger,
+    )
 
 
-def _add(rt: Runtime, tx: Transaction, collection: Collection, kind: Kind, *, session_key: int | None, rebuild: bool, trigger: str) -> bool:
+def _add(
+    rt: Runtime,
+    tx: Transaction,
+    collection: Collection,
+    kind: Kind,
+    *,
+    session_key: int | None,
+    rebuild: bool,
+    trigger: str,
+) -> bool:
     if not rt.settings.dream.enabled:
         return False
     # Held until commit, so that two callers do not both find that no such dream is waiting.
-    held = tx.conclusions.collection(collection.observer_key, collection.observed_key, lock=True) or collection
+    held = (
+        tx.conclusions.collection(collection.observer_key, collection.observed_key, lock=True)
+        or collection
+    )
     task = outbox.dream(
         rt,
         held,
@@ -99,7 +145,9 @@ def _add(rt: Runtime, tx: Transaction, collection: Collection, kind: Kind, *, se
             "session": session_key,
             "rebuild": rebuild and kind == CARD_REFRESH,
             "trigger": trigger,
-            "delay": "idle_timeout" if trigger == THRESHOLD and rt.settings.dream.idle_timeout_minutes else "immediate",
+            "delay": "idle_timeout"
+            if trigger == THRESHOLD and rt.settings.dream.idle_timeout_minutes
+            else "immediate",
             "new": held.explicit_count - held.explicit_at_last_dream,
         },
     )
@@ -107,7 +155,8 @@ def _add(rt: Runtime, tx: Transaction, collection: Collection, kind: Kind, *, se
     if waiting:
         lease = tx.rows.get(Lease, equals(unit=task.unit))
         running = lease is not None and lease.expires_at > rt.clock()
-        # One that runs may have read what changed since; a scope that lost a session cannot wait for the next occasion.
+        # One that runs may have read what changed since; a scope that lost a session cannot wait
+        # for the next occasion.
         if not (running and len(waiting) == 1 and trigger in (SCOPE_BACKFILL, SCOPE_REMOVAL)):
             if task.payload["rebuild"] and not running:
                 payload = {**waiting[-1].payload, "rebuild": True}
@@ -117,22 +166,35 @@ def _add(rt: Runtime, tx: Transaction, collection: Collection, kind: Kind, *, se
     return True
 
 
-def after_save(rt: Runtime, tx: Transaction, collection: Collection, explicit: int, session: Session) -> None:
-    """Explicit conclusions were derived from a session into a collection, which has `explicit` live ones now.
+def after_save(
+    rt: Runtime, tx: Transaction, collection: Collection, explicit: int, session: Session
+) -> None:
+    """Explicit conclusions were derived from a session into a collection, which has `explicit` live
+    ones now.
 
-    Once enough of them are new, a timer is set; each further save winds it up again, so that it goes off when the pair is quiet.
+    Once enough of them are new, a timer is set; each further save winds it up again, so that it
+    goes off when the pair is quiet.
     """
     if not _ripe(rt, collection, explicit) or not configured(rt, tx, collection, session).dream:
         return
-    at = max(rt.clock() + timedelta(minutes=rt.settings.dream.idle_timeout_minutes), _earliest(rt, collection))
+    at = max(
+        rt.clock() + timedelta(minutes=rt.settings.dream.idle_timeout_minutes),
+        _earliest(rt, collection),
+    )
     timer = outbox.dream_timer(rt, collection, at)
-    same = equals(workspace_key=collection.workspace_key, kind=outbox.DREAM_TIMER, state=PENDING, unit=timer.unit)
+    same = equals(
+        workspace_key=collection.workspace_key,
+        kind=outbox.DREAM_TIMER,
+        state=PENDING,
+        unit=timer.unit,
+    )
     if not tx.rows.change(Task, same, not_before=at):
         tx.tasks.add([timer])
 
 
 def went_off(rt: Runtime, tx: Transaction, timer: Task) -> dict[str, Any] | datetime:
-    """A timer is due: make the dreams due that run by themselves, unless what it was set for no longer holds. A time: not before then."""
+    """A timer is due: make the dreams due that run by themselves, unless what it was set for no
+    longer holds. A time: not before then."""
     collection = tx.conclusions.collection(timer.observer_key or 0, timer.observed_key or 0)
     if collection is None or not _ripe(rt, collection, collection.explicit_count):
         return {"skipped": "not enough is new"}
@@ -140,40 +202,70 @@ def went_off(rt: Runtime, tx: Transaction, timer: Task) -> dict[str, Any] | date
     if earliest > rt.clock():
         return earliest
     newest = newest_explicit(tx, collection)
-    session = None if newest is None or newest.session_key is None else tx.sessions.by_key(newest.session_key)
+    session = (
+        None
+        if newest is None or newest.session_key is None
+        else tx.sessions.by_key(newest.session_key)
+    )
     if newest is None or not configured(rt, tx, collection, session).dream:
         return {"skipped": "dreams are switched off here"}
     added = [
-        _add(rt, tx, collection, OMNI if kind == OMNI else CARD_REFRESH, session_key=newest.session_key, rebuild=False, trigger=THRESHOLD)
+        _add(
+            rt,
+            tx,
+            collection,
+            OMNI if kind == OMNI else CARD_REFRESH,
+            session_key=newest.session_key,
+            rebuild=False,
+            trigger=THRESHOLD,
+        )
         for kind in rt.settings.dream.enabled_types
     ]
     return {"enqueued": sum(added)}
 
 
 def newest_explicit(tx: Transaction, collection: Collection) -> Conclusion | None:
-    pair = equals(observer_key=collection.observer_key, observed_key=collection.observed_key, level=EXPLICIT)
+    pair = equals(
+        observer_key=collection.observer_key, observed_key=collection.observed_key, level=EXPLICIT
+    )
     conclusions = tx.conclusions.page(collection.workspace_key, pair, NEWEST, limit=1)
     return conclusions[0] if conclusions else None
 
 
 def dreamt(rt: Runtime, tx: Transaction, collection: Collection) -> None:
-    """Note that what a collection holds was consolidated now, in the transaction that stores the result and after it."""
-    held = tx.conclusions.collection(collection.observer_key, collection.observed_key, lock=True) or collection
-    tx.rows.change(Collection, equals(key=held.key), last_dream_at=rt.clock(), explicit_at_last_dream=held.explicit_count)
+    """Note that what a collection holds was consolidated now, in the transaction that stores the
+    result and after it."""
+    held = (
+        tx.conclusions.collection(collection.observer_key, collection.observed_key, lock=True)
+        or collection
+    )
+    tx.rows.change(
+        Collection,
+        equals(key=held.key),
+        last_dream_at=rt.clock(),
+        explicit_at_last_dream=held.explicit_count,
+    )
 
 
 def give_back(rt: Runtime, tx: Transaction, gone: Sequence[Conclusion], session_key: int) -> int:
-    """Conclusions go because their session does, not because they are wrong: what gave way to them and comes from elsewhere is live
-    again, or gives way to what they gave way to themselves. Returns how many are live again. Called with the rows as they were."""
+    """Conclusions go because their session does, not because they are wrong: what gave way to them
+    and comes from elsewhere is live again, or gives way to what they gave way to themselves.
+    Returns how many are live again. Called with the rows as they were."""
     if not gone:
         return 0
     left = {row.key: row for row in gone}
     indexes = tuple({row.collection_key for row in gone})
-    conclusions = tx.rows.page(Conclusion, equals(collection_key=indexes, state=SUPERSEDED, superseded_by=tuple(left)))
+    conclusions = tx.rows.page(
+        Conclusion, equals(collection_key=indexes, state=SUPERSEDED, superseded_by=tuple(left))
+    )
     waiting = [row for row in conclusions if row.key not in left and row.session_key != session_key]
     ends = {row.key: _end(left, row.superseded_by) for row in waiting}
     wanted = tuple({end for end in ends.values() if end is not None})
-    stays = {row.key for row in tx.rows.page(Conclusion, equals(key=wanted, state=(LIVE, SUPERSEDED)))} if wanted else set()
+    stays = (
+        {row.key for row in tx.rows.page(Conclusion, equals(key=wanted, state=(LIVE, SUPERSEDED)))}
+        if wanted
+        else set()
+    )
     back: list[Conclusion] = []
     for row in waiting:
         if ends[row.key] in stays:
@@ -196,10 +288,16 @@ def _end(left: Mapping[int, Conclusion], key: int | None) -> int | None:
     return key
 
 
-def configured(rt: Runtime, tx: Transaction, collection: Collection, session: Session | None) -> Resolved:
+def configured(
+    rt: Runtime, tx: Transaction, collection: Collection, session: Session | None
+) -> Resolved:
     """What the session, if a dream has one, and the workspace say."""
     workspace = tx.workspaces.by_key(collection.workspace_key)
-    return resolve(rt.defaults, session.configuration if session else None, workspace.configuration if workspace else None)
+    return resolve(
+        rt.defaults,
+        session.configuration if session else None,
+        workspace.configuration if workspace else None,
+    )
 
 
 def _ripe(rt: Runtime, collection: Collection, explicit: int) -> bool:
@@ -211,4 +309,8 @@ def _ripe(rt: Runtime, collection: Collection, explicit: int) -> bool:
 def _earliest(rt: Runtime, collection: Collection) -> datetime:
     """The first moment at which the collection may be consolidated again by itself."""
     last = collection.last_dream_at
-    return rt.clock() if last is None else last + timedelta(hours=rt.settings.dream.min_hours_between_dreams)
+    return (
+        rt.clock()
+        if last is None
+        else last + timedelta(hours=rt.settings.dream.min_hours_between_dreams)
+    )

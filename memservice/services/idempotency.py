@@ -35,20 +35,36 @@ def _digest(text: str) -> str:
 
 
 def replayed(tx: Transaction, session: Session, request: Request | None) -> list[Message] | None:
-    """What was stored under this key before, in order; None if it is new. To be asked while the session's row is held.
+    """What was stored under this key before, in order; None if it is new. To be asked while the
+    session's row is held.
 
-    InvalidInput if it was another request: to answer as if that had been this one would lose messages.
+    InvalidInput if it was another request: to answer as if that had been this one would lose
+    messages.
     """
-    idempotency_key = None if request is None else tx.rows.get(IdempotencyKey, equals(session_key=session.key, digest=request.digest))
+    idempotency_key = (
+        None
+        if request is None
+        else tx.rows.get(IdempotencyKey, equals(session_key=session.key, digest=request.digest))
+    )
     if request is None or idempotency_key is None:
         return None
     if idempotency_key.request != request.asked:
-        raise InvalidInput.at("header", "Idempotency-Key", message="This key was used for other messages; each request needs its own")
+        raise InvalidInput.at(
+            "header",
+            "Idempotency-Key",
+            message="This key was used for other messages; each request needs its own",
+        )
     stored = tx.messages.by_keys(idempotency_key.message_keys)
     return [stored[number] for number in idempotency_key.message_keys if number in stored]
 
 
-def remember(rt: Runtime, tx: Transaction, session: Session, request: Request | None, messages: Sequence[Message]) -> None:
+def remember(
+    rt: Runtime,
+    tx: Transaction,
+    session: Session,
+    request: Request | None,
+    messages: Sequence[Message],
+) -> None:
     if request is not None:
         row = IdempotencyKey(
             workspace_key=session.workspace_key,

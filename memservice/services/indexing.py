@@ -1,4 +1,5 @@
-"""What is stored so that messages and conclusions can be found: analysed text in the write, vectors in it or soon after."""
+"""What is stored so that messages and conclusions can be found: analysed text in the write, vectors
+in it or soon after."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def index_messages(
     authors: Mapping[int, Peer],
     like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """Index messages; `terms` are those of their content. Returns the tasks that are still to be stored.
+    """Index messages; `terms` are those of their content. Returns the tasks that are still to be
+    stored.
 
     `like`: for a message's key that of an indexed message with the same content.
     """
@@ -48,49 +50,101 @@ def index_messages(
 
 
 def index_messages_later(
-    rt: Runtime, tx: Transaction, workspace_key: int, messages: Sequence[Message], like: Mapping[int, int] | None = None
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    messages: Sequence[Message],
+    like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """The tasks that do what `index_messages` does, for so many messages that the write would take long."""
+    """The tasks that do what `index_messages` does, for so many messages that the write would take
+    long."""
     keys = [message.key for message in messages]
-    tasks = [outbox.index(rt, workspace_key, keys[start : start + TEXT_BATCH_SIZE]) for start in range(0, len(keys), TEXT_BATCH_SIZE)]
+    tasks = [
+        outbox.index(rt, workspace_key, keys[start : start + TEXT_BATCH_SIZE])
+        for start in range(0, len(keys), TEXT_BATCH_SIZE)
+    ]
     return tasks + message_vectors_later(rt, tx, workspace_key, messages, like)
 
 
 def message_vectors_later(
-    rt: Runtime, tx: Transaction, workspace_key: int, messages: Sequence[Message], like: Mapping[int, int] | None = None
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    messages: Sequence[Message],
+    like: Mapping[int, int] | None = None,
 ) -> list[Task]:
     """The tasks that give messages their vectors, where messages have any."""
-    # Hashed vectors of messages measured no gain over text, so messages get vectors only from an embedder that understands: the
-    # configured one, or one that the workspace was moved to.
+    # Hashed vectors of messages measured no gain over text, so messages get vectors only from an
+    # embedder that understands: the configured one, or one that the workspace was moved to.
     if not rt.settings.app.embed_messages:
         return []
-    if Capability.SEMANTIC not in rt.embedder.capabilities and tx.spaces.active(workspace_key, MESSAGE) is None:
+    if (
+        Capability.SEMANTIC not in rt.embedder.capabilities
+        and tx.spaces.active(workspace_key, MESSAGE) is None
+    ):
         return []
-    return embed_later(rt, MESSAGE, workspace_key, [message.key for message in messages if message.content.strip()], like)
+    return embed_later(
+        rt,
+        MESSAGE,
+        workspace_key,
+        [message.key for message in messages if message.content.strip()],
+        like,
+    )
 
 
 def add_message_texts(
-    rt: Runtime, tx: Transaction, workspace_key: int, messages: Sequence[Message], terms: Sequence[list[str]], authors: Mapping[int, Peer]
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    messages: Sequence[Message],
+    terms: Sequence[list[str]],
+    authors: Mapping[int, Peer],
 ) -> None:
     """Put messages into the text index, in place of what it has of them."""
     rows = []
     for message, own in zip(messages, terms, strict=True):
-        # The speaker and the day are part of what a message can be found by: "[8 May 2023] Caroline: text", analysed in two parts,
-        # because the text was analysed before the transaction and the name is known only in it.
-        head = analyse(f"{message.created_at.day} {message.created_at:%B %Y} {spoken_name(authors[message.author_key])}")
-        rows.append(TextRow(message.key, [*head, *own], session=message.session_key, author=message.author_key, at=message.created_at))
+        # The speaker and the day are part of what a message can be found by: "[8 May 2023]
+        # Caroline: text", analysed in two parts, because the text was analysed before the
+        # transaction and the name is known only in it.
+        head = analyse(
+            f"{message.created_at.day} {message.created_at:%B %Y} "
+            f"{spoken_name(authors[message.author_key])}"
+        )
+        rows.append(
+            TextRow(
+                message.key,
+                [*head, *own],
+                session=message.session_key,
+                author=message.author_key,
+                at=message.created_at,
+            )
+        )
     rt.storage.text.add(tx, MESSAGE, workspace_key, rows)
 
 
-def embed_later(rt: Runtime, kind: Kind, workspace_key: int, keys: Sequence[int], like: Mapping[int, int] | None = None) -> list[Task]:
-    """The tasks that give these rows their vectors, or copy those of the rows in `like`, which have the same text."""
+def embed_later(
+    rt: Runtime,
+    kind: Kind,
+    workspace_key: int,
+    keys: Sequence[int],
+    like: Mapping[int, int] | None = None,
+) -> list[Task]:
+    """The tasks that give these rows their vectors, or copy those of the rows in `like`, which have
+    the same text."""
     if like is None:
         return [outbox.embed(rt, kind, workspace_key, keys)]
-    parts = [keys[start : start + SIMILAR_BATCH_SIZE] for start in range(0, len(keys), SIMILAR_BATCH_SIZE)]
-    return [outbox.embed(rt, kind, workspace_key, part, [like[key] for key in part]) for part in parts]
+    parts = [
+        keys[start : start + SIMILAR_BATCH_SIZE]
+        for start in range(0, len(keys), SIMILAR_BATCH_SIZE)
+    ]
+    return [
+        outbox.embed(rt, kind, workspace_key, part, [like[key] for key in part]) for part in parts
+    ]
 
 
-def add_conclusion_texts(rt: Runtime, tx: Transaction, workspace_key: int, conclusions: Sequence[Conclusion]) -> None:
+def add_conclusion_texts(
+    rt: Runtime, tx: Transaction, workspace_key: int, conclusions: Sequence[Conclusion]
+) -> None:
     """Put conclusions into the text index, in place of what it has of them."""
     rows = [
         TextRow(
@@ -115,7 +169,8 @@ def index_conclusions(
     vectors: Sequence[Vector] | None = None,
     like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """Index conclusions, whose `vectors` are given where the embedder is an inline one. Returns the tasks that are still to be stored.
+    """Index conclusions, whose `vectors` are given where the embedder is an inline one. Returns the
+    tasks that are still to be stored.
 
     `like`: for a conclusion's key that of an indexed conclusion with the same content.
     """
@@ -123,15 +178,21 @@ def index_conclusions(
         return []
     add_conclusion_texts(rt, tx, workspace_key, conclusions)
     if vectors is None or not rt.vectors_transactional:
-        return embed_later(rt, CONCLUSION, workspace_key, [conclusion.key for conclusion in conclusions], like)
+        return embed_later(
+            rt, CONCLUSION, workspace_key, [conclusion.key for conclusion in conclusions], like
+        )
     space = writing_space(rt, tx, workspace_key, CONCLUSION)
     if space is None or any(len(vector) != space.dimension for vector in vectors):
-        return embed_later(rt, CONCLUSION, workspace_key, [conclusion.key for conclusion in conclusions], like)
+        return embed_later(
+            rt, CONCLUSION, workspace_key, [conclusion.key for conclusion in conclusions], like
+        )
     rt.vectors.upsert(tx, space, conclusion_vectors(conclusions, vectors))
     return []
 
 
-def conclusion_vectors(conclusions: Sequence[Conclusion], vectors: Sequence[Vector]) -> list[VectorRow]:
+def conclusion_vectors(
+    conclusions: Sequence[Conclusion], vectors: Sequence[Vector]
+) -> list[VectorRow]:
     return [
         VectorRow(
             conclusion.key,
@@ -150,24 +211,44 @@ def conclusion_vectors(conclusions: Sequence[Conclusion], vectors: Sequence[Vect
 
 def message_vectors(messages: Sequence[Message], vectors: Sequence[Vector]) -> list[VectorRow]:
     return [
-        VectorRow(message.key, message.uid, vector, session=message.session_key, author=message.author_key, at=message.created_at)
+        VectorRow(
+            message.key,
+            message.uid,
+            vector,
+            session=message.session_key,
+            author=message.author_key,
+            at=message.created_at,
+        )
         for message, vector in zip(messages, vectors, strict=True)
         if vector.any()
     ]
 
 
 def index_documents(
-    rt: Runtime, tx: Transaction, workspace_key: int, documents: Sequence[Document], vectors: Sequence[Vector] | None = None
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    documents: Sequence[Document],
+    vectors: Sequence[Vector] | None = None,
 ) -> list[Task]:
-    """As `index_conclusions`, for documents: the collection stands where a conclusion's observer does, its owner where the observed."""
+    """As `index_conclusions`, for documents: the collection stands where a conclusion's observer
+    does, its owner where the observed."""
     rows = [
         TextRow(
-            document.key, analyse(document.content), observer=document.collection_key, observed=document.owner_key, at=document.created_at
+            document.key,
+            analyse(document.content),
+            observer=document.collection_key,
+            observed=document.owner_key,
+            at=document.created_at,
         )
         for document in documents
     ]
     rt.storage.text.add(tx, DOCUMENT, workspace_key, rows)
-    space = writing_space(rt, tx, workspace_key, DOCUMENT) if vectors is not None and rt.vectors_transactional else None
+    space = (
+        writing_space(rt, tx, workspace_key, DOCUMENT)
+        if vectors is not None and rt.vectors_transactional
+        else None
+    )
     if vectors is None or space is None:
         return embed_later(rt, DOCUMENT, workspace_key, [document.key for document in documents])
     rt.vectors.upsert(tx, space, document_vectors(documents, vectors))
@@ -176,28 +257,37 @@ def index_documents(
 
 def document_vectors(documents: Sequence[Document], vectors: Sequence[Vector]) -> list[VectorRow]:
     return [
-        VectorRow(document.key, document.uid, vector, observer=document.collection_key, observed=document.owner_key, at=document.created_at)
+        VectorRow(
+            document.key,
+            document.uid,
+            vector,
+            observer=document.collection_key,
+            observed=document.owner_key,
+            at=document.created_at,
+        )
         for document, vector in zip(documents, vectors, strict=True)
         if vector.any()
     ]
 
 
 def embed_inline(rt: Runtime, texts: Sequence[str]) -> list[Vector] | None:
-    """Vectors of these texts if the embedder is one for the request path, else None. To be called before the transaction."""
+    """Vectors of these texts if the embedder is one for the request path, else None. To be called
+    before the transaction."""
     if Capability.INLINE not in rt.embedder.capabilities:
         return None
     return rt.embedder.embed(texts)
 
 
 def writing_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: Kind) -> Space | None:
-    """The active space if it is the configured embedder's. The first write of a workspace settles which embedder it has."""
+    """The active space if it is the configured embedder's. The first write of a workspace settles
+    which embedder it has."""
     space = tx.spaces.active(workspace_key, kind) or new_space(rt, tx, workspace_key, kind)
     return space if space.embedder == rt.embedder.id else None
 
 
 def new_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: Kind) -> Space:
-    """The first space of a workspace and kind, by the configured embedder, which must have made a vector: only then is its dimension
-    known without asking it."""
+    """The first space of a workspace and kind, by the configured embedder, which must have made a
+    vector: only then is its dimension known without asking it."""
     return tx.spaces.save(
         Space(
             workspace_key=workspace_key,
@@ -210,19 +300,30 @@ def new_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: Kind) -> S
     )
 
 
-def forget_conclusions(rt: Runtime, tx: Transaction, workspace_key: int, keys: Sequence[int]) -> None:
-    """Conclusions that are no longer live can no longer be found. An index outside the storage is told by a task."""
+def forget_conclusions(
+    rt: Runtime, tx: Transaction, workspace_key: int, keys: Sequence[int]
+) -> None:
+    """Conclusions that are no longer live can no longer be found. An index outside the storage is
+    told by a task."""
     forget_rows(rt, tx, CONCLUSION, workspace_key, keys)
 
 
-def forget_rows(rt: Runtime, tx: Transaction, kind: Kind, workspace_key: int, keys: Sequence[int]) -> None:
+def forget_rows(
+    rt: Runtime, tx: Transaction, kind: Kind, workspace_key: int, keys: Sequence[int]
+) -> None:
     """As `forget`; an index outside the storage is told by a task."""
     forget(rt, tx, kind, workspace_key, keys)
-    if keys and not rt.vectors_transactional and any(space.kind == kind for space in tx.spaces.of_workspace(workspace_key)):
+    if (
+        keys
+        and not rt.vectors_transactional
+        and any(space.kind == kind for space in tx.spaces.of_workspace(workspace_key))
+    ):
         tx.tasks.add([outbox.delete_vectors(rt, kind, workspace_key, keys)])
 
 
-def forget(rt: Runtime, tx: Transaction, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+def forget(
+    rt: Runtime, tx: Transaction, kind: str, workspace_key: int, keys: Sequence[int]
+) -> None:
     """Take rows out of the indexes that live in the storage."""
     if not keys:
         return
@@ -231,8 +332,11 @@ def forget(rt: Runtime, tx: Transaction, kind: str, workspace_key: int, keys: Se
         forget_vectors(rt, tx, kind, tx.spaces.of_workspace(workspace_key), keys)
 
 
-def forget_vectors(rt: Runtime, tx: Transaction | None, kind: str, spaces: Sequence[Space], keys: Sequence[int]) -> None:
-    """Take rows out of the vector index; `tx` is None for one outside the storage, which must not be called inside a transaction."""
+def forget_vectors(
+    rt: Runtime, tx: Transaction | None, kind: str, spaces: Sequence[Space], keys: Sequence[int]
+) -> None:
+    """Take rows out of the vector index; `tx` is None for one outside the storage, which must not
+    be called inside a transaction."""
     for space in spaces:
         if space.kind == kind:
             rt.vectors.delete(tx, space, keys)

@@ -29,10 +29,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
 from memservice.services.paging import Page, Paging
-from memservice.services.tasks import (
-    batching,
-    outbox,
-)
+from memservice.services.tasks import batching, outbox
 from memservice.spi.storage import Transaction
 
 
@@ -60,23 +57,39 @@ class Prepared:
 
 
 def create(
-    rt: Runtime, principal: Principal, workspace_id: str, session_id: str, drafts: Sequence[Draft], idempotency_key: str | None = None
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    session_id: str,
+    drafts: Sequence[Draft],
+    idempotency_key: str | None = None,
 ) -> list[Message]:
     """Store messages in order, all or none, with the background work that they make necessary.
 
-    Creates the workspace, the session and the authors that are missing, and makes the authors members. With an idempotency key that
-    this session has seen before, the messages stored then are returned and nothing is stored; InvalidInput if they are other messages.
+    Creates the workspace, the session and the authors that are missing, and makes the authors
+    members. With an idempotency key that this session has seen before, the messages stored then are
+    returned and nothing is stored; InvalidInput if they are other messages.
     """
     policy.require(principal, workspace_id, session_id=session_id)
     return create_in(rt, workspace_id, session_id, drafts, idempotency_key)
 
 
 def create_in(
-    rt: Runtime, workspace_id: str, session_id: str, drafts: Sequence[Draft], idempotency_key: str | None = None
+    rt: Runtime,
+    workspace_id: str,
+    session_id: str,
+    drafts: Sequence[Draft],
+    idempotency_key: str | None = None,
 ) -> list[Message]:
     """As `create`, where it is settled that the caller may."""
-    once = None if idempotency_key is None else idempotency.request(idempotency_key, [_asked(draft) for draft in drafts])
-    prepared = [prepare(rt, draft, ("body", "messages", index)) for index, draft in enumerate(drafts)]
+    once = (
+        None
+        if idempotency_key is None
+        else idempotency.request(idempotency_key, [_asked(draft) for draft in drafts])
+    )
+    prepared = [
+        prepare(rt, draft, ("body", "messages", index)) for index, draft in enumerate(drafts)
+    ]
 
     def store(tx: Transaction) -> tuple[list[Message], bool]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
@@ -96,10 +109,15 @@ def create_in(
 
 
 def append(
-    rt: Runtime, tx: Transaction, workspace: Workspace, session: Session, authors: Mapping[str, Peer], prepared: Sequence[Prepared]
+    rt: Runtime,
+    tx: Transaction,
+    workspace: Workspace,
+    session: Session,
+    authors: Mapping[str, Peer],
+    prepared: Sequence[Prepared],
 ) -> list[Message]:
-    """Store messages at the end of a session whose row is held, with the background work that they make necessary. Their authors
-    become members."""
+    """Store messages at the end of a session whose row is held, with the background work that they
+    make necessary. Their authors become members."""
     sessions.join(rt, tx, session, authors)
     seq, through = session.message_count, session.token_total
     rows: list[Message] = []
@@ -123,8 +141,12 @@ def append(
     by_key = {peer.key: peer for peer in authors.values()}
     configurations = [item.configuration for item in prepared]
     members = tx.members.listening(session.key, sorted(by_key))
-    tasks = batching.delay(rt, outbox.after_messages(rt, workspace, session, messages, configurations, by_key, members))
-    tasks += indexing.index_messages(rt, tx, workspace.key, messages, [item.terms for item in prepared], by_key)
+    tasks = batching.delay(
+        rt, outbox.after_messages(rt, workspace, session, messages, configurations, by_key, members)
+    )
+    tasks += indexing.index_messages(
+        rt, tx, workspace.key, messages, [item.terms for item in prepared], by_key
+    )
     tx.tasks.add(tasks)
     batching.release_if_full(rt, tx, tasks)
     return messages
@@ -162,7 +184,9 @@ def prepare(rt: Runtime, draft: Draft, loc: validation.Loc) -> Prepared:
     )
 
 
-def _authors(rt: Runtime, tx: Transaction, workspace_key: int, prepared: Sequence[Prepared]) -> dict[str, Peer]:
+def _authors(
+    rt: Runtime, tx: Transaction, workspace_key: int, prepared: Sequence[Prepared]
+) -> dict[str, Peer]:
     slugs = [item.author for item in prepared]
     known = tx.peers.by_slugs(workspace_key, sorted(set(slugs)))
     for index, slug in enumerate(slugs):
@@ -171,10 +195,21 @@ def _authors(rt: Runtime, tx: Transaction, workspace_key: int, prepared: Sequenc
     for index, slug in enumerate(slugs):
         if slug not in known:
             validation.require_name(slug, ("body", "messages", index, "peer_id"))
-    return known | peers.ensure(rt, tx, workspace_key, missing, ("body", "messages")) if missing else known
+    return (
+        known | peers.ensure(rt, tx, workspace_key, missing, ("body", "messages"))
+        if missing
+        else known
+    )
 
 
-def page(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, filters: object, paging: Paging) -> Page[Message]:
+def page(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    session_id: str,
+    filters: object,
+    paging: Paging,
+) -> Page[Message]:
     """Messages in the order in which they were stored, whatever their `created_at`."""
     policy.require(principal, workspace_id, session_id=session_id, member=True)
     condition = parse_filters(filters, resources.MESSAGE, workspace_id=workspace_id)
@@ -185,13 +220,21 @@ def page(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, 
         return page_of(tx, session, condition, paging)
 
 
-def page_of(tx: Transaction, session: Session, condition: Condition, paging: Paging) -> Page[Message]:
+def page_of(
+    tx: Transaction, session: Session, condition: Condition, paging: Paging
+) -> Page[Message]:
     """The matching messages of a session, in the order in which they were stored."""
     if condition == TRUE:
-        # Positions are dense, so a page is an index range and the total is known: page 90 costs what page 1 costs.
+        # Positions are dense, so a page is an index range and the total is known: page 90 costs
+        # what page 1 costs.
         total, first = session.message_count, paging.offset + 1
         if paging.reverse:
-            items = tx.messages.run(session.key, total - paging.offset - paging.size + 1, total - paging.offset, reverse=True)
+            items = tx.messages.run(
+                session.key,
+                total - paging.offset - paging.size + 1,
+                total - paging.offset,
+                reverse=True,
+            )
         else:
             items = tx.messages.run(session.key, first, paging.offset + paging.size)
         return Page(items, total, paging.page, paging.size)
@@ -213,8 +256,16 @@ def get(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, u
     return message
 
 
-def update(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, uid: str, metadata: Mapping[str, Any] | None) -> Message:
-    """Metadata is replaced; None leaves it. The content never changes, and nothing is derived again."""
+def update(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    session_id: str,
+    uid: str,
+    metadata: Mapping[str, Any] | None,
+) -> Message:
+    """Metadata is replaced; None leaves it. The content never changes, and nothing is derived
+    again."""
     policy.require(principal, workspace_id, session_id=session_id)
     stored = validation.metadata(metadata)
 

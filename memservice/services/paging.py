@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Which page is wanted. `page` counts from 1; `reverse` turns the listing's own order round, ties included."""
+    """Which page is wanted. `page` counts from 1; `reverse` turns the listing's own order round,
+    ties included."""
 
     page: int = 1
     size: int = 50

@@ -15,10 +15,7 @@ from memservice.domain.text.folding import fold
 from memservice.domain.text.names import CAPITALISED
 from memservice.domain.values import check_size, strip_nul
 from memservice.runtime import Runtime
-from memservice.services import (
-    validation,
-    workspaces,
-)
+from memservice.services import validation, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
@@ -30,7 +27,8 @@ NAMESAKES_LOOKED_AT = 200
 
 
 def display_name(peer: Peer) -> str | None:
-    """The name that the peer's metadata gives it, else the one that generation 1 gave it, if any."""
+    """The name that the peer's metadata gives it, else the one that generation 1 gave it, if
+    any."""
     name = peer.metadata.get("name")
     if isinstance(name, str) and name.strip():
         return name.strip()
@@ -43,17 +41,33 @@ def spoken_name(peer: Peer) -> str:
 
 
 def shown_names(tx: Transaction, workspace_key: int, peers: Iterable[Peer]) -> dict[str, str]:
-    """The display names of those peers that have one, by slug. One that another peer of the workspace goes by as well, as its display name
-    or its id, has the peer's id beside it, `Bob (eve)`: any peer may call itself whatever it likes.
+    """The display names of those peers that have one, by slug. One that another peer of the
+    workspace goes by as well, as its display name or its id, has the peer's id beside it,
+    `Bob (eve)`: any peer may call itself whatever it likes.
 
     One look-up of at most `NAMESAKES_LOOKED_AT` names; where there are more, every name has the id.
     """
     names = {peer.slug: name for peer in peers if (name := display_name(peer)) is not None}
     tokens = {slug: name_tokens("", name) for slug, name in names.items()}
-    wanted = sorted({form for several in tokens.values() for token in several for form in (token, CAPITALISED + token)})
+    wanted = sorted(
+        {
+            form
+            for several in tokens.values()
+            for token in several
+            for form in (token, CAPITALISED + token)
+        }
+    )
     if not names:
         return {}
-    rows = tx.rows.page(PeerName, equals(workspace_key=workspace_key, token=tuple(wanted)), limit=NAMESAKES_LOOKED_AT) if wanted else []
+    rows = (
+        tx.rows.page(
+            PeerName,
+            equals(workspace_key=workspace_key, token=tuple(wanted)),
+            limit=NAMESAKES_LOOKED_AT,
+        )
+        if wanted
+        else []
+    )
     others = tx.peers.by_keys(sorted({row.peer_key for row in rows}))
     taken: dict[str, set[str]] = {}
     for other in others.values():
@@ -65,17 +79,38 @@ def shown_names(tx: Transaction, workspace_key: int, peers: Iterable[Peer]) -> d
     def is_its_own(slug: str, name: str) -> bool:
         return sure and bool(tokens[slug]) and taken.get(fold(name), set()) <= {slug}
 
-    return {slug: name if is_its_own(slug, name) or name == slug else f"{name} ({slug})" for slug, name in names.items()}
+    return {
+        slug: name if is_its_own(slug, name) or name == slug else f"{name} ({slug})"
+        for slug, name in names.items()
+    }
 
 
-def ensure(rt: Runtime, tx: Transaction, workspace_key: int, slugs: Sequence[str], loc: validation.Loc, **fields: Any) -> dict[str, Peer]:
-    """The peers of these names, by name; missing ones are created, in sorted order so that writers never wait on each other in a ring."""
+def ensure(
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    slugs: Sequence[str],
+    loc: validation.Loc,
+    **fields: Any,
+) -> dict[str, Peer]:
+    """The peers of these names, by name; missing ones are created, in sorted order so that writers
+    never wait on each other in a ring."""
     found = tx.peers.by_slugs(workspace_key, sorted(set(slugs)))
     missing = sorted(set(slugs) - found.keys())
     if not missing:
         return found
     validation.require_names(missing, loc, place_in_loc=False)
-    new = [Peer(uid=new_uid(), workspace_key=workspace_key, slug=slug, v1_name=slug, created_at=rt.clock(), **fields) for slug in missing]
+    new = [
+        Peer(
+            uid=new_uid(),
+            workspace_key=workspace_key,
+            slug=slug,
+            v1_name=slug,
+            created_at=rt.clock(),
+            **fields,
+        )
+        for slug in missing
+    ]
     try:
         peers = tx.peers.put(new)
     except UniqueViolation as taken:
@@ -84,7 +119,9 @@ def ensure(rt: Runtime, tx: Transaction, workspace_key: int, slugs: Sequence[str
         # Generation 1 users were renamed to some of these ids; the ids are free all the same.
         renamed = tx.rows.page(Peer, equals(workspace_key=workspace_key, v1_name=tuple(missing)))
         names = {peer.v1_name for peer in renamed}
-        peers = tx.peers.put([replace(peer, v1_name=peer.uid) if peer.slug in names else peer for peer in new])
+        peers = tx.peers.put(
+            [replace(peer, v1_name=peer.uid) if peer.slug in names else peer for peer in new]
+        )
     for peer in peers:
         _index_names(tx, peer)
         found[peer.slug] = peer
@@ -112,9 +149,15 @@ def _index_names(tx: Transaction, peer: Peer) -> None:
 
 
 def get_or_create(
-    rt: Runtime, principal: Principal, workspace_id: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    slug: str,
+    metadata: Mapping[str, Any] | None,
+    config: Mapping[str, Any] | None,
 ) -> tuple[Peer, bool]:
-    """The peer and whether it was created now. Given metadata and configuration replace those of an existing peer."""
+    """The peer and whether it was created now. Given metadata and configuration replace those of an
+    existing peer."""
     policy.require_create_peer(principal, workspace_id, slug)
     validation.require_name(slug, ("body", "id"))
     if (metadata is None and config is None) or not policy.may_update_peers(principal):
@@ -122,13 +165,27 @@ def get_or_create(
             peer = tx.workspaces.locate(workspace_id, peer_id=slug).peer
         if peer is not None:
             return peer, False
-    return _upsert(rt, workspace_id, slug, metadata, config, ("body", "id"), updating=policy.may_update_peers(principal))
+    return _upsert(
+        rt,
+        workspace_id,
+        slug,
+        metadata,
+        config,
+        ("body", "id"),
+        updating=policy.may_update_peers(principal),
+    )
 
 
 def update(
-    rt: Runtime, principal: Principal, workspace_id: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    slug: str,
+    metadata: Mapping[str, Any] | None,
+    config: Mapping[str, Any] | None,
 ) -> Peer:
-    """Given metadata and configuration each replace the stored ones. Creates a peer that is missing."""
+    """Given metadata and configuration each replace the stored ones. Creates a peer that is
+    missing."""
     policy.require(principal, workspace_id, peer_id=slug)
     return _upsert(rt, workspace_id, slug, metadata, config, ("path", "peer_id"))[0]
 
@@ -153,7 +210,15 @@ def _upsert(
         validation.refuse_scope(slug, peer, loc)
         if peer is None:
             validation.require_name(slug, loc)
-            made = ensure(rt, tx, workspace.key, [slug], loc, metadata=stored or {}, configuration=settings or {})
+            made = ensure(
+                rt,
+                tx,
+                workspace.key,
+                [slug],
+                loc,
+                metadata=stored or {},
+                configuration=settings or {},
+            )
             return made[slug], True
         if not updating or (stored is None and settings is None):
             return peer, False
@@ -168,7 +233,12 @@ def _upsert(
 
 
 def page(
-    rt: Runtime, principal: Principal, workspace_id: str, filters: object, paging: Paging, kind: Literal["scope", "all"] | None = None
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    filters: object,
+    paging: Paging,
+    kind: Literal["scope", "all"] | None = None,
 ) -> Page[Peer]:
     """Ordinary peers; with `kind` scopes, or both."""
     policy.require(principal, workspace_id)
@@ -182,18 +252,33 @@ def page(
         key = workspace.key
         return read_page(
             paging,
-            lambda: tx.peers.page(key, condition, paging.order("created_at"), paging.size, paging.offset),
+            lambda: tx.peers.page(
+                key, condition, paging.order("created_at"), paging.size, paging.offset
+            ),
             lambda: tx.peers.count(key, condition),
         )
 
 
-def sessions(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, filters: object, paging: Paging) -> Page[Session]:
-    """Every session that the peer is or was a member of, those awaiting erasure included, archived ones not."""
+def sessions(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    filters: object,
+    paging: Paging,
+) -> Page[Session]:
+    """Every session that the peer is or was a member of, those awaiting erasure included, archived
+    ones not."""
     policy.require(principal, workspace_id, peer_id=peer_id)
-    condition = all_of(parse_filters(filters, resources.SESSION, workspace_id=workspace_id), Not(equals(state=ARCHIVED)))
+    condition = all_of(
+        parse_filters(filters, resources.SESSION, workspace_id=workspace_id),
+        Not(equals(state=ARCHIVED)),
+    )
     with rt.storage.read() as tx:
         peer = tx.workspaces.locate(workspace_id, peer_id=peer_id).peer
         if peer is None:
             return Page([], 0, paging.page, paging.size)
-        items, total = tx.sessions.page_of_peer(peer.key, condition, paging.order("created_at"), paging.size, paging.offset)
+        items, total = tx.sessions.page_of_peer(
+            peer.key, condition, paging.order("created_at"), paging.size, paging.offset
+        )
         return Page(items, total, paging.page, paging.size)

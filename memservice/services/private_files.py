@@ -1,4 +1,5 @@
-"""Files that hold what users wrote, or secrets: only the user that the process runs as may read them."""
+"""Files that hold what users wrote, or secrets: only the user that the process runs as may read
+them."""
 
 from __future__ import annotations
 
@@ -22,15 +23,19 @@ class Unwritable(MemserviceError):
 
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A new file that takes the place of `target` when it is whole and on the disk; `target` stays as it was if that fails.
+    """A new file that takes the place of `target` when it is whole and on the disk; `target` stays
+    as it was if that fails.
 
-    It is written under a name of its own, so two that write to one target do not meet: the last one to end wins. Raises Unwritable.
+    It is written under a name of its own, so two that write to one target do not meet: the last one
+    to end wins. Raises Unwritable.
     """
     if not target.parent.is_dir():
         raise Unwritable(f"{target} cannot be written: there is no folder {target.parent}")
     part = target.with_name(f".memservice-{secrets.token_hex(8)}.part")
     with _named(str(target)):
-        opened = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, RIGHTS)
+        opened = os.open(
+            part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, RIGHTS
+        )
     try:
         with io.BufferedWriter(_Reporting(opened, str(target))) as file:
             yield file
@@ -45,7 +50,8 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
 
 
 def append(path: Path) -> IO[str]:
-    """A file to add text to. A new one is private; one that exists keeps its rights. No link to a file that does not exist is followed."""
+    """A file to add text to. A new one is private; one that exists keeps its rights. No link to a
+    file that does not exist is followed."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
     try:
         opened = os.open(path, flags)
@@ -59,7 +65,8 @@ def append(path: Path) -> IO[str]:
 
 @contextmanager
 def temporary() -> Iterator[IO[bytes]]:
-    """A file without a name, to be written and then read. Raises Unwritable that says where it lies."""
+    """A file without a name, to be written and then read. Raises Unwritable that says where it
+    lies."""
     name = f"a temporary file in {tempfile.gettempdir()}"
     with _named(name), tempfile.TemporaryFile(buffering=0) as made:
         opened = os.dup(made.fileno())
@@ -68,7 +75,8 @@ def temporary() -> Iterator[IO[bytes]]:
 
 
 class _Reporting(io.FileIO):
-    """Says which file it was that could not be written: a full disk is noticed in the middle of it."""
+    """Says which file it was that could not be written: a full disk is noticed in the middle of
+    it."""
 
     def __init__(self, opened: int, name: str) -> None:
         super().__init__(opened, "r+b")

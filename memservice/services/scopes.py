@@ -1,4 +1,5 @@
-"""Scopes: named sets of sessions with a memory of their own. A scope is a hidden peer that observes its sessions and never speaks."""
+"""Scopes: named sets of sessions with a memory of their own. A scope is a hidden peer that observes
+its sessions and never speaks."""
 
 from __future__ import annotations
 
@@ -25,10 +26,7 @@ from memservice.domain.records import (
 )
 from memservice.domain.values import SCOPE_NAME_MAX, name_problem
 from memservice.runtime import Runtime
-from memservice.services import (
-    validation,
-    workspaces,
-)
+from memservice.services import validation, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
@@ -60,7 +58,9 @@ def missing(name: str, workspace_id: str) -> NotFound:
 
 def held_by_others(tx: Transaction, workspace: Workspace) -> Condition:
     """The condition of conclusions that no scope holds: a scope has copies of what others hold."""
-    keys = tuple(peer.key for peer in tx.rows.page(Peer, equals(workspace_key=workspace.key, kind=SCOPE)))
+    keys = tuple(
+        peer.key for peer in tx.rows.page(Peer, equals(workspace_key=workspace.key, kind=SCOPE))
+    )
     return Not(equals(observer_key=keys)) if keys else TRUE
 
 
@@ -79,7 +79,13 @@ def _locate(tx: Transaction, workspace_id: str, name: str) -> Peer:
     return peer
 
 
-def ensure(rt: Runtime, tx: Transaction, workspace: Workspace, name: str, metadata: Mapping[str, Any] | None = None) -> tuple[Peer, bool]:
+def ensure(
+    rt: Runtime,
+    tx: Transaction,
+    workspace: Workspace,
+    name: str,
+    metadata: Mapping[str, Any] | None = None,
+) -> tuple[Peer, bool]:
     """The scope of that name and whether it was created now, with this metadata if it was."""
     slug = SCOPE_PREFIX + name
     found = tx.peers.by_slug(workspace.key, slug)
@@ -101,8 +107,15 @@ def ensure(rt: Runtime, tx: Transaction, workspace: Workspace, name: str, metada
     return tx.peers.put([peer])[0], True
 
 
-def get_or_create(rt: Runtime, principal: Principal, workspace_id: str, name: str, metadata: Mapping[str, Any] | None) -> tuple[Peer, bool]:
-    """The scope and whether it was created now. Given metadata replaces that of an existing one. Creates a workspace that is missing."""
+def get_or_create(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    name: str,
+    metadata: Mapping[str, Any] | None,
+) -> tuple[Peer, bool]:
+    """The scope and whether it was created now. Given metadata replaces that of an existing one.
+    Creates a workspace that is missing."""
     policy.require(principal, workspace_id)
     require_name(name, ("body", "id"))
     stored = validation.metadata(metadata)
@@ -112,7 +125,9 @@ def get_or_create(rt: Runtime, principal: Principal, workspace_id: str, name: st
         scope, created = ensure(rt, tx, workspace, name, stored)
         if created or stored is None:
             return scope, created
-        return tx.peers.put([replace(find(tx, workspace, name, lock=True), metadata=stored)])[0], False
+        return tx.peers.put([replace(find(tx, workspace, name, lock=True), metadata=stored)])[
+            0
+        ], False
 
     return rt.storage.write(change)
 
@@ -133,30 +148,45 @@ def page(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -
         key = workspace.key
         return read_page(
             paging,
-            lambda: tx.peers.page(key, condition, paging.order("created_at"), paging.size, paging.offset),
+            lambda: tx.peers.page(
+                key, condition, paging.order("created_at"), paging.size, paging.offset
+            ),
             lambda: tx.peers.count(key, condition),
         )
 
 
-def sessions_page(rt: Runtime, principal: Principal, workspace_id: str, name: str, paging: Paging) -> Page[Session]:
+def sessions_page(
+    rt: Runtime, principal: Principal, workspace_id: str, name: str, paging: Paging
+) -> Page[Session]:
     """Active sessions that are in the scope now, in the order in which they joined it."""
     policy.require(principal, workspace_id)
     with rt.storage.read() as tx:
         scope = _locate(tx, workspace_id, name)
-        items, total = tx.sessions.page_of_scope(scope.key, equals(state=ACTIVE), paging.reverse, paging.size, paging.offset)
+        items, total = tx.sessions.page_of_scope(
+            scope.key, equals(state=ACTIVE), paging.reverse, paging.size, paging.offset
+        )
         return Page(items, total, paging.page, paging.size)
 
 
-def status(rt: Runtime, principal: Principal, workspace_id: str, name: str) -> dict[str, ScopeSession]:
-    """How far the copying of what is known from each session is, by session. A session that had no messages when it joined has no entry."""
+def status(
+    rt: Runtime, principal: Principal, workspace_id: str, name: str
+) -> dict[str, ScopeSession]:
+    """How far the copying of what is known from each session is, by session. A session that had no
+    messages when it joined has no entry."""
     policy.require(principal, workspace_id)
     with rt.storage.read() as tx:
         scope = _locate(tx, workspace_id, name)
-        return {entry.session: entry for entry in tx.rows.page(ScopeSession, equals(scope_key=scope.key))}
+        return {
+            entry.session: entry
+            for entry in tx.rows.page(ScopeSession, equals(scope_key=scope.key))
+        }
 
 
-def add_sessions(rt: Runtime, principal: Principal, workspace_id: str, name: str, session_ids: Sequence[str]) -> None:
-    """Put sessions into the scope, all or none: each must exist and be active. Those that are in it already stay as they are."""
+def add_sessions(
+    rt: Runtime, principal: Principal, workspace_id: str, name: str, session_ids: Sequence[str]
+) -> None:
+    """Put sessions into the scope, all or none: each must exist and be active. Those that are in it
+    already stay as they are."""
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> None:
@@ -168,8 +198,11 @@ def add_sessions(rt: Runtime, principal: Principal, workspace_id: str, name: str
     rt.storage.write(change)
 
 
-def remove_session(rt: Runtime, principal: Principal, workspace_id: str, name: str, session_id: str) -> None:
-    """Take a session out of the scope. What the scope knows from it is taken away by a task. A session that is not in it stays out."""
+def remove_session(
+    rt: Runtime, principal: Principal, workspace_id: str, name: str, session_id: str
+) -> None:
+    """Take a session out of the scope. What the scope knows from it is taken away by a task. A
+    session that is not in it stays out."""
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> None:
@@ -209,11 +242,17 @@ def _active(tx: Transaction, workspace: Workspace, slug: str) -> Session:
 
 
 def add_session(rt: Runtime, tx: Transaction, scope: Peer, session: Session) -> bool:
-    """Make the scope a member that observes; False if it was one. A session that has messages waits for its backfill, and one whose
-    backfill failed waits for another. The session's row is held by the caller."""
+    """Make the scope a member that observes; False if it was one. A session that has messages waits
+    for its backfill, and one whose backfill failed waits for another. The session's row is held by
+    the caller."""
     member = tx.members.one(session.key, scope.key, lock=True)
     if member is not None and member.left_at is None:
-        if tx.rows.get(ScopeSession, equals(scope_key=scope.key, session_key=session.key, state=FAILED)) is not None:
+        if (
+            tx.rows.get(
+                ScopeSession, equals(scope_key=scope.key, session_key=session.key, state=FAILED)
+            )
+            is not None
+        ):
             _await_backfill(rt, tx, scope, session)
         return False
     now = rt.clock()

@@ -12,13 +12,7 @@ from memservice.domain.filters import all_of, equals, parse_filters, resources
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, PEER, Member, Peer, Session, Summary, Workspace
 from memservice.runtime import Runtime
-from memservice.services import (
-    peers,
-    scopes,
-    validation,
-    visibility,
-    workspaces,
-)
+from memservice.services import peers, scopes, validation, visibility, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
@@ -40,7 +34,9 @@ def not_found(workspace_id: str, session_id: str) -> NotFound:
     return NotFound(f"Session {session_id} not found in workspace {workspace_id}")
 
 
-def require(tx: Transaction, workspace_id: str, slug: str, *, lock: bool = False) -> tuple[Workspace, Session]:
+def require(
+    tx: Transaction, workspace_id: str, slug: str, *, lock: bool = False
+) -> tuple[Workspace, Session]:
     """An active session, for writing to it."""
     workspace = tx.workspaces.by_slug(workspace_id)
     session = None if workspace is None else tx.sessions.by_slug(workspace.key, slug, lock=lock)
@@ -50,7 +46,12 @@ def require(tx: Transaction, workspace_id: str, slug: str, *, lock: bool = False
 
 
 def ensure(
-    rt: Runtime, tx: Transaction, workspace: Workspace, slug: str, loc: validation.Loc = PATH, **fields: Any
+    rt: Runtime,
+    tx: Transaction,
+    workspace: Workspace,
+    slug: str,
+    loc: validation.Loc = PATH,
+    **fields: Any,
 ) -> tuple[Session, bool]:
     """The active session of that name, its row held until commit, and whether it was created now.
 
@@ -63,8 +64,11 @@ def ensure(
         return found, False
     validation.require_name(slug, loc)
     if not workspaces.hold(tx, workspace.key):
-        raise TransientConflict(f"workspace {workspace.slug} was deleted meanwhile")  # the next try makes another
-    session = Session(uid=new_uid(), workspace_key=workspace.key, slug=slug, created_at=rt.clock(), **fields)
+        # the next try makes another
+        raise TransientConflict(f"workspace {workspace.slug} was deleted meanwhile")
+    session = Session(
+        uid=new_uid(), workspace_key=workspace.key, slug=slug, created_at=rt.clock(), **fields
+    )
     return tx.sessions.save(session), True
 
 
@@ -75,9 +79,12 @@ def join(
     joining: Mapping[str, Peer],
     config: Mapping[str, MemberConfig] | None = None,
 ) -> None:
-    """Make peers members of a session whose row is held. An active member keeps its configuration; one that returns takes the new one."""
+    """Make peers members of a session whose row is held. An active member keeps its configuration;
+    one that returns takes the new one."""
     config = config or {}
-    members = tx.members.of_session(session.key, active=False, peer_keys=[peer.key for peer in joining.values()])
+    members = tx.members.of_session(
+        session.key, active=False, peer_keys=[peer.key for peer in joining.values()]
+    )
     known = {member.peer_key: member for member in members}
     changed: list[Member] = []
     now = rt.clock()
@@ -103,7 +110,11 @@ def join(
         elif member.left_at is not None:
             changed.append(
                 replace(
-                    member, observe_me=member_config.observe_me, observe_others=member_config.observe_others, left_at=None, left_seq=None
+                    member,
+                    observe_me=member_config.observe_me,
+                    observe_others=member_config.observe_others,
+                    left_at=None,
+                    left_seq=None,
                 )
             )
     if changed:
@@ -111,7 +122,9 @@ def join(
         _check_observers(rt, tx, session, [member for member in changed if member.observe_others])
 
 
-def _check_observers(rt: Runtime, tx: Transaction, session: Session, added: Sequence[Member]) -> None:
+def _check_observers(
+    rt: Runtime, tx: Transaction, session: Session, added: Sequence[Member]
+) -> None:
     """At most so many members of a session observe the others; scopes do not count."""
     if not any(member.kind == PEER for member in added):
         return
@@ -119,7 +132,8 @@ def _check_observers(rt: Runtime, tx: Transaction, session: Session, added: Sequ
     count = sum(1 for member in tx.members.listening(session.key, []) if member.kind == PEER)
     if count > limit:
         raise Refused(
-            f"Session {session.slug} would have {count} observers. Maximum allowed is {limit} observers per session. "
+            f"Session {session.slug} would have {count} observers. Maximum allowed is "
+            f"{limit} observers per session. "
             "Observers are peers with 'observe_others' set to true."
         )
 
@@ -134,9 +148,11 @@ def get_or_create(
     members: Mapping[str, MemberConfig] | None = None,
     scope_names: Sequence[str] | None = None,
 ) -> tuple[Session, bool]:
-    """The session and whether it was created now. Metadata replaces, configuration merges by section, peers are added.
+    """The session and whether it was created now. Metadata replaces, configuration merges by
+    section, peers are added.
 
-    A key of a peer or a session gets one that exists as it is: it is all its members', and nothing of the request is applied.
+    A key of a peer or a session gets one that exists as it is: it is all its members', and nothing
+    of the request is applied.
     """
     policy.require_create_session(principal, workspace_id, slug, scope_names or ())
     validation.require_name(slug, ("body", "id"))
@@ -150,10 +166,22 @@ def get_or_create(
             return session, False
     policy.require_new_session(principal, slug, members or ())
     unless = principal if as_it_is else None
-    return _upsert(rt, workspace_id, slug, metadata, config, members or {}, scope_names or (), ("body", "id"), as_it_is_for=unless)
+    return _upsert(
+        rt,
+        workspace_id,
+        slug,
+        metadata,
+        config,
+        members or {},
+        scope_names or (),
+        ("body", "id"),
+        as_it_is_for=unless,
+    )
 
 
-def _as_it_is(tx: Transaction, principal: Principal, workspace_id: str, session: Session) -> Session:
+def _as_it_is(
+    tx: Transaction, principal: Principal, workspace_id: str, session: Session
+) -> Session:
     # First: that it is there, or about to be erased, is for its members alone.
     policy.require_memberships(tx, principal, [session.slug])
     if session.state != ACTIVE:
@@ -162,7 +190,12 @@ def _as_it_is(tx: Transaction, principal: Principal, workspace_id: str, session:
 
 
 def update(
-    rt: Runtime, principal: Principal, workspace_id: str, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    slug: str,
+    metadata: Mapping[str, Any] | None,
+    config: Mapping[str, Any] | None,
 ) -> Session:
     """Metadata is replaced, configuration merged by section. Creates a session that is missing."""
     policy.require(principal, workspace_id, session_id=slug)
@@ -187,12 +220,15 @@ def _upsert(
 
     def change(tx: Transaction) -> tuple[Session, bool]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
-        # Peers are made before the session's row is held, so a caller who may not change it is answered before either.
+        # Peers are made before the session's row is held, so a caller who may not change it is
+        # answered before either.
         found = None if as_it_is_for is None else tx.sessions.by_slug(workspace.key, slug)
         if as_it_is_for is not None and found is not None:
             return _as_it_is(tx, as_it_is_for, workspace_id, found), False
         joining = _peers_to_join(rt, tx, workspace, members, ("body", "peers"))
-        session, created = ensure(rt, tx, workspace, slug, loc, metadata=stored or {}, configuration=settings or {})
+        session, created = ensure(
+            rt, tx, workspace, slug, loc, metadata=stored or {}, configuration=settings or {}
+        )
         if as_it_is_for is not None and not created:
             raise TransientConflict(f"session {slug} was made meanwhile")  # the next try finds it
         if not created and (stored is not None or settings is not None):
@@ -213,7 +249,11 @@ def _upsert(
 
 
 def _peers_to_join(
-    rt: Runtime, tx: Transaction, workspace: Workspace, members: Mapping[str, MemberConfig], loc: validation.Loc
+    rt: Runtime,
+    tx: Transaction,
+    workspace: Workspace,
+    members: Mapping[str, MemberConfig],
+    loc: validation.Loc,
 ) -> dict[str, Peer]:
     if not members:
         return {}
@@ -224,10 +264,14 @@ def _peers_to_join(
     return known | peers.ensure(rt, tx, workspace.key, missing, loc) if missing else known
 
 
-def page(rt: Runtime, principal: Principal, workspace_id: str, filters: object, paging: Paging) -> Page[Session]:
+def page(
+    rt: Runtime, principal: Principal, workspace_id: str, filters: object, paging: Paging
+) -> Page[Session]:
     """Active sessions."""
     policy.require(principal, workspace_id)
-    condition = all_of(parse_filters(filters, resources.SESSION, workspace_id=workspace_id), equals(state=ACTIVE))
+    condition = all_of(
+        parse_filters(filters, resources.SESSION, workspace_id=workspace_id), equals(state=ACTIVE)
+    )
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         if workspace is None:
@@ -235,12 +279,20 @@ def page(rt: Runtime, principal: Principal, workspace_id: str, filters: object, 
         key = workspace.key
         return read_page(
             paging,
-            lambda: tx.sessions.page(key, condition, paging.order("created_at"), paging.size, paging.offset),
+            lambda: tx.sessions.page(
+                key, condition, paging.order("created_at"), paging.size, paging.offset
+            ),
             lambda: tx.sessions.count(key, condition),
         )
 
 
-def add_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
+def add_peers(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    slug: str,
+    members: Mapping[str, MemberConfig],
+) -> Session:
     """Add peers; creates the session and the peers that are missing."""
     policy.require(principal, workspace_id, session_id=slug)
 
@@ -254,7 +306,13 @@ def add_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str, m
     return rt.storage.write(change)
 
 
-def set_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str, members: Mapping[str, MemberConfig]) -> Session:
+def set_peers(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    slug: str,
+    members: Mapping[str, MemberConfig],
+) -> Session:
     """Replace the ordinary members: others leave, scopes stay."""
     policy.require(principal, workspace_id, session_id=slug)
 
@@ -267,14 +325,21 @@ def set_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str, m
         session = held
         keep = {peer.key for peer in joining.values()}
         present = tx.members.of_session(session.key)
-        _leave(rt, tx, session, [member for member in present if member.kind == PEER and member.peer_key not in keep])
+        _leave(
+            rt,
+            tx,
+            session,
+            [member for member in present if member.kind == PEER and member.peer_key not in keep],
+        )
         join(rt, tx, session, joining, members)
         return session
 
     return rt.storage.write(change)
 
 
-def remove_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str, names: Sequence[str]) -> Session:
+def remove_peers(
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str, names: Sequence[str]
+) -> Session:
     """Let members leave. Unknown names are ignored."""
     policy.require(principal, workspace_id, session_id=slug)
 
@@ -283,7 +348,12 @@ def remove_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str
         known = tx.peers.by_slugs(workspace.key, sorted(set(names)))
         for index, name in enumerate(names):
             validation.refuse_scope(name, known.get(name), ("body", index), unknown_too=False)
-        _leave(rt, tx, session, tx.members.of_session(session.key, peer_keys=[peer.key for peer in known.values()]))
+        _leave(
+            rt,
+            tx,
+            session,
+            tx.members.of_session(session.key, peer_keys=[peer.key for peer in known.values()]),
+        )
         return session
 
     return rt.storage.write(change)
@@ -291,21 +361,29 @@ def remove_peers(rt: Runtime, principal: Principal, workspace_id: str, slug: str
 
 def _leave(rt: Runtime, tx: Transaction, session: Session, members: Sequence[Member]) -> None:
     now = rt.clock()
-    tx.members.put([replace(member, left_at=now, left_seq=session.message_count) for member in members])
+    tx.members.put(
+        [replace(member, left_at=now, left_seq=session.message_count) for member in members]
+    )
 
 
-def members_page(rt: Runtime, principal: Principal, workspace_id: str, slug: str, paging: Paging) -> Page[Peer]:
+def members_page(
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str, paging: Paging
+) -> Page[Peer]:
     """Ordinary peers that are members now, in the order they joined."""
     policy.require(principal, workspace_id, session_id=slug, member=True)
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=slug).session
         if session is None:
             return Page([], 0, paging.page, paging.size)
-        items, total = tx.peers.page_of_session(session.key, paging.reverse, paging.size, paging.offset)
+        items, total = tx.peers.page_of_session(
+            session.key, paging.reverse, paging.size, paging.offset
+        )
         return Page(items, total, paging.page, paging.size)
 
 
-def get_peer_config(rt: Runtime, principal: Principal, workspace_id: str, slug: str, peer_id: str) -> MemberConfig:
+def get_peer_config(
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str, peer_id: str
+) -> MemberConfig:
     """Also of a member that left."""
     policy.require(principal, workspace_id, session_id=slug, member=True)
     policy.require_own_peer(principal, peer_id)
@@ -316,11 +394,20 @@ def get_peer_config(rt: Runtime, principal: Principal, workspace_id: str, slug: 
         if located.session is not None and located.peer is not None:
             member = tx.members.one(located.session.key, located.peer.key)
         if member is None:
-            raise NotFound(f"Session peer {peer_id} not found in session {slug} in workspace {workspace_id}")
+            raise NotFound(
+                f"Session peer {peer_id} not found in session {slug} in workspace {workspace_id}"
+            )
         return MemberConfig(member.observe_me, member.observe_others)
 
 
-def set_peer_config(rt: Runtime, principal: Principal, workspace_id: str, slug: str, peer_id: str, config: MemberConfig) -> None:
+def set_peer_config(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    slug: str,
+    peer_id: str,
+    config: MemberConfig,
+) -> None:
     """Merge the given switches into a membership. A peer that never was a member joins."""
     policy.require(principal, workspace_id, session_id=slug)
 
@@ -347,7 +434,9 @@ def set_peer_config(rt: Runtime, principal: Principal, workspace_id: str, slug: 
     rt.storage.write(change)
 
 
-def summaries(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> dict[str, Summary]:
+def summaries(
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str
+) -> dict[str, Summary]:
     """The newest summaries by kind (`short`, `long`); none of an unknown session."""
     policy.require(principal, workspace_id, session_id=slug, member=True)
     with rt.storage.read() as tx:

@@ -1,7 +1,8 @@
-"""What a store was built with: its token counts and its text index are only as good as the counter and the analysis that made them.
+"""What a store was built with: its token counts and its text index are only as good as the counter
+and the analysis that made them.
 
-Both are recorded at the first start. A process that would count or analyse otherwise refuses to work on the store until it has been
-brought up to date.
+Both are recorded at the first start. A process that would count or analyse otherwise refuses to
+work on the store until it has been brought up to date.
 """
 
 from __future__ import annotations
@@ -14,10 +15,7 @@ from memservice.domain.errors import ConfigurationError
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import LIVE, Conclusion, Message, Session, Workspace
-from memservice.domain.text.analysis import (
-    ANALYSER,
-    analyse,
-)
+from memservice.domain.text.analysis import ANALYSER, analyse
 from memservice.runtime import Runtime
 from memservice.services import indexing
 from memservice.spi.rows import BY_KEY
@@ -51,19 +49,22 @@ def initialise(rt: Runtime) -> None:
 
 
 def check(rt: Runtime) -> None:
-    """Raise ConfigurationError if the store was built with another counter or another analysis than this process has."""
+    """Raise ConfigurationError if the store was built with another counter or another analysis than
+    this process has."""
     with rt.storage.read() as tx:
         recorded = {name: tx.facts.get(name) for name in _REMEDY}
     for name, present in _present().items():
         built = recorded[name]
         if built is not None and built != present:
             raise ConfigurationError(
-                f"{_WORDS[name]} {built!r}, but this release uses {present!r}. Stop every server and worker, then run: {_REMEDY[name]}"
+                f"{_WORDS[name]} {built!r}, but this release uses {present!r}. Stop every "
+                f"server and worker, then run: {_REMEDY[name]}"
             )
 
 
 def recount(rt: Runtime, progress: Progress = lambda done: None) -> int:
-    """Count every message's tokens again, one session a transaction; returns how many messages. May be run again after a break."""
+    """Count every message's tokens again, one session a transaction; returns how many messages. May
+    be run again after a break."""
     done, last = 0, 0
     while True:
         with rt.storage.read() as tx:
@@ -97,17 +98,22 @@ def _recount_session(tx: Transaction, key: int) -> int:
 
 
 def reindex(rt: Runtime, progress: Progress = lambda done: None) -> int:
-    """Analyse every message and conclusion again and replace the text index; returns how many rows. May be run again after a break."""
+    """Analyse every message and conclusion again and replace the text index; returns how many rows.
+    May be run again after a break."""
     done = 0
     with rt.storage.read() as tx:
         workspace_keys = [workspace.key for workspace in tx.rows.page(Workspace)]
     for workspace_key in workspace_keys:
-        while rt.storage.write(lambda tx, key=workspace_key: rt.storage.text.drop(tx, key, BATCH_SIZE)):  # type: ignore[misc]
+        while rt.storage.write(
+            lambda tx, key=workspace_key: rt.storage.text.drop(tx, key, BATCH_SIZE)  # type: ignore[misc]
+        ):
             pass
         for step in (_reindex_messages, _reindex_conclusions):
             last = 0
             while True:
-                number, last = rt.storage.write(lambda tx, w=workspace_key, after=last, f=step: f(rt, tx, w, after))  # type: ignore[misc]
+                number, last = rt.storage.write(
+                    lambda tx, w=workspace_key, after=last, f=step: f(rt, tx, w, after)  # type: ignore[misc]
+                )
                 if not number:
                     break
                 done += number
@@ -116,16 +122,27 @@ def reindex(rt: Runtime, progress: Progress = lambda done: None) -> int:
     return done
 
 
-def _reindex_messages(rt: Runtime, tx: Transaction, workspace_key: int, after: int) -> tuple[int, int]:
+def _reindex_messages(
+    rt: Runtime, tx: Transaction, workspace_key: int, after: int
+) -> tuple[int, int]:
     condition = all_of(equals(workspace_key=workspace_key), Compare("key", "gt", after))
     messages = tx.rows.page(Message, condition, BY_KEY, limit=BATCH_SIZE)
     if messages:
         authors = tx.peers.by_keys(sorted({message.author_key for message in messages}))
-        indexing.add_message_texts(rt, tx, workspace_key, messages, [analyse(message.content) for message in messages], authors)
+        indexing.add_message_texts(
+            rt,
+            tx,
+            workspace_key,
+            messages,
+            [analyse(message.content) for message in messages],
+            authors,
+        )
     return len(messages), messages[-1].key if messages else after
 
 
-def _reindex_conclusions(rt: Runtime, tx: Transaction, workspace_key: int, after: int) -> tuple[int, int]:
+def _reindex_conclusions(
+    rt: Runtime, tx: Transaction, workspace_key: int, after: int
+) -> tuple[int, int]:
     condition = all_of(equals(workspace_key=workspace_key, state=LIVE), Compare("key", "gt", after))
     conclusions = tx.rows.page(Conclusion, condition, BY_KEY, limit=BATCH_SIZE)
     if conclusions:

@@ -12,10 +12,7 @@ from typing import Any
 from memservice.domain.errors import InvalidInput, Problem, TooLarge, UnsupportedMedia
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message
-from memservice.domain.text.chunks import (
-    Chunk,
-    chunks,
-)
+from memservice.domain.text.chunks import Chunk, chunks
 from memservice.domain.values import shown, strip_nul
 from memservice.runtime import Runtime
 from memservice.services import messages
@@ -30,10 +27,12 @@ SUPPORTED = (PDF, "text/*", JSON, DOCX)
 
 _UNTYPED = ("", "application/octet-stream")
 _BY_ENDING = {
-    ".txt": "text/plain", ".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv", ".json": JSON, ".pdf": PDF,
+    ".txt": "text/plain", ".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv",
+    ".json": JSON, ".pdf": PDF,
     ".docx": DOCX,
 }  # fmt: skip
-"""What a file is that was sent without a type, as browsers and simple clients do where they know none."""
+"""What a file is that was sent without a type, as browsers and simple clients do where they know
+none."""
 MAX_NAME = 255
 _TEXT = re.compile(r"text/[a-z0-9!#$&^_.+*-]{1,127}")
 """What is kept with every message of a file must be a name of the length that such names have."""
@@ -60,11 +59,19 @@ class Frame:
 
 
 def create(
-    rt: Runtime, principal: Principal, workspace_id: str, session_id: str, file: Upload, frame: Frame, idempotency_key: str | None = None
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    session_id: str,
+    file: Upload,
+    frame: Frame,
+    idempotency_key: str | None = None,
 ) -> list[Message]:
-    """Store a file's text as messages, in order, all or none; a text that is too long for one message is cut where it reads best.
+    """Store a file's text as messages, in order, all or none; a text that is too long for one
+    message is cut where it reads best.
 
-    Raises TooLarge, UnsupportedMedia, InvalidInput (a file that cannot be read), and what `messages.create` raises.
+    Raises TooLarge, UnsupportedMedia, InvalidInput (a file that cannot be read), and what
+    `messages.create` raises.
     """
     policy.require(principal, workspace_id, session_id=session_id)
     check_size(rt, len(file.data))
@@ -92,12 +99,19 @@ def check_size(rt: Runtime, size: int) -> None:
 
 
 def kind_of(file: Upload) -> str:
-    """The type that the file is read as: the declared one or, where none is, that of its name's ending."""
+    """The type that the file is read as: the declared one or, where none is, that of its name's
+    ending."""
     declared = file.content_type.strip().lower()
-    kind = _BY_ENDING.get(PurePath(file.filename.lower()).suffix, declared) if declared in _UNTYPED else declared
+    kind = (
+        _BY_ENDING.get(PurePath(file.filename.lower()).suffix, declared)
+        if declared in _UNTYPED
+        else declared
+    )
     if kind in SUPPORTED or _TEXT.fullmatch(kind):
         return kind
-    raise UnsupportedMedia(f"Unsupported file type: {shown(declared) or 'none'}. Supported types: {list(SUPPORTED)}")
+    raise UnsupportedMedia(
+        f"Unsupported file type: {shown(declared) or 'none'}. Supported types: {list(SUPPORTED)}"
+    )
 
 
 def _text(rt: Runtime, kind: str, data: bytes) -> str:
@@ -126,5 +140,9 @@ def _of_the_form(error: InvalidInput) -> InvalidInput:
     said: dict[Problem, None] = {}
     for problem in error.problems:
         inside = problem.loc[:2] == ("body", "messages") and len(problem.loc) > 2
-        said[Problem(("body", *problem.loc[3:]), problem.message, problem.kind) if inside else problem] = None
+        said[
+            Problem(("body", *problem.loc[3:]), problem.message, problem.kind)
+            if inside
+            else problem
+        ] = None
     return InvalidInput(*said)

@@ -1,4 +1,5 @@
-"""The rules for names, metadata and configuration that callers give. Every way in goes through here."""
+"""The rules for names, metadata and configuration that callers give. Every way in goes through
+here."""
 
 from __future__ import annotations
 
@@ -28,12 +29,20 @@ def require_names(names: Sequence[str], loc: Loc, place_in_loc: bool = True) -> 
     for index, name in enumerate(names):
         problem = name_problem(name)
         if problem is not None:
-            problems.append(Problem((*loc, index) if place_in_loc else (*loc, name), problem, "string_pattern_mismatch"))
+            problems.append(
+                Problem(
+                    (*loc, index) if place_in_loc else (*loc, name),
+                    problem,
+                    "string_pattern_mismatch",
+                )
+            )
     if problems:
         raise InvalidInput(*problems)
 
 
-def metadata(given: Mapping[str, Any] | None, loc: Loc = ("body", "metadata")) -> dict[str, Any] | None:
+def metadata(
+    given: Mapping[str, Any] | None, loc: Loc = ("body", "metadata")
+) -> dict[str, Any] | None:
     """Caller's metadata as it is stored; None stays None."""
     if given is None:
         return None
@@ -42,7 +51,9 @@ def metadata(given: Mapping[str, Any] | None, loc: Loc = ("body", "metadata")) -
     return stored
 
 
-def settings_of(rt: Runtime, given: Mapping[str, Any] | None, loc: Loc = ("body", "configuration")) -> dict[str, Any] | None:
+def settings_of(
+    rt: Runtime, given: Mapping[str, Any] | None, loc: Loc = ("body", "configuration")
+) -> dict[str, Any] | None:
     """Caller's workspace, session or message configuration as it is stored; None stays None."""
     if given is None:
         return None
@@ -57,9 +68,17 @@ def _summary_problems(stored: Mapping[str, Any], loc: Loc) -> list[Problem]:
     summary = stored.get("summary")
     if not isinstance(summary, Mapping):
         return []
-    short, long = summary.get("messages_per_short_summary"), summary.get("messages_per_long_summary")
+    short, long = (
+        summary.get("messages_per_short_summary"),
+        summary.get("messages_per_long_summary"),
+    )
     if short is not None and long is not None and short >= long:
-        return [Problem((*loc, "summary"), "messages_per_short_summary must be less than messages_per_long_summary")]
+        return [
+            Problem(
+                (*loc, "summary"),
+                "messages_per_short_summary must be less than messages_per_long_summary",
+            )
+        ]
     return []
 
 
@@ -70,7 +89,15 @@ def _instruction_problems(rt: Runtime, stored: Mapping[str, Any], loc: Loc) -> l
         if not text.strip():
             continue
         if limit == 0:
-            problems.append(Problem((*loc, *path), "custom_instructions are switched off (DERIVER_MAX_CUSTOM_INSTRUCTIONS_TOKENS is 0)"))
+            problems.append(
+                Problem(
+                    (*loc, *path),
+                    (
+                        "custom_instructions are switched off "
+                        "(DERIVER_MAX_CUSTOM_INSTRUCTIONS_TOKENS is 0)"
+                    ),
+                )
+            )
             continue
         # A token is at least one byte of UTF-8, so short texts need no counting.
         if len(text.encode()) <= limit:
@@ -79,7 +106,12 @@ def _instruction_problems(rt: Runtime, stored: Mapping[str, Any], loc: Loc) -> l
 
         used = tokens.count(text)
         if used > limit:
-            problems.append(Problem((*loc, *path), f"custom_instructions has {used} tokens; at most {limit} are allowed"))
+            problems.append(
+                Problem(
+                    (*loc, *path),
+                    f"custom_instructions has {used} tokens; at most {limit} are allowed",
+                )
+            )
     return problems
 
 
@@ -92,5 +124,13 @@ def refuse_scope(name: str, peer: Peer | None, loc: Loc, unknown_too: bool = Tru
 
     Refused is a peer that is a scope and, with `unknown_too`, a name of that form that nobody has.
     """
-    if (peer is not None and peer.kind == SCOPE) or (peer is None and unknown_too and is_scope_name(name)):
-        raise InvalidInput.at(*loc, message=f"{name!r} names a scope: a scope observes sessions and cannot be used as a peer here")
+    if (peer is not None and peer.kind == SCOPE) or (
+        peer is None and unknown_too and is_scope_name(name)
+    ):
+        raise InvalidInput.at(
+            *loc,
+            message=(
+                f"{name!r} names a scope: a scope observes sessions and cannot be used as a "
+                "peer here"
+            ),
+        )

@@ -17,7 +17,15 @@ from memservice.domain.errors import ConfigurationError, Conflict, InvalidInput,
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Contains
 from memservice.domain.ids import new_uid
-from memservice.domain.records import DELETING, FAILED, PAUSED, PENDING, Delivery, Task, WebhookEndpoint
+from memservice.domain.records import (
+    DELETING,
+    FAILED,
+    PAUSED,
+    PENDING,
+    Delivery,
+    Task,
+    WebhookEndpoint,
+)
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
@@ -41,7 +49,8 @@ SECRET_PREFIX = "whsec_"  # noqa: S105  # marks secrets, is none
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened, as plugins are told of it and, under its name on the wire, webhooks."""
+    """Something that happened, as plugins are told of it and, under its name on the wire,
+    webhooks."""
 
     kind: str
     data: Mapping[str, Any]
@@ -71,13 +80,15 @@ class DeadLetter:
 
 
 def register(rt: Runtime, principal: Principal, workspace_id: str, url: str) -> Registered:
-    """The workspace's endpoint of that URL, made if there is none. The URL is checked by the transport of its scheme."""
+    """The workspace's endpoint of that URL, made if there is none. The URL is checked by the
+    transport of its scheme."""
     policy.require(principal, workspace_id)
     address: str = strip_nul(url).strip()
     check_url(rt, address)
 
     def store(tx: Transaction) -> Registered:
-        # Held until commit, so that two registrations at once cannot both be the last that the limit allows.
+        # Held until commit, so that two registrations at once cannot both be the last that the
+        # limit allows.
         workspace = tx.workspaces.by_slug(workspace_id, lock=True)
         if workspace is None:
             raise workspaces.not_found(workspace_id)
@@ -86,9 +97,15 @@ def register(rt: Runtime, principal: Principal, workspace_id: str, url: str) -> 
             return Registered(found, False)
         limit = rt.settings.webhook.max_workspace_limit
         if tx.webhooks.count(workspace.key) >= limit:
-            raise Conflict(f"Maximum number of webhook endpoints ({limit}) reached for this workspace.")
+            raise Conflict(
+                f"Maximum number of webhook endpoints ({limit}) reached for this workspace."
+            )
         endpoint = WebhookEndpoint(
-            uid=new_uid(), workspace_key=workspace.key, url=address, secret=SECRET_PREFIX + _secret(), created_at=rt.clock()
+            uid=new_uid(),
+            workspace_key=workspace.key,
+            url=address,
+            secret=SECRET_PREFIX + _secret(),
+            created_at=rt.clock(),
         )
         return Registered(tx.webhooks.save(endpoint), True)
 
@@ -100,10 +117,13 @@ def _secret() -> str:
 
 
 def check_url(rt: Runtime, url: str) -> None:
-    """Raises InvalidInput unless events may be sent there. May resolve a host's name, so it is not for a transaction."""
+    """Raises InvalidInput unless events may be sent there. May resolve a host's name, so it is not
+    for a transaction."""
     loc = ("body", "url")
     if len(url) > MAX_URL:
-        raise InvalidInput(Problem(loc, f"String should have at most {MAX_URL} characters", "string_too_long"))
+        raise InvalidInput(
+            Problem(loc, f"String should have at most {MAX_URL} characters", "string_too_long")
+        )
     if "://" not in url and not url.partition(":")[1]:
         raise InvalidInput.at(*loc, message="Invalid URL format")
     try:
@@ -113,7 +133,9 @@ def check_url(rt: Runtime, url: str) -> None:
     rt.webhook_transport(url).check(url)
 
 
-def page(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -> Page[WebhookEndpoint]:
+def page(
+    rt: Runtime, principal: Principal, workspace_id: str, paging: Paging
+) -> Page[WebhookEndpoint]:
     policy.require(principal, workspace_id)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
@@ -144,7 +166,8 @@ def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> No
     policy.require(principal, workspace_id)
 
     def remove(tx: Transaction) -> None:
-        # Held, so that an attempt that ends at this moment is recorded before its endpoint's records go, or not at all.
+        # Held, so that an attempt that ends at this moment is recorded before its endpoint's
+        # records go, or not at all.
         endpoint = tx.webhooks.by_key(_require(tx, workspace_id, uid).key, lock=True)
         if endpoint is None:
             raise _unknown(workspace_id, uid)
@@ -160,14 +183,19 @@ def send_test(rt: Runtime, principal: Principal, workspace_id: str) -> None:
 
     def store(tx: Transaction) -> Event | None:
         workspace = tx.workspaces.by_slug(workspace_id)
-        return None if workspace is None else emit(rt, tx, workspace.key, Event(TEST, {"workspace_id": workspace_id}))
+        return (
+            None
+            if workspace is None
+            else emit(rt, tx, workspace.key, Event(TEST, {"workspace_id": workspace_id}))
+        )
 
     tell(rt, rt.storage.write(store))
 
 
 def emit(rt: Runtime, tx: Transaction, workspace_key: int, event: Event) -> Event:
-    """Queue an event for every endpoint of a workspace; returns it, to be told once it is committed. What is meant for a paused
-    endpoint is kept as failed, so that it can be delivered later."""
+    """Queue an event for every endpoint of a workspace; returns it, to be told once it is
+    committed. What is meant for a paused endpoint is kept as failed, so that it can be delivered
+    later."""
     endpoints = tx.webhooks.of_workspace(workspace_key)
     kind, now = WIRE_TYPES[event.kind], rt.clock()
     wire = {"type": kind, "data": dict(event.data), "timestamp": wire_seconds(now)}
@@ -189,14 +217,19 @@ def tell(rt: Runtime, event: Event | None) -> None:
 
 
 def queue_empty(rt: Runtime, tx: Transaction, task: Task) -> Event | None:
-    """A work unit was worked off: tell the workspace's endpoints. `task` is one of those that were done."""
-    if task.workspace_key is None or not (tx.webhooks.count(task.workspace_key) or rt.plugins.hears_events):
+    """A work unit was worked off: tell the workspace's endpoints. `task` is one of those that were
+    done."""
+    if task.workspace_key is None or not (
+        tx.webhooks.count(task.workspace_key) or rt.plugins.hears_events
+    ):
         return None
     workspace = tx.workspaces.by_key(task.workspace_key)
     if workspace is None or workspace.state == DELETING:
         return None
     session = tx.sessions.by_key(task.session_key or 0)
-    observed = tx.peers.by_keys([task.observed_key]).get(task.observed_key) if task.observed_key else None
+    observed = (
+        tx.peers.by_keys([task.observed_key]).get(task.observed_key) if task.observed_key else None
+    )
     data = {
         "workspace_id": workspace.slug,
         "queue_type": task.kind,
@@ -207,39 +240,59 @@ def queue_empty(rt: Runtime, tx: Transaction, task: Task) -> Event | None:
     return emit(rt, tx, workspace.key, Event(QUEUE_EMPTY, data))
 
 
-def deliveries(rt: Runtime, principal: Principal, workspace_id: str, uid: str, paging: Paging) -> Page[Delivery]:
+def deliveries(
+    rt: Runtime, principal: Principal, workspace_id: str, uid: str, paging: Paging
+) -> Page[Delivery]:
     """Attempts to deliver to an endpoint, newest first."""
     policy.require(principal, workspace_id)
     with rt.storage.read() as tx:
         key = _require(tx, workspace_id, uid).key
         return read_page(
             paging,
-            lambda: tx.webhooks.deliveries(key, paging.order("created_at", newest_first=True), paging.size, paging.offset),
+            lambda: tx.webhooks.deliveries(
+                key, paging.order("created_at", newest_first=True), paging.size, paging.offset
+            ),
             lambda: tx.webhooks.count_deliveries(key),
         )
 
 
-def dead_letters(rt: Runtime, principal: Principal, workspace_id: str, uid: str, paging: Paging) -> Page[DeadLetter]:
+def dead_letters(
+    rt: Runtime, principal: Principal, workspace_id: str, uid: str, paging: Paging
+) -> Page[DeadLetter]:
     """Events that an endpoint never took, oldest first."""
     policy.require(principal, workspace_id)
     with rt.storage.read() as tx:
         condition = equals(unit=outbox.webhook_unit(_require(tx, workspace_id, uid)), state=FAILED)
         return read_page(
             paging,
-            lambda: [_letter(task) for task in tx.rows.page(Task, condition, paging.order(), paging.size, paging.offset)],
+            lambda: [
+                _letter(task)
+                for task in tx.rows.page(
+                    Task, condition, paging.order(), paging.size, paging.offset
+                )
+            ],
             lambda: tx.rows.count(Task, condition),
         )
 
 
 def _letter(task: Task) -> DeadLetter:
     event = task.payload
-    return DeadLetter(task.uid, str(event["event_uid"]), str(event["event"]), task.attempts, task.last_error, task.created_at)
+    return DeadLetter(
+        task.uid,
+        str(event["event_uid"]),
+        str(event["event"]),
+        task.attempts,
+        task.last_error,
+        task.created_at,
+    )
 
 
 def redeliver(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Task:
-    """Deliver an event again: that of an attempt, or a dead letter, by its id. Works for a paused endpoint; success ends the pause.
+    """Deliver an event again: that of an attempt, or a dead letter, by its id. Works for a paused
+    endpoint; success ends the pause.
 
-    What still waits for its next try is tried at once; what rests gets all its tries again. Only what was delivered is queued anew.
+    What still waits for its next try is tried at once; what rests gets all its tries again. Only
+    what was delivered is queued anew.
     """
     policy.require(principal, workspace_id)
 
@@ -251,7 +304,17 @@ def redeliver(rt: Runtime, principal: Principal, workspace_id: str, uid: str) ->
             raise NotFound(f"Delivery {uid} not found in workspace {workspace_id}")
         waiting = _waiting(tx, endpoint, event, uid)
         if waiting is None:
-            return tx.tasks.add([outbox.webhook(rt, endpoint, str(event["event_uid"]), str(event["event"]), str(event["body"]))])[0]
+            return tx.tasks.add(
+                [
+                    outbox.webhook(
+                        rt,
+                        endpoint,
+                        str(event["event_uid"]),
+                        str(event["event"]),
+                        str(event["body"]),
+                    )
+                ]
+            )[0]
         # Only what has to change is written: it may be in hand at this moment.
         if not tx.tasks.make_due(waiting):
             tx.tasks.retry([waiting.key])
@@ -261,19 +324,35 @@ def redeliver(rt: Runtime, principal: Principal, workspace_id: str, uid: str) ->
 
 
 def _event(tx: Transaction, workspace_key: int, uid: str) -> Mapping[str, Any] | None:
-    """What was to be delivered, and where, as tasks say it: by an attempt, or by what was or is a dead letter."""
+    """What was to be delivered, and where, as tasks say it: by an attempt, or by what was or is a
+    dead letter."""
     attempt = tx.webhooks.delivery(workspace_key, uid)
     if attempt is not None:
-        return {"endpoint": attempt.endpoint_key, "event_uid": attempt.event_uid, "event": attempt.event, "body": attempt.body}
+        return {
+            "endpoint": attempt.endpoint_key,
+            "event_uid": attempt.event_uid,
+            "event": attempt.event,
+            "body": attempt.body,
+        }
     letter = tx.tasks.by_uid(uid)
-    return letter.payload if letter is not None and letter.kind == outbox.WEBHOOK and letter.workspace_key == workspace_key else None
+    return (
+        letter.payload
+        if letter is not None
+        and letter.kind == outbox.WEBHOOK
+        and letter.workspace_key == workspace_key
+        else None
+    )
 
 
-def _waiting(tx: Transaction, endpoint: WebhookEndpoint, event: Mapping[str, Any], uid: str) -> Task | None:
+def _waiting(
+    tx: Transaction, endpoint: WebhookEndpoint, event: Mapping[str, Any], uid: str
+) -> Task | None:
     """The task that is to deliver an event, or has given up; None if it was delivered."""
     letter = tx.tasks.by_uid(uid)
     if letter is not None and letter.state in (PENDING, FAILED):
         return letter
     undelivered = equals(unit=outbox.webhook_unit(endpoint), state=(PENDING, FAILED))
-    tasks = tx.rows.page(Task, all_of(undelivered, Contains("payload", {"event_uid": event["event_uid"]})), limit=1)
+    tasks = tx.rows.page(
+        Task, all_of(undelivered, Contains("payload", {"event_uid": event["event_uid"]})), limit=1
+    )
     return tasks[0] if tasks else None

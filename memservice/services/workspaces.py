@@ -21,10 +21,16 @@ from memservice.spi.storage import Transaction
 
 
 def ensure(
-    rt: Runtime, tx: Transaction, slug: str, loc: validation.Loc = ("path", "workspace_id"), *, lock: bool = False, **fields: Any
+    rt: Runtime,
+    tx: Transaction,
+    slug: str,
+    loc: validation.Loc = ("path", "workspace_id"),
+    *,
+    lock: bool = False,
+    **fields: Any,
 ) -> tuple[Workspace, bool]:
-    """The workspace of that name, its row held until commit if it is to be changed, and whether it was created now. `fields` are its
-    columns if it is."""
+    """The workspace of that name, its row held until commit if it is to be changed, and whether it
+    was created now. `fields` are its columns if it is."""
     found = tx.workspaces.by_slug(slug, lock=lock)
     if found is not None:
         return found, False
@@ -52,17 +58,23 @@ def require(tx: Transaction, slug: str) -> Workspace:
 
 
 def hold(tx: Transaction, key: int) -> bool:
-    """Whether the workspace is not being deleted; then nobody begins to before commit. To be asked before a session is stored: what its
-    caller is told is stored would go with the workspace, though an active session is what keeps one from being deleted."""
+    """Whether the workspace is not being deleted; then nobody begins to before commit. To be asked
+    before a session is stored: what its caller is told is stored would go with the workspace,
+    though an active session is what keeps one from being deleted."""
     workspace = tx.workspaces.by_key(key, lock=True)
     return workspace is not None and workspace.state == ACTIVE
 
 
 def get_or_create(
-    rt: Runtime, principal: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None
+    rt: Runtime,
+    principal: Principal,
+    slug: str,
+    metadata: Mapping[str, Any] | None,
+    config: Mapping[str, Any] | None,
 ) -> tuple[Workspace, bool]:
-    """The workspace and whether it was created now. An existing one is returned as it is: the body changes nothing. A key of a peer or a
-    session creates one without metadata and configuration only."""
+    """The workspace and whether it was created now. An existing one is returned as it is: the body
+    changes nothing. A key of a peer or a session creates one without metadata and configuration
+    only."""
     policy.require_key_of(principal, slug)
     validation.require_name(slug, ("body", "id"))
     stored = validation.metadata(metadata) or {}
@@ -72,7 +84,9 @@ def get_or_create(
     if workspace is not None:
         return workspace, False
     policy.require_bare_workspace(principal, stored, settings)
-    return rt.storage.write(lambda tx: ensure(rt, tx, slug, ("body", "id"), metadata=stored, configuration=settings))
+    return rt.storage.write(
+        lambda tx: ensure(rt, tx, slug, ("body", "id"), metadata=stored, configuration=settings)
+    )
 
 
 def page(rt: Runtime, principal: Principal, filters: object, paging: Paging) -> Page[Workspace]:
@@ -81,19 +95,30 @@ def page(rt: Runtime, principal: Principal, filters: object, paging: Paging) -> 
     with rt.storage.read() as tx:
         return read_page(
             paging,
-            lambda: tx.workspaces.page(condition, paging.order("created_at"), paging.size, paging.offset),
+            lambda: tx.workspaces.page(
+                condition, paging.order("created_at"), paging.size, paging.offset
+            ),
             lambda: tx.workspaces.count(condition),
         )
 
 
-def update(rt: Runtime, principal: Principal, slug: str, metadata: Mapping[str, Any] | None, config: Mapping[str, Any] | None) -> Workspace:
-    """Metadata is replaced, configuration merged by section; None leaves either. Creates a workspace that is missing."""
+def update(
+    rt: Runtime,
+    principal: Principal,
+    slug: str,
+    metadata: Mapping[str, Any] | None,
+    config: Mapping[str, Any] | None,
+) -> Workspace:
+    """Metadata is replaced, configuration merged by section; None leaves either. Creates a
+    workspace that is missing."""
     policy.require(principal, slug)
     stored = validation.metadata(metadata)
     settings = validation.settings_of(rt, config)
 
     def change(tx: Transaction) -> Workspace:
-        workspace, created = ensure(rt, tx, slug, lock=True, metadata=stored or {}, configuration=settings or {})
+        workspace, created = ensure(
+            rt, tx, slug, lock=True, metadata=stored or {}, configuration=settings or {}
+        )
         if created or (stored is None and settings is None):
             return workspace
         return tx.workspaces.save(

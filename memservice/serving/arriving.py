@@ -1,7 +1,9 @@
-"""A request while it arrives: what came of it, and whether all of it is there. No socket, no thread.
+"""A request while it arrives: what came of it, and whether all of it is there. No socket, no
+thread.
 
-The bytes are kept as they came and gunicorn parses them afterwards: what is decided here is only when it may begin. A head that two readers
-could take in two ways is handed on at once, for gunicorn to refuse.
+The bytes are kept as they came and gunicorn parses them afterwards: what is decided here is only
+when it may begin. A head that two readers could take in two ways is handed on at once, for gunicorn
+to refuse.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _EXPECTS = re.compile(rb"^expect:[ \t]*100-continue[ \t]*\r$", re.I | re.M)
 
 
 class Kept:
-    """Bytes that came and were not taken yet, in order: what is on disk comes before what is in memory."""
+    """Bytes that came and were not taken yet, in order: what is on disk comes before what is in
+    memory."""
 
     def __init__(self) -> None:
         self._memory = bytearray()
@@ -93,7 +96,8 @@ class Arriving:
         self.expects = False
         """The client waits for `100 Continue` before it sends the body."""
         self.ready = False
-        """Nothing more is waited for: the request is whole, or what is wrong with it can be said already."""
+        """Nothing more is waited for: the request is whole, or what is wrong with it can be said
+        already."""
         self._max_body = max_body
         self._head = bytearray()
         self._missing = 0
@@ -107,7 +111,8 @@ class Arriving:
             return
         begin = max(0, len(self._head) - len(HEAD_END) + 1)
         self._head += data
-        if self._head.startswith(b"\r\n"):  # one empty line may come before a request (RFC 9112, section 2.2)
+        # one empty line may come before a request (RFC 9112, section 2.2)
+        if self._head.startswith(b"\r\n"):
             begin = max(begin, 2)
         end = self._head.find(HEAD_END, begin)
         if end < 0:
@@ -121,7 +126,10 @@ class Arriving:
 
     def _begin_body(self, head: bytes) -> None:
         self.head_whole = True
-        lengths, coded = [length.strip(b" \t") for length in _LENGTH.findall(head)], _CODED.search(head)
+        lengths, coded = (
+            [length.strip(b" \t") for length in _LENGTH.findall(head)],
+            _CODED.search(head),
+        )
         if coded and not lengths:
             self._chunks = _Chunks()
         elif len(lengths) == 1 and not coded and lengths[0].isdigit() and len(lengths[0]) < 20:

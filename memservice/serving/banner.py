@@ -13,10 +13,16 @@ def banner(runtime: Runtime, with_worker: bool) -> list[str]:
     vectors = settings.vector_store.type or f"in the storage ({runtime.storage.name})"
     return [
         f"memservice  {memservice.__version__}",
-        f"storage     {runtime.storage.name}   {rows['DB_CONNECTION_URI']}   schema {runtime.storage.schema_version()}",
+        (
+            f"storage     {runtime.storage.name}   {rows['DB_CONNECTION_URI']}   schema "
+            f"{runtime.storage.schema_version()}"
+        ),
         f"vectors     {vectors}   embedder {runtime.embedder.id}",
         f"reasoner    {shown(runtime.reasoners)}",
-        f"runner      {_runner(rows['REDIS_URL'] if settings.app.redis_url else None, with_worker)}",
+        (
+            "runner      "
+            f"{_runner(rows['REDIS_URL'] if settings.app.redis_url else None, with_worker)}"
+        ),
         f"auth        {'on' if settings.auth.use_auth else 'off'}",
     ]
 

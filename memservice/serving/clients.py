@@ -1,7 +1,9 @@
-"""gunicorn's threads, kept from clients that send or take nothing: a thread is taken when a request is there, and waits for so long only.
+"""gunicorn's threads, kept from clients that send or take nothing: a thread is taken when a request
+is there, and waits for so long only.
 
-gunicorn reads a request in one of the process's threads and waits for as long as it takes: as many clients as there are threads, of which
-each sends half a request, or nothing, would hold up all others. Here the loop that accepts connections collects each request first.
+gunicorn reads a request in one of the process's threads and waits for as long as it takes: as many
+clients as there are threads, of which each sends half a request, or nothing, would hold up all
+others. Here the loop that accepts connections collects each request first.
 """
 
 from __future__ import annotations
@@ -30,19 +32,23 @@ T = TypeVar("T")
 HEAD_SECONDS = 5.0
 """For which the head of a request is waited for, from its first byte on."""
 SECONDS = 30.0
-"""For which the rest of one request is waited for, and in which its answer is to be taken, in all."""
+"""For which the rest of one request is waited for, and in which its answer is to be taken, in
+all."""
 BYTES_PER_SECOND = 4096
-"""What a line that is slow but alive carries: a second more is waited for so many bytes that came or went."""
+"""What a line that is slow but alive carries: a second more is waited for so many bytes that came
+or went."""
 SILENT_SECONDS = 75.0
 """For which a connection may say nothing before its first request."""
 STOPPING_SECONDS = 2.0
 """The same while the process ends."""
 LINGER_SECONDS = 2.0
-"""For which a client may take the last bytes and hang up, after the answer that ends its connection."""
+"""For which a client may take the last bytes and hang up, after the answer that ends its
+connection."""
 LINGER_BYTES = 2**16
 """What it may send meanwhile."""
 MAX_KEPT = 2**28
-"""Bytes of requests on their way that one process keeps, in memory and on disk. Beyond, a body is awaited by a thread, if one may wait."""
+"""Bytes of requests on their way that one process keeps, in memory and on disk. Beyond, a body is
+awaited by a thread, if one may wait."""
 PIECE = 2**16
 LOOK_SECONDS = 0.25
 """How often the loop looks for those whose time is over."""
@@ -53,13 +59,15 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class PatientSocket(socket.socket):
-    """A client's connection. One that is too slow is treated as one that was closed, which gunicorn and the application expect."""
+    """A client's connection. One that is too slow is treated as one that was closed, which gunicorn
+    and the application expect."""
 
     _waited = 0.0
     _moved = 0
 
     arriving: Arriving
-    """The request that is on its way, or that a thread reads. Its bytes come before those that are still in the connection."""
+    """The request that is on its way, or that a thread reads. Its bytes come before those that are
+    still in the connection."""
     places: threading.Semaphore | None = None
     """For threads that wait for what a client sends; None: without bound."""
     ends = 0.0
@@ -144,9 +152,11 @@ class PatientSocket(socket.socket):
 
 
 class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
-    """A connection is, in turn: awaited, until a request is there; in a thread; awaited again, or ended once its client has hung up.
+    """A connection is, in turn: awaited, until a request is there; in a thread; awaited again, or
+    ended once its client has hung up.
 
-    All but the thread's part happens in the loop, without waiting. TLS, and what else gunicorn reads before HTTP, stays with gunicorn.
+    All but the thread's part happens in the loop, without waiting. TLS, and what else gunicorn
+    reads before HTTP, stays with gunicorn.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -158,7 +168,12 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         self._places = threading.BoundedSemaphore(max(1, self.cfg.threads // 2))
         self._next_look = 0.0
         cfg = self.cfg
-        self._plain = not cfg.is_ssl and cfg.proxy_protocol == "off" and cfg.http2_cleartext == "off" and cfg.protocol == "http"
+        self._plain = (
+            not cfg.is_ssl
+            and cfg.proxy_protocol == "off"
+            and cfg.http2_cleartext == "off"
+            and cfg.protocol == "http"
+        )
 
     def accept(self, listener: Any) -> None:
         if not self._plain:
@@ -201,7 +216,9 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         if fs.cancelled() or fs.exception() is not None or not fs.result():
             self._end(conn)
             return
-        ahead = conn.parser.unreader.buf.getvalue() + b"".join(iter(partial(sock.arriving.kept.take, PIECE), b""))
+        ahead = conn.parser.unreader.buf.getvalue() + b"".join(
+            iter(partial(sock.arriving.kept.take, PIECE), b"")
+        )
         conn.parser.unreader.buf = io.BytesIO()
         sock.arriving.kept.close()
         sock.begin()
@@ -287,7 +304,8 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         self.enqueue_req(conn)
 
     def _give_up(self, conn: TConn) -> None:
-        """Its time is over: a client that sent a head is answered, with 408 if the application asks for the body."""
+        """Its time is over: a client that sent a head is answered, with 408 if the application asks
+        for the body."""
         if conn.sock.arriving.head_whole:
             conn.sock.give_up()
             self._hand_over(conn)
@@ -295,7 +313,8 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
             self._close(conn)
 
     def _end(self, conn: TConn) -> None:
-        """The last answer is sent: close once the client has, so that it gets all of it (RFC 9112, section 9.6)."""
+        """The last answer is sent: close once the client has, so that it gets all of it (RFC 9112,
+        section 9.6)."""
         conn.sock.arriving.kept.close()
         try:
             conn.sock.setblocking(False)
@@ -347,5 +366,8 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
 def write_error(sock: Any, status: int, reason: str, text: str) -> None:
     """gunicorn's answer to what is no HTTP, in the form of ours."""
     body = json.dumps({"detail": UNEXPECTED if status == 500 else f"{reason}: {text}"}).encode()
-    head = f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: "
+        f"application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     util.write_nonblock(sock, head.encode("latin-1") + body)

@@ -1,6 +1,7 @@
 """Logging of a process: one line an event, to standard error, as text or as JSON.
 
-A line that was written for a request, or for the work that one made necessary, has that request's id.
+A line that was written for a request, or for the work that one made necessary, has that request's
+id.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: `time`, `level`, `logger`, `message`; `request_id` and `error` where there are any, and for the line of a
-    request its `method`, `path`, `status` and `ms`."""
+    """One JSON object a line: `time`, `level`, `logger`, `message`; `request_id` and `error` where
+    there are any, and for the line of a request its `method`, `path`, `status` and `ms`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

@@ -1,4 +1,5 @@
-"""Where the processes of one server, or of one worker, keep the values of their metrics, so that each can tell those of all."""
+"""Where the processes of one server, or of one worker, keep the values of their metrics, so that
+each can tell those of all."""
 
 from __future__ import annotations
 
@@ -10,10 +11,7 @@ from contextlib import contextmanager, suppress
 
 from memservice.domain.errors import MemserviceError
 from memservice.runtime import Runtime
-from memservice.services.events.wiring import (
-    count_waiting,
-    observe,
-)
+from memservice.services.events.wiring import count_waiting, observe
 from memservice.settings import Settings
 from memservice.telemetry.endpoint import MetricsEndpoint
 from memservice.telemetry.metrics import DIRECTORY, Metrics
@@ -21,7 +19,8 @@ from memservice.telemetry.metrics import DIRECTORY, Metrics
 
 @contextmanager
 def shared_values(settings: Settings) -> Iterator[Mapping[str, str]]:
-    """What to add to the environment of these processes before they start; nothing where metrics are off. The values go with the end."""
+    """What to add to the environment of these processes before they start; nothing where metrics
+    are off. The values go with the end."""
     if not settings.metrics.enabled:
         yield {}
         return
@@ -47,7 +46,8 @@ def shared_values_here(settings: Settings) -> Iterator[None]:
 
 
 def observe_worker(rt: Runtime) -> None:
-    """Watch a worker that was just opened. Its metrics are at an address of their own until it is closed."""
+    """Watch a worker that was just opened. Its metrics are at an address of their own until it is
+    closed."""
     if not rt.settings.metrics.enabled:
         observe(rt)
         return

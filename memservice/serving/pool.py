@@ -1,4 +1,5 @@
-"""A pool of forked processes that all do the same. Nothing is opened before the fork: each child opens for itself what it needs."""
+"""A pool of forked processes that all do the same. Nothing is opened before the fork: each child
+opens for itself what it needs."""
 
 from __future__ import annotations
 
@@ -34,11 +35,19 @@ class _Child:
 class Pool:
     """Runs `work(stop)` in each of `number` processes, and in a new one for each that dies.
 
-    The first SIGTERM or SIGINT sets every `stop`; the pool ends when all have drained. The second one ends the children at once. If the
-    pool's own process is killed, the children drain. With `once`, only children that were killed are replaced.
+    The first SIGTERM or SIGINT sets every `stop`; the pool ends when all have drained. The second
+    one ends the children at once. If the pool's own process is killed, the children drain. With
+    `once`, only children that were killed are replaced.
     """
 
-    def __init__(self, number: int, work: Callable[[threading.Event], None], *, once: bool = False, with_parent: bool = False) -> None:
+    def __init__(
+        self,
+        number: int,
+        work: Callable[[threading.Event], None],
+        *,
+        once: bool = False,
+        with_parent: bool = False,
+    ) -> None:
         self._number = number
         self._work = work
         self._once = once
@@ -52,8 +61,8 @@ class Pool:
         """The worst exit status of those that are not replaced."""
 
     def run(self) -> int:
-        """Returns the exit status: 0 after draining, 1 where the work cannot even begin, 143 after a second signal; with `once`, that of
-        the child that fared worst."""
+        """Returns the exit status: 0 after draining, 1 where the work cannot even begin, 143 after
+        a second signal; with `once`, that of the child that fared worst."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._heard)
         told = 0
@@ -78,7 +87,8 @@ class Pool:
 
     def _signal(self, number: signal.Signals) -> None:
         for child in self._children:
-            os.kill(child.pid, number)  # it is ours and not waited for yet, so the pid is still its own
+            # it is ours and not waited for yet, so the pid is still its own
+            os.kill(child.pid, number)
 
     def _reap(self) -> int:
         """Collect the children that ended; returns how many are to be replaced."""
@@ -97,14 +107,19 @@ class Pool:
                 steady = time.monotonic() - child.started > STEADY_SECONDS
                 self._pause = FIRST_PAUSE if steady else min(self._pause * 2, MAX_PAUSE)
                 self._due = time.monotonic() + (FIRST_PAUSE if steady else self._pause)
-                log.error("a worker process ended with status %s; starting another in %.1f s", status, self._due - time.monotonic())
+                log.error(
+                    "a worker process ended with status %s; starting another in %.1f s",
+                    status,
+                    self._due - time.monotonic(),
+                )
                 replaced += 1
         return replaced
 
     def _fork(self) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
-        # Blocked until the child listens: what is sent to it before would otherwise be heard by the pool's own handler, in the child.
+        # Blocked until the child listens: what is sent to it before would otherwise be heard by the
+        # pool's own handler, in the child.
         blocked = {signal.SIGTERM, signal.SIGINT}
         signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         pid = os.fork()

@@ -17,8 +17,8 @@ TOLD_AFTER = 1.0
 
 
 def wait_for_schema(runtime: Runtime, stop: threading.Event) -> bool:
-    """Wait until the store's schema is this release's. False if told to stop before. Raises `ConfigurationError` for a store whose
-    counts or index are not."""
+    """Wait until the store's schema is this release's. False if told to stop before. Raises
+    `ConfigurationError` for a store whose counts or index are not."""
     told, pause, waited = "", FIRST_PAUSE, 0.0
     while not stop.is_set():
         try:

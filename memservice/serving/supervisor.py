@@ -1,7 +1,7 @@
 """A small supervisor: one gunicorn and one worker, as children.
 
-The worker is started again if it dies. If gunicorn dies, everything ends. SIGTERM and SIGINT drain both. The children end by
-themselves if the supervisor is killed.
+The worker is started again if it dies. If gunicorn dies, everything ends. SIGTERM and SIGINT drain
+both. The children end by themselves if the supervisor is killed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ STEADY_SECONDS = 60.0
 """A worker that lived this long is not dying again and again."""
 PR_SET_PDEATHSIG = 1
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Many processes and threads share the machine already; a pool of numeric threads in each only costs memory."""
+"""Many processes and threads share the machine already; a pool of numeric threads in each only
+costs memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,21 @@ class Plan:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket that the children inherit. From now on connections wait instead of being refused."""
+    """A listening socket that the children inherit. From now on connections wait instead of being
+    refused."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(BACKLOG)
     except OSError as error:
-        raise ConfigurationError(f"cannot listen on {host}:{port} ({error.strerror or error}): choose another --host or --port") from error
+        raise ConfigurationError(
+            f"cannot listen on {host}:{port} ({error.strerror or error}): choose another "
+            "--host or --port"
+        ) from error
     listener.set_inheritable(True)
     return listener
 
@@ -71,17 +78,22 @@ class Supervisor:
         self._due = 0.0
 
     def start(self) -> None:
-        """Start the server. Its processes load while the caller still looks after the schema, and wait for it."""
+        """Start the server. Its processes load while the caller still looks after the schema, and
+        wait for it."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told_to_stop)
-        self._server = self._spawn(self._server_command(), self._plan.server_environment, (self._listener.fileno(),))
+        self._server = self._spawn(
+            self._server_command(), self._plan.server_environment, (self._listener.fileno(),)
+        )
 
     def abort(self) -> None:
-        """The start failed: end what was started, at once. It serves nobody yet, and may still wait for what will never be."""
+        """The start failed: end what was started, at once. It serves nobody yet, and may still wait
+        for what will never be."""
         self._listener.close()
         if self._server is not None:
             with suppress(ProcessLookupError):
-                os.killpg(self._server.pid, signal.SIGKILL)  # with its children: a session of its own was made for it
+                # with its children: a session of its own was made for it
+                os.killpg(self._server.pid, signal.SIGKILL)
             self._server.wait()
 
     def run(self) -> int:
@@ -110,24 +122,52 @@ class Supervisor:
     def _server_command(self) -> list[str]:
         plan = self._plan
         return [
-            *(sys.executable, "-m", "gunicorn", "--config", "python:memservice.serving.gunicorn_config"),
-            *("--bind", f"fd://{self._listener.fileno()}", "--workers", str(plan.workers), "--threads", str(plan.threads)),
+            *(
+                sys.executable,
+                "-m",
+                "gunicorn",
+                "--config",
+                "python:memservice.serving.gunicorn_config",
+            ),
+            *(
+                "--bind",
+                f"fd://{self._listener.fileno()}",
+                "--workers",
+                str(plan.workers),
+                "--threads",
+                str(plan.threads),
+            ),
             *("--graceful-timeout", str(int(plan.graceful_seconds)), "memservice.serving.wsgi:app"),
         ]
 
-    def _spawn(self, command: Sequence[str], more: Mapping[str, str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    def _spawn(
+        self, command: Sequence[str], more: Mapping[str, str], pass_fds: Sequence[int] = ()
+    ) -> subprocess.Popen[bytes]:
         environment = _ONE_THREAD | dict(self._plan.environment) | dict(more)
-        return subprocess.Popen(command, env=environment, pass_fds=pass_fds, start_new_session=True, preexec_fn=_end_with_parent)
+        return subprocess.Popen(
+            command,
+            env=environment,
+            pass_fds=pass_fds,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )
 
     def _tend_worker(self) -> None:
         now = time.monotonic()
         if self._worker is not None and self._worker.poll() is not None:
             lived = now - self._started
             self._pause = FIRST_PAUSE if lived > STEADY_SECONDS else min(self._pause * 2, MAX_PAUSE)
-            log.error("the worker ended with status %s; starting it again in %.1f s", self._worker.returncode, self._pause)
+            log.error(
+                "the worker ended with status %s; starting it again in %.1f s",
+                self._worker.returncode,
+                self._pause,
+            )
             self._worker, self._due = None, now + self._pause
         if self._worker is None and now >= self._due:
-            self._worker, self._started = self._spawn([sys.executable, "-m", "memservice", "worker", "--embedded"], {}), now
+            self._worker, self._started = (
+                self._spawn([sys.executable, "-m", "memservice", "worker", "--embedded"], {}),
+                now,
+            )
 
     def _end(self, children: Sequence[subprocess.Popen[bytes]]) -> None:
         """Let the children drain; kill those that take longer than they may."""
@@ -139,7 +179,13 @@ class Supervisor:
             try:
                 child.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                log.error("process %s did not end in time and is killed; its work is taken up again at the next start", child.pid)
+                log.error(
+                    (
+                        "process %s did not end in time and is killed; its work is taken up "
+                        "again at the next start"
+                    ),
+                    child.pid,
+                )
                 child.kill()
                 child.wait()
 

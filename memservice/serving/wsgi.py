@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class _Body:
-    """A request's body. Where its chunks are none gunicorn raises an error of its own kind; everybody else expects one of a stream."""
+    """A request's body. Where its chunks are none gunicorn raises an error of its own kind;
+    everybody else expects one of a stream."""
 
     def __init__(self, body: Any) -> None:
         self._body = body

@@ -1,6 +1,7 @@
 """Settings: defaults in code < a TOML file < `.env` in the working directory < the environment.
 
-`load_settings` reads them once, at start-up, and answers every mistake at once. The result is frozen and safe to share.
+`load_settings` reads them once, at start-up, and answers every mistake at once. The result is
+frozen and safe to share.
 """
 
 from __future__ import annotations
@@ -108,8 +109,13 @@ class Settings:
         return name in self.sources
 
     def rows(self, everything: bool = False) -> list[SettingRow]:
-        """Every setting in order. The many of a model's that are empty are left out unless `everything` is wanted."""
-        return [row for leaf in tree(Settings).leaves if (row := self._row(leaf)) and (everything or not _dull(leaf, row))]
+        """Every setting in order. The many of a model's that are empty are left out unless
+        `everything` is wanted."""
+        return [
+            row
+            for leaf in tree(Settings).leaves
+            if (row := self._row(leaf)) and (everything or not _dull(leaf, row))
+        ]
 
     def _row(self, leaf: Leaf) -> SettingRow | None:
         value: Any = self
@@ -119,7 +125,15 @@ class Settings:
                 break
         source = self.sources.get(leaf.name, "default")
         secrecy = leaf.meta.secrecy
-        return SettingRow(leaf.name, show(value, secrecy), source, secrecy == "secret", leaf.aliases, leaf.meta.help, leaf.toml)
+        return SettingRow(
+            leaf.name,
+            show(value, secrecy),
+            source,
+            secrecy == "secret",
+            leaf.aliases,
+            leaf.meta.help,
+            leaf.toml,
+        )
 
 
 def load_settings(
@@ -130,9 +144,10 @@ def load_settings(
 ) -> Settings:
     """Read all layers and check every value.
 
-    `config` names the TOML file; else `MEMSERVICE_CONFIG` does; else `memservice.toml` in `cwd` is read if it is there.
-    `overrides` (a command line's options, by canonical name) are strongest. Raises `ConfigurationError` that lists every mistake with
-    the setting, its source, its value (masked if secret) and what is allowed.
+    `config` names the TOML file; else `MEMSERVICE_CONFIG` does; else `memservice.toml` in `cwd` is
+    read if it is there. `overrides` (a command line's options, by canonical name) are strongest.
+    Raises `ConfigurationError` that lists every mistake with the setting, its source, its value
+    (masked if secret) and what is allowed.
     """
     environ = os.environ if environ is None else environ
     cwd = Path.cwd() if cwd is None else cwd
@@ -158,12 +173,16 @@ def load_settings(
     origin = {leaf.name: _source(leaf, value) for leaf, value in given.items()}
     _split_shorthand(values, origin)
     _choose_embedder(values, origin)
-    problems.extend(_read_named_keys(values, origin, {**sources.dotenv_variables(dotenv), **environ}))
+    problems.extend(
+        _read_named_keys(values, origin, {**sources.dotenv_variables(dotenv), **environ})
+    )
     settings: Settings = _build(Settings, (), values, Settings())
     if not problems:
         problems.extend(_contradictions(settings))
     if problems:
-        raise ConfigurationError("\n".join(["the settings cannot be used:", *(f"  {problem}" for problem in problems)]))
+        raise ConfigurationError(
+            "\n".join(["the settings cannot be used:", *(f"  {problem}" for problem in problems)])
+        )
     notes = tuple(note for layer in layers for note in layer.notes)
     return replace(settings, sources=origin, notes=notes, file=file)
 
@@ -185,8 +204,11 @@ def _source(leaf: Leaf, given: Given) -> str:
     return given.source if plain else f"{given.source}, as {given.name}"
 
 
-def _build(kind: Any, path: tuple[str, ...], values: Mapping[tuple[str, ...], Any], default: Any) -> Any:
-    """An instance of `kind` with the values given below `path`; everything else as in `default`. None if there is neither."""
+def _build(
+    kind: Any, path: tuple[str, ...], values: Mapping[tuple[str, ...], Any], default: Any
+) -> Any:
+    """An instance of `kind` with the values given below `path`; everything else as in `default`.
+    None if there is neither."""
     changed: dict[str, Any] = {}
     for part in dataclasses.fields(kind):
         here = (*path, part.name)
@@ -199,7 +221,8 @@ def _build(kind: Any, path: tuple[str, ...], values: Mapping[tuple[str, ...], An
 
 
 def _split_shorthand(values: dict[tuple[str, ...], Any], origin: dict[str, str]) -> None:
-    """`MODEL = anthropic/name` sets the transport too, unless a transport or a base URL is set: behind one, such names are models."""
+    """`MODEL = anthropic/name` sets the transport too, unless a transport or a base URL is set:
+    behind one, such names are models."""
     by_path = tree(Settings).by_path
     for path in [path for path in values if path[-1] == "model"]:
         choice = path[:-1]
@@ -210,8 +233,11 @@ def _split_shorthand(values: dict[tuple[str, ...], Any], origin: dict[str, str])
             origin[by_path[*choice, "transport"].name] = f"follows {by_path[path].name}"
 
 
-def _read_named_keys(values: dict[tuple[str, ...], Any], origin: dict[str, str], variables: Mapping[str, str]) -> Iterator[str]:
-    """`API_KEY_ENV = NAME` means the key that the variable NAME holds, unless the key itself is set."""
+def _read_named_keys(
+    values: dict[tuple[str, ...], Any], origin: dict[str, str], variables: Mapping[str, str]
+) -> Iterator[str]:
+    """`API_KEY_ENV = NAME` means the key that the variable NAME holds, unless the key itself is
+    set."""
     by_path = tree(Settings).by_path
     for path in [path for path in values if path[-1] == "api_key_env"]:
         key, name = (*path[:-1], "api_key"), values[path]
@@ -221,7 +247,10 @@ def _read_named_keys(values: dict[tuple[str, ...], Any], origin: dict[str, str],
         if not found:
             # The key itself, written here by mistake, must not be shown.
             shown = name if _VARIABLE.fullmatch(name) else MASK
-            yield f"{by_path[path].name} = {shown}: that variable is not set, neither in the environment nor in .env"
+            yield (
+                f"{by_path[path].name} = {shown}: that variable is not set, neither in the "
+                "environment nor in .env"
+            )
             continue
         values[key] = found
         origin[by_path[key].name] = f"the variable {name}"
@@ -232,7 +261,10 @@ def _choose_embedder(values: dict[tuple[str, ...], Any], origin: dict[str, str])
     config = ("embedding", "model_config")
     if ("app", "embedder") in values:
         return
-    for path, name in (((*config, "transport"), "TRANSPORT"), ((*config, "overrides", "base_url"), "OVERRIDES__BASE_URL")):
+    for path, name in (
+        ((*config, "transport"), "TRANSPORT"),
+        ((*config, "overrides", "base_url"), "OVERRIDES__BASE_URL"),
+    ):
         if values.get(path):
             values["app", "embedder"] = values.get((*config, "transport"), "openai")
             origin["EMBEDDER"] = f"follows EMBEDDING_MODEL_CONFIG__{name}"
@@ -243,13 +275,16 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     summary, deriver = settings.summary, settings.deriver
     if summary.messages_per_short_summary >= summary.messages_per_long_summary:
         yield (
-            f"SUMMARY_MESSAGES_PER_SHORT_SUMMARY = {summary.messages_per_short_summary} must be less than "
+            f"SUMMARY_MESSAGES_PER_SHORT_SUMMARY = {summary.messages_per_short_summary} "
+            "must be less than "
             f"SUMMARY_MESSAGES_PER_LONG_SUMMARY = {summary.messages_per_long_summary}"
         )
     if deriver.polling_sleep_interval_seconds > deriver.polling_sleep_max_interval_seconds:
         yield (
-            f"DERIVER_POLLING_SLEEP_INTERVAL_SECONDS = {deriver.polling_sleep_interval_seconds} must not exceed "
-            f"DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS = {deriver.polling_sleep_max_interval_seconds}"
+            "DERIVER_POLLING_SLEEP_INTERVAL_SECONDS = "
+            f"{deriver.polling_sleep_interval_seconds} must not exceed "
+            "DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS = "
+            f"{deriver.polling_sleep_max_interval_seconds}"
         )
     if settings.auth.use_auth and not settings.auth.jwt_secret:
         yield f"AUTH_USE_AUTH = true needs AUTH_JWT_SECRET. {SIGNING_RECIPE}"
@@ -260,7 +295,10 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     if settings.webhook.allow_networks:
         yield from _bad_networks(settings.webhook.allow_networks)
     yield from (
-        f"BUDGET_WORKSPACES: the bound of {name!r} is {shown!r}; write a number of tokens, or null for none"
+        (
+            f"BUDGET_WORKSPACES: the bound of {name!r} is {shown!r}; write a number of tokens, "
+            "or null for none"
+        )
         for name, shown in settings.budget.workspaces.items()
         if shown is not None and (type(shown) is not int or shown < 0)
     )
@@ -270,8 +308,13 @@ def _contradictions(settings: Settings) -> Iterator[str]:
 
 def _bad_hosts(hosts: Sequence[str]) -> Iterator[str]:
     for host in hosts:
-        if host != "*" and (not host.strip(". ") or any(mark in host for mark in "/*@ ") or host.count(":") == 1):
-            yield f"ALLOWED_HOSTS: {host!r} is no host name; write it as memory.example.com, or .example.com for all below it"
+        if host != "*" and (
+            not host.strip(". ") or any(mark in host for mark in "/*@ ") or host.count(":") == 1
+        ):
+            yield (
+                f"ALLOWED_HOSTS: {host!r} is no host name; write it as memory.example.com, or "
+                ".example.com for all below it"
+            )
 
 
 def _bad_networks(networks: Sequence[str]) -> Iterator[str]:
@@ -281,7 +324,10 @@ def _bad_networks(networks: Sequence[str]) -> Iterator[str]:
         try:
             ip_network(network.strip(), strict=False)
         except ValueError:
-            yield f"WEBHOOK_ALLOW_NETWORKS: {network!r} is no network; write it as 10.0.0.0/8 or fd00::/8"
+            yield (
+                f"WEBHOOK_ALLOW_NETWORKS: {network!r} is no network; write it as 10.0.0.0/8 or "
+                "fd00::/8"
+            )
 
 
 def _dull(leaf: Leaf, row: SettingRow) -> bool:

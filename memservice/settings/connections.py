@@ -1,4 +1,5 @@
-"""Where a model is, and what its embedder is opened with: the settings of one model joined with those of its transport."""
+"""Where a model is, and what its embedder is opened with: the settings of one model joined with
+those of its transport."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def connection(llm: Llm, transport: str, overrides: Overrides) -> dict[str, Any]:
-    """What a provider of that transport is opened with: the model's own key and URL, else those of the `LLM_` section."""
+    """What a provider of that transport is opened with: the model's own key and URL, else those of
+    the `LLM_` section."""
     params = overrides.provider_params
     return {
         "api_key": overrides.api_key or getattr(llm, f"{transport}_api_key", None),
@@ -25,8 +27,9 @@ def connection(llm: Llm, transport: str, overrides: Overrides) -> dict[str, Any]
 
 
 def of_embedder(settings: Settings, name: str) -> dict[str, Any]:
-    """What the embedder of that name is opened with: where it is, its `MODEL_CONFIG`, the bounds of the `EMBEDDING_` section, and
-    `query_seconds`, after which nobody waits for the vector of a query any more."""
+    """What the embedder of that name is opened with: where it is, its `MODEL_CONFIG`, the bounds of
+    the `EMBEDDING_` section, and `query_seconds`, after which nobody waits for the vector of a
+    query any more."""
     section = settings.embedding
     config = section.model_config
     place = connection(settings.llm, name, config.overrides)

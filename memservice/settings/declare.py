@@ -1,4 +1,5 @@
-"""How a setting is declared: an ordinary dataclass field whose default is made by `setting` or `group`."""
+"""How a setting is declared: an ordinary dataclass field whose default is made by `setting` or
+`group`."""
 
 from __future__ import annotations
 
@@ -46,12 +47,19 @@ def setting(
     aliases: Sequence[str] = (),
     also: Sequence[str] = (),
 ) -> T:
-    """One setting. `low` and `high` are inclusive bounds; `choices` are lower case. A secret is left out of `repr`.
+    """One setting. `low` and `high` are inclusive bounds; `choices` are lower case. A secret is
+    left out of `repr`.
 
-    A number, a switch and a choice among words are public unless `secrecy` says otherwise. Every other setting is secret unless it does.
+    A number, a switch and a choice among words are public unless `secrecy` says otherwise. Every
+    other setting is secret unless it does.
     """
     if secrecy is None:
-        holds_no_text = isinstance(default, (bool, int, float)) or low is not None or high is not None or bool(choices)
+        holds_no_text = (
+            isinstance(default, (bool, int, float))
+            or low is not None
+            or high is not None
+            or bool(choices)
+        )
         secrecy = "public" if holds_no_text else "secret"
     meta = Meta(help, low, high, tuple(choices), secrecy, env, tuple(aliases), tuple(also))
     shown = secrecy == "public"
@@ -66,29 +74,34 @@ def setting(
 class Group:
     """Base of every group: compared and shown by its fields, without its secrets.
 
-    Written once here: generating both for each of some thirty groups would be a quarter of what importing the settings costs.
+    Written once here: generating both for each of some thirty groups would be a quarter of what
+    importing the settings costs.
     """
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)
 
     def as_mapping(self) -> dict[str, Any]:
-        """Its settings as plain values, by name; groups in it as mappings. A copy: a plugin may change it."""
+        """Its settings as plain values, by name; groups in it as mappings. A copy: a plugin may
+        change it."""
         return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]  # each subclass is a dataclass
 
     def __repr__(self) -> str:
         parts = dataclasses.fields(self)  # type: ignore[arg-type]  # each subclass is a dataclass
-        return f"{type(self).__name__}({', '.join(f'{part.name}={getattr(self, part.name)!r}' for part in parts if part.repr)})"
+        shown = (f"{part.name}={getattr(self, part.name)!r}" for part in parts if part.repr)
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def group(default: T) -> T:
-    """A nested group of settings. `default` is an instance, or None for a group that exists only when one of its settings is given."""
+    """A nested group of settings. `default` is an instance, or None for a group that exists only
+    when one of its settings is given."""
     made: Any = dataclasses.field(default_factory=lambda: default)
     return made  # type: ignore[no-any-return]
 
 
 def section(default: T, prefix: str) -> T:
-    """A section of `Settings`: its variables begin with `prefix`; its table in the TOML file has the attribute's name."""
+    """A section of `Settings`: its variables begin with `prefix`; its table in the TOML file has
+    the attribute's name."""
     made: Any = dataclasses.field(default_factory=lambda: default, metadata={_META: prefix})
     return made  # type: ignore[no-any-return]
 
@@ -122,7 +135,8 @@ class Tree:
     by_variable: Mapping[str, Leaf]
     """Canonical names and aliases, upper case."""
     groups: Mapping[str, tuple[str, ...]]
-    """Names of nested groups, which may be given as a JSON object: `DERIVER_MODEL_CONFIG` → its path."""
+    """Names of nested groups, which may be given as a JSON object: `DERIVER_MODEL_CONFIG` → its
+    path."""
     prefixes: tuple[str, ...]
 
 
@@ -150,7 +164,9 @@ def tree(root: Any) -> Tree:
         prefix = part.metadata.get(_META)
         if isinstance(prefix, str):
             prefixes.append(prefix)
-            leaves.extend(_walk(hints(root)[part.name], prefix, (part.name,), groups, _default(part)))
+            leaves.extend(
+                _walk(hints(root)[part.name], prefix, (part.name,), groups, _default(part))
+            )
     by_variable: dict[str, Leaf] = {}
     by_path: dict[tuple[str, ...], Leaf] = {}
     for leaf in leaves:
@@ -168,7 +184,9 @@ def _default(part: dataclasses.Field[Any]) -> Any:
     return part.default
 
 
-def _walk(kind: Any, prefix: str, path: tuple[str, ...], groups: dict[str, tuple[str, ...]], default: Any) -> Iterator[Leaf]:
+def _walk(
+    kind: Any, prefix: str, path: tuple[str, ...], groups: dict[str, tuple[str, ...]], default: Any
+) -> Iterator[Leaf]:
     for part in dataclasses.fields(kind):
         hint, _ = optional(hints(kind)[part.name])
         here = (*path, part.name)

@@ -16,8 +16,12 @@ class ProviderParams(Group):
     """Extras of each call to a provider."""
 
     extra_body: Mapping[str, Any] = setting({}, "merged into the body of each call (JSON object)")
-    extra_headers: Mapping[str, Any] = setting({}, "sent with each call (JSON object)", secrecy="secret")
-    extra_query: Mapping[str, Any] = setting({}, "added to the URL of each call (JSON object)", secrecy="secret")
+    extra_headers: Mapping[str, Any] = setting(
+        {}, "sent with each call (JSON object)", secrecy="secret"
+    )
+    extra_query: Mapping[str, Any] = setting(
+        {}, "added to the URL of each call (JSON object)", secrecy="secret"
+    )
     timeout: float | None = setting(None, "seconds that one call may take", low=0.1)
 
 
@@ -26,7 +30,9 @@ class Overrides(Group):
     """Where this one model is, if not where the `LLM_` section says."""
 
     api_key: str | None = setting(None, "key for this model only", secrecy="secret")
-    api_key_env: str | None = setting(None, "name of the variable that holds the key", secrecy="public")
+    api_key_env: str | None = setting(
+        None, "name of the variable that holds the key", secrecy="public"
+    )
     base_url: str | None = setting(None, "URL for this model only", secrecy="uri")
     provider_params: ProviderParams = group(ProviderParams())
 
@@ -37,7 +43,9 @@ class CachePolicy(Group):
 
     mode: str | None = setting(None, "prompt caching, in the provider's words", secrecy="public")
     ttl_seconds: int | None = setting(None, "how long a cached prompt is wanted, in seconds", low=1)
-    key_version: str | None = setting(None, "part of the cache key; change it to start afresh", secrecy="public")
+    key_version: str | None = setting(
+        None, "part of the cache key; change it to start afresh", secrecy="public"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,19 +53,33 @@ class ModelChoice(Group):
     """A model and how to call it. None: the provider's own default."""
 
     model: str = setting(
-        "gpt-5.4-mini", "the model's name; `transport/name` names both while no transport and no base URL is set", secrecy="public"
+        "gpt-5.4-mini",
+        "the model's name; `transport/name` names both while no transport and no base URL is set",
+        secrecy="public",
     )
-    transport: str = setting("openai", "the protocol: the name of a language-model plugin (see `memservice plugins`)", secrecy="public")
+    transport: str = setting(
+        "openai",
+        "the protocol: the name of a language-model plugin (see `memservice plugins`)",
+        secrecy="public",
+    )
     temperature: float | None = setting(None, "sampling temperature", low=0, high=2)
     top_p: float | None = setting(None, "nucleus sampling", low=0, high=1)
     top_k: int | None = setting(None, "sample among this many tokens", low=1)
     frequency_penalty: float | None = setting(None, "frequency penalty", low=-2, high=2)
     presence_penalty: float | None = setting(None, "presence penalty", low=-2, high=2)
-    seed: int | None = setting(None, "seed for sampling, where the provider has one", secrecy="public")
-    thinking_effort: str | None = setting(None, "how much a reasoning model thinks", choices=EFFORTS, also=["reasoning_effort"])
-    thinking_budget_tokens: int | None = setting(None, "tokens a model may think for, where it counts them", low=0)
+    seed: int | None = setting(
+        None, "seed for sampling, where the provider has one", secrecy="public"
+    )
+    thinking_effort: str | None = setting(
+        None, "how much a reasoning model thinks", choices=EFFORTS, also=["reasoning_effort"]
+    )
+    thinking_budget_tokens: int | None = setting(
+        None, "tokens a model may think for, where it counts them", low=0
+    )
     structured_output_mode: str | None = setting(
-        None, "how structured answers are asked for (default: the best that works)", choices=("json_schema", "json_object")
+        None,
+        "how structured answers are asked for (default: the best that works)",
+        choices=("json_schema", "json_object"),
     )
     max_output_tokens: int | None = setting(None, "longest answer, in tokens", low=1)
     stop_sequences: tuple[str, ...] = setting((), "texts that end an answer", secrecy="public")
@@ -75,17 +97,29 @@ class ModelConfig(ModelChoice):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EmbeddingModelConfig(Group):
-    """Setting the transport, or a base URL, chooses that transport's embedder unless `EMBEDDER` says otherwise."""
+    """Setting the transport, or a base URL, chooses that transport's embedder unless `EMBEDDER`
+    says otherwise."""
 
-    transport: str = setting("openai", "the protocol: the name of an embedder plugin (see `memservice plugins`)", secrecy="public")
-    model: str | None = setting(
-        None,
-        "the embedding model's name (default: `text-embedding-3-small` of `openai`, `gemini-embedding-001` of `gemini`); "
-        "for `minilm` a directory with its files",
+    transport: str = setting(
+        "openai",
+        "the protocol: the name of an embedder plugin (see `memservice plugins`)",
         secrecy="public",
     )
-    dimensions_mode: str = setting("auto", "whether the wanted dimension is sent", choices=("auto", "always", "never"))
-    encoding_format_mode: str = setting("auto", "how vectors travel", choices=("auto", "float", "base64"))
+    model: str | None = setting(
+        None,
+        (
+            "the embedding model's name (default: `text-embedding-3-small` of `openai`, "
+            "`gemini-embedding-001` of `gemini`); "
+            "for `minilm` a directory with its files"
+        ),
+        secrecy="public",
+    )
+    dimensions_mode: str = setting(
+        "auto", "whether the wanted dimension is sent", choices=("auto", "always", "never")
+    )
+    encoding_format_mode: str = setting(
+        "auto", "how vectors travel", choices=("auto", "float", "base64")
+    )
     max_batch_size: int | None = setting(None, "most texts in one call", low=1)
     timeout: float | None = setting(None, "seconds that one call may take", low=0.1)
     overrides: Overrides = group(Overrides())

@@ -1,4 +1,5 @@
-"""The sections of the settings that concern the running service. Times are in the unit that the name ends with, else seconds."""
+"""The sections of the settings that concern the running service. Times are in the unit that the
+name ends with, else seconds."""
 
 from __future__ import annotations
 
@@ -13,22 +14,47 @@ from memservice.settings.declare import Group, setting
 class App(Group):
     """What concerns the whole service."""
 
-    log_level: str = setting("info", "least level that is logged", choices=("debug", "info", "warning", "error", "critical"))
-    log_format: str = setting("text", "`text`, or `json` for one object a line", choices=("text", "json"))
+    log_level: str = setting(
+        "info",
+        "least level that is logged",
+        choices=("debug", "info", "warning", "error", "critical"),
+    )
+    log_format: str = setting(
+        "text", "`text`, or `json` for one object a line", choices=("text", "json")
+    )
     reasoning_traces_file: str | None = setting(
-        None, "append what is said to models and by them to this file; it holds what users wrote", secrecy="public"
+        None,
+        "append what is said to models and by them to this file; it holds what users wrote",
+        secrecy="public",
     )
     reasoner: str = setting(
-        "auto", "`auto`: `llm` where a model is configured, else `extractive`; or the name of a reasoner plugin", secrecy="public"
+        "auto",
+        (
+            "`auto`: `llm` where a model is configured, else `extractive`; or the name of a "
+            "reasoner plugin"
+        ),
+        secrecy="public",
     )
     embedder: str = setting(
-        "hashed", "the name of an embedder plugin; never switched silently on a store that has vectors", secrecy="public"
+        "hashed",
+        "the name of an embedder plugin; never switched silently on a store that has vectors",
+        secrecy="public",
     )
-    redis_url: str | None = setting(None, "set: work is delivered by RQ; unset: by the worker itself", secrecy="uri")
-    namespace: str = setting("memservice", "names this installation in telemetry, metrics and shared vector stores", secrecy="public")
-    session_observers_limit: int = setting(10, "most members of a session that observe others", low=0)
+    redis_url: str | None = setting(
+        None, "set: work is delivered by RQ; unset: by the worker itself", secrecy="uri"
+    )
+    namespace: str = setting(
+        "memservice",
+        "names this installation in telemetry, metrics and shared vector stores",
+        secrecy="public",
+    )
+    session_observers_limit: int = setting(
+        10, "most members of a session that observe others", low=0
+    )
     max_file_size: int = setting(5_242_880, "largest upload, in bytes", low=1)
-    get_context_max_tokens: int = setting(100_000, "largest context, in tokens", low=1, high=250_000)
+    get_context_max_tokens: int = setting(
+        100_000, "largest context, in tokens", low=1, high=250_000
+    )
     max_message_size: int = setting(25_000, "longest message, in characters", low=1)
     embed_messages: bool = setting(True, "give messages vectors, if the embedder is a semantic one")
     cors_origins: tuple[str, ...] = setting(
@@ -38,8 +64,11 @@ class App(Group):
     )
     allowed_hosts: tuple[str, ...] = setting(
         (),
-        "host names that requests may be sent to, `.example.com` with all below it, `*` for any; IP addresses, localhost and HOST always "
-        "are; unset: with authentication any name, without it no other",
+        (
+            "host names that requests may be sent to, `.example.com` with all below it, `*` "
+            "for any; IP addresses, localhost and HOST always "
+            "are; unset: with authentication any name, without it no other"
+        ),
         secrecy="public",
     )
 
@@ -49,12 +78,21 @@ class Server(Group):
     """`memservice serve`."""
 
     host: str = setting(
-        "127.0.0.1", "address to listen on; 0.0.0.0 for every one, which needs a decision about AUTH_USE_AUTH", env="HOST", secrecy="public"
+        "127.0.0.1",
+        "address to listen on; 0.0.0.0 for every one, which needs a decision about AUTH_USE_AUTH",
+        env="HOST",
+        secrecy="public",
     )
-    port: int = setting(8000, "port to listen on; 0 for any free one", low=0, high=65535, env="PORT")
+    port: int = setting(
+        8000, "port to listen on; 0 for any free one", low=0, high=65535, env="PORT"
+    )
     workers: int = setting(2, "server processes", low=1, high=256, env="WORKERS")
-    threads: int = setting(32, "threads of each process, one request each", low=2, high=1024, env="THREADS")
-    graceful_timeout_seconds: float = setting(30.0, "how long requests and work in flight may finish after SIGTERM", low=0)
+    threads: int = setting(
+        32, "threads of each process, one request each", low=2, high=1024, env="THREADS"
+    )
+    graceful_timeout_seconds: float = setting(
+        30.0, "how long requests and work in flight may finish after SIGTERM", low=0
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,24 +100,45 @@ class Db(Group):
     """The storage."""
 
     connection_uri: str = setting(
-        "sqlite:///memservice.db", "where everything is stored; its scheme names a storage plugin (see `memservice plugins`)", secrecy="uri"
+        "sqlite:///memservice.db",
+        "where everything is stored; its scheme names a storage plugin (see `memservice plugins`)",
+        secrecy="uri",
     )
-    schema: str = setting("public", "schema of the tables, for storages that have schemas", secrecy="public")
-    pool_class: str = setting("default", "`null` opens a connection for each use", choices=("default", "null"))
-    pool_pre_ping: bool = setting(True, "look whether a pooled connection still works before it is used")
+    schema: str = setting(
+        "public", "schema of the tables, for storages that have schemas", secrecy="public"
+    )
+    pool_class: str = setting(
+        "default", "`null` opens a connection for each use", choices=("default", "null")
+    )
+    pool_pre_ping: bool = setting(
+        True, "look whether a pooled connection still works before it is used"
+    )
     pool_size: int = setting(10, "connections kept open by each process", low=1, high=10_000)
     max_overflow: int = setting(20, "connections opened beyond those when busy", low=0, high=10_000)
-    pool_timeout: float = setting(5.0, "longest wait for a connection or a lock; then 503", low=0, aliases=["POOL_TIMEOUT"])
+    pool_timeout: float = setting(
+        5.0, "longest wait for a connection or a lock; then 503", low=0, aliases=["POOL_TIMEOUT"]
+    )
     pool_recycle: float = setting(300.0, "age at which a pooled connection is replaced", low=1)
-    pool_use_lifo: bool = setting(True, "use the most recent connection first, so that idle ones close")
-    connect_timeout_seconds: float = setting(2.0, "longest wait for the database to accept a connection", low=0.1)
-    sql_debug: bool = setting(False, "accepted for the sake of older settings: statements are not logged")
+    pool_use_lifo: bool = setting(
+        True, "use the most recent connection first, so that idle ones close"
+    )
+    connect_timeout_seconds: float = setting(
+        2.0, "longest wait for the database to accept a connection", low=0.1
+    )
+    sql_debug: bool = setting(
+        False, "accepted for the sake of older settings: statements are not logged"
+    )
     synchronous: str = setting(
         "full",
-        "`full`: what was acknowledged survives a power cut; `normal`: the last moments may be lost, for storages that offer the choice",
+        (
+            "`full`: what was acknowledged survives a power cut; `normal`: the last moments "
+            "may be lost, for storages that offer the choice"
+        ),
         choices=("full", "normal"),
     )
-    options: Mapping[str, Any] = setting({}, "settings of that storage plugin alone (JSON object)", secrecy="secret")
+    options: Mapping[str, Any] = setting(
+        {}, "settings of that storage plugin alone (JSON object)", secrecy="secret"
+    )
 
 
 MIN_SECRET_BYTES = 16
@@ -94,18 +153,28 @@ class Auth(Group):
 
     use_auth: bool = setting(False, "ask every request for a key")
     jwt_secret: str | None = setting(
-        None, f"signs the keys; required with auth, at least {MIN_SECRET_BYTES} bytes, best 32 or more", secrecy="secret"
+        None,
+        f"signs the keys; required with auth, at least {MIN_SECRET_BYTES} bytes, best 32 or more",
+        secrecy="secret",
     )
     jwt_secret_previous: str | None = setting(
-        None, "keys signed with this secret are accepted too, while the secret is changed", secrecy="secret"
+        None,
+        "keys signed with this secret are accepted too, while the secret is changed",
+        secrecy="secret",
     )
 
     def short_secrets(self) -> Iterator[str]:
         """Secrets that must not be used, each as a sentence that says what to do."""
-        for name, secret in (("AUTH_JWT_SECRET", self.jwt_secret), ("AUTH_JWT_SECRET_PREVIOUS", self.jwt_secret_previous)):
+        for name, secret in (
+            ("AUTH_JWT_SECRET", self.jwt_secret),
+            ("AUTH_JWT_SECRET_PREVIOUS", self.jwt_secret_previous),
+        ):
             length = len((secret or "").encode())
             if 0 < length < MIN_SECRET_BYTES:
-                yield f"{name} is only {length} bytes long, and must be {MIN_SECRET_BYTES} or more: it could be guessed. {SIGNING_RECIPE}"
+                yield (
+                    f"{name} is only {length} bytes long, and must be {MIN_SECRET_BYTES} or "
+                    f"more: it could be guessed. {SIGNING_RECIPE}"
+                )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,9 +184,16 @@ class Api(Group):
     v1_enabled: bool = setting(True, "serve `/v1`")
     v2_enabled: bool = setting(True, "serve `/v2`")
     v3_enabled: bool = setting(True, "serve `/v3`")
-    v1_shared_sessions: bool = setting(True, "`/v1` also shows a user the sessions of `/v2` and `/v3` that it is a member of")
+    v1_shared_sessions: bool = setting(
+        True, "`/v1` also shows a user the sessions of `/v2` and `/v3` that it is a member of"
+    )
     v1_deprecated_since: str | None = setting(
-        None, "a date, for instance 2026-01-31: answers of `/v1` say that it is deprecated; unset: silent", secrecy="public"
+        None,
+        (
+            "a date, for instance 2026-01-31: answers of `/v1` say that it is deprecated; "
+            "unset: silent"
+        ),
+        secrecy="public",
     )
     v2_deprecated_since: str | None = setting(None, "the same for `/v2`", secrecy="public")
 
@@ -126,24 +202,38 @@ class Api(Group):
 class Worker(Group):
     """Background work, wherever it runs."""
 
-    remote_units: int = setting(4, "units in flight per worker for a reasoner that waits on a network", low=1, high=1000)
-    sweep_interval_seconds: float = setting(5.0, "how often one worker looks for work that nobody was woken for", low=0.1)
+    remote_units: int = setting(
+        4, "units in flight per worker for a reasoner that waits on a network", low=1, high=1000
+    )
+    sweep_interval_seconds: float = setting(
+        5.0, "how often one worker looks for work that nobody was woken for", low=0.1
+    )
     cpu_seconds: float = setting(
         10.0,
-        "CPU time that a reasoner without a model may take for one request, and a second more for each 20,000 bytes of it, up to 120",
+        (
+            "CPU time that a reasoner without a model may take for one request, and a second "
+            "more for each 20,000 bytes of it, up to 120"
+        ),
         low=1,
     )
     max_attempts: int = setting(5, "tries before a task rests as failed", low=1, high=100)
-    retry_backoff_seconds: float = setting(40.0, "pause after the first failure; doubles with each further one", low=0)
+    retry_backoff_seconds: float = setting(
+        40.0, "pause after the first failure; doubles with each further one", low=0
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Budget(Group):
-    """What may be spent on models. Reached, background work waits and chat answers without a model, until the day (UTC) is over."""
+    """What may be spent on models. Reached, background work waits and chat answers without a model,
+    until the day (UTC) is over."""
 
-    daily_tokens: int | None = setting(None, "most tokens, input and output, of each workspace in a day; unset: no bound", low=0)
+    daily_tokens: int | None = setting(
+        None, "most tokens, input and output, of each workspace in a day; unset: no bound", low=0
+    )
     workspaces: Mapping[str, Any] = setting(
-        {}, "other bounds for some workspaces, by their id; null for none (JSON object)", secrecy="public"
+        {},
+        "other bounds for some workspaces, by their id; null for none (JSON object)",
+        secrecy="public",
     )
 
 
@@ -152,27 +242,41 @@ class Retention(Group):
     """How long what is over is kept. Failed tasks: `DERIVER_QUEUE_ERROR_RETENTION_SECONDS`."""
 
     done_tasks_hours: float = setting(12.0, "finished tasks", low=0)
-    idempotency_hours: float = setting(24.0, "keys of requests, by which a repetition is recognised", low=1)
+    idempotency_hours: float = setting(
+        24.0, "keys of requests, by which a repetition is recognised", low=1
+    )
     deliveries_days: float = setting(30.0, "records of webhook deliveries", low=0)
     usage_days: float = setting(400.0, "records of model usage", low=0)
-    deleted_conclusions_minutes: float = setting(5.0, "conclusions that a user deleted; superseded ones are always kept", low=5)
+    deleted_conclusions_minutes: float = setting(
+        5.0, "conclusions that a user deleted; superseded ones are always kept", low=5
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Webhook(Group):
     """Deliveries to endpoints."""
 
-    secret: str | None = setting(None, "signs deliveries in the older style, besides each endpoint's own secret", secrecy="secret")
+    secret: str | None = setting(
+        None,
+        "signs deliveries in the older style, besides each endpoint's own secret",
+        secrecy="secret",
+    )
     max_workspace_limit: int = setting(10, "most endpoints of a workspace", low=0)
     allow_networks: tuple[str, ...] = setting(
-        (), "networks (CIDR) inside which endpoints may lie although they are not public", secrecy="public"
+        (),
+        "networks (CIDR) inside which endpoints may lie although they are not public",
+        secrecy="public",
     )
     timeout_seconds: float = setting(30.0, "longest wait for an endpoint's answer", low=0.1)
     max_attempts: int = setting(8, "tries before an event rests as a dead letter", low=1, high=100)
-    first_pause_seconds: float = setting(30.0, "pause after the first failed try; three times as long after each further one", low=0)
+    first_pause_seconds: float = setting(
+        30.0, "pause after the first failed try; three times as long after each further one", low=0
+    )
     pause_after: int = setting(5, "dead letters in a row after which an endpoint is paused", low=1)
     jsonl_directory: str | None = setting(
-        None, "directory for endpoints `jsonl:NAME`, to which events are appended as lines; unset: none", secrecy="public"
+        None,
+        "directory for endpoints `jsonl:NAME`, to which events are appended as lines; unset: none",
+        secrecy="public",
     )
 
 
@@ -180,8 +284,13 @@ class Webhook(Group):
 class Metrics(Group):
     """Prometheus."""
 
-    enabled: bool = setting(False, "serve `/metrics`; it asks for no key and names workspaces, so keep it inside your network")
-    namespace: str | None = setting(None, "label of every metric (default: NAMESPACE)", secrecy="public")
+    enabled: bool = setting(
+        False,
+        "serve `/metrics`; it asks for no key and names workspaces, so keep it inside your network",
+    )
+    namespace: str | None = setting(
+        None, "label of every metric (default: NAMESPACE)", secrecy="public"
+    )
     host: str = setting("127.0.0.1", "address of the worker's own `/metrics`", secrecy="public")
     port: int = setting(9090, "port of the worker's own `/metrics`", low=1, high=65535)
 
@@ -196,13 +305,25 @@ class Telemetry(Group):
     batch_size: int = setting(100, "most events in one request", low=1)
     flush_interval_seconds: float = setting(1.0, "longest time an event waits", low=0.01)
     flush_threshold: int = setting(50, "events that are sent at once", low=1)
-    max_retries: int = setting(3, "tries to send a batch before it goes back to those that wait", low=0)
-    max_buffer_size: int = setting(10_000, "most events waiting; the oldest are dropped first", low=1)
-    namespace: str | None = setting(None, "part of the events' source (default: NAMESPACE)", secrecy="public")
-    high_volume_sample_rate: float = setting(1.0, "share of high-volume events that is sent", low=0, high=1)
-    trace_payloads_enabled: bool = setting(False, "send prompts and answers along; they hold what users wrote")
+    max_retries: int = setting(
+        3, "tries to send a batch before it goes back to those that wait", low=0
+    )
+    max_buffer_size: int = setting(
+        10_000, "most events waiting; the oldest are dropped first", low=1
+    )
+    namespace: str | None = setting(
+        None, "part of the events' source (default: NAMESPACE)", secrecy="public"
+    )
+    high_volume_sample_rate: float = setting(
+        1.0, "share of high-volume events that is sent", low=0, high=1
+    )
+    trace_payloads_enabled: bool = setting(
+        False, "send prompts and answers along; they hold what users wrote"
+    )
     trace_max_bytes: int = setting(262_144, "most bytes of such a payload", low=1)
-    trace_purposes: tuple[str, ...] = setting((), "only these purposes; empty for all", secrecy="public")
+    trace_purposes: tuple[str, ...] = setting(
+        (), "only these purposes; empty for all", secrecy="public"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,6 +331,9 @@ class PluginSwitches(Group):
     """To narrow and to watch plugins when something is wrong."""
 
     only: tuple[str, ...] | None = setting(
-        None, "load only these entry points (names, or the modules they point to)", env="MEMSERVICE_PLUGINS", secrecy="public"
+        None,
+        "load only these entry points (names, or the modules they point to)",
+        env="MEMSERVICE_PLUGINS",
+        secrecy="public",
     )
     trace: bool = setting(False, "print every call of a hook", env="MEMSERVICE_PLUGINS_TRACE")

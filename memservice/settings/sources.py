@@ -1,4 +1,5 @@
-"""Where settings are written: a TOML file, an `.env` file, the environment. Each becomes a layer of raw values, by setting."""
+"""Where settings are written: a TOML file, an `.env` file, the environment. Each becomes a layer of
+raw values, by setting."""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ SWITCHES = frozenset({"MEMSERVICE_CONFIG"})
 FOR_TESTS = "MEMSERVICE_TEST_"
 """Variables of test suites (`memservice.testing`), never settings."""
 
-WITHOUT_EFFECT_PREFIXES = ("SENTRY_", "CACHE_", "LANGFUSE_", "TRACE_VIEWER_", "VECTOR_STORE_TURBOPUFFER_")
+WITHOUT_EFFECT_PREFIXES = (
+    "SENTRY_",
+    "CACHE_",
+    "LANGFUSE_",
+    "TRACE_VIEWER_",
+    "VECTOR_STORE_TURBOPUFFER_",
+)
 WITHOUT_EFFECT = frozenset(
     {
         "PERFORMANCE_LOG_FORMAT",
@@ -30,7 +37,8 @@ WITHOUT_EFFECT = frozenset(
         "VECTOR_STORE_LANCEDB_PATH",
     }
 )
-"""Names that other servers of this API know and this one does without: an operator's old file may keep them."""
+"""Names that other servers of this API know and this one does without: an operator's old file may
+keep them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +60,14 @@ class Layer:
     notes: list[str] = field(default_factory=list)
 
     def give(self, leaf: Leaf, raw: object, name: str, *, certain: bool = True) -> None:
-        """Record a value. Two names of one setting must agree, unless the later one is `certain` and the earlier was part of a group."""
+        """Record a value. Two names of one setting must agree, unless the later one is `certain`
+        and the earlier was part of a group."""
         before = self.values.get(leaf)
         if before is not None and before.name != name and before.raw != raw and certain:
-            self.problems.append(f"{before.name} and {name} are one setting, but have different values in {self.source}: keep one of them")
+            self.problems.append(
+                f"{before.name} and {name} are one setting, but have different values in "
+                f"{self.source}: keep one of them"
+            )
         self.values[leaf] = Given(raw, name, self.source)
 
 
@@ -75,15 +87,26 @@ def from_toml(path: Path, tree: Tree) -> Layer:
         if name in sections and isinstance(value, dict):
             _table(layer, tree, (name,), value)
         elif leaf is not None and not isinstance(value, dict):
-            layer.problems.append(f"{key} in {path} stands outside any section: write it as {leaf.toml}")
+            layer.problems.append(
+                f"{key} in {path} stands outside any section: write it as {leaf.toml}"
+            )
         elif _without_effect(name.upper() + "_") or _without_effect(name.upper()):
             layer.notes.append(f"{key} in {path} has no effect here")
         else:
-            layer.problems.append(f"{path} has no section or setting called {key}{did_you_mean(name, sections)}")
+            layer.problems.append(
+                f"{path} has no section or setting called {key}{did_you_mean(name, sections)}"
+            )
     return layer
 
 
-def _table(layer: Layer, tree: Tree, path: tuple[str, ...], table: Mapping[str, Any], *, certain: bool = True) -> None:
+def _table(
+    layer: Layer,
+    tree: Tree,
+    path: tuple[str, ...],
+    table: Mapping[str, Any],
+    *,
+    certain: bool = True,
+) -> None:
     """Read one table, and the tables in it."""
     for key, value in table.items():
         here = (*path, key.lower())
@@ -99,12 +122,19 @@ def _table(layer: Layer, tree: Tree, path: tuple[str, ...], table: Mapping[str, 
         elif _without_effect("_".join(here).upper()):
             layer.notes.append(f"{where} in {layer.source} has no effect here")
         else:
-            siblings = {p[len(path)] for p in (*tree.by_path, *tree.groups.values()) if p[: len(path)] == path and len(p) > len(path)}
-            layer.problems.append(f"there is no setting {where} ({layer.source}){did_you_mean(key.lower(), siblings)}")
+            siblings = {
+                p[len(path)]
+                for p in (*tree.by_path, *tree.groups.values())
+                if p[: len(path)] == path and len(p) > len(path)
+            }
+            layer.problems.append(
+                f"there is no setting {where} ({layer.source}){did_you_mean(key.lower(), siblings)}"
+            )
 
 
 def dotenv_variables(path: Path) -> dict[str, str]:
-    """What an `.env` file sets; nothing if there is none. Raises `ConfigurationError` if it cannot be read."""
+    """What an `.env` file sets; nothing if there is none. Raises `ConfigurationError` if it cannot
+    be read."""
     if not path.is_file():
         return {}
     from dotenv import dotenv_values
@@ -122,7 +152,8 @@ def from_dotenv(path: Path, tree: Tree) -> Layer:
 
 
 def from_variables(variables: Mapping[str, str], tree: Tree, source: str, *, ours: bool) -> Layer:
-    """The layer that variables make. An empty variable counts as not set. `ours`: the source was written for memservice alone."""
+    """The layer that variables make. An empty variable counts as not set. `ours`: the source was
+    written for memservice alone."""
     layer = Layer(source)
     single = []
     for name, raw in variables.items():
@@ -151,14 +182,19 @@ def _group(layer: Layer, tree: Tree, name: str, raw: str) -> None:
     if isinstance(value, dict):
         _table(layer, tree, tree.groups[name], value)
     else:
-        layer.problems.append(f"{name} in {layer.source} must be a JSON object; its settings may also be given one by one: {name}__…")
+        layer.problems.append(
+            f"{name} in {layer.source} must be a JSON object; its settings may also be "
+            f"given one by one: {name}__…"
+        )
 
 
 def _unknown(layer: Layer, tree: Tree, name: str, *, ours: bool) -> None:
     if name.startswith(OWN):
         if name not in SWITCHES and not name.startswith(FOR_TESTS):
             own = [known for known in (*tree.by_variable, *SWITCHES) if known.startswith(OWN)]
-            suggestion = did_you_mean(name, own) or f"; those that begin so are {', '.join(sorted(own))}"
+            suggestion = (
+                did_you_mean(name, own) or f"; those that begin so are {', '.join(sorted(own))}"
+            )
             layer.problems.append(f"there is no setting {name} ({layer.source}){suggestion}")
     elif _without_effect(name):
         if ours:
@@ -175,7 +211,9 @@ def from_overrides(overrides: Mapping[str, object], tree: Tree, source: str) -> 
     for name, raw in overrides.items():
         leaf = tree.by_variable.get(name)
         if leaf is None:
-            layer.problems.append(f"there is no setting {name} ({source}){did_you_mean(name, tree.by_variable)}")
+            layer.problems.append(
+                f"there is no setting {name} ({source}){did_you_mean(name, tree.by_variable)}"
+            )
         elif raw is not None:
             layer.give(leaf, raw, name)
     return layer

@@ -1,4 +1,5 @@
-"""From what was written to what is meant: one value, checked; and how a value is shown without giving away a secret."""
+"""From what was written to what is meant: one value, checked; and how a value is shown without
+giving away a secret."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _KEYED = re.compile(r"(?i)([\w-]*(?:password|passwd|pwd|secret|token|key|sig)[\w
 
 
 def read(leaf: Leaf, raw: object) -> Any:
-    """The value of `leaf` that `raw` stands for: text from a variable, or what TOML or JSON made of it.
+    """The value of `leaf` that `raw` stands for: text from a variable, or what TOML or JSON made of
+    it.
 
     Raises `ValueError` with what is allowed.
     """
@@ -57,12 +59,15 @@ def show(value: object, secrecy: Secrecy) -> str:
     if secrecy == "secret":
         return MASK if value else ""
     if isinstance(value, (tuple, Mapping)):
-        return json.dumps(list(value) if isinstance(value, tuple) else dict(value), ensure_ascii=False)
+        return json.dumps(
+            list(value) if isinstance(value, tuple) else dict(value), ensure_ascii=False
+        )
     return mask_uri(str(value)) if secrecy == "uri" else str(value)
 
 
 def mask_uri(uri: str) -> str:
-    """A URI without its password, nor any key or token in its query. When in doubt more is masked, never less."""
+    """A URI without its password, nor any key or token in its query. When in doubt more is masked,
+    never less."""
     scheme, separator, rest = uri.partition("://")
     if not separator:
         return MASK if "@" in uri else _KEYED.sub(rf"\1{MASK}", uri)
@@ -101,7 +106,11 @@ def _float(raw: object, meta: Meta) -> float:
 
 
 def _bounded(value: float, meta: Meta) -> float:
-    if not math.isfinite(value) or (meta.low is not None and value < meta.low) or (meta.high is not None and value > meta.high):
+    if (
+        not math.isfinite(value)
+        or (meta.low is not None and value < meta.low)
+        or (meta.high is not None and value > meta.high)
+    ):
         raise ValueError(value)
     return value
 
@@ -139,7 +148,14 @@ def _object(raw: object, meta: Meta) -> Mapping[str, Any]:
     return raw
 
 
-_READERS: dict[Any, Any] = {bool: _bool, int: _int, float: _float, str: _str, tuple: _list, Mapping: _object}
+_READERS: dict[Any, Any] = {
+    bool: _bool,
+    int: _int,
+    float: _float,
+    str: _str,
+    tuple: _list,
+    Mapping: _object,
+}
 _WORDS: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",

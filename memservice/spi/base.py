@@ -1,6 +1,8 @@
-"""What every storage has to get right around its transactions, written once: a storage gives the transactions themselves.
+"""What every storage has to get right around its transactions, written once: a storage gives the
+transactions themselves.
 
-Optional. A storage that has its own way of doing this implements `memservice.spi.storage.Storage` and leaves `BaseStorage` alone.
+Optional. A storage that has its own way of doing this implements `memservice.spi.storage.Storage`
+and leaves `BaseStorage` alone.
 """
 
 from __future__ import annotations
@@ -35,15 +37,16 @@ WRITABLE = "see that its disk has room, and that this user may write to it"
 
 
 class TransientConflict(Exception):
-    """Raised out of `transaction()`, or by what runs in it: it lost against another one, nothing of it is stored, and a second try may
-    succeed."""
+    """Raised out of `transaction()`, or by what runs in it: it lost against another one, nothing of
+    it is stored, and a second try may succeed."""
 
 
 class BaseStorage(ABC):
     """`memservice.spi.storage.Storage` over two context managers, `transaction()` and `snapshot()`.
 
-    Holds: the guard against nested writes, the retries after a `TransientConflict` or a `UniqueViolation`, and `wait_for_work` between
-    the threads of this process. A storage that several processes share overrides `changed_elsewhere`.
+    Holds: the guard against nested writes, the retries after a `TransientConflict` or a
+    `UniqueViolation`, and `wait_for_work` between the threads of this process. A storage that
+    several processes share overrides `changed_elsewhere`.
     """
 
     name: str
@@ -69,7 +72,8 @@ class BaseStorage(ABC):
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Begin; commit where the block ends, roll back where it raises. May raise `TransientConflict` or `Unavailable`."""
+        """Begin; commit where the block ends, roll back where it raises. May raise
+        `TransientConflict` or `Unavailable`."""
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[Transaction]:
@@ -88,7 +92,8 @@ class BaseStorage(ABC):
     def close(self) -> None: ...
 
     def changed_elsewhere(self) -> bool:
-        """Did another process commit since this thread last asked? Called every `poll_seconds` by each waiting thread."""
+        """Did another process commit since this thread last asked? Called every `poll_seconds` by
+        each waiting thread."""
         return False
 
     def write(self, fn: Callable[[Transaction], T]) -> T:
@@ -113,7 +118,8 @@ class BaseStorage(ABC):
             yield tx
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
-        """That damage was noticed by this process, or that a write fails now. A store that took one a moment ago is not asked again."""
+        """That damage was noticed by this process, or that a write fails now. A store that took one
+        a moment ago is not asked again."""
         findings: list[Finding] = []
         if time.monotonic() - self._written_at > TRY_AGAIN_SECONDS:
             try:
@@ -131,7 +137,8 @@ class BaseStorage(ABC):
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Damage is logged once, and remembered: a part of the store that is whole says nothing of the others."""
+        """Damage is logged once, and remembered: a part of the store that is whole says nothing of
+        the others."""
         try:
             yield
         except Damaged as error:
@@ -141,20 +148,24 @@ class BaseStorage(ABC):
             raise
 
     def announce(self) -> None:
-        """Wake those who wait for work. `write` calls it; call it for a commit that was learnt of in another way."""
+        """Wake those who wait for work. `write` calls it; call it for a commit that was learnt of
+        in another way."""
         with self._committed:
             self._commits += 1
             self._committed.notify_all()
 
     def wait_for_work(self, timeout: float) -> bool:
-        """A commit since this thread last returned from here counts, so nothing is lost between looking for work and waiting."""
+        """A commit since this thread last returned from here counts, so nothing is lost between
+        looking for work and waiting."""
         deadline = time.monotonic() + timeout
         seen = getattr(self._mine, "seen", 0)
         while True:
             left = max(0.0, deadline - time.monotonic())
             with self._committed:
                 if self._commits == seen:
-                    self._committed.wait(left if self.poll_seconds is None else min(left, self.poll_seconds))
+                    self._committed.wait(
+                        left if self.poll_seconds is None else min(left, self.poll_seconds)
+                    )
                 if self._commits != seen:
                     self._mine.seen = self._commits
                     return True
@@ -174,7 +185,10 @@ class BaseStorage(ABC):
             except TransientConflict as error:
                 conflict = error
             except UniqueViolation:
-                # Maybe another transaction stored the same between our look and our write: then the next run finds it.
+                # Maybe another transaction stored the same between our look and our write: then the
+                # next run finds it.
                 if attempt >= self.attempts_at_taken - 1:
                     raise
-        raise Unavailable("the store is busy: the write met other writes every time it was tried") from conflict
+        raise Unavailable(
+            "the store is busy: the write met other writes every time it was tried"
+        ) from conflict

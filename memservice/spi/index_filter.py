@@ -1,4 +1,5 @@
-"""The closed record by which an index may be narrowed. What does not fit is filtered by the service afterwards."""
+"""The closed record by which an index may be narrowed. What does not fit is filtered by the service
+afterwards."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class IndexFilter:
-    """Conditions on indexed rows, ANDed; None = no condition. Each tuple means any of, at most 1,000 values; an empty one matches
-    nothing. Values are keys (`levels`: names). `since` and `until` are inclusive bounds on the row's `created_at`."""
+    """Conditions on indexed rows, ANDed; None = no condition. Each tuple means any of, at most
+    1,000 values; an empty one matches nothing. Values are keys (`levels`: names). `since` and
+    `until` are inclusive bounds on the row's `created_at`."""
 
     sessions: tuple[int, ...] | None = None
     authors: tuple[int, ...] | None = None
@@ -42,7 +44,8 @@ class Indexed(Protocol):
 
 
 def fits(row: Indexed, index_filter: IndexFilter) -> bool:
-    """Does the row fit? The meaning of `IndexFilter`: a row without the value that a condition asks for does not fit."""
+    """Does the row fit? The meaning of `IndexFilter`: a row without the value that a condition asks
+    for does not fit."""
     return (
         (index_filter.sessions is None or row.session in index_filter.sessions)
         and (index_filter.authors is None or row.author in index_filter.authors)
@@ -56,4 +59,10 @@ def fits(row: Indexed, index_filter: IndexFilter) -> bool:
 
 def matches_nothing(index_filter: IndexFilter) -> bool:
     """Is one of the any-of conditions empty? Then no row fits, and no index need be asked."""
-    return () in (index_filter.sessions, index_filter.authors, index_filter.observers, index_filter.observed, index_filter.levels)
+    return () in (
+        index_filter.sessions,
+        index_filter.authors,
+        index_filter.observers,
+        index_filter.observed,
+        index_filter.levels,
+    )

@@ -1,4 +1,5 @@
-"""The language-model seam: one exchange with a model, plain or streamed, and what is noted of each."""
+"""The language-model seam: one exchange with a model, plain or streamed, and what is noted of
+each."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that the model may call. `parameters` is a JSON Schema with an object at its root."""
+    """A function that the model may call. `parameters` is a JSON Schema with an object at its
+    root."""
 
     name: str
     description: str
@@ -24,8 +26,9 @@ class ToolCall:
     name: str
     arguments: dict[str, Any]
     carried: Any = None
-    """What the provider wants to see again with this call, such as the signature of the thinking that led to it. Only that provider
-    understands it: whoever continues the conversation passes the call on as it is."""
+    """What the provider wants to see again with this call, such as the signature of the thinking
+    that led to it. Only that provider understands it: whoever continues the conversation passes the
+    call on as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +47,18 @@ class CompletionRequest:
     max_output_tokens: int
     tools: Sequence[Tool] = ()
     tool_choice: str | None = None
-    """`auto`, `required` (or `any`), `none`, or the name of the tool that has to be called. None: the provider's default."""
+    """`auto`, `required` (or `any`), `none`, or the name of the tool that has to be called. None:
+    the provider's default."""
     response_schema: dict[str, Any] | None = None
-    """JSON Schema that the answer must fit. A provider without native support falls back to JSON mode, then to prompting."""
+    """JSON Schema that the answer must fit. A provider without native support falls back to JSON
+    mode, then to prompting."""
     temperature: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    """What else the model's configuration says, by the names of `…MODEL_CONFIG__` in lower case: `top_p`, `top_k`, `frequency_penalty`,
-    `presence_penalty`, `seed`, `thinking_effort`, `thinking_budget_tokens`, `structured_output_mode`, `stop_sequences`, `cache_policy`
-    (a mapping). Only what is set is there; a provider leaves out what its protocol has no word for."""
+    """What else the model's configuration says, by the names of `…MODEL_CONFIG__` in lower case:
+    `top_p`, `top_k`, `frequency_penalty`, `presence_penalty`, `seed`, `thinking_effort`,
+    `thinking_budget_tokens`, `structured_output_mode`, `stop_sequences`, `cache_policy`
+    (a mapping). Only what is set is there; a provider leaves out what its protocol has no word
+    for."""
     timeout: float | None = None
     """Seconds that the whole exchange may take; None: the provider's own bound."""
 
@@ -59,10 +66,18 @@ class CompletionRequest:
 class ModelFailure(Exception):
     """An exchange that gave nothing. Its text never holds a key, nor what was said to the model."""
 
-    def __init__(self, message: str, *, retryable: bool, status: int | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retryable: bool,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.retryable = retryable
-        """Would the same request maybe succeed a little later (time-out, cut connection, 408, 409, 429, 5xx)?"""
+        """Would the same request maybe succeed a little later (time-out, cut connection, 408, 409,
+        429, 5xx)?"""
         self.status = status
         """HTTP status, where there was one."""
         self.retry_after = retry_after
@@ -81,21 +96,25 @@ class Completion:
     content: str
     tool_calls: Sequence[ToolCall] = ()
     finish_reason: str | None = None
-    """`stop`, `length` (cut at `max_output_tokens`), `tool_calls`, or the provider's own word for something else."""
+    """`stop`, `length` (cut at `max_output_tokens`), `tool_calls`, or the provider's own word for
+    something else."""
     input_tokens: int = 0
-    """All that was read, whether or not it came from a cache. 0 where the provider does not count."""
+    """All that was read, whether or not it came from a cache. 0 where the provider does not
+    count."""
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
 
 class LanguageModel(Protocol):
-    """Safe to call from several threads. Raises ModelFailure; retries and falling back are the caller's, since each try is noted."""
+    """Safe to call from several threads. Raises ModelFailure; retries and falling back are the
+    caller's, since each try is noted."""
 
     def complete(self, request: CompletionRequest) -> Completion: ...
 
     def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
-        """Pieces of the answer as they arrive, then the whole `Completion` last. A stream that is cut raises; it never just ends.
+        """Pieces of the answer as they arrive, then the whole `Completion` last. A stream that is
+        cut raises; it never just ends.
 
         Closing the iterator ends the exchange.
         """
@@ -104,11 +123,13 @@ class LanguageModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One try of an exchange with a language model or an embedder, whatever came of it: for the ledger and for telemetry."""
+    """One try of an exchange with a language model or an embedder, whatever came of it: for the
+    ledger and for telemetry."""
 
     purpose: str
-    """`deriver.representation`, `summary.short`, `summary.long`, `dialectic.answer`, `dream.deduction`, `dream.induction`,
-    `dream.card_refresh`; of embedders `message_create`, `create_observations`, `vector_sync`, `search_messages`, `search_memory` …"""
+    """`deriver.representation`, `summary.short`, `summary.long`, `dialectic.answer`,
+    `dream.deduction`, `dream.induction`, `dream.card_refresh`; of embedders `message_create`,
+    `create_observations`, `vector_sync`, `search_messages`, `search_memory` …"""
     transport: str
     """Name of the provider."""
     model: str

@@ -1,4 +1,5 @@
-"""What a plugin offers: small frozen records that the configuration can name. The object behind one is made by `open`."""
+"""What a plugin offers: small frozen records that the configuration can name. The object behind one
+is made by `open`."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Context:
     storage: Storage | None = None
     """The opened storage, for a provider whose `needs_storage` names it; else None."""
     called: Callable[[ModelCall], None] = _ignore
-    """To be told of each call of a model. Cheap, never raises; not to be called inside a transaction."""
+    """To be told of each call of a model. Cheap, never raises; not to be called inside a
+    transaction."""
 
 
 Settings = Mapping[str, Any]
@@ -58,7 +60,8 @@ class _Provider:
 
 @dataclass(frozen=True, slots=True)
 class StorageProvider(_Provider):
-    """A storage. The scheme of `DB_CONNECTION_URI` (before any `+driver`) is its name, or one of `schemes`.
+    """A storage. The scheme of `DB_CONNECTION_URI` (before any `+driver`) is its name, or one of
+    `schemes`.
 
     `settings` receives `uri` and the fields of the `DB_` section.
     """
@@ -68,14 +71,16 @@ class StorageProvider(_Provider):
     schemes: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     erase: Callable[[Settings, Context], None] | None = None
-    """Takes away the whole store that `settings` name, where that is more than a file: the testing kit calls it for what it made itself.
-    With a field `schema` in the settings, each of its tests has a store of that name."""
+    """Takes away the whole store that `settings` name, where that is more than a file: the testing
+    kit calls it for what it made itself. With a field `schema` in the settings, each of its tests
+    has a store of that name."""
     spi: int = SPI_VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class VectorIndexProvider(_Provider):
-    """A vector index, named by `VECTOR_STORE_TYPE`. `settings` receives the fields of the `VECTOR_STORE_` section."""
+    """A vector index, named by `VECTOR_STORE_TYPE`. `settings` receives the fields of the
+    `VECTOR_STORE_` section."""
 
     open: Callable[[Settings, Context], VectorIndex]
     settings: type[Schema] | None = None
@@ -83,8 +88,8 @@ class VectorIndexProvider(_Provider):
     """The name of the storage that it lives in, if it does."""
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     erase: Callable[[Settings, Context], None] | None = None
-    """Takes away everything in the `namespace` that `settings` name: the testing kit calls it for what it made itself. None: the kit drops
-    the spaces that it filled."""
+    """Takes away everything in the `namespace` that `settings` name: the testing kit calls it for
+    what it made itself. None: the kit drops the spaces that it filled."""
     spi: int = SPI_VERSION
 
 
@@ -92,8 +97,9 @@ class VectorIndexProvider(_Provider):
 class LanguageModelProvider(_Provider):
     """A protocol by which language models are reached, named by `…MODEL_CONFIG__TRANSPORT`.
 
-    `settings` receives where the model is: `api_key` and `base_url` (None where nothing is set), `timeout` (seconds of one call, or
-    None), and the mappings `extra_body`, `extra_headers` and `extra_query`. It is opened once for each such place.
+    `settings` receives where the model is: `api_key` and `base_url` (None where nothing is set),
+    `timeout` (seconds of one call, or None), and the mappings `extra_body`, `extra_headers` and
+    `extra_query`. It is opened once for each such place.
     """
 
     open: Callable[[Settings, Context], LanguageModel]
@@ -104,7 +110,8 @@ class LanguageModelProvider(_Provider):
 
 @dataclass(frozen=True, slots=True)
 class EmbedderProvider(_Provider):
-    """An embedder, named by `EMBEDDER`. `settings` receives the fields of `EMBEDDING_MODEL_CONFIG__`."""
+    """An embedder, named by `EMBEDDER`. `settings` receives the fields of
+    `EMBEDDING_MODEL_CONFIG__`."""
 
     open: Callable[[Settings, Context], Embedder]
     settings: type[Schema] | None = None
@@ -131,8 +138,16 @@ class WebhookTransportProvider(_Provider):
     settings: type[Schema] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     world: Callable[[Path, Context], AbstractContextManager[TransportFixture]] | None = None
-    """For the testing kit: the transport, opened, with endpoints on this machine to deliver to. The path is an empty directory."""
+    """For the testing kit: the transport, opened, with endpoints on this machine to deliver to. The
+    path is an empty directory."""
     spi: int = SPI_VERSION
 
 
-Provider = StorageProvider | VectorIndexProvider | LanguageModelProvider | EmbedderProvider | ReasonerProvider | WebhookTransportProvider
+Provider = (
+    StorageProvider
+    | VectorIndexProvider
+    | LanguageModelProvider
+    | EmbedderProvider
+    | ReasonerProvider
+    | WebhookTransportProvider
+)

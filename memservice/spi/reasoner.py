@@ -1,6 +1,7 @@
 """The reasoner seam: what stands between stored messages and what is concluded from them.
 
-A reasoner is a pure function of its request, so far as its model is: it reads no store and writes none.
+A reasoner is a pure function of its request, so far as its model is: it reads no store and writes
+none.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """For whom a request is made. It is noted with each call of a model, and changes nothing about the answer."""
+    """For whom a request is made. It is noted with each call of a model, and changes nothing about
+    the answer."""
 
     workspace_key: int | None = None
     workspace: str | None = None
@@ -43,7 +45,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class DeriveRequest:
-    """A run of messages of one session, in order, by any speakers; conclusions are wanted about `observed` only."""
+    """A run of messages of one session, in order, by any speakers; conclusions are wanted about
+    `observed` only."""
 
     observed: str
     messages: Sequence[Utterance]
@@ -117,7 +120,8 @@ class Summarized:
     prompt: str | None = None
     """The version of the prompt, where a model was asked."""
     scaffold_tokens: int = 0
-    """Of what the model was given besides the messages and the previous summary, by our own count."""
+    """Of what the model was given besides the messages and the previous summary, by our own
+    count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +154,19 @@ class ConsolidateRequest:
     card_only: bool = False
     """Nothing but the card is used of the result."""
     surprising: Sequence[str] = ()
-    """Uids of those of `known` that fit the others least, the oddest first; looked for only where the settings ask for it."""
+    """Uids of those of `known` that fit the others least, the oddest first; looked for only where
+    the settings ask for it."""
     tools: Toolbox | None = None
-    """For looking further than `known`, which is the newest only. Conclusions that it finds may be named like those of `known`."""
+    """For looking further than `known`, which is the newest only. Conclusions that it finds may be
+    named like those of `known`."""
     asked_at: datetime | None = None
     origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """`old` is replaced by `new` (a uid of `known`, or an index into `created` written as `#0`, `#1` …), for `reason`.
+    """`old` is replaced by `new` (a uid of `known`, or an index into `created` written as `#0`,
+    `#1` …), for `reason`.
 
     Without `new` it is taken back: it no longer holds, and nothing else takes its place.
     """
@@ -179,7 +186,8 @@ class Phase:
     spent: Spent = Spent()
     duration_ms: int = 0
     error: str | None = None
-    """Class of what ended it early; what it had done until then counts. None where it came to its end."""
+    """Class of what ended it early; what it had done until then counts. None where it came to its
+    end."""
     created: Sequence[str] = ()
     """Levels of the conclusions that it made."""
     superseded: Sequence[str] = ()
@@ -261,7 +269,8 @@ class Answered:
 
 
 class Reasoner(Protocol):
-    """Safe to call from several threads. Raises whatever went wrong; the pipeline records and retries."""
+    """Safe to call from several threads. Raises whatever went wrong; the pipeline records and
+    retries."""
 
     name: str
     capabilities: frozenset[Capability]
@@ -273,8 +282,8 @@ class Reasoner(Protocol):
     def consolidate(self, request: ConsolidateRequest) -> Consolidated: ...
 
     def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:
-        """The answer in pieces, in order, then maybe one record of what it took. No piece means that there is nothing to say. One that
-        fails may give that record before it raises.
+        """The answer in pieces, in order, then maybe one record of what it took. No piece means
+        that there is nothing to say. One that fails may give that record before it raises.
 
         Closing the iterator ends the work.
         """

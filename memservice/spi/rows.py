@@ -1,7 +1,7 @@
 """The storage primitives: the seven operations a stranger implements to have a correct storage.
 
-Everything else that services ask of a storage is written once over these, in `memservice.spi.repositories`; a storage overrides a
-noun to be fast, never to be different.
+Everything else that services ask of a storage is written once over these, in
+`memservice.spi.repositories`; a storage overrides a noun to be fast, never to be different.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Sort by one field: strings by code point, null below every value. Every listing ends in `key`, so that order is total."""
+    """Sort by one field: strings by code point, null below every value. Every listing ends in
+    `key`, so that order is total."""
 
     field: str
     descending: bool = False
@@ -27,7 +28,8 @@ BY_KEY = (Order("key"),)
 
 
 class UniqueViolation(Exception):
-    """`put` or `change` met another row with the same value of a unique constraint (`memservice.spi.schema`)."""
+    """`put` or `change` met another row with the same value of a unique constraint
+    (`memservice.spi.schema`)."""
 
     def __init__(self, table: str, fields: tuple[str, ...]) -> None:
         super().__init__(f"{table}: {', '.join(fields)} must be unique")
@@ -38,11 +40,13 @@ class UniqueViolation(Exception):
 class Rows(Protocol):
     """Rows as one transaction sees them. Not shared between threads.
 
-    In a view opened by `Storage.read()` all reads see one moment and the writing methods raise `ReadOnly`.
+    In a view opened by `Storage.read()` all reads see one moment and the writing methods raise
+    `ReadOnly`.
     """
 
     def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
-        """The row that matches, or None; with several, the one of the lowest key. `lock` holds the row until commit."""
+        """The row that matches, or None; with several, the one of the lowest key. `lock` holds the
+        row until commit."""
         ...
 
     def page(
@@ -59,14 +63,17 @@ class Rows(Protocol):
     def count(self, record: type[Any], condition: Condition = TRUE) -> int: ...
 
     def put(self, rows: Sequence[R]) -> list[R]:
-        """Store rows of one record type, in order: those with key 0 are inserted and get rising keys, the others replaced whole.
+        """Store rows of one record type, in order: those with key 0 are inserted and get rising
+        keys, the others replaced whole.
 
-        Returns them as stored. Raises `UniqueViolation`, or `LookupError` for a key that is not stored; nothing of the call is stored then.
+        Returns them as stored. Raises `UniqueViolation`, or `LookupError` for a key that is not
+        stored; nothing of the call is stored then.
         """
         ...
 
     def change(self, record: type[Any], condition: Condition, **values: Any) -> int:
-        """Set columns of all matching rows; returns how many. With a condition on the old value this is compare-and-set."""
+        """Set columns of all matching rows; returns how many. With a condition on the old value
+        this is compare-and-set."""
         ...
 
     def increase(self, record: type[Any], condition: Condition, **amounts: int) -> int:

@@ -10,7 +10,8 @@ from memservice.domain import records as r
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """No two rows agree on all `fields`. Rows with a null among them are exempt, as are rows whose state is in `unless_state`."""
+    """No two rows agree on all `fields`. Rows with a null among them are exempt, as are rows whose
+    state is in `unless_state`."""
 
     fields: tuple[str, ...]
     unless_state: tuple[str, ...] = ()
@@ -28,8 +29,14 @@ def _u(*fields: str, unless: tuple[str, ...] = ()) -> Unique:
 
 
 TABLES: tuple[TableSpec, ...] = (
-    TableSpec("workspaces", r.Workspace, (_u("uid"), _u("slug", unless=(r.DELETING,)), _u("v1_name", unless=(r.DELETING,)))),
-    TableSpec("peers", r.Peer, (_u("uid"), _u("workspace_key", "slug"), _u("workspace_key", "v1_name"))),
+    TableSpec(
+        "workspaces",
+        r.Workspace,
+        (_u("uid"), _u("slug", unless=(r.DELETING,)), _u("v1_name", unless=(r.DELETING,))),
+    ),
+    TableSpec(
+        "peers", r.Peer, (_u("uid"), _u("workspace_key", "slug"), _u("workspace_key", "v1_name"))
+    ),
     TableSpec("peer_names", r.PeerName, (_u("workspace_key", "token", "peer_key"),)),
     TableSpec("sessions", r.Session, (_u("uid"), _u("workspace_key", "slug"))),
     TableSpec("members", r.Member, (_u("session_key", "peer_key"),)),

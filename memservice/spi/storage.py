@@ -18,17 +18,20 @@ T = TypeVar("T")
 
 
 class Transaction:
-    """One transaction, by noun. A storage that is faster at a noun gives a subclass that returns its own.
+    """One transaction, by noun. A storage that is faster at a noun gives a subclass that returns
+    its own.
 
-    In `Storage.read()` the methods that write raise `ReadOnly`. Not shared between threads, not kept after the transaction.
+    In `Storage.read()` the methods that write raise `ReadOnly`. Not shared between threads, not
+    kept after the transaction.
     """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
 
     def released(self) -> AbstractContextManager[None]:
-        """While its block runs, a view that only reads holds nothing that others wait for: no connection, no lock. What is read after it
-        may be of a later moment. For waiting on what is outside the storage. In `Storage.write()` it is a RuntimeError."""
+        """While its block runs, a view that only reads holds nothing that others wait for: no
+        connection, no lock. What is read after it may be of a later moment. For waiting on what is
+        outside the storage. In `Storage.write()` it is a RuntimeError."""
         return nullcontext()
 
     @cached_property
@@ -105,7 +108,8 @@ class Pooled(Protocol):
     """A storage that can tell of its connections, for metrics."""
 
     def pool(self) -> PoolState | None:
-        """None where there are none to tell of, at least not yet. Cheap: asked after every request."""
+        """None where there are none to tell of, at least not yet. Cheap: asked after every
+        request."""
         ...
 
 
@@ -114,7 +118,8 @@ class Finding:
     """Something that is wrong with a store that answers."""
 
     state: Literal["degraded", "failed"]
-    """`failed`: it does not take writes, or what it gives may be wrong. `degraded`: it does all it should, but not as well as it could."""
+    """`failed`: it does not take writes, or what it gives may be wrong. `degraded`: it does all it
+    should, but not as well as it could."""
     found: str
     """For the operator; it may name hosts, paths and users."""
     advice: str
@@ -122,54 +127,63 @@ class Finding:
 
 
 class Storage(Protocol):
-    """An opened storage. Safe to use from several threads; with the capability `SHARED`, from several processes."""
+    """An opened storage. Safe to use from several threads; with the capability `SHARED`, from
+    several processes."""
 
     name: str
     capabilities: frozenset[Capability]
     text: TextIndex
     """The full-text index that lives in this storage (it has the capability `TRANSACTIONAL`)."""
     vectors: VectorIndex | None
-    """The vector index that lives in this storage, if it has one; used while `VECTOR_STORE_TYPE` is unset."""
+    """The vector index that lives in this storage, if it has one; used while `VECTOR_STORE_TYPE` is
+    unset."""
 
     def write(self, fn: Callable[[Transaction], T]) -> T:
         """Run `fn(view)` in a transaction, commit, and return what it returned.
 
-        All of it is stored, durably, when this returns; nothing of it when it raises. On a transient conflict `fn` runs again, so it
-        has no effects outside the view; so it does, a few times, when a `UniqueViolation` leaves it, since the other row may be new.
-        Raises `Unavailable` if no connection or lock was had in time. A write inside a write (in the same thread) is a RuntimeError.
+        All of it is stored, durably, when this returns; nothing of it when it raises. On a
+        transient conflict `fn` runs again, so it has no effects outside the view; so it does, a few
+        times, when a `UniqueViolation` leaves it, since the other row may be new. Raises
+        `Unavailable` if no connection or lock was had in time. A write inside a write (in the same
+        thread) is a RuntimeError.
         """
         ...
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """A consistent view for reading. Raises `Unavailable` as `write` does. Never wrap a model, a hook or HTTP in it, unless it is
-        paused (`Transaction.released`)."""
+        """A consistent view for reading. Raises `Unavailable` as `write` does. Never wrap a model,
+        a hook or HTTP in it, unless it is paused (`Transaction.released`)."""
         ...
 
     def wait_for_work(self, timeout: float) -> bool:
-        """Return True soon after another thread or process committed something, False after `timeout` seconds without that.
+        """Return True soon after another thread or process committed something, False after
+        `timeout` seconds without that.
 
-        A commit since this thread last returned from here counts, so none is missed between two calls. May return True without
-        reason. Threads may wait at once.
+        A commit since this thread last returned from here counts, so none is missed between two
+        calls. May return True without reason. Threads may wait at once.
         """
         ...
 
     def check(self) -> None:
-        """Raise `Unavailable` (not reachable), `SchemaVersionError` (wrong schema; `NoStore`: no store) or `Damaged`. Makes nothing."""
+        """Raise `Unavailable` (not reachable), `SchemaVersionError` (wrong schema; `NoStore`: no
+        store) or `Damaged`. Makes nothing."""
         ...
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
-        """What is wrong with a store that passes `check`: that it takes no writes, for example. Empty if nothing is.
+        """What is wrong with a store that passes `check`: that it takes no writes, for example.
+        Empty if nothing is.
 
-        Asked by every look at the readiness, so it costs no more than a small write now and then. `thorough`: `memservice doctor` asks,
-        and everything may be read. Raises as `check` does.
+        Asked by every look at the readiness, so it costs no more than a small write now and then.
+        `thorough`: `memservice doctor` asks, and everything may be read. Raises as `check` does.
         """
         ...
 
     def reclaim(self, *, thorough: bool = False) -> bool:
-        """Let go of what erased rows left outside the rows: their words in indexes and logs, and the room that they took.
+        """Let go of what erased rows left outside the rows: their words in indexes and logs, and
+        the room that they took.
 
-        One short step; True while there is more to do, and at once False if there is nothing. `thorough`: all of it, however long other
-        writes wait meanwhile. Not to be called inside a transaction. Raises as `write` does.
+        One short step; True while there is more to do, and at once False if there is nothing.
+        `thorough`: all of it, however long other writes wait meanwhile. Not to be called inside a
+        transaction. Raises as `write` does.
         """
         ...
 
@@ -178,7 +192,8 @@ class Storage(Protocol):
         ...
 
     def migrate(self) -> None:
-        """Bring the schema to this release's, under a lock that other processes respect. Raises `SchemaVersionError` for a newer one."""
+        """Bring the schema to this release's, under a lock that other processes respect. Raises
+        `SchemaVersionError` for a newer one."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,5 @@
-"""The full-text seam: an engine stores analysed terms and gives back which rows hit which; scoring is the core's."""
+"""The full-text seam: an engine stores analysed terms and gives back which rows hit which; scoring
+is the core's."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ __all__ = ["TextHit", "TextIndex", "TextMatches", "TextRow"]
 
 @dataclass(frozen=True, slots=True)
 class TextRow:
-    """One row to index: `terms` are the output of `memservice.domain.text.analysis.analyse`, in order, with repetitions."""
+    """One row to index: `terms` are the output of `memservice.domain.text.analysis.analyse`, in
+    order, with repetitions."""
 
     key: int
     terms: Sequence[str]
@@ -35,16 +37,21 @@ class TextRow:
 class TextIndex(Protocol):
     """Full text of messages and conclusions (`kind` as `Space.kind`).
 
-    `view` is the storage's open view or transaction when the index lives in that storage (capability `TRANSACTIONAL`), else None.
+    `view` is the storage's open view or transaction when the index lives in that storage
+    (capability `TRANSACTIONAL`), else None.
     """
 
     capabilities: frozenset[Capability]
 
-    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+    def add(
+        self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
+    ) -> None:
         """Index rows; a row that is indexed already is replaced."""
         ...
 
-    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+    def remove(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> None:
         """Forget rows; unknown keys are ignored."""
         ...
 
@@ -58,15 +65,17 @@ class TextIndex(Protocol):
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> TextMatches:
-        """Rows of the workspace that hold at least one of the distinct `terms` and fit `index_filter`. `ids` confines the search to those
-        keys; what the statistics count does not depend on it.
+        """Rows of the workspace that hold at least one of the distinct `terms` and fit
+        `index_filter`. `ids` confines the search to those keys; what the statistics count does not
+        depend on it.
 
-        May stop at the `k` rows that hold the rarest terms, of equal ones those with the greatest keys, which are the newest; returns all
-        of them when there are fewer. An empty `terms` matches nothing.
-        Cost depends on this workspace's postings only.
+        May stop at the `k` rows that hold the rarest terms, of equal ones those with the greatest
+        keys, which are the newest; returns all of them when there are fewer. An empty `terms`
+        matches nothing. Cost depends on this workspace's postings only.
         """
         ...
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
-        """Forget up to `limit` rows of a workspace, of every kind; returns how many. 0 means that nothing is left."""
+        """Forget up to `limit` rows of a workspace, of every kind; returns how many. 0 means that
+        nothing is left."""
         ...

@@ -1,6 +1,7 @@
 """What a reasoner that works in steps may look up, and what is noted of its steps.
 
-A reasoner reads no store: the request gives it a toolbox, which is confined beforehand to what the asker may see.
+A reasoner reads no store: the request gives it a toolbox, which is confined beforehand to what the
+asker may see.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ class Chain:
 
 
 class Toolbox(Protocol):
-    """Look-ups. Each opens a short read view of its own and closes it; no call is made while a model is asked.
+    """Look-ups. Each opens a short read view of its own and closes it; no call is made while a
+    model is asked.
 
-    Raises `ToolRefused`, whose text is for the reasoner to read, for what cannot be looked up. Anything else that it raises ends the
-    reasoner's work.
+    Raises `ToolRefused`, whose text is for the reasoner to read, for what cannot be looked up.
+    Anything else that it raises ends the reasoner's work.
     """
 
     has_chains: bool
-    """False where the asker is confined to certain sessions: `chain` always refuses, since what was derived from several sessions
-    carries the stamp of one."""
+    """False where the asker is confined to certain sessions: `chain` always refuses, since what was
+    derived from several sessions carries the stamp of one."""
     has_cards: bool
     """Where it is False, `card` always refuses."""
 
@@ -44,20 +46,28 @@ class Toolbox(Protocol):
         """The best conclusions for a query, best first."""
         ...
 
-    def messages(self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None) -> Sequence[Passage]:
-        """The best messages for a query, best first, each with the two before and after it; `since` and `until` are inclusive."""
+    def messages(
+        self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None
+    ) -> Sequence[Passage]:
+        """The best messages for a query, best first, each with the two before and after it; `since`
+        and `until` are inclusive."""
         ...
 
     def containing(self, text: str, limit: int) -> Sequence[Passage]:
-        """Messages with exactly this text, upper or lower case, newest first, each with the one before and after it."""
+        """Messages with exactly this text, upper or lower case, newest first, each with the one
+        before and after it."""
         ...
 
-    def between(self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True) -> Sequence[Passage]:
-        """Messages by the time at which they were sent: at most `limit` from one end of the span, each passage oldest first."""
+    def between(
+        self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True
+    ) -> Sequence[Passage]:
+        """Messages by the time at which they were sent: at most `limit` from one end of the span,
+        each passage oldest first."""
         ...
 
     def behind(self, uid: str) -> Sequence[Passage]:
-        """The messages that a conclusion was derived from, each with the one before and after it."""
+        """The messages that a conclusion was derived from, each with the one before and after
+        it."""
         ...
 
     def chain(self, uid: str) -> Chain: ...
@@ -68,7 +78,8 @@ class Toolbox(Protocol):
 
 
 class ToolRefused(Exception):
-    """There is no such thing, or it may not be looked at. The text says so to the reasoner, and what to do instead."""
+    """There is no such thing, or it may not be looked at. The text says so to the reasoner, and
+    what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)

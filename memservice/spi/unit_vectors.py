@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 
 
 def checked(space: Space, vector: Vector) -> Vector:
-    """The vector as float32. Raises ValueError for another dimension than the space's, and for numbers that are not finite."""
+    """The vector as float32. Raises ValueError for another dimension than the space's, and for
+    numbers that are not finite."""
     found = np.asarray(vector, np.float32)
     if found.shape != (space.dimension,):
         shape = "×".join(map(str, found.shape))
-        raise ValueError(f"a vector of dimension {shape} does not fit space {space.key}, whose dimension is {space.dimension}")
+        raise ValueError(
+            f"a vector of dimension {shape} does not fit space {space.key}, whose "
+            f"dimension is {space.dimension}"
+        )
     if not np.isfinite(found).all():
         raise ValueError("a vector has numbers that are not finite")
     return found
@@ -28,9 +32,11 @@ NEARLY = 1e-6
 
 
 def unit(vectors: Vector) -> Vector:
-    """Rows scaled to length one. Lengths are taken in float64: squares of large float32 numbers overflow.
+    """Rows scaled to length one. Lengths are taken in float64: squares of large float32 numbers
+    overflow.
 
-    A row that has that length already stays bit by bit as it is, so that one which moves between stores does not drift.
+    A row that has that length already stays bit by bit as it is, so that one which moves between
+    stores does not drift.
     """
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
     lengths = np.where(np.abs(squares - 1) <= NEARLY, 1.0, np.sqrt(squares))

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VectorRow:
-    """One vector of a row, with what `IndexFilter` may ask of it. `vector` is float32, of the space's dimension, of any length but zero."""
+    """One vector of a row, with what `IndexFilter` may ask of it. `vector` is float32, of the
+    space's dimension, of any length but zero."""
 
     key: int
     uid: str
@@ -43,11 +44,13 @@ class VectorHit:
 
 
 class VectorIndex(Protocol):
-    """Vectors, one per row and space. A space belongs to one workspace, so workspaces are apart by construction.
+    """Vectors, one per row and space. A space belongs to one workspace, so workspaces are apart by
+    construction.
 
-    `view` is the storage's open view or transaction when the index lives in that storage (capability `TRANSACTIONAL`), else None;
-    an index without that capability is only ever written to after commit, by a task. Where it cannot be reached, or fails, it raises
-    `IndexUnavailable`, within a bounded time; opening it does not need it to be there.
+    `view` is the storage's open view or transaction when the index lives in that storage
+    (capability `TRANSACTIONAL`), else None; an index without that capability is only ever written
+    to after commit, by a task. Where it cannot be reached, or fails, it raises `IndexUnavailable`,
+    within a bounded time; opening it does not need it to be there.
     """
 
     capabilities: frozenset[Capability]
@@ -59,18 +62,28 @@ class VectorIndex(Protocol):
         ...
 
     def query(
-        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        space: Space,
+        vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """The `k` nearest rows that fit `index_filter`, best first, ties by key. `ids` confines the search to those keys, scored
-        exactly."""
+        """The `k` nearest rows that fit `index_filter`, best first, ties by key. `ids` confines the
+        search to those keys, scored exactly."""
         ...
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        """The vectors of these rows by key, of the direction in which they were stored; a row that has none is left out."""
+        """The vectors of these rows by key, of the direction in which they were stored; a row that
+        has none is left out."""
         ...
 
-    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
-        """Keys of the rows that have a vector, those greater than `after`, rising, at most `limit`: to compare with the rows."""
+    def keys(
+        self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+    ) -> list[int]:
+        """Keys of the rows that have a vector, those greater than `after`, rising, at most `limit`:
+        to compare with the rows."""
         ...
 
     def count(self, tx: Transaction | None, space: Space) -> int: ...

@@ -20,12 +20,14 @@ _ATTRIBUTE = "memservice_access"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which keys open a route, besides an admin key, which opens every route. The default is no other key."""
+    """Which keys open a route, besides an admin key, which opens every route. The default is no
+    other key."""
 
     open: bool = False
     """No key is needed."""
     workspace: str | None = None
-    """The name of a parameter of the path: a key of the workspace that it names opens the route. Keys of peers and sessions do not."""
+    """The name of a parameter of the path: a key of the workspace that it names opens the route.
+    Keys of peers and sessions do not."""
 
 
 OPEN = Access(open=True)
@@ -33,7 +35,8 @@ ADMIN = Access()
 
 
 def access(rule: Access) -> Callable[[T], T]:
-    """Declare the access of a view function, or of every route of a blueprint that declares none itself: `access(OPEN)(blueprint)`."""
+    """Declare the access of a view function, or of every route of a blueprint that declares none
+    itself: `access(OPEN)(blueprint)`."""
 
     def declare(target: T) -> T:
         setattr(target, _ATTRIBUTE, rule)

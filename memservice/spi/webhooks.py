@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 sender: ContextVar[int] = ContextVar("sender", default=0)
-"""During `deliver`, the key of the workspace whose event it is, by which a transport shares out what is scarce; 0 where there is none."""
+"""During `deliver`, the key of the workspace whose event it is, by which a transport shares out
+what is scarce; 0 where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt. Exactly one of `status` (the endpoint's answer) and `error` is set."""
+    """What came of an attempt. Exactly one of `status` (the endpoint's answer) and `error` is
+    set."""
 
     status: int | None = None
     error: str | None = None

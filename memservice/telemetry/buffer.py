@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 
 class RingBuffer(Generic[T]):
-    """Safe to use from several threads. `dropped` is told how many were lost, and whether sending them had failed."""
+    """Safe to use from several threads. `dropped` is told how many were lost, and whether sending
+    them had failed."""
 
     def __init__(self, limit: int, dropped: Callable[[int, bool], None]) -> None:
         self._limit = limit
@@ -41,7 +42,8 @@ class RingBuffer(Generic[T]):
             return taken
 
     def give_back(self, items: Sequence[T]) -> None:
-        """Items that were taken, in their order, and could not be sent: they are the next again, if there is room."""
+        """Items that were taken, in their order, and could not be sent: they are the next again, if
+        there is room."""
         with self._changed:
             self._items.extendleft(reversed(items))
             self._returned += len(items)
@@ -63,12 +65,17 @@ class RingBuffer(Generic[T]):
             self._dropped(lost - of_returned, False)
 
     def wait(self, threshold: int, seconds: float) -> bool:
-        """Until there is something, and then until there are `threshold` of it or the first of it waited `seconds`. False once closed."""
+        """Until there is something, and then until there are `threshold` of it or the first of it
+        waited `seconds`. False once closed."""
         with self._changed:
             while not self._items and not self._closed:
                 self._changed.wait()
             deadline = time.monotonic() + seconds
-            while len(self._items) < threshold and not self._closed and (left := deadline - time.monotonic()) > 0:
+            while (
+                len(self._items) < threshold
+                and not self._closed
+                and (left := deadline - time.monotonic()) > 0
+            ):
                 self._changed.wait(left)
             return not self._closed
 

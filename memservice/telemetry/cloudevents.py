@@ -34,13 +34,19 @@ def envelope(event: Event, at: datetime, namespace: str | None, version: str) ->
 
 def event_id(event: Event, time: str) -> str:
     """The same for the same event, however often it is sent."""
-    digest = hashlib.sha256(f"{event.TYPE}:{event.resource}:{time}:{event.VERSION}".encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(
+        f"{event.TYPE}:{event.resource}:{time}:{event.VERSION}".encode("utf-8", "surrogatepass")
+    ).digest()
     return "evt_" + base64.urlsafe_b64encode(digest[:16]).rstrip(b"=").decode()
 
 
 def is_sampled(key: str, rate: float) -> bool:
-    """Whether events of this key belong to the share that is sent: the same answer in every process."""
-    part = int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:4], "big") % SHARES
+    """Whether events of this key belong to the share that is sent: the same answer in every
+    process."""
+    part = (
+        int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:4], "big")
+        % SHARES
+    )
     return part < rate * SHARES
 
 

@@ -1,4 +1,5 @@
-"""What a thread works for at present: which request, and which purpose an embedder is asked for. Both show in what operators see."""
+"""What a thread works for at present: which request, and which purpose an embedder is asked for.
+Both show in what operators see."""
 
 from __future__ import annotations
 
@@ -62,5 +63,9 @@ def attributed(call: ModelCall) -> ModelCall:
     if reason is None or not call.embedding or call.workspace_key is not None:
         return call
     return replace(
-        call, purpose=reason.purpose, workspace_key=reason.workspace_key, workspace=reason.workspace, run_id=call.run_id or reason.run_id
+        call,
+        purpose=reason.purpose,
+        workspace_key=reason.workspace_key,
+        workspace=reason.workspace,
+        run_id=call.run_id or reason.run_id,
     )

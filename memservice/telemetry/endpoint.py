@@ -1,6 +1,7 @@
 """`/metrics` of a process that serves no API: a small HTTP server in a thread of its own.
 
-Of several processes that share a directory of values, the one that has the port answers for all of them. If it ends another takes over.
+Of several processes that share a directory of values, the one that has the port answers for all of
+them. If it ends another takes over.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ class MetricsEndpoint:
                     level = logging.INFO if error.errno == errno.EADDRINUSE else logging.ERROR
                     log.log(
                         level,
-                        "cannot serve metrics on %s:%s (%s): another process of this worker does, or else choose another METRICS_PORT",
+                        (
+                            "cannot serve metrics on %s:%s (%s): another process of this "
+                            "worker does, or else choose another METRICS_PORT"
+                        ),
                         *self._place,
                         error.strerror,
                     )

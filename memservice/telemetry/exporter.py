@@ -1,7 +1,7 @@
 """Sending events to the collector: in batches, by one thread, which the first event starts.
 
-Emitting costs a place in a bounded buffer and nothing else. A collector that is slow or gone holds up nobody: what does not fit is
-dropped, the oldest first, and counted.
+Emitting costs a place in a bounded buffer and nothing else. A collector that is slow or gone holds
+up nobody: what does not fit is dropped, the oldest first, and counted.
 """
 
 from __future__ import annotations
@@ -30,14 +30,19 @@ LAST_WORDS_SECONDS = 5.0
 class Exporter:
     """A listener of events. Made in the process that uses it, after forking; close it once."""
 
-    def __init__(self, settings: Telemetry, namespace: str | None, meter: Meter, reason_prefix: str = "") -> None:
-        """`namespace` names the installation in the events' source; `reason_prefix` goes before the reasons of what is lost."""
+    def __init__(
+        self, settings: Telemetry, namespace: str | None, meter: Meter, reason_prefix: str = ""
+    ) -> None:
+        """`namespace` names the installation in the events' source; `reason_prefix` goes before the
+        reasons of what is lost."""
         self._settings = settings
         self._namespace = namespace
         self._meter = meter
         self._prefix = reason_prefix
         self._buffer: RingBuffer[Envelope] = RingBuffer(settings.max_buffer_size, self._lost)
-        self._sender = Sender(settings.endpoint or "", {name: str(value) for name, value in settings.headers.items()})
+        self._sender = Sender(
+            settings.endpoint or "", {name: str(value) for name, value in settings.headers.items()}
+        )
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -50,7 +55,9 @@ class Exporter:
 
     def __call__(self, event: Event, at: datetime) -> None:
         made = envelope(event, self._moment(at), self._namespace, memservice.__version__)
-        if event.HIGH_VOLUME and not is_sampled(event.sampling_key or made["id"], self._settings.high_volume_sample_rate):
+        if event.HIGH_VOLUME and not is_sampled(
+            event.sampling_key or made["id"], self._settings.high_volume_sample_rate
+        ):
             self._meter.sampled_out(event.TYPE)
             return
         self._meter.emitted(event.TYPE)
@@ -115,7 +122,8 @@ class Exporter:
                 half = len(batch) // 2
                 if self._deliver(batch[:half]):
                     return self._deliver(batch[half:])
-                self._buffer.give_back(batch[half:])  # the first half was given back by the call, and the order does not matter
+                # the first half was given back by the call, and the order does not matter
+                self._buffer.give_back(batch[half:])
                 return False
             self._complain(error)
             self._lost(1, True)

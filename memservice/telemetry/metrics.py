@@ -1,7 +1,8 @@
 """Prometheus metrics of one process, and the exposition of all that share a directory.
 
-prometheus_client decides when it is imported whether values are kept in the process or in files of `PROMETHEUS_MULTIPROC_DIR`; so it is
-imported only where metrics are wanted, after whoever started the process has set that.
+prometheus_client decides when it is imported whether values are kept in the process or in files of
+`PROMETHEUS_MULTIPROC_DIR`; so it is imported only where metrics are wanted, after whoever started
+the process has set that.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ BUCKETS = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 12
 """Seconds of a request."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNKNOWN = "unknown"
-"""The endpoint of what is no route, so that strangers cannot make up labels; the method of what is none."""
+"""The endpoint of what is no route, so that strangers cannot make up labels; the method of what is
+none."""
 MAX_WORKSPACES = 1_000
-"""Names of workspaces that one process makes labels of. Each is kept for ever, and whoever may make workspaces makes up the names."""
+"""Names of workspaces that one process makes labels of. Each is kept for ever, and whoever may make
+workspaces makes up the names."""
 OTHER_WORKSPACES = "(other)"
 """The label of the others; no workspace is called that."""
 LEVELS = ("minimal", "low", "medium", "high", "max")
@@ -75,16 +78,23 @@ class Metrics(Meter):
         self._instance = instance
         self._workspaces: set[str] = set()
         self.sampler: Callable[[], None] = lambda: None
-        """Brings gauges of the present up to date; called after each request, and before what is there is told."""
+        """Brings gauges of the present up to date; called after each request, and before what is
+        there is told."""
         self._registry = prometheus.CollectorRegistry()
 
         def counter(name: str, help: str, *labels: str) -> Counter:
             return prometheus.Counter(name, help, ["namespace", *labels], registry=self._registry)
 
-        def gauge(name: str, help: str, *labels: str, mode: Literal["livesum", "mostrecent"] = "livesum") -> Gauge:
-            return prometheus.Gauge(name, help, ["namespace", *labels], registry=self._registry, multiprocess_mode=mode)
+        def gauge(
+            name: str, help: str, *labels: str, mode: Literal["livesum", "mostrecent"] = "livesum"
+        ) -> Gauge:
+            return prometheus.Gauge(
+                name, help, ["namespace", *labels], registry=self._registry, multiprocess_mode=mode
+            )
 
-        self.requests = counter("api_requests_total", "Requests that were answered", "method", "endpoint", "status_code")
+        self.requests = counter(
+            "api_requests_total", "Requests that were answered", "method", "endpoint", "status_code"
+        )
         self.request_seconds: Histogram = prometheus.Histogram(
             "api_request_duration_seconds",
             "Time until an answer was given, or a stream of it ended",
@@ -92,21 +102,62 @@ class Metrics(Meter):
             buckets=BUCKETS,
             registry=self._registry,
         )
-        self.messages = counter("messages_created_total", "Messages that were stored", "workspace_name")
-        self.chats = counter("dialectic_calls_total", "Questions that were answered", "workspace_name", "reasoning_level")
-        self.tasks = counter("deriver_queue_items_processed_total", "Tasks that were done", "workspace_name", "task_type")
-        self.deriver_tokens = counter(
-            "deriver_tokens_processed_total", "Tokens of deriving and summarising", "task_type", "token_type", "component"
+        self.messages = counter(
+            "messages_created_total", "Messages that were stored", "workspace_name"
         )
-        self.chat_tokens = counter("dialectic_tokens_processed_total", "Tokens of answering", "token_type", "component", "reasoning_level")
-        self.dream_tokens = counter("dreamer_tokens_processed_total", "Tokens of consolidating", "specialist_name", "token_type")
-        self.events_emitted = counter("telemetry_events_emitted_total", "Events on their way to the collector", "type")
-        self.events_sampled_out = counter("telemetry_events_sampled_out_total", "Events outside the sample", "type")
-        self.events_dropped = counter("telemetry_events_dropped_total", "Events that were lost", "reason")
+        self.chats = counter(
+            "dialectic_calls_total",
+            "Questions that were answered",
+            "workspace_name",
+            "reasoning_level",
+        )
+        self.tasks = counter(
+            "deriver_queue_items_processed_total",
+            "Tasks that were done",
+            "workspace_name",
+            "task_type",
+        )
+        self.deriver_tokens = counter(
+            "deriver_tokens_processed_total",
+            "Tokens of deriving and summarising",
+            "task_type",
+            "token_type",
+            "component",
+        )
+        self.chat_tokens = counter(
+            "dialectic_tokens_processed_total",
+            "Tokens of answering",
+            "token_type",
+            "component",
+            "reasoning_level",
+        )
+        self.dream_tokens = counter(
+            "dreamer_tokens_processed_total",
+            "Tokens of consolidating",
+            "specialist_name",
+            "token_type",
+        )
+        self.events_emitted = counter(
+            "telemetry_events_emitted_total", "Events on their way to the collector", "type"
+        )
+        self.events_sampled_out = counter(
+            "telemetry_events_sampled_out_total", "Events outside the sample", "type"
+        )
+        self.events_dropped = counter(
+            "telemetry_events_dropped_total", "Events that were lost", "reason"
+        )
         self.buffer_size = gauge("telemetry_buffer_size", "Events that wait to be sent")
-        self.embeddings_pending = gauge("message_embeddings_pending", "Tasks that wait to give rows their vectors", mode="mostrecent")
-        self.queries = gauge("db_queries_in_flight", "Connections to the database in use", "instance_type")
-        self.connections = gauge("db_pool_connections", "Connections to the database", "instance_type", "state")
+        self.embeddings_pending = gauge(
+            "message_embeddings_pending",
+            "Tasks that wait to give rows their vectors",
+            mode="mostrecent",
+        )
+        self.queries = gauge(
+            "db_queries_in_flight", "Connections to the database in use", "instance_type"
+        )
+        self.connections = gauge(
+            "db_pool_connections", "Connections to the database", "instance_type", "state"
+        )
         # Nothing is embedded in the path of a request, so these stay at 0; dashboards ask for them.
         never = (counter("embed_now_tasks_shed_total", "Texts that were not embedded at once"),)
         idle = (gauge("embed_now_tasks_in_flight", "Texts that are embedded at once"),)
@@ -165,14 +216,26 @@ class Metrics(Meter):
             self._at(self.chat_tokens, "input", "total", level).inc(event.input_tokens)
             self._at(self.chat_tokens, "output", "total", level).inc(event.output_tokens)
         elif isinstance(event, RepresentationCompleted):
-            self._at(self.deriver_tokens, "ingestion", "input", "prompt").inc(event.prompt_scaffold_tokens)
-            self._at(self.deriver_tokens, "ingestion", "input", "messages").inc(event.prompt_message_tokens)
-            self._at(self.deriver_tokens, "ingestion", "output", "output_total").inc(event.output_tokens)
+            self._at(self.deriver_tokens, "ingestion", "input", "prompt").inc(
+                event.prompt_scaffold_tokens
+            )
+            self._at(self.deriver_tokens, "ingestion", "input", "messages").inc(
+                event.prompt_message_tokens
+            )
+            self._at(self.deriver_tokens, "ingestion", "output", "output_total").inc(
+                event.output_tokens
+            )
         elif isinstance(event, SummaryCreated):
-            self._at(self.deriver_tokens, "summary", "input", "prompt").inc(event.prompt_scaffold_tokens)
+            self._at(self.deriver_tokens, "summary", "input", "prompt").inc(
+                event.prompt_scaffold_tokens
+            )
             self._at(self.deriver_tokens, "summary", "input", "messages").inc(event.message_tokens)
-            self._at(self.deriver_tokens, "summary", "input", "previous_summary").inc(event.previous_summary_tokens)
-            self._at(self.deriver_tokens, "summary", "output", "output_total").inc(event.output_tokens)
+            self._at(self.deriver_tokens, "summary", "input", "previous_summary").inc(
+                event.previous_summary_tokens
+            )
+            self._at(self.deriver_tokens, "summary", "output", "output_total").inc(
+                event.output_tokens
+            )
         elif isinstance(event, DreamSpecialist):
             self._at(self.dream_tokens, event.specialist_type, "input").inc(event.input_tokens)
             self._at(self.dream_tokens, event.specialist_type, "output").inc(event.output_tokens)
@@ -199,7 +262,8 @@ class Metrics(Meter):
         self._at(self.embeddings_pending).set(embeddings)
 
     def exposition(self) -> tuple[bytes, str]:
-        """The metrics of all processes that share this one's directory, as Prometheus reads them, and their content type."""
+        """The metrics of all processes that share this one's directory, as Prometheus reads them,
+        and their content type."""
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -219,7 +283,8 @@ def template(rule: str) -> str:
 
 
 def _forget_the_dead(directory: Path) -> None:
-    """Gauges tell of the present: those of processes that are gone would count for ever. Their counters are kept."""
+    """Gauges tell of the present: those of processes that are gone would count for ever. Their
+    counters are kept."""
     for file in directory.glob("gauge_live*_*.db"):
         pid = file.stem.rpartition("_")[2]
         if pid.isdecimal() and not _is_alive(int(pid)):

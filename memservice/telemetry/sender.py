@@ -40,7 +40,13 @@ class Sender:
         body, kind = encode(events)
         try:
             # Of the answer only the status counts: the rest of it is not waited for.
-            with self._client.stream("POST", self._endpoint, content=body, headers={"Content-Type": kind}, timeout=seconds) as answer:
+            with self._client.stream(
+                "POST",
+                self._endpoint,
+                content=body,
+                headers={"Content-Type": kind},
+                timeout=seconds,
+            ) as answer:
                 status = answer.status_code
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise NotTaken(f"the collector cannot be reached ({type(error).__name__})") from error

@@ -1,8 +1,10 @@
-"""The contract suites on a provider as an installation has it, for `memservice plugins check`. Not for the tests of a plugin's author.
+"""The contract suites on a provider as an installation has it, for `memservice plugins check`. Not
+for the tests of a plugin's author.
 
-`provider.json` in pytest's root says which one, and for what keeps something the place to keep it while it is checked, in which every test
-has a place of its own (`memservice.testing.scratch`). What the settings name is never touched. Before the first test the provider is opened
-and does the least that needs everything; where that fails, the reason goes into `fault.txt` and nothing else is tried.
+`provider.json` in pytest's root says which one, and for what keeps something the place to keep it
+while it is checked, in which every test has a place of its own (`memservice.testing.scratch`). What
+the settings name is never touched. Before the first test the provider is opened and does the least
+that needs everything; where that fails, the reason goes into `fault.txt` and nothing else is tried.
 """
 
 from __future__ import annotations
@@ -40,13 +42,17 @@ from memservice.testing.webhooks import TransportFixture, WebhookTransportContra
 
 @pytest.fixture(scope="session")
 def wanted(pytestconfig: pytest.Config) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((pytestconfig.rootpath / "provider.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(
+        (pytestconfig.rootpath / "provider.json").read_text(encoding="utf-8")
+    )
     return found
 
 
 @pytest.fixture(scope="session")
 def settings(wanted: dict[str, Any]) -> Settings:
-    return load_settings(Path(wanted["config"]) if wanted["config"] else None, cwd=Path(wanted["cwd"]))
+    return load_settings(
+        Path(wanted["config"]) if wanted["config"] else None, cwd=Path(wanted["cwd"])
+    )
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +66,8 @@ def _context() -> Context:
 
 @contextmanager
 def _had(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Ends the run if a provider cannot be had: its driver is missing, its server is away, its settings are wrong."""
+    """Ends the run if a provider cannot be had: its driver is missing, its server is away, its
+    settings are wrong."""
     try:
         yield
     except Exception as error:  # a provider is a plugin and may fail in any way
@@ -81,7 +88,13 @@ class TestStorage(StorageContract):
         tmp_path_factory: pytest.TempPathFactory,
     ) -> Scratch:
         with _had(pytestconfig):
-            scratch = Scratch(plugins, plugins.storage(wanted["name"]), settings.db.as_mapping(), wanted["scratch"], _context())
+            scratch = Scratch(
+                plugins,
+                plugins.storage(wanted["name"]),
+                settings.db.as_mapping(),
+                wanted["scratch"],
+                _context(),
+            )
             with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
                 opened: Storage = open_one()
                 opened.migrate()
@@ -112,7 +125,9 @@ class TestVectorIndex(VectorIndexContract):
     ) -> Scratch:
         with _had(pytestconfig):
             provider = plugins.vector_index(wanted["name"])
-            scratch = Scratch(plugins, provider, settings.vector_store.as_mapping(), wanted["scratch"], _context())
+            scratch = Scratch(
+                plugins, provider, settings.vector_store.as_mapping(), wanted["scratch"], _context()
+            )
             with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
                 open_one().count(None, OURS)
         return scratch
@@ -131,19 +146,31 @@ class TestVectorIndex(VectorIndexContract):
 
 class TestEmbedder(EmbedderContract):
     @pytest.fixture(scope="session")
-    def embedder(self, wanted: dict[str, Any], settings: Settings, plugins: Plugins, pytestconfig: pytest.Config) -> Embedder:
+    def embedder(
+        self,
+        wanted: dict[str, Any],
+        settings: Settings,
+        plugins: Plugins,
+        pytestconfig: pytest.Config,
+    ) -> Embedder:
         with _had(pytestconfig):
             provider = plugins.embedder(wanted["name"])
-            opened: Embedder = plugins.open_provider(provider, connections.of_embedder(settings, provider.name), _context())
+            opened: Embedder = plugins.open_provider(
+                provider, connections.of_embedder(settings, provider.name), _context()
+            )
             opened.embed(["memservice plugins check"])
         return opened
 
 
 class TestReasoner(ReasonerContract):
     @pytest.fixture(scope="session")
-    def reasoner(self, wanted: dict[str, Any], plugins: Plugins, pytestconfig: pytest.Config) -> Reasoner:
+    def reasoner(
+        self, wanted: dict[str, Any], plugins: Plugins, pytestconfig: pytest.Config
+    ) -> Reasoner:
         with _had(pytestconfig):
-            opened: Reasoner = plugins.open_provider(plugins.reasoner(wanted["name"]), {}, _context())
+            opened: Reasoner = plugins.open_provider(
+                plugins.reasoner(wanted["name"]), {}, _context()
+            )
         return opened
 
 
@@ -158,12 +185,22 @@ def _models(group: Any) -> Iterator[ModelChoice]:
 
 class TestLanguageModel(LiveModelContract):
     @pytest.fixture(scope="session")
-    def model(self, wanted: dict[str, Any], settings: Settings, plugins: Plugins, pytestconfig: pytest.Config) -> LanguageModel:
+    def model(
+        self,
+        wanted: dict[str, Any],
+        settings: Settings,
+        plugins: Plugins,
+        pytestconfig: pytest.Config,
+    ) -> LanguageModel:
         with _had(pytestconfig):
             name, asked = wanted["name"], wanted["model"]
-            chosen = next(each for each in _models(settings) if (each.transport, each.model) == (name, asked))
+            chosen = next(
+                each for each in _models(settings) if (each.transport, each.model) == (name, asked)
+            )
             place = connections.connection(settings.llm, name, chosen.overrides)
-            opened: LanguageModel = plugins.open_provider(plugins.language_model(name), place, _context())
+            opened: LanguageModel = plugins.open_provider(
+                plugins.language_model(name), place, _context()
+            )
             opened.complete(self.ask(asked))
         return opened
 
@@ -174,7 +211,9 @@ class TestLanguageModel(LiveModelContract):
 
 class TestWebhookTransport(WebhookTransportContract):
     @pytest.fixture
-    def world(self, wanted: dict[str, Any], plugins: Plugins, tmp_path: Path) -> Iterator[TransportFixture]:
+    def world(
+        self, wanted: dict[str, Any], plugins: Plugins, tmp_path: Path
+    ) -> Iterator[TransportFixture]:
         provider = plugins.webhook_transport(wanted["name"])
         assert provider.world is not None, "it is asked for only where there is one"
         with provider.world(tmp_path, _context()) as transport_fixture:

@@ -1,7 +1,9 @@
-"""Rows that between them hold every odd value, and probes: conditions that each tell some of them from the others.
+"""Rows that between them hold every odd value, and probes: conditions that each tell some of them
+from the others.
 
-Store the rows once, then compare any number of conditions with `filters.matches`. The same rows and probes each time. `fixed`
-sets fields of all rows, such as the foreign keys. Nothing here needs a library.
+Store the rows once, then compare any number of conditions with `filters.matches`. The same rows and
+probes each time. `fixed` sets fields of all rows, such as the foreign keys. Nothing here needs a
+library.
 """
 
 from __future__ import annotations
@@ -33,7 +35,24 @@ from memservice.domain.filters.jsontext import value_text
 from memservice.domain.records import ACTIVE, ARCHIVED, LEVELS, Conclusion, Message, Session
 
 NAMES = ("alice", "bob", "Bob", "s-1", "s_1")
-KEYS = ("k", "K", "tag", "a.b", 'a"b', "a'b", "a\\b", "", "$", "[0]", "1", "é", "ключ", "in", "AND", "*")
+KEYS = (
+    "k",
+    "K",
+    "tag",
+    "a.b",
+    'a"b',
+    "a'b",
+    "a\\b",
+    "",
+    "$",
+    "[0]",
+    "1",
+    "é",
+    "ключ",
+    "in",
+    "AND",
+    "*",
+)
 """First-level keys of metadata, some of which need quoting in paths of JSON."""
 TIMES = tuple(
     datetime.fromisoformat(text)
@@ -47,7 +66,22 @@ TIMES = tuple(
     )
 )
 INTEGERS = (0, 1, -1, 2, 10, 2**53, 2**53 + 1, -(2**63), 2**63 - 1)
-FLOATS = (0.0, -0.0, 1.0, -1.0, 0.1, 1.5, 10.0, 1e16, 1e-7, 2.0**53, 2.0**60, 1e22, 1.7976931348623157e308, 5e-324)
+FLOATS = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.1,
+    1.5,
+    10.0,
+    1e16,
+    1e-7,
+    2.0**53,
+    2.0**60,
+    1e22,
+    1.7976931348623157e308,
+    5e-324,
+)
 NEARLY_NUMBERS = (
     "1",
     "1.0",
@@ -68,7 +102,8 @@ NEARLY_NUMBERS = (
     "１",
     "9" * 41,
 )
-"""Texts some of which are numbers (`jsontext.NUMERIC`), none of which may break a comparison with one."""
+"""Texts some of which are numbers (`jsontext.NUMERIC`), none of which may break a comparison with
+one."""
 WORDS = (
     "",
     "a",
@@ -112,7 +147,14 @@ NESTED: tuple[Any, ...] = (
     [{"k": 1}, {"k": 2}],
 )
 VALUES: tuple[Any, ...] = (None, True, False, *INTEGERS, *FLOATS, *NEARLY_NUMBERS, *WORDS, *NESTED)
-SOURCES: tuple[list[str] | None, ...] = (None, [], ["src-a"], ["src-a", "src-b"], ["SRC-A"], ["src-ab"])
+SOURCES: tuple[list[str] | None, ...] = (
+    None,
+    [],
+    ["src-a"],
+    ["src-a", "src-b"],
+    ["SRC-A"],
+    ["src-ab"],
+)
 
 
 def bags() -> Iterator[dict[str, Any]]:
@@ -173,7 +215,13 @@ def sessions(**fixed: Any) -> list[Session]:
 def conclusions(**fixed: Any) -> list[Conclusion]:
     """Conclusions of one collection, some without session, sources or time of deletion."""
     rows: list[Conclusion] = []
-    words, peers, made, sources, levels = cycle(WORDS), cycle(NAMES), cycle(TIMES), cycle(SOURCES), cycle(LEVELS)
+    words, peers, made, sources, levels = (
+        cycle(WORDS),
+        cycle(NAMES),
+        cycle(TIMES),
+        cycle(SOURCES),
+        cycle(LEVELS),
+    )
     for index, metadata in enumerate(bags()):
         peer_id, time = next(peers), next(made)
         row: dict[str, Any] = {
@@ -215,7 +263,10 @@ def probes(record: type[Message] | type[Session] | type[Conclusion]) -> Iterator
         yield from _text_probes("session", NAMES)
         yield from _ordered_probes("times_derived", (1, 2, 2.5))
         yield from _ordered_probes("deleted_at", TIMES)
-        yield from (Holds("source_ids", item) for item in ("src-a", "src-b", "SRC-A", "src", "src-", "%", ""))
+        yield from (
+            Holds("source_ids", item)
+            for item in ("src-a", "src-b", "SRC-A", "src", "src-", "%", "")
+        )
         yield from (IsNull(field) for field in ("session", "source_ids", "deleted_at", "content"))
         yield from _metadata_probes("internal")
     yield from _ordered_probes("created_at", TIMES)
@@ -232,7 +283,12 @@ def _ordered_probes(field: str, values: tuple[Any, ...]) -> Iterator[Condition]:
         for op in ORDERINGS:
             yield Compare(field, op, value)
             yield Not(Compare(field, op, value))
-    yield from (OneOf(field, ()), OneOf(field, values), OneOf(field, values[:2]), Not(OneOf(field, values[:2])))
+    yield from (
+        OneOf(field, ()),
+        OneOf(field, values),
+        OneOf(field, values[:2]),
+        Not(OneOf(field, values[:2])),
+    )
 
 
 def _text_probes(field: str, values: tuple[str, ...]) -> Iterator[Condition]:
@@ -251,10 +307,23 @@ def _metadata_probes(field: str) -> Iterator[Condition]:
         text = value_text(value)
         if text is None:
             continue
-        yield from (KeyEqual(field, "k", text), KeyOneOf(field, "k", (text, "a")), KeySubstring(field, "k", text))
+        yield from (
+            KeyEqual(field, "k", text),
+            KeyOneOf(field, "k", (text, "a")),
+            KeySubstring(field, "k", text),
+        )
         yield from (KeyCompare(field, "k", op, text) for op in operators)
         if isinstance(value, int | float) and not isinstance(value, bool):
             yield from (KeyCompare(field, "k", op, value) for op in operators)
     for key in KEYS:
-        yield from (Contains(field, {key: 1.0}), KeyCompare(field, key, "eq", 1), KeyEqual(field, key, "1"), KeySubstring(field, key, "1"))
-    yield from (KeyOneOf(field, "k", ()), Not(KeyEqual(field, "k", "a")), Not(KeyCompare(field, "k", "ne", "a")))
+        yield from (
+            Contains(field, {key: 1.0}),
+            KeyCompare(field, key, "eq", 1),
+            KeyEqual(field, key, "1"),
+            KeySubstring(field, key, "1"),
+        )
+    yield from (
+        KeyOneOf(field, "k", ()),
+        Not(KeyEqual(field, "k", "a")),
+        Not(KeyCompare(field, "k", "ne", "a")),
+    )

@@ -38,14 +38,27 @@ TEXTS = (
 BLANK = ("", " ", "\n\t \r\n", "\u3000")
 
 PARAPHRASES = (
-    ("She is employed at a hospital as a nurse.", "Her job is caring for patients in a clinic.", "The train to Bergen leaves at nine."),
-    ("He cannot eat peanuts because of an allergy.", "Groundnuts make him ill, so he avoids them.", "She painted the fence green."),
-    ("They moved into a new flat in April.", "Their relocation to another apartment was in spring.", "The recipe needs two eggs."),
+    (
+        "She is employed at a hospital as a nurse.",
+        "Her job is caring for patients in a clinic.",
+        "The train to Bergen leaves at nine.",
+    ),
+    (
+        "He cannot eat peanuts because of an allergy.",
+        "Groundnuts make him ill, so he avoids them.",
+        "She painted the fence green.",
+    ),
+    (
+        "They moved into a new flat in April.",
+        "Their relocation to another apartment was in spring.",
+        "The recipe needs two eggs.",
+    ),
 )
 """A text, the same in other words, and something else."""
 
 TOLERANCE = 1e-3
-"""By which vectors of one text may differ between calls: remote models are not exact to the last bit."""
+"""By which vectors of one text may differ between calls: remote models are not exact to the last
+bit."""
 
 
 def _cosine(a: Vector, b: Vector) -> float:
@@ -57,11 +70,16 @@ class EmbedderContract:
 
     @pytest.fixture
     def embedder(self) -> Embedder:
-        raise NotImplementedError("give your subclass of EmbedderContract a fixture `embedder` that returns the opened embedder")
+        raise NotImplementedError(
+            "give your subclass of EmbedderContract a fixture `embedder` that returns the "
+            "opened embedder"
+        )
 
     def _require(self, embedder: Embedder, capability: Capability, why: str) -> None:
         if capability not in embedder.capabilities:
-            pytest.skip(f"the embedder {embedder.id!r} lacks the capability {capability.name}: {why}")
+            pytest.skip(
+                f"the embedder {embedder.id!r} lacks the capability {capability.name}: {why}"
+            )
 
     def test_it_says_what_it_is(self, embedder: Embedder) -> None:
         assert 0 < len(embedder.id) <= 200
@@ -85,13 +103,16 @@ class EmbedderContract:
         assert len(embedder.embed([])) == 0
 
     @pytest.mark.parametrize("purpose", ["document", "query"])
-    def test_a_text_without_content_is_all_zeros(self, embedder: Embedder, purpose: Purpose) -> None:
+    def test_a_text_without_content_is_all_zeros(
+        self, embedder: Embedder, purpose: Purpose
+    ) -> None:
         for vector in embedder.embed(BLANK, purpose):
             assert vector.shape == (embedder.dimension,)
             assert not vector.any()
 
     def test_vectors_are_in_the_order_of_the_texts(self, embedder: Embedder) -> None:
-        """A batch is the same as its texts one by one, wherever they stand in it, repeated or between blank ones."""
+        """A batch is the same as its texts one by one, wherever they stand in it, repeated or
+        between blank ones."""
         alone = {text: embedder.embed([text])[0] for text in TEXTS}
         mixed = [*TEXTS[::-1], "", TEXTS[0], TEXTS[0], " ", *TEXTS]
         for text, vector in zip(mixed, embedder.embed(mixed), strict=True):
@@ -118,7 +139,9 @@ class EmbedderContract:
 
     def test_a_text_of_any_length(self, embedder: Embedder) -> None:
         vectors = embedder.embed(["word " * 20_000, "x" * 50_000, "字" * 20_000])
-        assert [float(np.linalg.norm(vector)) for vector in vectors] == pytest.approx([1, 1, 1], abs=TOLERANCE)
+        assert [float(np.linalg.norm(vector)) for vector in vectors] == pytest.approx(
+            [1, 1, 1], abs=TOLERANCE
+        )
 
     def test_the_callers_list_is_left_alone(self, embedder: Embedder) -> None:
         texts = [TEXTS[0], "", TEXTS[1]]
@@ -142,14 +165,21 @@ class EmbedderContract:
     def test_a_restatement_is_a_duplicate(self, embedder: Embedder) -> None:
         """Where distance tells duplicates, a text is one of itself and not of another."""
         if embedder.duplicate_distance is None:
-            pytest.skip(f"the embedder {embedder.id!r} declares that distance does not tell duplicates (duplicate_distance is None)")
+            pytest.skip(
+                f"the embedder {embedder.id!r} declares that distance does not tell "
+                "duplicates (duplicate_distance is None)"
+            )
         vectors = embedder.embed(TEXTS)
         for index, a in enumerate(vectors):
             for other, b in enumerate(vectors):
-                assert (1 - _cosine(a, b) <= embedder.duplicate_distance + TOLERANCE) == (index == other)
+                assert (1 - _cosine(a, b) <= embedder.duplicate_distance + TOLERANCE) == (
+                    index == other
+                )
 
     @pytest.mark.parametrize(("text", "same", "different"), PARAPHRASES)
-    def test_paraphrases_lie_near_each_other(self, embedder: Embedder, text: str, same: str, different: str) -> None:
+    def test_paraphrases_lie_near_each_other(
+        self, embedder: Embedder, text: str, same: str, different: str
+    ) -> None:
         self._require(embedder, Capability.SEMANTIC, "it finds restatements only")
         one, two, other = embedder.embed([text, same, different])
         assert _cosine(one, two) > _cosine(one, other)

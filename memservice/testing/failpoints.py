@@ -1,7 +1,8 @@
 """Fail-points: a storage around another one, at whose commits a test ends, stops or refuses.
 
-For authors of storages, runners and plugins who want to see that nothing is lost and nothing is done twice, whenever a process ends. It
-is a plugin like any other. A process that a test starts finds it through `announce`:
+For authors of storages, runners and plugins who want to see that nothing is lost and nothing is
+done twice, whenever a process ends. It is a plugin like any other. A process that a test starts
+finds it through `announce`:
 
 ```python
 from memservice.testing import failpoints
@@ -9,22 +10,25 @@ from memservice.testing import failpoints
 site = failpoints.announce(tmp_path / "site", failpoints="memservice.testing.failpoints")
 environment = {
     "PYTHONPATH": str(site),
-    "DB_CONNECTION_URI": "failpoint+" + uri,              # any storage that an installed plugin offers
+    "DB_CONNECTION_URI": "failpoint+" + uri,  # any storage that an installed plugin offers
     "MEMSERVICE_TEST_FAILPOINTS": "kill:before:3@worker",
     "MEMSERVICE_TEST_FAILPOINTS_LOG": str(tmp_path / "reached"),
 }
 ```
 
-`MEMSERVICE_TEST_FAILPOINTS` lists points, separated by blanks, each `action:place:number`, with `@word` at the end for processes only that
-have the word in their command line. `number` counts the writes of one process from 1. Places:
+`MEMSERVICE_TEST_FAILPOINTS` lists points, separated by blanks, each `action:place:number`, with
+`@word` at the end for processes only that have the word in their command line. `number` counts the
+writes of one process from 1. Places:
 
 * `begin`: before the transaction begins,
 * `before`: when all of it is written, just before the commit,
 * `after`: just after the commit, before anybody hears of it.
 
-Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP; somebody has to send SIGCONT), and `refuse` (the write raises `Unavailable`, as
-if the disk were full; not `after`). With `MEMSERVICE_TEST_FAILPOINTS_LOG` a point that is reached is first written to that file, one line
-each, and a point that the file lists already is passed: a process that is started again by a supervisor then gets further.
+Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP; somebody has to send SIGCONT), and
+`refuse` (the write raises `Unavailable`, as if the disk were full; not `after`). With
+`MEMSERVICE_TEST_FAILPOINTS_LOG` a point that is reached is first written to that file, one line
+each, and a point that the file lists already is passed: a process that is started again by a
+supervisor then gets further.
 """
 
 from __future__ import annotations
@@ -71,9 +75,17 @@ class Failpoint:
         what, _, word = text.partition("@")
         action, _, rest = what.partition(":")
         location, _, number = rest.partition(":")
-        known = action in (KILL, STOP, REFUSE) and location in PLACES and number.isdecimal() and int(number) > 0
+        known = (
+            action in (KILL, STOP, REFUSE)
+            and location in PLACES
+            and number.isdecimal()
+            and int(number) > 0
+        )
         if not known or (action == REFUSE and location == AFTER):
-            raise ConfigurationError(f"{text!r} is no fail-point: write kill, stop or refuse, then :begin, :before or :after, then :number")
+            raise ConfigurationError(
+                f"{text!r} is no fail-point: write kill, stop or refuse, then :begin, "
+                ":before or :after, then :number"
+            )
         return cls(action, location, int(number), word)
 
 
@@ -86,7 +98,9 @@ def chosen(environ: Mapping[str, str], command: Sequence[str]) -> list[Failpoint
 class FailpointStorage:
     """`memservice.spi.storage.Storage`: `inner`, with these points in its writes."""
 
-    def __init__(self, inner: Storage, points: Sequence[Failpoint], log: Path | None = None) -> None:
+    def __init__(
+        self, inner: Storage, points: Sequence[Failpoint], log: Path | None = None
+    ) -> None:
         self.name = inner.name
         self.capabilities = inner.capabilities
         self.text = inner.text
@@ -157,7 +171,10 @@ class FailpointStorage:
         if self._log is None:
             return True
         with self._lock:
-            if self._log.exists() and str(point) in self._log.read_text(encoding="utf-8").splitlines():
+            if (
+                self._log.exists()
+                and str(point) in self._log.read_text(encoding="utf-8").splitlines()
+            ):
                 return False
             with self._log.open("a", encoding="utf-8") as log:
                 log.write(f"{point}\n")
@@ -167,12 +184,17 @@ class FailpointStorage:
 
 
 def announce(folder: Path, **plugins: str) -> Path:
-    """Make plugins known to processes that have `folder` on their `PYTHONPATH`: each is a name and a module to import. Returns `folder`."""
+    """Make plugins known to processes that have `folder` on their `PYTHONPATH`: each is a name and
+    a module to import. Returns `folder`."""
     described = folder / "memservice_under_test-0.dist-info"
     described.mkdir(parents=True, exist_ok=True)
-    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: memservice-under-test\nVersion: 0\n", encoding="utf-8")
+    (described / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: memservice-under-test\nVersion: 0\n", encoding="utf-8"
+    )
     lines = [f"{name} = {module}" for name, module in plugins.items()]
-    (described / "entry_points.txt").write_text("\n".join(["[memservice]", *lines, ""]), encoding="utf-8")
+    (described / "entry_points.txt").write_text(
+        "\n".join(["[memservice]", *lines, ""]), encoding="utf-8"
+    )
     return folder
 
 

@@ -1,4 +1,5 @@
-"""What the contract suites of text and vector indexes share: an engine under test, with or without a storage around it."""
+"""What the contract suites of text and vector indexes share: an engine under test, with or without
+a storage around it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Transactions(Protocol):
 
 
 class Engine(Generic[I]):
-    """An index, opened. With `storage`, it lives there and is given its views (capability `TRANSACTIONAL`); without, it is given None."""
+    """An index, opened. With `storage`, it lives there and is given its views (capability
+    `TRANSACTIONAL`); without, it is given None."""
 
     def __init__(self, index: I, storage: Transactions | None = None) -> None:
         self.index = index

@@ -1,4 +1,5 @@
-"""The contract of a language model: subclass `LanguageModelContract` and give it the fixture `peer`."""
+"""The contract of a language model: subclass `LanguageModelContract` and give it the fixture
+`peer`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,16 @@ from typing import Any, Literal, Protocol
 
 import pytest
 
-from memservice.spi.llm import Completion, CompletionRequest, LanguageModel, ModelFailure, Refusal, Tool, ToolCall, Turn
+from memservice.spi.llm import (
+    Completion,
+    CompletionRequest,
+    LanguageModel,
+    ModelFailure,
+    Refusal,
+    Tool,
+    ToolCall,
+    Turn,
+)
 
 Fault = Literal["hang", "drip", "cut", "garbage", "html", "huge", "refuse", "error in stream"]
 
@@ -26,10 +36,21 @@ PATIENCE = 1.5
 SLACK = 3.0
 """Seconds by which a busy machine may be late."""
 
-TEXTS = ("plain", "", "Grüße, 世界 🧺", 'line\nbreak\r\n\ttab "quoted" \\ \u2028 \u0085 \u2029', "data: [DONE]\n\n", "x" * 100_000)
+TEXTS = (
+    "plain",
+    "",
+    "Grüße, 世界 🧺",
+    'line\nbreak\r\n\ttab "quoted" \\ \u2028 \u0085 \u2029',
+    "data: [DONE]\n\n",
+    "x" * 100_000,
+)
 
 TOOLS = (
-    Tool("find", "Finds notes.", {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}),
+    Tool(
+        "find",
+        "Finds notes.",
+        {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+    ),
     Tool("clock", "Tells the time.", {"type": "object", "properties": {}}),
 )
 SCHEMA: dict[str, Any] = {
@@ -54,7 +75,8 @@ class Say:
     output_tokens: int = 7
     cache_read_tokens: int = 64
     gate: threading.Event | None = None
-    """Streamed, what follows the first piece is sent only when this is set, or after ten seconds."""
+    """Streamed, what follows the first piece is sent only when this is set, or after ten
+    seconds."""
 
     @property
     def text(self) -> str:
@@ -62,7 +84,8 @@ class Say:
 
 
 class Peer(Protocol):
-    """A model, and the scripted server that it talks to. The server answers over a real connection."""
+    """A model, and the scripted server that it talks to. The server answers over a real
+    connection."""
 
     model: LanguageModel
     key: str
@@ -85,9 +108,11 @@ class Peer(Protocol):
         ...
 
     def misbehaves(self, fault: Fault) -> None:
-        """From now on: `hang` takes requests and never answers; `drip` sends an answer of a byte at a time that never ends; `cut` ends the
-        connection after the first half of an answer; `garbage` is an answer of the right type that is no JSON; `html` a page; `huge` an
-        answer without end; `refuse` a refusal by the model; `error in stream` an error of the server's after the first piece."""
+        """From now on: `hang` takes requests and never answers; `drip` sends an answer of a byte at
+        a time that never ends; `cut` ends the connection after the first half of an answer;
+        `garbage` is an answer of the right type that is no JSON; `html` a page; `huge` an
+        answer without end; `refuse` a refusal by the model; `error in stream` an error of the
+        server's after the first piece."""
         ...
 
     def received(self) -> Sequence[str]:
@@ -101,7 +126,10 @@ class Peer(Protocol):
 
 def ask(text: str = "How are you?", **changes: Any) -> CompletionRequest:
     completion_request = CompletionRequest(
-        model="model-1", turns=(Turn("system", "You are brief."), Turn("user", text)), max_output_tokens=500, timeout=20.0
+        model="model-1",
+        turns=(Turn("system", "You are brief."), Turn("user", text)),
+        max_output_tokens=500,
+        timeout=20.0,
     )
     return replace(completion_request, **changes)
 
@@ -119,14 +147,18 @@ class LanguageModelContract:
 
     @pytest.fixture
     def peer(self) -> Peer:
-        raise NotImplementedError("give your subclass of LanguageModelContract a fixture `peer` that returns a Peer")
+        raise NotImplementedError(
+            "give your subclass of LanguageModelContract a fixture `peer` that returns a Peer"
+        )
 
     def _misbehave(self, peer: Peer, fault: Fault) -> None:
         if fault in peer.cannot:
             pytest.skip(f"this protocol cannot have the fault {fault!r} (Peer.cannot)")
         peer.misbehaves(fault)
 
-    def _failure(self, peer: Peer, way: str, request: CompletionRequest | None = None) -> ModelFailure:
+    def _failure(
+        self, peer: Peer, way: str, request: CompletionRequest | None = None
+    ) -> ModelFailure:
         """What one call of that way raises."""
         completion_request = request or ask(SECRET)
         with pytest.raises(ModelFailure) as caught:
@@ -136,13 +168,17 @@ class LanguageModelContract:
                 list(peer.model.stream(completion_request))
         return caught.value
 
-    @pytest.mark.parametrize("text", TEXTS, ids=["plain", "empty", "scripts", "breaks", "marker", "long"])
+    @pytest.mark.parametrize(
+        "text", TEXTS, ids=["plain", "empty", "scripts", "breaks", "marker", "long"]
+    )
     def test_an_answer_arrives_as_it_was_said(self, peer: Peer, text: str) -> None:
         peer.says(Say((text,)))
         done = peer.model.complete(ask())
         assert (done.content, tuple(done.tool_calls)) == (text, ())
 
-    @pytest.mark.parametrize("text", TEXTS, ids=["plain", "empty", "scripts", "breaks", "marker", "long"])
+    @pytest.mark.parametrize(
+        "text", TEXTS, ids=["plain", "empty", "scripts", "breaks", "marker", "long"]
+    )
     def test_a_streamed_answer_is_the_sum_of_its_pieces(self, peer: Peer, text: str) -> None:
         half = len(text) // 2
         peer.says(Say((text[:half], text[half:])))
@@ -151,7 +187,12 @@ class LanguageModelContract:
         assert "" not in pieces
 
     def test_all_that_was_asked_arrives(self, peer: Peer) -> None:
-        turns = (Turn("system", "You are ‘brief’."), Turn("user", "Où?"), Turn("assistant", "Là-bas 🧭."), Turn("user", "Et quand?"))
+        turns = (
+            Turn("system", "You are ‘brief’."),
+            Turn("user", "Où?"),
+            Turn("assistant", "Là-bas 🧭."),
+            Turn("user", "Et quand?"),
+        )
         for way in ("complete", "stream"):
             if way == "complete":
                 peer.model.complete(ask(turns=turns))
@@ -171,24 +212,35 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize("reason", ["stop", "length"])
     @pytest.mark.parametrize("way", ["complete", "stream"])
-    def test_why_it_ended_is_told(self, peer: Peer, way: str, reason: Literal["stop", "length"]) -> None:
+    def test_why_it_ended_is_told(
+        self, peer: Peer, way: str, reason: Literal["stop", "length"]
+    ) -> None:
         peer.says(Say(finish_reason=reason))
         assert self._done(peer, way, ask()).finish_reason == reason
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     def test_tools_are_called(self, peer: Peer, way: str) -> None:
         calls = (
-            ToolCall("call-1", "find", {"query": "tea, “green” 🍵\n", "deep": {"list": [1, 2.5, None, True]}}),
+            ToolCall(
+                "call-1",
+                "find",
+                {"query": "tea, “green” 🍵\n", "deep": {"list": [1, 2.5, None, True]}},
+            ),
             ToolCall("call-2", "clock", {}),
             ToolCall("call-3", "find", {"query": "cake"}),
         )
         for made in (calls[:1], calls):
             peer.says(Say((), made, "tool_calls"))
             done = self._done(peer, way, ask(tools=TOOLS, tool_choice="auto"))
-            assert [(c.name, c.arguments) for c in done.tool_calls] == [(c.name, c.arguments) for c in made]
+            assert [(c.name, c.arguments) for c in done.tool_calls] == [
+                (c.name, c.arguments) for c in made
+            ]
             assert len({c.id for c in done.tool_calls}) == len(made), "each has an id of its own"
             assert done.finish_reason == "tool_calls"
-            assert all(tool.name in peer.received()[-1] and tool.description in peer.received()[-1] for tool in TOOLS)
+            assert all(
+                tool.name in peer.received()[-1] and tool.description in peer.received()[-1]
+                for tool in TOOLS
+            )
 
     def test_a_text_beside_a_call_is_kept(self, peer: Peer) -> None:
         peer.says(Say(("Let me see.",), (ToolCall("call-1", "clock", {}),), "tool_calls"))
@@ -198,9 +250,19 @@ class LanguageModelContract:
 
     def test_results_of_tools_are_passed_on(self, peer: Peer) -> None:
         """The calls are those that the model made, given back as they were."""
-        peer.says(Say((), (ToolCall("call-1", "find", {"query": "tea"}), ToolCall("call-2", "clock", {})), "tool_calls"), Say())
+        peer.says(
+            Say(
+                (),
+                (ToolCall("call-1", "find", {"query": "tea"}), ToolCall("call-2", "clock", {})),
+                "tool_calls",
+            ),
+            Say(),
+        )
         first = peer.model.complete(ask(tools=TOOLS))
-        results = [Turn("tool", f"result number {n}", tool_call_id=c.id) for n, c in enumerate(first.tool_calls)]
+        results = [
+            Turn("tool", f"result number {n}", tool_call_id=c.id)
+            for n, c in enumerate(first.tool_calls)
+        ]
         turns = (*ask().turns, Turn("assistant", first.content, first.tool_calls), *results)
         assert peer.model.complete(ask(tools=TOOLS, turns=turns)).content == "All is well."
         body = peer.received()[-1]
@@ -213,11 +275,17 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     def test_a_structured_answer_is_json(self, peer: Peer, way: str) -> None:
-        for said in ('{"answer": "yes"}', '```json\n{"answer": "yes"}\n```', 'Sure: {"answer": "yes"}'):
+        for said in (
+            '{"answer": "yes"}',
+            '```json\n{"answer": "yes"}\n```',
+            'Sure: {"answer": "yes"}',
+        ):
             peer.says(Say((said,)))
             done = self._done(peer, way, ask(response_schema=SCHEMA))
             assert json.loads(done.content) == {"answer": "yes"}
-            assert '"answer"' in peer.received()[-1].replace("\\", ""), "the schema is told in one way or another"
+            assert '"answer"' in peer.received()[-1].replace("\\", ""), (
+                "the schema is told in one way or another"
+            )
 
     def test_every_option_may_be_given(self, peer: Peer) -> None:
         """What the protocol has no word for is left out."""
@@ -272,7 +340,9 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     @pytest.mark.parametrize("fault", ["cut", "garbage"])
-    def test_an_answer_that_cannot_be_read_is_worth_another_try(self, peer: Peer, way: str, fault: Fault) -> None:
+    def test_an_answer_that_cannot_be_read_is_worth_another_try(
+        self, peer: Peer, way: str, fault: Fault
+    ) -> None:
         self._misbehave(peer, fault)
         assert self._failure(peer, way).retryable
 
@@ -307,9 +377,14 @@ class LanguageModelContract:
     @pytest.mark.parametrize("way", ["complete", "stream"])
     @pytest.mark.parametrize(
         ("status", "retryable"),
-        [*((status, False) for status in (400, 401, 403, 404, 422)), *((status, True) for status in (408, 409, 429, 500, 502, 503, 529))],
+        [
+            *((status, False) for status in (400, 401, 403, 404, 422)),
+            *((status, True) for status in (408, 409, 429, 500, 502, 503, 529)),
+        ],
     )
-    def test_a_failure_says_whether_to_try_again(self, peer: Peer, way: str, status: int, retryable: bool) -> None:
+    def test_a_failure_says_whether_to_try_again(
+        self, peer: Peer, way: str, status: int, retryable: bool
+    ) -> None:
         peer.fails(status)
         failure = self._failure(peer, way)
         assert (failure.status, failure.retryable) == (status, retryable)
@@ -333,12 +408,21 @@ class LanguageModelContract:
         assert self._failure(peer, "complete").retry_after is None
 
     def test_how_long_to_wait_may_be_told_as_a_date(self, peer: Peer) -> None:
-        peer.fails(503, {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)})
+        peer.fails(
+            503,
+            {
+                "Retry-After": format_datetime(
+                    datetime.now(UTC) + timedelta(seconds=40), usegmt=True
+                )
+            },
+        )
         assert self._failure(peer, "stream").retry_after == pytest.approx(40, abs=5)
         peer.fails(503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"})
         assert self._failure(peer, "complete").retry_after == 0
 
-    def test_no_failure_tells_the_key_or_what_was_said(self, peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
+    def test_no_failure_tells_the_key_or_what_was_said(
+        self, peer: Peer, caplog: pytest.LogCaptureFixture
+    ) -> None:
         caplog.set_level("DEBUG")
         failures = []
         for status in (400, 401, 404, 429, 500):
@@ -348,7 +432,11 @@ class LanguageModelContract:
             if fault not in peer.cannot:
                 peer.misbehaves(fault)
                 failures.append(self._failure(peer, "stream"))
-        shown = [text for failure in failures for text in (str(failure), repr(failure), *traceback.format_exception(failure))]
+        shown = [
+            text
+            for failure in failures
+            for text in (str(failure), repr(failure), *traceback.format_exception(failure))
+        ]
         for text in (*shown, caplog.text):
             assert SECRET not in text
             assert not peer.key or peer.key not in text
@@ -375,4 +463,8 @@ class LanguageModelContract:
             assert all(pool.map(talk, range(24)))
 
     def _done(self, peer: Peer, way: str, request: CompletionRequest) -> Completion:
-        return peer.model.complete(request) if way == "complete" else whole(peer.model.stream(request))[1]
+        return (
+            peer.model.complete(request)
+            if way == "complete"
+            else whole(peer.model.stream(request))[1]
+        )

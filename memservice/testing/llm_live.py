@@ -1,7 +1,9 @@
-"""What of the contract of a language model can be asked of a real one: whoever cannot tell its server what to answer has this.
+"""What of the contract of a language model can be asked of a real one: whoever cannot tell its
+server what to answer has this.
 
-Subclass `LiveModelContract` and give it the fixtures `model` and `named`. Every test makes one or two short requests, which may cost
-something; none depends on what the model says, beyond that it calls the tool that it has to call.
+Subclass `LiveModelContract` and give it the fixtures `model` and `named`. Every test makes one or
+two short requests, which may cost something; none depends on what the model says, beyond that it
+calls the tool that it has to call.
 """
 
 from __future__ import annotations
@@ -11,12 +13,24 @@ from dataclasses import replace
 
 import pytest
 
-from memservice.spi.llm import Completion, CompletionRequest, LanguageModel, ModelFailure, Tool, Turn
+from memservice.spi.llm import (
+    Completion,
+    CompletionRequest,
+    LanguageModel,
+    ModelFailure,
+    Tool,
+    Turn,
+)
 
 SECONDS = 60.0
 TOKENS = 2_000
 """Room for models that think first."""
-ANSWER = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": False}
+ANSWER = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
 CLOCK = Tool("clock", "Tells the time.", {"type": "object", "properties": {}})
 
 
@@ -25,14 +39,22 @@ class LiveModelContract:
 
     @pytest.fixture
     def model(self) -> LanguageModel:
-        raise NotImplementedError("give your subclass of LiveModelContract a fixture `model` that returns the opened language model")
+        raise NotImplementedError(
+            "give your subclass of LiveModelContract a fixture `model` that returns the "
+            "opened language model"
+        )
 
     @pytest.fixture
     def named(self) -> str:
-        raise NotImplementedError("give your subclass of LiveModelContract a fixture `named` that returns the name of the model to ask")
+        raise NotImplementedError(
+            "give your subclass of LiveModelContract a fixture `named` that returns the "
+            "name of the model to ask"
+        )
 
     def ask(self, named: str, text: str = "Say the word yes.") -> CompletionRequest:
-        return CompletionRequest(model=named, turns=(Turn("user", text),), max_output_tokens=TOKENS, timeout=SECONDS)
+        return CompletionRequest(
+            model=named, turns=(Turn("user", text),), max_output_tokens=TOKENS, timeout=SECONDS
+        )
 
     def test_it_answers_and_counts(self, model: LanguageModel, named: str) -> None:
         done = model.complete(self.ask(named))
@@ -41,27 +63,39 @@ class LiveModelContract:
         assert done.input_tokens >= 0
         assert done.output_tokens >= 0
 
-    def test_a_streamed_answer_is_the_sum_of_its_pieces(self, model: LanguageModel, named: str) -> None:
+    def test_a_streamed_answer_is_the_sum_of_its_pieces(
+        self, model: LanguageModel, named: str
+    ) -> None:
         *pieces, done = list(model.stream(self.ask(named, "Count from one to ten.")))
         assert isinstance(done, Completion), "a stream ends with the whole Completion"
         assert done.content.strip()
         assert "".join(map(str, pieces)) == done.content
 
     def test_any_script_may_be_sent(self, model: LanguageModel, named: str) -> None:
-        assert model.complete(self.ask(named, "Grüße, 世界 🧺 \u2028 \\ \" ' — say the word yes.")).content.strip()
+        assert model.complete(
+            self.ask(named, "Grüße, 世界 🧺 \u2028 \\ \" ' — say the word yes.")
+        ).content.strip()
 
     def test_a_structured_answer_is_json(self, model: LanguageModel, named: str) -> None:
-        done = model.complete(replace(self.ask(named, 'Answer {"answer": "yes"}, as JSON.'), response_schema=ANSWER))
+        done = model.complete(
+            replace(self.ask(named, 'Answer {"answer": "yes"}, as JSON.'), response_schema=ANSWER)
+        )
         assert "answer" in json.loads(done.content)
 
     def test_a_tool_is_called_when_it_has_to_be(self, model: LanguageModel, named: str) -> None:
-        done = model.complete(replace(self.ask(named, "What time is it?"), tools=(CLOCK,), tool_choice="required"))
+        done = model.complete(
+            replace(self.ask(named, "What time is it?"), tools=(CLOCK,), tool_choice="required")
+        )
         assert [call.name for call in done.tool_calls] == ["clock"] * len(done.tool_calls)
         assert done.tool_calls
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
-    def test_an_exchange_that_takes_too_long_is_given_up(self, model: LanguageModel, named: str, way: str) -> None:
-        completion_request = replace(self.ask(named, "Count from one to a thousand."), timeout=0.001)
+    def test_an_exchange_that_takes_too_long_is_given_up(
+        self, model: LanguageModel, named: str, way: str
+    ) -> None:
+        completion_request = replace(
+            self.ask(named, "Count from one to a thousand."), timeout=0.001
+        )
         with pytest.raises(ModelFailure) as caught:
             if way == "complete":
                 model.complete(completion_request)

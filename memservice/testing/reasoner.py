@@ -61,7 +61,11 @@ SCHEMA: dict[str, Any] = {
         "count": {"type": "integer"},
         "tags": {"type": "array", "items": {"type": "string"}},
         "kind": {"enum": ["pet", "person", "other"]},
-        "inner": {"type": "object", "properties": {"note": {"type": ["string", "null"]}}, "required": ["note"]},
+        "inner": {
+            "type": "object",
+            "properties": {"note": {"type": ["string", "null"]}},
+            "required": ["note"],
+        },
     },
     "required": ["answer", "certain", "count", "tags", "kind", "inner"],
 }
@@ -73,7 +77,15 @@ def say(key: int, author: str, content: str, new: bool = True) -> Utterance:
 
 
 def known(number: int, content: str, **values: Any) -> Known:
-    row = Known(f"uid-{number}", content, EXPLICIT, NOW + timedelta(days=number), 1, observer="alice", observed="alice")
+    row = Known(
+        f"uid-{number}",
+        content,
+        EXPLICIT,
+        NOW + timedelta(days=number),
+        1,
+        observer="alice",
+        observed="alice",
+    )
     return replace(row, **values)
 
 
@@ -95,7 +107,10 @@ class ReasonerContract:
 
     @pytest.fixture
     def reasoner(self) -> Reasoner:
-        raise NotImplementedError("give your subclass of ReasonerContract a fixture `reasoner` that returns the opened reasoner")
+        raise NotImplementedError(
+            "give your subclass of ReasonerContract a fixture `reasoner` that returns the "
+            "opened reasoner"
+        )
 
     def test_it_says_what_it_is(self, reasoner: Reasoner) -> None:
         assert reasoner.name == reasoner.name.strip().lower() != ""
@@ -107,11 +122,15 @@ class ReasonerContract:
     def test_derives_what_was_stated(self, reasoner: Reasoner, language: str) -> None:
         """In the language of the message, and with the message that says it."""
         fact, word = FACTS[language]
-        derived = reasoner.derive(DeriveRequest("alice", [say(7, "bob", "How is your family?"), say(8, "alice", fact)]))
+        derived = reasoner.derive(
+            DeriveRequest("alice", [say(7, "bob", "How is your family?"), say(8, "alice", fact)])
+        )
         assert word in _contents(derived)
         assert {key for statement in derived.statements for key in statement.message_keys} == {8}
 
-    def test_statements_carry_keys_of_the_messages_that_were_given(self, reasoner: Reasoner) -> None:
+    def test_statements_carry_keys_of_the_messages_that_were_given(
+        self, reasoner: Reasoner
+    ) -> None:
         said = [
             say(101, "alice", "I moved to Lisbon in March."),
             say(205, "bob", "My brother is a pilot in Canada."),
@@ -126,7 +145,10 @@ class ReasonerContract:
             assert statement.level in LEVELS
             if statement.level == EXPLICIT:
                 assert tuple(statement.source_ids) == ()
-        by_word = {word: {k for s in derived.statements if word in s.content for k in s.message_keys} for word in ("March", "Rex")}
+        by_word = {
+            word: {k for s in derived.statements if word in s.content for k in s.message_keys}
+            for word in ("March", "Rex")
+        }
         assert by_word == {"March": {101}, "Rex": {309}}
 
     def test_nothing_is_derived_from_other_speakers(self, reasoner: Reasoner) -> None:
@@ -137,7 +159,9 @@ class ReasonerContract:
             say(3, "carol", "Alice told me that she plays the bassoon."),
         ]
         assert list(reasoner.derive(DeriveRequest("alice", said)).statements) == []
-        with_own = reasoner.derive(DeriveRequest("alice", [*said, say(4, "alice", "I grow tomatoes on my balcony.")]))
+        with_own = reasoner.derive(
+            DeriveRequest("alice", [*said, say(4, "alice", "I grow tomatoes on my balcony.")])
+        )
         assert "tomatoes" in _contents(with_own)
         assert {key for statement in with_own.statements for key in statement.message_keys} == {4}
         for word in ("zebra", "yacht", "chemist", "bassoon"):
@@ -155,16 +179,29 @@ class ReasonerContract:
         assert list(reasoner.derive(DeriveRequest("alice", said[:2])).statements) == []
 
     def test_the_observed_peer_is_told_by_its_name_exactly(self, reasoner: Reasoner) -> None:
-        said = [say(1, "alice2", "I work as a chemist in Ghent."), say(2, "Alice", "I own a yacht in Monaco.")]
+        said = [
+            say(1, "alice2", "I work as a chemist in Ghent."),
+            say(2, "Alice", "I own a yacht in Monaco."),
+        ]
         assert list(reasoner.derive(DeriveRequest("alice", said)).statements) == []
 
     def test_of_nothing_nothing_is_derived(self, reasoner: Reasoner) -> None:
         assert list(reasoner.derive(DeriveRequest("alice", [])).statements) == []
-        assert list(reasoner.derive(DeriveRequest("alice", [say(1, "alice", ""), say(2, "alice", " \n")])).statements) == []
+        assert (
+            list(
+                reasoner.derive(
+                    DeriveRequest("alice", [say(1, "alice", ""), say(2, "alice", " \n")])
+                ).statements
+            )
+            == []
+        )
 
     def test_nothing_is_derived_twice_from_one_run(self, reasoner: Reasoner) -> None:
         said = [say(n, "alice", "I moved to Lisbon in March.") for n in (1, 2, 3)]
-        contents = [" ".join(s.content.casefold().split()) for s in reasoner.derive(DeriveRequest("alice", said)).statements]
+        contents = [
+            " ".join(s.content.casefold().split())
+            for s in reasoner.derive(DeriveRequest("alice", said)).statements
+        ]
         assert contents
         assert len(contents) == len(set(contents))
 
@@ -178,8 +215,17 @@ class ReasonerContract:
     # Summaries
 
     @pytest.mark.parametrize("max_tokens", [1, 20, 100, 1000])
-    def test_a_summary_is_no_longer_than_asked_for(self, reasoner: Reasoner, max_tokens: int) -> None:
-        said = [say(n, ("alice", "bob")[n % 2], f"On day {n} we measured the bridge at Porto and found {n * 3} cracks.") for n in range(60)]
+    def test_a_summary_is_no_longer_than_asked_for(
+        self, reasoner: Reasoner, max_tokens: int
+    ) -> None:
+        said = [
+            say(
+                n,
+                ("alice", "bob")[n % 2],
+                f"On day {n} we measured the bridge at Porto and found {n * 3} cracks.",
+            )
+            for n in range(60)
+        ]
         summary = reasoner.summarize(SummarizeRequest("short", said, None, max_tokens)).content
         assert tokens.count(summary) <= max_tokens
         assert summary == "" or summary.strip()
@@ -188,7 +234,9 @@ class ReasonerContract:
 
     def test_a_long_previous_summary_does_not_break_the_limit(self, reasoner: Reasoner) -> None:
         previous = "Alice and Bob measured the bridge at Porto. " * 100
-        summary = reasoner.summarize(SummarizeRequest("long", [say(1, "alice", "The bridge is closed.")], previous, 60)).content
+        summary = reasoner.summarize(
+            SummarizeRequest("long", [say(1, "alice", "The bridge is closed.")], previous, 60)
+        ).content
         assert tokens.count(summary) <= 60
         assert summary.strip()
 
@@ -199,7 +247,9 @@ class ReasonerContract:
 
     @pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
     def test_any_text_can_be_summarised(self, reasoner: Reasoner, content: str) -> None:
-        summary = reasoner.summarize(SummarizeRequest("short", [say(1, "alice", content)], None, 50)).content
+        summary = reasoner.summarize(
+            SummarizeRequest("short", [say(1, "alice", content)], None, 50)
+        ).content
         assert tokens.count(summary) <= 50
         assert summary == "" or summary.strip()
 
@@ -215,11 +265,18 @@ class ReasonerContract:
         known(7, "Rex is fond of carrots.", level="deductive", source_ids=("uid-2",)),
     )
 
-    def _consolidate(self, reasoner: Reasoner, rows: Sequence[Known], card: Sequence[str] = (), write_card: bool = True) -> Consolidated:
+    def _consolidate(
+        self,
+        reasoner: Reasoner,
+        rows: Sequence[Known],
+        card: Sequence[str] = (),
+        write_card: bool = True,
+    ) -> Consolidated:
         return reasoner.consolidate(ConsolidateRequest("alice", "alice", rows, card, write_card))
 
     def test_consolidating_names_what_it_was_given(self, reasoner: Reasoner) -> None:
-        """Only known uids, or what it made itself; nothing replaces itself, and every replaced one leads to one that stays."""
+        """Only known uids, or what it made itself; nothing replaces itself, and every replaced one
+        leads to one that stays."""
         done = self._consolidate(reasoner, self.KNOWN)
         uids = {row.uid for row in self.KNOWN}
         made = {f"#{n}" for n in range(len(done.created))}
@@ -256,47 +313,67 @@ class ReasonerContract:
             assert all(line == line.strip() != "" for line in card)
 
     def test_a_card_is_written_only_where_asked_for(self, reasoner: Reasoner) -> None:
-        assert self._consolidate(reasoner, self.KNOWN, ["Name: Alice"], write_card=False).card is None
+        assert (
+            self._consolidate(reasoner, self.KNOWN, ["Name: Alice"], write_card=False).card is None
+        )
 
     # Answering
 
     def test_an_answer_rests_on_the_evidence(self, reasoner: Reasoner) -> None:
-        found = [evidence("I adopted a tortoise named Balthazar."), evidence("My office is in Ghent.", "uid-2")]
-        pieces = list(reasoner.answer(AnswerRequest("What is the tortoise of alice called?", "alice", found)))
+        found = [
+            evidence("I adopted a tortoise named Balthazar."),
+            evidence("My office is in Ghent.", "uid-2"),
+        ]
+        pieces = list(
+            reasoner.answer(AnswerRequest("What is the tortoise of alice called?", "alice", found))
+        )
         assert all(isinstance(piece, str | Answered) for piece in pieces)
         assert all(isinstance(piece, str) for piece in pieces[:-1]), "what it took comes last, once"
         assert "Balthazar" in whole(pieces)
 
     @pytest.mark.parametrize("subject", ["alice", None])
-    def test_an_answer_without_evidence_invents_nothing(self, reasoner: Reasoner, subject: str | None) -> None:
+    def test_an_answer_without_evidence_invents_nothing(
+        self, reasoner: Reasoner, subject: str | None
+    ) -> None:
         """It is empty, or says in a sentence or two that nothing is known."""
-        answer = whole(reasoner.answer(AnswerRequest("In which year and city was alice born?", subject, [])))
+        answer = whole(
+            reasoner.answer(AnswerRequest("In which year and city was alice born?", subject, []))
+        )
         assert answer == "" or any(sign in answer.lower() for sign in SAYS_NOTHING)
         assert len(answer) <= 500
         assert not any(character.isdigit() for character in answer)
 
     def test_an_answer_in_a_format_is_valid(self, reasoner: Reasoner) -> None:
         found = [evidence("I adopted a tortoise named Balthazar.")]
-        request = AnswerRequest("What is the tortoise of alice called?", "alice", found, response_format=SCHEMA)
+        request = AnswerRequest(
+            "What is the tortoise of alice called?", "alice", found, response_format=SCHEMA
+        )
         answer = json.loads(whole(reasoner.answer(request)))
         _check_format(answer)
         assert "Balthazar" in json.dumps(answer, ensure_ascii=False)
 
     def test_an_answer_in_a_format_is_valid_without_evidence(self, reasoner: Reasoner) -> None:
-        request = AnswerRequest("What is the tortoise of alice called?", "alice", [], response_format=SCHEMA)
+        request = AnswerRequest(
+            "What is the tortoise of alice called?", "alice", [], response_format=SCHEMA
+        )
         answer = whole(reasoner.answer(request))
         if answer:
             _check_format(json.loads(answer))
 
     @pytest.mark.parametrize("content", HOSTILE[1:], ids=range(1, len(HOSTILE)))
     def test_any_text_can_be_asked(self, reasoner: Reasoner, content: str) -> None:
-        assert isinstance(whole(reasoner.answer(AnswerRequest(content, "alice", [evidence(content)]))), str)
+        assert isinstance(
+            whole(reasoner.answer(AnswerRequest(content, "alice", [evidence(content)]))), str
+        )
 
     # Calls
 
     def test_the_same_request_has_the_same_result(self, reasoner: Reasoner) -> None:
         if reasoner.capabilities & {Capability.REMOTE, Capability.COSTLY}:
-            pytest.skip(f"the reasoner {reasoner.name!r} declares that it asks a model (REMOTE or COSTLY), which need not repeat itself")
+            pytest.skip(
+                f"the reasoner {reasoner.name!r} declares that it asks a model (REMOTE or "
+                "COSTLY), which need not repeat itself"
+            )
         first, second = ([repr(job()) for job in _jobs(reasoner, self.KNOWN)] for _ in range(2))
         assert first == second
 
@@ -314,7 +391,15 @@ def _jobs(reasoner: Reasoner, rows: Sequence[Known]) -> list[Any]:
         lambda: reasoner.derive(DeriveRequest("alice", said)),
         lambda: reasoner.summarize(SummarizeRequest("short", said, None, 60)),
         lambda: reasoner.consolidate(ConsolidateRequest("alice", "alice", rows, [])),
-        lambda: list(reasoner.answer(AnswerRequest("Where does Ingrid live?", "alice", [evidence(fact) for fact, _ in FACTS.values()]))),
+        lambda: list(
+            reasoner.answer(
+                AnswerRequest(
+                    "Where does Ingrid live?",
+                    "alice",
+                    [evidence(fact) for fact, _ in FACTS.values()],
+                )
+            )
+        ),
     ]
 
 

@@ -1,4 +1,5 @@
-"""A report at the end of a run of the contract suites: what each object said that it can do, and what was left out for lack of it.
+"""A report at the end of a run of the contract suites: what each object said that it can do, and
+what was left out for lack of it.
 
 A plugin of pytest. Ask for it with `-p memservice.testing.report`, or in your `conftest.py` with
 `pytest_plugins = ["memservice.testing.report"]`.
@@ -22,7 +23,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """The object is among what the test was given: itself, or as the index of an engine."""
     kind = getattr(item, "cls", None)
-    if kind is None or not any(base.__module__.startswith("memservice.testing.") for base in kind.__mro__):
+    if kind is None or not any(
+        base.__module__.startswith("memservice.testing.") for base in kind.__mro__
+    ):
         return
     for value in getattr(item, "funcargs", {}).values():
         declared = getattr(getattr(value, "index", value), "capabilities", None)
@@ -32,7 +35,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 
 class Report:
-    """Collects from the reports of tests, so it works for tests that ran in other processes as well."""
+    """Collects from the reports of tests, so it works for tests that ran in other processes as
+    well."""
 
     def __init__(self) -> None:
         self.declared: dict[str, list[str]] = {}
@@ -52,6 +56,8 @@ class Report:
             return
         terminalreporter.section("capabilities")
         for kind, declared in sorted(self.declared.items()):
-            terminalreporter.write_line(f"{kind} declares {', '.join(declared) or 'none'}, of {', '.join(Capability)}")
+            terminalreporter.write_line(
+                f"{kind} declares {', '.join(declared) or 'none'}, of {', '.join(Capability)}"
+            )
         for reason, tests in sorted(self.skipped.items()):
             terminalreporter.write_line(f"not run: {', '.join(tests)}: {reason}")

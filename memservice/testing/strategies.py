@@ -1,4 +1,5 @@
-"""Hypothesis strategies for filters, so that a storage's translation can be compared with `filters.matches`. Needs hypothesis.
+"""Hypothesis strategies for filters, so that a storage's translation can be compared with
+`filters.matches`. Needs hypothesis.
 
 Made to meet the rows of `memservice.testing.corpus`: most operands are values that those rows hold.
 """
@@ -22,8 +23,11 @@ WORKSPACE_SLUG = "w"
 """The workspace that `nodes` are parsed for."""
 
 
-def mostly(usual: st.SearchStrategy[Any], *others: st.SearchStrategy[Any], odds: int = 6) -> st.SearchStrategy[Any]:
-    """`usual` in `odds` cases to one of each of `others`, whatever they are made of (`one_of` would count their parts)."""
+def mostly(
+    usual: st.SearchStrategy[Any], *others: st.SearchStrategy[Any], odds: int = 6
+) -> st.SearchStrategy[Any]:
+    """`usual` in `odds` cases to one of each of `others`, whatever they are made of (`one_of` would
+    count their parts)."""
     return st.sampled_from([usual] * odds + list(others)).flatmap(lambda chosen: chosen)
 
 
@@ -37,21 +41,43 @@ numbers = mostly(
 keys = mostly(st.just("k"), st.sampled_from(corpus.KEYS), odds=3)
 values = mostly(
     st.sampled_from(corpus.VALUES),
-    st.recursive(numbers | texts, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=2), max_leaves=6),
+    st.recursive(
+        numbers | texts,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=2),
+        max_leaves=6,
+    ),
 )
 metadata = st.dictionaries(keys, values, max_size=3)
 """JSON objects that can be stored, for use as metadata."""
 
 any_json = st.recursive(
     st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(), max_size=8), st.sampled_from(("*", *corpus.NAMES))
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(st.characters(), max_size=8),
+        st.sampled_from(("*", *corpus.NAMES)),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.dictionaries(
             st.one_of(
                 st.sampled_from(
-                    ("AND", "OR", "NOT", "gt", "ne", "in", "contains", "metadata", "id", "created_at", "peer_id", "source_ids")
+                    (
+                        "AND",
+                        "OR",
+                        "NOT",
+                        "gt",
+                        "ne",
+                        "in",
+                        "contains",
+                        "metadata",
+                        "id",
+                        "created_at",
+                        "peer_id",
+                        "source_ids",
+                    )
                 ),
                 st.text(st.characters(), max_size=4),
             ),
@@ -61,38 +87,56 @@ any_json = st.recursive(
     ),
     max_leaves=20,
 )
-"""Any decoded JSON at all, NaN, lone surrogates and giant integers included, with the words of the filter language among its keys."""
+"""Any decoded JSON at all, NaN, lone surrogates and giant integers included, with the words of the
+filter language among its keys."""
 
 
 def filters(resource: Resource) -> st.SearchStrategy[dict[str, Any]]:
-    """Filters that `parse_filters` accepts for `resource`, logic up to the allowed depth of 5 included."""
+    """Filters that `parse_filters` accepts for `resource`, logic up to the allowed depth of 5
+    included."""
     leaves = {name: _conditions(name, column) for name, column in resource.columns.items()}
     one, plain = _objects(leaves, 1), _objects(leaves)
     nested = plain
     for _ in range(5):
         lists = st.lists(nested, max_size=2)
-        nested = mostly(one, st.builds(dict.__or__, plain, _objects({"AND": lists, "OR": lists, "NOT": lists})), odds=1)
+        nested = mostly(
+            one,
+            st.builds(dict.__or__, plain, _objects({"AND": lists, "OR": lists, "NOT": lists})),
+            odds=1,
+        )
     # Deep ones mostly match all rows or none, and tell little.
     return mostly(one, plain, nested, odds=3)
 
 
 def nodes(resource: Resource) -> st.SearchStrategy[Condition]:
     """Trees: those of `filters`, and the leaves that only our own code makes."""
-    fields = [column.field for column in resource.columns.values() if isinstance(column, Stored) and column.kind is Kind.JSON]
-    parsed = filters(resource).map(lambda given: parse_filters(given, resource, workspace_id=WORKSPACE_SLUG))
+    fields = [
+        column.field
+        for column in resource.columns.values()
+        if isinstance(column, Stored) and column.kind is Kind.JSON
+    ]
+    parsed = filters(resource).map(
+        lambda given: parse_filters(given, resource, workspace_id=WORKSPACE_SLUG)
+    )
     return mostly(parsed, st.builds(KeyEqual, st.sampled_from(fields), keys, _key_texts))
 
 
-_known = st.sampled_from([value for value in corpus.VALUES if value is not None and not isinstance(value, dict | list)])
+_known = st.sampled_from(
+    [value for value in corpus.VALUES if value is not None and not isinstance(value, dict | list)]
+)
 _key_texts = mostly(_known.map(lambda value: value_text(value) or ""), texts)
 
 
-def _objects(entries: Mapping[str, st.SearchStrategy[Any]], size: int = 0) -> st.SearchStrategy[dict[str, Any]]:
+def _objects(
+    entries: Mapping[str, st.SearchStrategy[Any]], size: int = 0
+) -> st.SearchStrategy[dict[str, Any]]:
     """Objects with `size` of `entries`; 0 means up to two."""
     # Metadata is where translations differ, so it is drawn as often as all other columns together.
     names = sorted(entries) + ["metadata"] * (len(entries) if "metadata" in entries else 0)
     chosen = st.lists(st.sampled_from(names), min_size=size, max_size=size or 2, unique=True)
-    return chosen.flatmap(lambda names: st.fixed_dictionaries({name: entries[name] for name in names}))
+    return chosen.flatmap(
+        lambda names: st.fixed_dictionaries({name: entries[name] for name in names})
+    )
 
 
 def _conditions(name: str, column: Column) -> st.SearchStrategy[Any]:
@@ -101,30 +145,53 @@ def _conditions(name: str, column: Column) -> st.SearchStrategy[Any]:
             return _on_metadata()
         case Stored(kind=Kind.LIST):
             ids = st.sampled_from(("src-a", "src-b", "SRC-A", "src", "unknown"))
-            return mostly(st.builds(lambda uid: {"contains": uid}, ids), st.none(), st.just({"ne": None}), odds=2)
+            return mostly(
+                st.builds(lambda uid: {"contains": uid}, ids),
+                st.none(),
+                st.just({"ne": None}),
+                odds=2,
+            )
         case Stored(kind=Kind.NUMBER):
-            return _on_column(st.sampled_from((-1, 0, 1, 2, 3, 6, 1.0, 1.5, "2", "2.5", 1e300, 2**63 - 1)))
+            return _on_column(
+                st.sampled_from((-1, 0, 1, 2, 3, 6, 1.0, 1.5, "2", "2.5", 1e300, 2**63 - 1))
+            )
         case Stored(kind=Kind.TIME):
-            spelled = st.sampled_from(("2024-05-01", "2024-05-01 00:00:00.000001", "2024-05-01T12:00+02:00"))
+            spelled = st.sampled_from(
+                ("2024-05-01", "2024-05-01 00:00:00.000001", "2024-05-01T12:00+02:00")
+            )
             return _on_column(mostly(times.map(wire), spelled, odds=2))
         case Stored(choices=choices) | Fixed(choices=choices) if choices:
             return _on_column(st.sampled_from(choices), substrings=texts)
         case Flag():
             return _on_column(st.booleans())
         case _:
-            pool = {"id": ("conclusion-0000000001", "conclusion-0000000007", *corpus.NAMES), "content": corpus.WORDS}
-            known = st.sampled_from([word for word in pool.get(name, (*corpus.NAMES, WORKSPACE_SLUG)) if word != "*"])
-            return _on_column(known, substrings=mostly(texts, st.sampled_from(("B", "O", "_", "1"))))
+            pool = {
+                "id": ("conclusion-0000000001", "conclusion-0000000007", *corpus.NAMES),
+                "content": corpus.WORDS,
+            }
+            known = st.sampled_from(
+                [word for word in pool.get(name, (*corpus.NAMES, WORKSPACE_SLUG)) if word != "*"]
+            )
+            return _on_column(
+                known, substrings=mostly(texts, st.sampled_from(("B", "O", "_", "1")))
+            )
 
 
-def _on_column(operands: st.SearchStrategy[Any], substrings: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Any]:
+def _on_column(
+    operands: st.SearchStrategy[Any], substrings: st.SearchStrategy[str] | None = None
+) -> st.SearchStrategy[Any]:
     nullable = mostly(operands, st.none())
     listed = st.lists(nullable, max_size=3)
     operators = dict.fromkeys(("gt", "gte", "lt", "lte"), operands)
     operators |= {"ne": nullable, "in": mostly(listed, listed.map(lambda some: [*some, "*"]))}
     if substrings is not None:
         operators |= {"contains": substrings, "icontains": substrings}
-    return mostly(st.one_of(operands, listed, _objects(operators, 1)), _objects(operators).filter(bool), st.none(), st.just("*"))
+    return mostly(
+        st.one_of(operands, listed, _objects(operators, 1)),
+        _objects(operators).filter(bool),
+        st.none(),
+        st.just("*"),
+    )
 
 
 def _on_metadata() -> st.SearchStrategy[Any]:
@@ -136,9 +203,15 @@ def _on_metadata() -> st.SearchStrategy[Any]:
         "contains": mostly(operands, st.lists(_known, max_size=2)),
         "icontains": operands,
     }
-    condition = mostly(_objects(operators, 1), values, _objects(operators).filter(bool), odds=2).filter(_clear)
-    by_key = st.dictionaries(keys.filter(lambda key: key != "in"), condition, min_size=1, max_size=2)
-    return mostly(by_key, st.builds(lambda wanted: {"contains": wanted}, metadata), st.just("*"), st.none())
+    condition = mostly(
+        _objects(operators, 1), values, _objects(operators).filter(bool), odds=2
+    ).filter(_clear)
+    by_key = st.dictionaries(
+        keys.filter(lambda key: key != "in"), condition, min_size=1, max_size=2
+    )
+    return mostly(
+        by_key, st.builds(lambda wanted: {"contains": wanted}, metadata), st.just("*"), st.none()
+    )
 
 
 def _clear(condition: Any) -> bool:

@@ -1,7 +1,8 @@
 """The contract of a text index.
 
-Subclass `TextIndexContract`, give it the fixture `open_index`, and run pytest: a callable without arguments that opens the index of this
-test and returns it as an `Engine`. Called again within a test it opens the same place once more. Every test begins empty.
+Subclass `TextIndexContract`, give it the fixture `open_index`, and run pytest: a callable without
+arguments that opens the index of this test and returns it as an `Engine`. Called again within a
+test it opens the same place once more. Every test begins empty.
 """
 
 from __future__ import annotations
@@ -13,10 +14,7 @@ from typing import Any
 
 import pytest
 
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
-)
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.text import TextIndex, TextMatches, TextRow
 from memservice.testing.indexes import HOSTILE, MANY_TONGUES, NOON, SECOND, Engine, RolledBack, only
 
@@ -41,16 +39,31 @@ class TextIndexContract:
 
     @pytest.fixture
     def open_index(self) -> OpenTextIndex:
-        raise NotImplementedError("give your subclass of TextIndexContract a fixture `open_index`: a callable that opens the index")
+        raise NotImplementedError(
+            "give your subclass of TextIndexContract a fixture `open_index`: a callable "
+            "that opens the index"
+        )
 
     @pytest.fixture
     def engine(self, open_index: OpenTextIndex) -> Engine[TextIndex]:
         return open_index()
 
-    def add(self, engine: Engine[TextIndex], rows: Sequence[TextRow], workspace_key: int = OURS, kind: str = "message") -> None:
+    def add(
+        self,
+        engine: Engine[TextIndex],
+        rows: Sequence[TextRow],
+        workspace_key: int = OURS,
+        kind: str = "message",
+    ) -> None:
         engine.write(lambda tx: engine.index.add(tx, kind, workspace_key, rows))
 
-    def remove(self, engine: Engine[TextIndex], gone: Sequence[int], workspace_key: int = OURS, kind: str = "message") -> None:
+    def remove(
+        self,
+        engine: Engine[TextIndex],
+        gone: Sequence[int],
+        workspace_key: int = OURS,
+        kind: str = "message",
+    ) -> None:
         engine.write(lambda tx: engine.index.remove(tx, kind, workspace_key, gone))
 
     def search(
@@ -64,13 +77,19 @@ class TextIndexContract:
         ids: Sequence[int] | None = None,
     ) -> TextMatches:
         wanted = terms.split(" ") if isinstance(terms, str) else terms
-        return engine.read(lambda tx: engine.index.search(tx, kind, workspace_key, wanted, k, index_filter, ids))
+        return engine.read(
+            lambda tx: engine.index.search(tx, kind, workspace_key, wanted, k, index_filter, ids)
+        )
 
     # Matching and counting
 
     def test_an_empty_index_answers(self, engine: Engine[TextIndex]) -> None:
         text_matches = self.search(engine, "axolotl")
-        assert (text_matches.documents, text_matches.mean_length, list(text_matches.hits)) == (0, 0.0, [])
+        assert (text_matches.documents, text_matches.mean_length, list(text_matches.hits)) == (
+            0,
+            0.0,
+            [],
+        )
         assert text_matches.frequencies.get("axolotl", 0) == 0
 
     def test_any_term_is_enough(self, engine: Engine[TextIndex]) -> None:
@@ -107,38 +126,78 @@ class TextIndexContract:
         text_matches = self.search(engine, "fox red owl")
         assert text_matches.documents == 3
         assert text_matches.mean_length == pytest.approx(2.0)
-        assert {term: text_matches.frequencies.get(term, 0) for term in ("fox", "red", "owl")} == {"fox": 2, "red": 1, "owl": 0}
+        assert {term: text_matches.frequencies.get(term, 0) for term in ("fox", "red", "owl")} == {
+            "fox": 2,
+            "red": 1,
+            "owl": 0,
+        }
 
     def test_statistics_do_not_depend_on_where_or_k(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", session=n) for n in range(1, 6)])
-        for index_filter, k in ((IndexFilter(sessions=(2,)), 100), (IndexFilter(sessions=()), 100), (EVERYTHING, 1)):
+        for index_filter, k in (
+            (IndexFilter(sessions=(2,)), 100),
+            (IndexFilter(sessions=()), 100),
+            (EVERYTHING, 1),
+        ):
             text_matches = self.search(engine, "fox", index_filter, k)
-            assert (text_matches.documents, text_matches.mean_length, dict(text_matches.frequencies)) == (5, 1.0, {"fox": 5})
+            assert (
+                text_matches.documents,
+                text_matches.mean_length,
+                dict(text_matches.frequencies),
+            ) == (5, 1.0, {"fox": 5})
 
     def test_random_rows_agree_with_a_plain_count(self, engine: Engine[TextIndex]) -> None:
         chance = random.Random(7)
         words = [f"w{n}" for n in range(40)]
-        rows = {n: row(n, " ".join(chance.choices(words, k=chance.randint(1, 12))), session=n % 5, author=n % 3) for n in range(1, 121)}
+        rows = {
+            n: row(
+                n,
+                " ".join(chance.choices(words, k=chance.randint(1, 12))),
+                session=n % 5,
+                author=n % 3,
+            )
+            for n in range(1, 121)
+        }
         self.add(engine, list(rows.values()))
         gone = chance.sample(sorted(rows), 20)
         self.remove(engine, gone)
-        again = [row(n, " ".join(chance.choices(words, k=6)), session=n % 4) for n in chance.sample(sorted(rows), 20)]
+        again = [
+            row(n, " ".join(chance.choices(words, k=6)), session=n % 4)
+            for n in chance.sample(sorted(rows), 20)
+        ]
         self.add(engine, again)
-        rows = {key: text_row for key, text_row in rows.items() if key not in gone} | {each.key: each for each in again}
+        rows = {key: text_row for key, text_row in rows.items() if key not in gone} | {
+            each.key: each for each in again
+        }
         for _ in range(20):
             terms = chance.sample(words, 4)
             session_keys = tuple(chance.sample(range(5), 2))
             self.agree(self.search(engine, terms, k=1_000), terms, rows.values(), rows.values())
             fitting = [each for each in rows.values() if each.session in session_keys]
-            self.agree(self.search(engine, terms, IndexFilter(sessions=session_keys), 1_000), terms, rows.values(), fitting)
+            self.agree(
+                self.search(engine, terms, IndexFilter(sessions=session_keys), 1_000),
+                terms,
+                rows.values(),
+                fitting,
+            )
 
-    def agree(self, text_matches: TextMatches, terms: Sequence[str], rows: Iterable[TextRow], fitting: Iterable[TextRow]) -> None:
-        counts = {each.key: Counter(term for term in each.terms if term in terms) for each in fitting}
+    def agree(
+        self,
+        text_matches: TextMatches,
+        terms: Sequence[str],
+        rows: Iterable[TextRow],
+        fitting: Iterable[TextRow],
+    ) -> None:
+        counts = {
+            each.key: Counter(term for term in each.terms if term in terms) for each in fitting
+        }
         expected = {key: dict(held) for key, held in counts.items() if held}
         assert {hit.key: dict(hit.terms) for hit in text_matches.hits} == expected
         everything = list(rows)
         assert text_matches.documents == len(everything)
-        assert text_matches.mean_length == pytest.approx(sum(len(each.terms) for each in everything) / len(everything))
+        assert text_matches.mean_length == pytest.approx(
+            sum(len(each.terms) for each in everything) / len(everything)
+        )
         frequencies = {term: sum(term in each.terms for each in everything) for term in terms}
         assert {term: text_matches.frequencies.get(term, 0) for term in terms} == frequencies
 
@@ -150,7 +209,11 @@ class TextIndexContract:
         assert len(self.search(engine, "fox common", k=k).hits) == min(k, 5)
 
     def test_the_rarest_terms_come_first(self, engine: Engine[TextIndex]) -> None:
-        self.add(engine, [row(n, "common") for n in range(1, 20)] + [row(20, "rare"), row(21, "common rare"), row(22, "common")])
+        self.add(
+            engine,
+            [row(n, "common") for n in range(1, 20)]
+            + [row(20, "rare"), row(21, "common rare"), row(22, "common")],
+        )
         assert keys(self.search(engine, "common rare", k=2)) == {20, 21}
         assert keys(self.search(engine, "rare common", k=2)) == {20, 21}
 
@@ -174,44 +237,93 @@ class TextIndexContract:
         ("level", "levels", "explicit", 'it\'s "deductive" -- ü'),
     )
 
-    @pytest.mark.parametrize(("field", "condition", "one", "other"), ABOUT, ids=[each[0] for each in ABOUT])
-    def test_any_of(self, engine: Engine[TextIndex], field: str, condition: str, one: Any, other: Any) -> None:
-        self.add(engine, [row(1, "fox", **{field: one}), row(2, "fox", **{field: other}), row(3, "fox")])
+    @pytest.mark.parametrize(
+        ("field", "condition", "one", "other"), ABOUT, ids=[each[0] for each in ABOUT]
+    )
+    def test_any_of(
+        self, engine: Engine[TextIndex], field: str, condition: str, one: Any, other: Any
+    ) -> None:
+        self.add(
+            engine, [row(1, "fox", **{field: one}), row(2, "fox", **{field: other}), row(3, "fox")]
+        )
         assert keys(self.search(engine, "fox", only(condition, one))) == {1}
         assert keys(self.search(engine, "fox", only(condition, other))) == {2}
         assert keys(self.search(engine, "fox", only(condition, one, other))) == {1, 2}
         assert keys(self.search(engine, "fox")) == {1, 2, 3}
 
     @pytest.mark.parametrize("condition", [each[1] for each in ABOUT])
-    def test_any_of_nothing_matches_nothing(self, engine: Engine[TextIndex], condition: str) -> None:
-        self.add(engine, [row(1, "fox", session=1, author=1, observer=1, observed=1, level="explicit", at=NOON), row(2, "fox")])
+    def test_any_of_nothing_matches_nothing(
+        self, engine: Engine[TextIndex], condition: str
+    ) -> None:
+        self.add(
+            engine,
+            [
+                row(
+                    1, "fox", session=1, author=1, observer=1, observed=1, level="explicit", at=NOON
+                ),
+                row(2, "fox"),
+            ],
+        )
         assert keys(self.search(engine, "fox", only(condition))) == set()
 
     def test_any_of_a_thousand_values(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", session=n) for n in (1, 500, 1_000, 1_001)])
-        assert keys(self.search(engine, "fox", IndexFilter(sessions=tuple(range(1, 1_001))))) == {1, 500, 1_000}
+        assert keys(self.search(engine, "fox", IndexFilter(sessions=tuple(range(1, 1_001))))) == {
+            1,
+            500,
+            1_000,
+        }
 
     def test_time_bounds_are_inclusive_and_exact(self, engine: Engine[TextIndex]) -> None:
-        self.add(engine, [row(n, "fox", at=NOON + n * SECOND) for n in range(1, 5)] + [row(5, "fox")])
+        self.add(
+            engine, [row(n, "fox", at=NOON + n * SECOND) for n in range(1, 5)] + [row(5, "fox")]
+        )
         assert keys(self.search(engine, "fox", IndexFilter(since=NOON + 3 * SECOND))) == {3, 4}
         assert keys(self.search(engine, "fox", IndexFilter(until=NOON + 2 * SECOND))) == {1, 2}
-        assert keys(self.search(engine, "fox", IndexFilter(since=NOON + 2 * SECOND, until=NOON + 3 * SECOND))) == {2, 3}
-        assert keys(self.search(engine, "fox", IndexFilter(since=NOON + SECOND * 1.000001, until=NOON + SECOND * 1.999999))) == set()
+        assert keys(
+            self.search(
+                engine, "fox", IndexFilter(since=NOON + 2 * SECOND, until=NOON + 3 * SECOND)
+            )
+        ) == {2, 3}
+        assert (
+            keys(
+                self.search(
+                    engine,
+                    "fox",
+                    IndexFilter(since=NOON + SECOND * 1.000001, until=NOON + SECOND * 1.999999),
+                )
+            )
+            == set()
+        )
 
     def test_conditions_are_anded(self, engine: Engine[TextIndex]) -> None:
-        self.add(engine, [row(1, "fox", session=1, author=1), row(2, "fox", session=1, author=2), row(3, "fox", session=2, author=1)])
+        self.add(
+            engine,
+            [
+                row(1, "fox", session=1, author=1),
+                row(2, "fox", session=1, author=2),
+                row(3, "fox", session=2, author=1),
+            ],
+        )
         assert keys(self.search(engine, "fox", IndexFilter(sessions=(1,), authors=(1,)))) == {1}
         assert keys(self.search(engine, "fox", IndexFilter(sessions=(2,), authors=(2,)))) == set()
 
     def test_ids_confine_the_search(self, engine: Engine[TextIndex]) -> None:
-        self.add(engine, [row(n, "fox owl" if n == 5 else "fox", session=n % 2) for n in range(1, 9)])
+        self.add(
+            engine, [row(n, "fox owl" if n == 5 else "fox", session=n % 2) for n in range(1, 9)]
+        )
         self.add(engine, [row(9, "fox")], workspace_key=THEIRS)
         self.add(engine, [row(10, "fox")], kind="conclusion")
         self.add(engine, [row(11, "owl")])
         text_matches = self.search(engine, "fox cat", ids=[9, 2, 5, 10, 11, 777, 2])
         assert keys(text_matches) == {2, 5}
-        assert {hit.key: (dict(hit.terms), hit.length) for hit in text_matches.hits} == {2: ({"fox": 1}, 1), 5: ({"fox": 1}, 2)}
-        assert (text_matches.documents, text_matches.frequencies["fox"]) == (9, 8), "statistics are the workspace's"
+        assert {hit.key: (dict(hit.terms), hit.length) for hit in text_matches.hits} == {
+            2: ({"fox": 1}, 1),
+            5: ({"fox": 1}, 2),
+        }
+        assert (text_matches.documents, text_matches.frequencies["fox"]) == (9, 8), (
+            "statistics are the workspace's"
+        )
         assert keys(self.search(engine, "fox", IndexFilter(sessions=(1,)), ids=[2, 5])) == {5}
         assert keys(self.search(engine, "fox owl", ids=[1, 2, 5], k=1)) == {5}
         assert keys(self.search(engine, "fox", ids=[])) == set()
@@ -226,7 +338,11 @@ class TextIndexContract:
         assert keys(self.search(engine, "old words here")) == {2}
         text_matches = self.search(engine, "new old")
         assert keys(text_matches) == {1, 2}
-        assert (text_matches.documents, text_matches.mean_length, dict(text_matches.frequencies)) == (2, 1.0, {"new": 1, "old": 1})
+        assert (
+            text_matches.documents,
+            text_matches.mean_length,
+            dict(text_matches.frequencies),
+        ) == (2, 1.0, {"new": 1, "old": 1})
         assert keys(self.search(engine, "new", IndexFilter(sessions=(1,)))) == set()
 
     def test_of_one_row_given_twice_the_last_counts(self, engine: Engine[TextIndex]) -> None:
@@ -246,7 +362,11 @@ class TextIndexContract:
         self.remove(engine, [1, 5, 99, 7])
         text_matches = self.search(engine, "fox")
         assert keys(text_matches) == {2, 4, 6}
-        assert (text_matches.documents, text_matches.mean_length, dict(text_matches.frequencies)) == (3, 2.0, {"fox": 3})
+        assert (
+            text_matches.documents,
+            text_matches.mean_length,
+            dict(text_matches.frequencies),
+        ) == (3, 2.0, {"fox": 3})
         self.remove(engine, [99, 3])
         self.remove(engine, [])
         assert keys(self.search(engine, "fox")) == {2, 4, 6}
@@ -287,7 +407,12 @@ class TextIndexContract:
         assert keys(self.search(engine, "fox", kind="document")) == set()
 
     def test_other_workspaces_change_nothing(self, engine: Engine[TextIndex]) -> None:
-        ours = [row(n, text, session=n) for n, text in enumerate(("red fox", "fox fox", "blue owl owl", "grey owl fox"), start=1)]
+        ours = [
+            row(n, text, session=n)
+            for n, text in enumerate(
+                ("red fox", "fox fox", "blue owl owl", "grey owl fox"), start=1
+            )
+        ]
         self.add(engine, ours)
         asked: list[tuple[str, IndexFilter, int]] = [
             ("fox owl", EVERYTHING, 100),
@@ -295,7 +420,11 @@ class TextIndexContract:
             ("owl", IndexFilter(sessions=(3,)), 9),
         ]
         before = [self.search(engine, *each) for each in asked]
-        self.add(engine, [row(n, "owl grey 2_fox 1_fox m1_fox", session=3) for n in range(100, 160)], workspace_key=THEIRS)
+        self.add(
+            engine,
+            [row(n, "owl grey 2_fox 1_fox m1_fox", session=3) for n in range(100, 160)],
+            workspace_key=THEIRS,
+        )
         assert [self.search(engine, *each) for each in asked] == before
         assert keys(self.search(engine, "fox", workspace_key=THEIRS)) == set()
         assert keys(self.search(engine, "red", workspace_key=999)) == set()
@@ -303,17 +432,27 @@ class TextIndexContract:
     # What terms may be
 
     @pytest.mark.parametrize("terms", [HOSTILE, MANY_TONGUES], ids=["hostile", "tongues"])
-    def test_a_term_may_be_any_text(self, engine: Engine[TextIndex], terms: tuple[str, ...]) -> None:
-        self.add(engine, [TextRow(key=n, terms=[term, "all"]) for n, term in enumerate(terms, start=1)])
+    def test_a_term_may_be_any_text(
+        self, engine: Engine[TextIndex], terms: tuple[str, ...]
+    ) -> None:
+        self.add(
+            engine, [TextRow(key=n, terms=[term, "all"]) for n, term in enumerate(terms, start=1)]
+        )
         for n, term in enumerate(terms, start=1):
             text_matches = self.search(engine, [term])
-            assert [(hit.key, dict(hit.terms)) for hit in text_matches.hits] == [(n, {term: 1})], term
+            assert [(hit.key, dict(hit.terms)) for hit in text_matches.hits] == [(n, {term: 1})], (
+                term
+            )
             assert dict(text_matches.frequencies) == {term: 1}
         text_matches = self.search(engine, list(terms), k=1_000)
         assert keys(text_matches) == set(range(1, len(terms) + 1))
         self.remove(engine, list(range(1, len(terms) + 1)))
         text_matches = self.search(engine, [*terms, "all"])
-        assert (keys(text_matches), text_matches.documents, set(text_matches.frequencies.values()) | {0}) == (set(), 0, {0})
+        assert (
+            keys(text_matches),
+            text_matches.documents,
+            set(text_matches.frequencies.values()) | {0},
+        ) == (set(), 0, {0})
 
     def test_long_texts_and_long_terms(self, engine: Engine[TextIndex]) -> None:
         giant = "g" * 60_000
@@ -326,7 +465,9 @@ class TextIndexContract:
 
     # Durability
 
-    def test_what_was_added_is_there_after_reopening(self, engine: Engine[TextIndex], open_index: OpenTextIndex) -> None:
+    def test_what_was_added_is_there_after_reopening(
+        self, engine: Engine[TextIndex], open_index: OpenTextIndex
+    ) -> None:
         self.add(engine, [row(1, "red fox"), row(2, "fox")])
         self.remove(engine, [2])
         text_matches = self.search(open_index(), "fox")
@@ -342,7 +483,9 @@ class TextIndexContract:
             engine.index.add(tx, "message", OURS, [row(3, "cat"), row(1, "cat")])
             engine.index.remove(tx, "message", OURS, [2])
             inside = engine.index.search(tx, "message", OURS, ["cat", "fox"], 100, EVERYTHING)
-            assert (keys(inside), inside.documents) == ({1, 3}, 2), "a transaction sees its own writes"
+            assert (keys(inside), inside.documents) == ({1, 3}, 2), (
+                "a transaction sees its own writes"
+            )
             raise RolledBack
 
         with pytest.raises(RolledBack):

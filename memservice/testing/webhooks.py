@@ -1,4 +1,5 @@
-"""The contract of a webhook transport: subclass `WebhookTransportContract` and give it the fixture `world`."""
+"""The contract of a webhook transport: subclass `WebhookTransportContract` and give it the fixture
+`world`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ HEADERS = {
     "webhook-timestamp": "1700000000",
     "webhook-signature": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
 }
-BODY = b'{"data":{"session_id":"s","workspace_id":"w"},"timestamp":"2024-03-01T12:00:00Z","type":"queue.empty"}'
+BODY = (
+    b'{"data":{"session_id":"s","workspace_id":"w"},'
+    b'"timestamp":"2024-03-01T12:00:00Z","type":"queue.empty"}'
+)
 
 
 __all__ = ["TransportFixture", "WebhookTransportContract"]
@@ -29,7 +33,9 @@ class WebhookTransportContract:
 
     @pytest.fixture
     def world(self) -> TransportFixture:
-        raise NotImplementedError("give your subclass of WebhookTransportContract a fixture `world` that returns a World")
+        raise NotImplementedError(
+            "give your subclass of WebhookTransportContract a fixture `world` that returns a World"
+        )
 
     def test_a_good_endpoint_may_be_registered(self, world: TransportFixture) -> None:
         assert world.transport.check(world.url) is None  # type: ignore[func-returns-value]
@@ -40,7 +46,10 @@ class WebhookTransportContract:
         for url in world.refused:
             with pytest.raises(InvalidInput) as caught:
                 world.transport.check(url)
-            assert all(problem.loc == ("body", "url") and problem.message for problem in caught.value.problems), url
+            assert all(
+                problem.loc == ("body", "url") and problem.message
+                for problem in caught.value.problems
+            ), url
 
     def test_what_is_refused_is_not_delivered_to_either(self, world: TransportFixture) -> None:
         """A store may be restored, or settings change, after an endpoint was registered."""
@@ -63,10 +72,15 @@ class WebhookTransportContract:
         assert {name: lower.get(name.lower()) for name in HEADERS} == HEADERS
 
     @pytest.mark.parametrize(
-        "text", ["", "Grüße, 世界 🧺", "line\\nbreak\u2028", "x" * 200_000], ids=["empty", "scripts", "breaks", "long"]
+        "text",
+        ["", "Grüße, 世界 🧺", "line\\nbreak\u2028", "x" * 200_000],
+        ids=["empty", "scripts", "breaks", "long"],
     )
     def test_any_text_arrives(self, world: TransportFixture, text: str) -> None:
-        for body in (json.dumps({"text": text}).encode(), json.dumps({"text": text}, ensure_ascii=False).encode()):
+        for body in (
+            json.dumps({"text": text}).encode(),
+            json.dumps({"text": text}, ensure_ascii=False).encode(),
+        ):
             assert world.transport.deliver(world.url, body, HEADERS).delivered
             assert world.received()[-1][1] == body
 
@@ -82,7 +96,9 @@ class WebhookTransportContract:
             world.transport.check(url)
             outcome = world.transport.deliver(url, BODY, HEADERS)
             assert not outcome.delivered, url
-            assert (outcome.status is None) != (outcome.error is None), f"exactly one of status and error tells what happened: {outcome}"
+            assert (outcome.status is None) != (outcome.error is None), (
+                f"exactly one of status and error tells what happened: {outcome}"
+            )
 
     def test_after_a_failure_the_next_event_arrives(self, world: TransportFixture) -> None:
         for url in world.failing:
@@ -91,7 +107,9 @@ class WebhookTransportContract:
 
     def test_an_endpoint_that_never_answers_is_given_up(self, world: TransportFixture) -> None:
         if world.stuck is None:
-            pytest.skip("this transport has no endpoints that could fail to answer (World.stuck is None)")
+            pytest.skip(
+                "this transport has no endpoints that could fail to answer (World.stuck is None)"
+            )
         began = time.monotonic()
         outcome = world.transport.deliver(world.stuck, BODY, HEADERS)
         spent = time.monotonic() - began
@@ -115,7 +133,10 @@ class WebhookTransportContract:
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(deliver, range(4)))
-        seen = [(event["thread"], event["n"]) for event in (json.loads(body) for _, body in world.received())]
+        seen = [
+            (event["thread"], event["n"])
+            for event in (json.loads(body) for _, body in world.received())
+        ]
         assert sorted(seen) == [(thread, n) for thread in range(4) for n in range(10)]
         for thread in range(4):
             assert [n for of, n in seen if of == thread] == list(range(10))

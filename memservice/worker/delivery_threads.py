@@ -1,4 +1,5 @@
-"""Webhooks of an RQ worker are delivered beside its other work: strangers' servers may take their time, and nothing else waits for them."""
+"""Webhooks of an RQ worker are delivered beside its other work: strangers' servers may take their
+time, and nothing else waits for them."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Deliveries:
         self._again: set[str] = set()
 
     def begin(self, unit: str) -> None:
-        """Soon. One that is in hand is looked at once more after that: what it is asked for now may have come too late for it."""
+        """Soon. One that is in hand is looked at once more after that: what it is asked for now may
+        have come too late for it."""
         with self._changed:
             if unit in self._in_hand:
                 self._again.add(unit)
@@ -49,7 +51,8 @@ class Deliveries:
             return was
 
     def close(self) -> None:
-        """Ends when those are done that were begun; those that wait for a thread are left to others."""
+        """Ends when those are done that were begun; those that wait for a thread are left to
+        others."""
         self._pool.shutdown(cancel_futures=True)
 
     def _run(self, unit: str) -> None:

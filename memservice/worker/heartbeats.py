@@ -1,4 +1,5 @@
-"""Which workers there are: each says so in the store while it lives, with what an operator may want to compare between processes."""
+"""Which workers there are: each says so in the store while it lives, with what an operator may want
+to compare between processes."""
 
 from __future__ import annotations
 
@@ -39,12 +40,14 @@ class Worker:
 
 @contextmanager
 def registered(rt: Runtime) -> Iterator[None]:
-    """This process is a worker, and says so as long as the block lasts, from a thread of its own: its work may take as long as it likes."""
+    """This process is a worker, and says so as long as the block lasts, from a thread of its own:
+    its work may take as long as it likes."""
     name, ended = lease_owner.this_process(), threading.Event()
 
     def speak() -> None:
         while True:
-            # Whoever does the work tells that the store is away, or damaged; one that is silent meanwhile is taken for gone, rightly.
+            # Whoever does the work tells that the store is away, or damaged; one that is silent
+            # meanwhile is taken for gone, rightly.
             with suppress(MemserviceError):
                 register(rt, name)
             if ended.wait(EVERY_SECONDS):
@@ -63,8 +66,16 @@ def registered(rt: Runtime) -> Iterator[None]:
 
 
 def register(rt: Runtime, name: str) -> None:
-    """This worker is there; to be said again every `EVERY_SECONDS`. Those that have long been silent are forgotten."""
-    said = json.dumps({"seen": rt.clock().isoformat(), "reasoners": dict(rt.reasoners), "embedder": rt.embedder.id}, sort_keys=True)
+    """This worker is there; to be said again every `EVERY_SECONDS`. Those that have long been
+    silent are forgotten."""
+    said = json.dumps(
+        {
+            "seen": rt.clock().isoformat(),
+            "reasoners": dict(rt.reasoners),
+            "embedder": rt.embedder.id,
+        },
+        sort_keys=True,
+    )
 
     def change(tx: Transaction) -> None:
         tx.facts.set(PREFIX + name, said)
@@ -83,11 +94,14 @@ def unregister(rt: Runtime, name: str) -> None:
 def workers(tx: Transaction, now: datetime) -> list[Worker]:
     """Those that are there, by name."""
     workers = [_read(fact) for fact in _facts(tx)]
-    return sorted((worker for worker in workers if _is_there(worker, now)), key=lambda worker: worker.name)
+    return sorted(
+        (worker for worker in workers if _is_there(worker, now)), key=lambda worker: worker.name
+    )
 
 
 def _is_there(worker: Worker, now: datetime) -> bool:
-    """One that was last seen in the future said so by a clock that was ahead: it would say so again if it still lived."""
+    """One that was last seen in the future said so by a clock that was ahead: it would say so again
+    if it still lived."""
     return abs(now - worker.seen) <= GONE_AFTER
 
 
@@ -97,4 +111,9 @@ def _facts(tx: Transaction) -> Sequence[Fact]:
 
 def _read(fact: Fact) -> Worker:
     said: dict[str, Any] = json.loads(fact.value)
-    return Worker(fact.name.removeprefix(PREFIX), datetime.fromisoformat(said["seen"]), said["reasoners"], said["embedder"])
+    return Worker(
+        fact.name.removeprefix(PREFIX),
+        datetime.fromisoformat(said["seen"]),
+        said["reasoners"],
+        said["embedder"],
+    )

@@ -1,4 +1,5 @@
-"""What every worker sees to beside its work: claims of processes that have ended, what is over, and vectors that are amiss."""
+"""What every worker sees to beside its work: claims of processes that have ended, what is over, and
+vectors that are amiss."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Housekeeping:
         self._compare_at = 0.0
 
     def run_due(self) -> None:
-        """Do what is due; called as often as the worker looks for work. Raises `Unavailable` if the store is away."""
+        """Do what is due; called as often as the worker looks for work. Raises `Unavailable` if the
+        store is away."""
         now = time.monotonic()
         if now - self._freed >= self._rt.settings.deriver.stale_work_unit_cleanup_interval_seconds:
             self._freed = now
@@ -31,7 +33,8 @@ class Housekeeping:
             if freed:
                 log.warning("took over %d lease(s) of processes that have ended", freed)
         if now - self._swept >= retention.INTERVAL_SECONDS:
-            self._swept = now  # also if it fails, so that other work goes on until the next interval
+            # also if it fails, so that other work goes on until the next interval
+            self._swept = now
             if retention.sweep(self._rt).unfinished:
                 self._swept = float("-inf")  # it continues at the next look, after other work
         if now >= self._compare_at:
@@ -43,8 +46,12 @@ class Housekeeping:
 
 
 def units_at_once(settings: Settings, plugins: Plugins) -> int:
-    """How many units one worker works on at once: more, if a reasoner of background work waits on a network. Opens nothing."""
+    """How many units one worker works on at once: more, if a reasoner of background work waits on a
+    network. Opens nothing."""
     chosen = choice.choose(settings)
     names = {chosen[task] for task in (choice.DERIVE, choice.SUMMARIZE, choice.CONSOLIDATE)}
-    remote = any(name == choice.LLM or Capability.REMOTE in plugins.reasoner(name).capabilities for name in names)
+    remote = any(
+        name == choice.LLM or Capability.REMOTE in plugins.reasoner(name).capabilities
+        for name in names
+    )
     return max(settings.deriver.workers, settings.worker.remote_units if remote else 1)

@@ -14,23 +14,15 @@ from memservice.domain.errors import Unavailable
 from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
-from memservice.worker.housekeeping import (
-    Housekeeping,
-    units_at_once,
-)
-from memservice.worker.runner import (
-    RunReport,
-    run,
-)
-from memservice.worker.time_slice import (
-    MAX_CONCURRENT_DELIVERIES,
-    TimeSlice,
-)
+from memservice.worker.housekeeping import Housekeeping, units_at_once
+from memservice.worker.runner import RunReport, run
+from memservice.worker.time_slice import MAX_CONCURRENT_DELIVERIES, TimeSlice
 
 log = logging.getLogger("memservice.worker")
 
 ROUND_SECONDS = 0.5
-"""After so long a worker looks again at which units are ready: a workspace that had nothing to do may have had its first message."""
+"""After so long a worker looks again at which units are ready: a workspace that had nothing to do
+may have had its first message."""
 MAX_REMEMBERED = 10_000
 """Workspaces whose last turn is remembered."""
 LOOKED_AT = 64
@@ -44,13 +36,15 @@ STORE_PAUSE_SECONDS = 1.0
 class Worker:
     """Works on ready units, several at once where the reasoner waits on a network.
 
-    Workspaces take turns, the longest-waiting unit of each first. No workspace has all threads: one more than it may have is kept for the
-    others, so that whatever takes long in one of them holds up only itself.
+    Workspaces take turns, the longest-waiting unit of each first. No workspace has all threads: one
+    more than it may have is kept for the others, so that whatever takes long in one of them holds
+    up only itself.
     """
 
     def __init__(self, rt: Runtime, *, jitter: bool = False, at_once: int | None = None) -> None:
-        """`jitter`: start at a random moment and look less and less often while idle, as many workers on one store should. `at_once`:
-        units of one workspace that are worked on at once, if not as many as settings and reasoners say."""
+        """`jitter`: start at a random moment and look less and less often while idle, as many
+        workers on one store should. `at_once`: units of one workspace that are worked on at once,
+        if not as many as settings and reasoners say."""
         self._rt = rt
         self._jitter = jitter
         self._at_once = at_once or units_at_once(rt.settings, rt.plugins)
@@ -63,7 +57,8 @@ class Worker:
         self._noting = threading.Lock()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until told to stop. The store being away is logged and waited for; it never ends the worker."""
+        """Work until told to stop. The store being away is logged and waited for; it never ends the
+        worker."""
         settings = self._rt.settings.deriver
         if self._jitter and settings.polling_startup_jitter_seconds:
             stop.wait(random.uniform(0, settings.polling_startup_jitter_seconds))
@@ -74,17 +69,28 @@ class Worker:
             while not stop.is_set():
                 try:
                     self.tending.run_due()
-                    worked = any(report.done or report.failed or report.steps for report in self._round(pools, stop))
+                    worked = any(
+                        report.done or report.failed or report.steps
+                        for report in self._round(pools, stop)
+                    )
                     reachable = True
                 except Unavailable as error:
                     if reachable:
                         log.error("the store cannot be reached, waiting for it: %s", error)
                     reachable = False
-                    self.tending.free_leases_soon()  # leases that could not be given back are freed as soon as the store is there again
+                    # leases that could not be given back are freed as soon as the store is there
+                    # again
+                    self.tending.free_leases_soon()
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
-                except Exception as error:  # one thing that cannot be done must not keep all others waiting
-                    log.error("a round of work failed (%s), going on\n%s", type(error).__name__, redacted_traceback(error))
+                except (
+                    Exception
+                ) as error:  # one thing that cannot be done must not keep all others waiting
+                    log.error(
+                        "a round of work failed (%s), going on\n%s",
+                        type(error).__name__,
+                        redacted_traceback(error),
+                    )
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
                 idle = 0 if worked or self._in_hand else idle + 1
@@ -92,8 +98,11 @@ class Worker:
                     self._wait(stop, self._pause(idle))
         log.info("stopped")
 
-    def run_until_idle(self, seconds: float = 60.0, stop: threading.Event | None = None) -> list[RunReport]:
-        """Work in this thread until nothing is ready, or told to stop. Raises `TimeoutError` after `seconds`."""
+    def run_until_idle(
+        self, seconds: float = 60.0, stop: threading.Event | None = None
+    ) -> list[RunReport]:
+        """Work in this thread until nothing is ready, or told to stop. Raises `TimeoutError` after
+        `seconds`."""
         stop = stop or threading.Event()
         reports: list[RunReport] = []
         deadline = time.monotonic() + seconds
@@ -104,14 +113,19 @@ class Worker:
                     return reports + done
                 busy = [*self._in_hand.values(), *self._delivering.values()]
                 if not done and busy:
-                    wait(busy, max(0.0, min(SLICE_SECONDS, deadline - time.monotonic())), FIRST_COMPLETED)
+                    wait(
+                        busy,
+                        max(0.0, min(SLICE_SECONDS, deadline - time.monotonic())),
+                        FIRST_COMPLETED,
+                    )
                 elif not done:
                     return reports
                 reports += done
         raise TimeoutError(f"still working after {seconds} s")
 
     def _round(self, pools: _Pools, stop: threading.Event) -> list[RunReport]:
-        """Work on the units that are ready now, and let webhooks be delivered beside; reports of what ended."""
+        """Work on the units that are ready now, and let webhooks be delivered beside; reports of
+        what ended."""
         ends = time.monotonic() + ROUND_SECONDS
         ended = [*_ended(self._delivering), *_ended(self._in_hand)]
         with self._rt.storage.read() as tx:
@@ -121,11 +135,15 @@ class Worker:
         for unit in units:
             if unit.startswith(f"{outbox.WEBHOOK}:") and unit not in self._delivering:
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
-        waiting = [unit for unit in units if unit not in self._delivering and unit not in self._in_hand]
+        waiting = [
+            unit for unit in units if unit not in self._delivering and unit not in self._in_hand
+        ]
         while not stop.is_set() and (waiting or self._in_hand):
             while (following := self._next(waiting)) is not None:
                 waiting.remove(following)
-                self._in_hand[following] = pools.units.submit(run, self._rt, following, stop, TimeSlice(lambda: True))
+                self._in_hand[following] = pools.units.submit(
+                    run, self._rt, following, stop, TimeSlice(lambda: True)
+                )
             wait(self._in_hand.values(), max(0.0, ends - time.monotonic()), FIRST_COMPLETED)
             ended += _ended(self._in_hand)
             if time.monotonic() >= ends or not waiting:
@@ -140,7 +158,8 @@ class Worker:
         free = [unit for unit in waiting if busy[outbox.workspace_of(unit)] < self._at_once]
         if not free:
             return None
-        unit = min(free, key=lambda unit: self._turns.get(outbox.workspace_of(unit), 0))  # of equal ones the first
+        # of equal ones the first
+        unit = min(free, key=lambda unit: self._turns.get(outbox.workspace_of(unit), 0))
         here = outbox.workspace_of(unit)
         self._turns[here] = max(self._turns.values(), default=0) + 1
         if len(self._turns) > MAX_REMEMBERED:
@@ -148,9 +167,15 @@ class Worker:
         return unit
 
     def _deliver(self, pools: _Pools, unit: str, stop: threading.Event) -> RunReport:
-        report = run(self._rt, unit, stop, TimeSlice(lambda: len(self._delivering) > MAX_CONCURRENT_DELIVERIES))
+        report = run(
+            self._rt,
+            unit,
+            stop,
+            TimeSlice(lambda: len(self._delivering) > MAX_CONCURRENT_DELIVERIES),
+        )
         if report.left and not stop.is_set():
-            # In hand as before, but behind those that wait. Its next turn may end before this one is noted, and has to be noted after it.
+            # In hand as before, but behind those that wait. Its next turn may end before this one
+            # is noted, and has to be noted after it.
             with self._noting, suppress(RuntimeError):  # closed meanwhile: it is left to others
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
         return report
@@ -164,7 +189,9 @@ class Worker:
         if settings.polling_backoff_enabled:
             grown = pause * settings.polling_backoff_multiplier ** min(idle - 1, 20)
             pause = min(grown, settings.polling_sleep_max_interval_seconds)
-        return pause * (1 + random.uniform(-settings.polling_jitter_ratio, settings.polling_jitter_ratio))
+        return pause * (
+            1 + random.uniform(-settings.polling_jitter_ratio, settings.polling_jitter_ratio)
+        )
 
     def _wait(self, stop: threading.Event, seconds: float) -> None:
         """Until something was committed, or the time is over."""
@@ -176,11 +203,14 @@ class Worker:
 
 
 class _Pools:
-    """The threads of a worker: those for its own work, and those that wait for endpoints of webhooks."""
+    """The threads of a worker: those for its own work, and those that wait for endpoints of
+    webhooks."""
 
     def __init__(self, at_once: int) -> None:
         self.units = ThreadPoolExecutor(at_once + 1, thread_name_prefix="unit")
-        self.deliveries = ThreadPoolExecutor(MAX_CONCURRENT_DELIVERIES, thread_name_prefix="delivery")
+        self.deliveries = ThreadPoolExecutor(
+            MAX_CONCURRENT_DELIVERIES, thread_name_prefix="delivery"
+        )
 
     def __enter__(self) -> _Pools:
         return self

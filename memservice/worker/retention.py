@@ -1,4 +1,5 @@
-"""What is over is erased after a while: tasks, conclusions that users deleted, records of deliveries and of usage, idempotency keys."""
+"""What is over is erased after a while: tasks, conclusions that users deleted, records of
+deliveries and of usage, idempotency keys."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ from typing import Any
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
-from memservice.domain.records import DELETED, DONE, FAILED, Conclusion, Delivery, IdempotencyKey, Usage
+from memservice.domain.records import (
+    DELETED,
+    DONE,
+    FAILED,
+    Conclusion,
+    Delivery,
+    IdempotencyKey,
+    Usage,
+)
 from memservice.runtime import Runtime
 from memservice.services.tasks import batching, lease_owner
 from memservice.spi.repositories.base import CREATED
@@ -29,7 +38,8 @@ RECLAIM_SECONDS = 5.0
 RECLAIM_PAUSE_SECONDS = 0.02
 """Between two steps of that, in which others write."""
 MAX_REST_SECONDS = 0.25
-"""Between two portions others may write for as long as the last one took, but no longer than this."""
+"""Between two portions others may write for as long as the last one took, but no longer than
+this."""
 TURN_SECONDS = 1.0
 """How long a call goes on before other work has its turn."""
 
@@ -47,7 +57,8 @@ class Swept(Counter[str]):
 
 
 def sweep(rt: Runtime) -> Swept:
-    """Erase what is over, in short transactions, for about a second; `unfinished` says that there is more.
+    """Erase what is over, in short transactions, for about a second; `unfinished` says that there
+    is more.
 
     One process at a time does it; the others return at once with nothing.
     """
@@ -55,7 +66,9 @@ def sweep(rt: Runtime) -> Swept:
     began = time.perf_counter()
     mine = lease_owner.this_process()
     try:
-        lease = rt.storage.write(lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS))
+        lease = rt.storage.write(
+            lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS)
+        )
         if lease is not None:
             _erase(rt, erased)
             if not erased.unfinished:
@@ -76,14 +89,18 @@ def sweep(rt: Runtime) -> Swept:
             )
         )
     if erased.total():
-        log.info("erased %s", ", ".join(f"{number} {name}" for name, number in erased.items() if number))
+        log.info(
+            "erased %s", ", ".join(f"{number} {name}" for name, number in erased.items() if number)
+        )
     return erased
 
 
 def _steady_time(rt: Runtime) -> datetime:
-    """The time by which that is erased which may still be needed: the clock's, but after a jump forward it follows by an hour a minute.
+    """The time by which that is erased which may still be needed: the clock's, but after a jump
+    forward it follows by an hour a minute.
 
-    A clock that is ahead by days for a minute would else erase all idempotency keys, and a repeated request would be stored twice.
+    A clock that is ahead by days for a minute would else erase all idempotency keys, and a repeated
+    request would be stored twice.
     """
     now = rt.clock()
     with rt.storage.read() as tx:
@@ -128,7 +145,8 @@ def _erase(rt: Runtime, erased: Swept) -> None:
             if time.monotonic() >= turn_ends:
                 erased.unfinished = True
                 return
-            # Writers of other processes ask for SQLite's lock from time to time only: without a rest they would hardly ever find it free.
+            # Writers of other processes ask for SQLite's lock from time to time only: without a
+            # rest they would hardly ever find it free.
             time.sleep(min(time.monotonic() - began, MAX_REST_SECONDS))
 
 
@@ -151,8 +169,9 @@ def _purge_older(tx: Transaction, record: type[Any], before: datetime) -> int:
 
 
 def free_abandoned(rt: Runtime) -> int:
-    """Let go of leases whose holders were processes of this machine that have ended, and of this process's own that it could not give
-    back, so that nobody need wait for them to expire. Returns how many."""
+    """Let go of leases whose holders were processes of this machine that have ended, and of this
+    process's own that it could not give back, so that nobody need wait for them to expire. Returns
+    how many."""
     with rt.storage.read() as tx:
         gone = [lease for lease in tx.tasks.leases() if lease_owner.is_gone(lease.owner)]
     for lease in gone:

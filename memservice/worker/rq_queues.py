@@ -1,9 +1,12 @@
-"""The queues in Redis: work units wait there for RQ workers, the urgent ones in queues of their own.
+"""The queues in Redis: work units wait there for RQ workers, the urgent ones in queues of their
+own.
 
-What is in Redis is a copy of what the store knows already. It may be lost at any time: the sweep puts it there again.
+What is in Redis is a copy of what the store knows already. It may be lost at any time: the sweep
+puts it there again.
 
-The id of a unit's job is a hash of the unit and its epoch, which rises when a job begins, before the unit is claimed. All wake-ups before
-that are one job, and a wake-up after it is another one, which no job that is still in flight can swallow.
+The id of a unit's job is a hash of the unit and its epoch, which rises when a job begins, before
+the unit is claimed. All wake-ups before that are one job, and a wake-up after it is another one,
+which no job that is still in flight can swallow.
 """
 
 from __future__ import annotations
@@ -20,7 +23,13 @@ if TYPE_CHECKING:
     from redis import Redis
     from rq import Queue
 
-INGEST, SUMMARY, WEBHOOK, DREAM, MAINTENANCE = "ingest", "summary", "webhook", "dream", "maintenance"
+INGEST, SUMMARY, WEBHOOK, DREAM, MAINTENANCE = (
+    "ingest",
+    "summary",
+    "webhook",
+    "dream",
+    "maintenance",
+)
 QUEUES = (INGEST, SUMMARY, WEBHOOK, DREAM, MAINTENANCE)
 """The most urgent first."""
 
@@ -46,7 +55,8 @@ def queue_of(unit: str) -> str:
 
 
 def connect(url: str, *, waits: bool = False) -> Redis:
-    """A connection to the Redis at `url`; nothing is sent yet. `waits`: for a worker, who waits for jobs as long as it likes."""
+    """A connection to the Redis at `url`; nothing is sent yet. `waits`: for a worker, who waits for
+    jobs as long as it likes."""
     from redis import Redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -60,7 +70,9 @@ def connect(url: str, *, waits: bool = False) -> Redis:
             retry=Retry(NoBackoff(), 0),
         )
     except ValueError as error:
-        raise ConfigurationError(f"REDIS_URL is not one: {error}. Write for instance redis://127.0.0.1:6379/0") from error
+        raise ConfigurationError(
+            f"REDIS_URL is not one: {error}. Write for instance redis://127.0.0.1:6379/0"
+        ) from error
 
 
 class JobQueues:
@@ -75,7 +87,13 @@ class JobQueues:
         self.connection = connection
         self._namespace = namespace
         self._queues: dict[str, Queue] = {
-            name: Queue(f"{namespace}:{name}", connection=connection, job_class=UnitJob, serializer=JSONSerializer) for name in QUEUES
+            name: Queue(
+                f"{namespace}:{name}",
+                connection=connection,
+                job_class=UnitJob,
+                serializer=JSONSerializer,
+            )
+            for name in QUEUES
         }
 
     @classmethod
@@ -87,11 +105,16 @@ class JobQueues:
         return [self._queues[name] for name in names]
 
     def wake(self, units: Sequence[str]) -> int:
-        """Make a job of each unit that has none waiting; returns how many were made. Raises `redis.RedisError`."""
-        return sum(self._enqueue(unit, epoch) for unit, epoch in zip(units, self._epochs(units), strict=True))
+        """Make a job of each unit that has none waiting; returns how many were made. Raises
+        `redis.RedisError`."""
+        return sum(
+            self._enqueue(unit, epoch)
+            for unit, epoch in zip(units, self._epochs(units), strict=True)
+        )
 
     def wake_lost(self, units: Sequence[str]) -> int:
-        """As `wake`, for units of which nobody knows whether their jobs are still waiting: one that is in no queue is made again."""
+        """As `wake`, for units of which nobody knows whether their jobs are still waiting: one that
+        is in no queue is made again."""
         names = {queue_of(unit) for unit in units}
         waiting = {id for queue in self.named(names) for id in queue.get_job_ids()}
         made = 0
@@ -102,13 +125,14 @@ class JobQueues:
             if self._enqueue(unit, epoch):
                 made += 1
             elif self._queues[queue_of(unit)].get_job_position(id) is None:
-                # A job that is in no queue, yet there: its process was killed, or takes it up this moment. Then a second job finds the unit
-                # claimed, and ends.
+                # A job that is in no queue, yet there: its process was killed, or takes it up this
+                # moment. Then a second job finds the unit claimed, and ends.
                 made += self._enqueue(unit, self.begin(unit))
         return made
 
     def begin(self, unit: str) -> int:
-        """A job of this unit begins: whoever wakes it from now on makes another one. Returns the new epoch."""
+        """A job of this unit begins: whoever wakes it from now on makes another one. Returns the
+        new epoch."""
         key = self._epoch_key(unit)
         pipeline = self.connection.pipeline()
         pipeline.incr(key)

@@ -1,8 +1,10 @@
-"""An RQ worker: takes work units from the queues in Redis, and works on each as every runner does, by `runner.run`.
+"""An RQ worker: takes work units from the queues in Redis, and works on each as every runner does,
+by `runner.run`.
 
-It works in the process that it runs in: that has one opened runtime for all its jobs, and several processes are several workers. RQ hands
-over the ids of jobs and does nothing else: it imports and calls no function, times nothing out, tries nothing again and keeps no results.
-All of that is the store's business.
+It works in the process that it runs in: that has one opened runtime for all its jobs, and several
+processes are several workers. RQ hands over the ids of jobs and does nothing else: it imports and
+calls no function, times nothing out, tries nothing again and keeps no results. All of that is the
+store's business.
 """
 
 from __future__ import annotations
@@ -29,15 +31,9 @@ from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
 from memservice.worker import sweep
-from memservice.worker.delivery_threads import (
-    Deliveries,
-    is_delivery,
-)
+from memservice.worker.delivery_threads import Deliveries, is_delivery
 from memservice.worker.housekeeping import Housekeeping
-from memservice.worker.rq_queues import (
-    JobQueues,
-    queue_of,
-)
+from memservice.worker.rq_queues import JobQueues, queue_of
 from memservice.worker.runner import run
 from memservice.worker.time_slice import TimeSlice
 from memservice.worker.unit_jobs import UnitJob
@@ -47,7 +43,8 @@ log = logging.getLogger("memservice.worker")
 WORKER_SECONDS = 60
 """How long Redis remembers an idle worker; about as long it waits for a job in one piece."""
 JOB_SECONDS = 3_600
-"""How long Redis remembers a worker that works on a job. Nothing but RQ's own lists depends on it."""
+"""How long Redis remembers a worker that works on a job. Nothing but RQ's own lists depends on
+it."""
 PAUSE_SECONDS = 1.0
 """Pause after the store or Redis could not be reached."""
 LOOK_SECONDS = 0.5
@@ -55,7 +52,8 @@ LOOK_SECONDS = 0.5
 
 
 class UnitWorker(SimpleWorker):
-    """RQ's worker for units. The first SIGTERM lets it finish the batch in hand and give its unit back; the second ends it at once."""
+    """RQ's worker for units. The first SIGTERM lets it finish the batch in hand and give its unit
+    back; the second ends it at once."""
 
     max_connection_wait_time = 5.0
 
@@ -72,7 +70,8 @@ class UnitWorker(SimpleWorker):
         self._in_hand = False
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """RQ's own would import what the job names. This takes the job away, and works on its unit."""
+        """RQ's own would import what the job names. This takes the job away, and works on its
+        unit."""
         self._in_hand = True
         try:
             with self.connection.pipeline() as pipeline:
@@ -89,8 +88,8 @@ class UnitWorker(SimpleWorker):
             self._in_hand = False
 
     def clean_registries(self) -> None:
-        """RQ's own would look through its lists of jobs, and call what each of them names for its failure. There are no such lists here:
-        the sweep makes lost jobs again, from the store."""
+        """RQ's own would look through its lists of jobs, and call what each of them names for its
+        failure. There are no such lists here: the sweep makes lost jobs again, from the store."""
         for queue in self.queues:
             clean_worker_registry(queue)
             # Ids of jobs whose worker was killed between taking and beginning them.
@@ -112,7 +111,8 @@ class UnitWorker(SimpleWorker):
         super().check_for_suspension(burst)
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        # Unlike RQ's own, this asks nothing of Redis: it runs in the middle of a job, which is none of Redis's business.
+        # Unlike RQ's own, this asks nothing of Redis: it runs in the middle of a job, which is none
+        # of Redis's business.
         self.stop.set()
         self._stop_requested = True
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -152,25 +152,32 @@ class RqProcess:
         tender.join()
 
     def run_until_idle(self) -> None:
-        """Work until nothing is ready in these queues. Raises `Unavailable` if Redis is not there."""
+        """Work until nothing is ready in these queues. Raises `Unavailable` if Redis is not
+        there."""
         global _process
         _process = self
         Housekeeping(self.rt).run_due()
         try:
             self.queues.connection.ping()
             with suppress(StopRequested):
-                while not self.stop.is_set() and (self._ready() or self._deliveries.wait(LOOK_SECONDS)):
+                while not self.stop.is_set() and (
+                    self._ready() or self._deliveries.wait(LOOK_SECONDS)
+                ):
                     sweep.sweep(self.rt, self.queues)
                     self._take(burst=True)
                     self._deliveries.wait(LOOK_SECONDS)
         except RedisError as error:
-            raise Unavailable(f"Redis cannot be reached ({error}): start it, or unset REDIS_URL to do without") from error
+            raise Unavailable(
+                f"Redis cannot be reached ({error}): start it, or unset REDIS_URL to do without"
+            ) from error
         finally:
             self._deliveries.close()
 
     def work(self, unit: str) -> None:
-        """One job. A delivery only begins here: it takes as long as a stranger's server likes, and is no reason to keep others waiting."""
-        with suppress(RedisError):  # then wake-ups of this unit may be taken for this job, until the sweep
+        """One job. A delivery only begins here: it takes as long as a stranger's server likes, and
+        is no reason to keep others waiting."""
+        # then wake-ups of this unit may be taken for this job, until the sweep
+        with suppress(RedisError):
             self.queues.begin(unit)
         if is_delivery(unit):
             self._deliveries.begin(unit)
@@ -180,7 +187,12 @@ class RqProcess:
     def _work(self, unit: str) -> None:
         try:
             delivers = is_delivery(unit)
-            report = run(self.rt, unit, self.stop, TimeSlice(self._deliveries.crowded if delivers else lambda: True))
+            report = run(
+                self.rt,
+                unit,
+                self.stop,
+                TimeSlice(self._deliveries.crowded if delivers else lambda: True),
+            )
             if report.claimed and self._is_due(unit):
                 # It gave way to others, or is to end: its turn comes again.
                 if delivers and report.left and not self.stop.is_set():
@@ -192,8 +204,15 @@ class RqProcess:
         except Unavailable as error:
             log.error("the store cannot be reached, %s is left to the sweep: %s", unit, error)
             self.stop.wait(PAUSE_SECONDS)
-        except Exception as error:  # RQ would keep the error with its text, which may quote a message
-            log.error("working on %s failed (%s)\n%s", unit, type(error).__name__, redacted_traceback(error))
+        except (
+            Exception
+        ) as error:  # RQ would keep the error with its text, which may quote a message
+            log.error(
+                "working on %s failed (%s)\n%s",
+                unit,
+                type(error).__name__,
+                redacted_traceback(error),
+            )
             self.stop.wait(PAUSE_SECONDS)
 
     def _ready(self) -> list[str]:
@@ -242,8 +261,12 @@ class RqProcess:
                 except Unavailable as error:
                     log.error("the store cannot be reached: %s", error)
                     housekeeping.free_leases_soon()
-                except Exception as error:  # the next time may go better, and nobody else would do it
-                    log.error("tending failed (%s)\n%s", type(error).__name__, redacted_traceback(error))
+                except (
+                    Exception
+                ) as error:  # the next time may go better, and nobody else would do it
+                    log.error(
+                        "tending failed (%s)\n%s", type(error).__name__, redacted_traceback(error)
+                    )
             self.stop.wait(min(every, LOOK_SECONDS))
 
 
@@ -261,9 +284,12 @@ def work(unit: str) -> None:
 class _WithoutOutages(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        return not isinstance(error, RedisError) and "could not connect to Redis" not in str(record.msg)
+        return not isinstance(error, RedisError) and "could not connect to Redis" not in str(
+            record.msg
+        )
 
 
 def quiet() -> None:
-    """Leave RQ's own lines about a Redis that is away out: it is told of once, by us, and without tracebacks."""
+    """Leave RQ's own lines about a Redis that is away out: it is told of once, by us, and without
+    tracebacks."""
     logging.getLogger("rq.worker").addFilter(_WithoutOutages())

@@ -1,7 +1,9 @@
-"""The one function that does background work: `run(rt, unit)`. Every runner calls it, however it learnt of the unit.
+"""The one function that does background work: `run(rt, unit)`. Every runner calls it, however it
+learnt of the unit.
 
-A unit is worked on under a numbered lease. Its results, "task done" and "the lease is mine" are one transaction, so work that was
-interrupted anywhere is done again from its beginning and nothing is stored twice.
+A unit is worked on under a numbered lease. Its results, "task done" and "the lease is mine" are one
+transaction, so work that was interrupted anywhere is done again from its beginning and nothing is
+stored twice.
 """
 
 from __future__ import annotations
@@ -21,10 +23,7 @@ from memservice.domain.errors import IndexUnavailable, MemserviceError, Unavaila
 from memservice.domain.failures import redacted_traceback
 from memservice.domain.records import DELETING, Lease, Task
 from memservice.domain.values import storable
-from memservice.pipeline import (
-    summarize,
-    webhook_delivery,
-)
+from memservice.pipeline import summarize, webhook_delivery
 from memservice.pipeline.deletion import erase
 from memservice.pipeline.derive import handler as derive
 from memservice.pipeline.dream import handler as dream
@@ -39,18 +38,9 @@ from memservice.pipeline.handler import (
     Unfinished,
     backoff,
 )
-from memservice.pipeline.indexing import (
-    delete_vectors,
-    embed,
-    index_text,
-    repair,
-)
-from memservice.pipeline.scopes import (
-    backfill as scope_backfill,
-)
-from memservice.pipeline.scopes import (
-    removal as scope_removal,
-)
+from memservice.pipeline.indexing import delete_vectors, embed, index_text, repair
+from memservice.pipeline.scopes import backfill as scope_backfill
+from memservice.pipeline.scopes import removal as scope_removal
 from memservice.reasoning import choice
 from memservice.reasoning.apart.reasoner import Stopped
 from memservice.runtime import Runtime
@@ -80,21 +70,28 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 BATCHED = (outbox.REPRESENTATION,)
-"""Kinds of tasks that wait for company before their unit is worked on (`services.tasks.batching`)."""
+"""Kinds of tasks that wait for company before their unit is worked on
+(`services.tasks.batching`)."""
 IN_QUEUE_STATUS = (outbox.REPRESENTATION, outbox.SUMMARY)
 """Kinds of work whose end webhooks are told of."""
 
-REASONER_TASK = {outbox.REPRESENTATION: choice.DERIVE, outbox.SUMMARY: choice.SUMMARIZE, outbox.DREAM: choice.CONSOLIDATE}
+REASONER_TASK = {
+    outbox.REPRESENTATION: choice.DERIVE,
+    outbox.SUMMARY: choice.SUMMARIZE,
+    outbox.DREAM: choice.CONSOLIDATE,
+}
 """Kinds of work that ask a reasoner, and for which of its tasks."""
 
 PENDING_BATCH_SIZE = 500
 """Pending tasks of a unit that are looked at together."""
 SHRINK_FACTOR = 4
-"""How much smaller the next batch is after one that failed, and how much larger after one that did not."""
+"""How much smaller the next batch is after one that failed, and how much larger after one that did
+not."""
 TIME_SLICE_SECONDS = 0.5
 """A task of many steps lets other units have their turn after so long."""
 MAX_INDEX_PAUSE_SECONDS = 60.0
-"""Longest pause of a task whose vector index is away. It never rests: what is not in the index, or still is, would be wrong for good."""
+"""Longest pause of a task whose vector index is away. It never rests: what is not in the index, or
+still is, would be wrong for good."""
 MAX_ERROR = 2_000
 """Characters of an error that are kept with a task."""
 
@@ -128,11 +125,13 @@ class Stop(Protocol):
 
 
 def run(rt: Runtime, unit: str, stop: Stop | None = None, turn: Stop | None = None) -> RunReport:
-    """Claim a unit, do its pending tasks in order until none is due, and release it. Returns at once if somebody else holds it.
+    """Claim a unit, do its pending tasks in order until none is due, and release it. Returns at
+    once if somebody else holds it.
 
-    With `stop` set, the batch in hand is finished and the unit released. So it is with `turn` set, but not while it is being found out
-    which task of a batch fails: that would begin from the start. Raises `Unavailable` if the store cannot be reached; the
-    lease is then freed by the next clean-up, or runs out by itself.
+    With `stop` set, the batch in hand is finished and the unit released. So it is with `turn` set,
+    but not while it is being found out which task of a batch fails: that would begin from the
+    start. Raises `Unavailable` if the store cannot be reached; the lease is then freed by the next
+    clean-up, or runs out by itself.
     """
     with working_for(None):
         never = threading.Event()
@@ -153,11 +152,20 @@ def _run(rt: Runtime, unit: str, stop: Stop, turn: Stop) -> RunReport:
     finally:
         lease_owner.ended(mine)
         report.seconds = time.monotonic() - began
-    log.info("%s: %d done, %d failed, %s, %.0f ms", unit, report.done, report.failed, _shown(report.outcome), report.seconds * 1000)
+    log.info(
+        "%s: %d done, %d failed, %s, %.0f ms",
+        unit,
+        report.done,
+        report.failed,
+        _shown(report.outcome),
+        report.seconds * 1000,
+    )
     return report
 
 
-def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop, turn: Stop) -> None:
+def _work(
+    rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop, turn: Stop
+) -> None:
     heartbeat = Heartbeat(rt, lease, seconds)
     try:
         _drain(rt, lease, report, stop, turn)
@@ -168,7 +176,10 @@ def _work(rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: St
 
 
 def _shown(outcome: Counter[str]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in sorted(outcome.items())) or "nothing to tell"
+    return (
+        ", ".join(f"{number} {name}" for name, number in sorted(outcome.items()))
+        or "nothing to tell"
+    )
 
 
 def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop) -> None:
@@ -180,7 +191,9 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
         pending = [] if gives_way else _due(rt, lease.unit, begun)
         begun = begun or bool(pending)
         if not pending:
-            released = rt.storage.write(lambda tx, way=gives_way: _release(rt, tx, lease, report, way))  # type: ignore[misc]  # bound now
+            released = rt.storage.write(
+                lambda tx, way=gives_way: _release(rt, tx, lease, report, way)  # type: ignore[misc]
+            )
             if released is None:
                 continue
             report.left = released.left
@@ -194,9 +207,13 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
         try:
             handler = HANDLERS.get(tasks[0].kind)
             if handler is None:
-                raise LookupError(f"no handler for tasks of kind {tasks[0].kind!r}; known: {', '.join(sorted(HANDLERS))}")
+                raise LookupError(
+                    f"no handler for tasks of kind {tasks[0].kind!r}; known: "
+                    f"{', '.join(sorted(HANDLERS))}"
+                )
             fresh = _fresh(pending)[:maximum]
-            # A task that failed before is tried alone, so that it cannot hold up the others in its batch.
+            # A task that failed before is tried alone, so that it cannot hold up the others in its
+            # batch.
             tasks = fresh[: max(1, handler.batch(rt, fresh))] if fresh else tasks
             set_request_id(tasks[0].request_id)
             prepared = handler.prepare(rt, tasks)
@@ -207,11 +224,17 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
             rt.storage.write(lambda tx: tx.tasks.release(lease))
             report.left = True
             return
-        except Exception as error:  # whatever a reasoner or an embedder raises, the task keeps it and rests or tries again
+        except Exception as error:  # raised by a plugin: recorded on the task, which is tried again
             if len(tasks) > 1:
-                # Which of them is to blame shows in smaller batches; only a task that fails alone has failed.
+                # Which of them is to blame shows in smaller batches; only a task that fails alone
+                # has failed.
                 maximum = max(1, len(tasks) // SHRINK_FACTOR)
-                log.warning("%d tasks of %s failed together (%s): trying fewer", len(tasks), lease.unit, type(error).__name__)
+                log.warning(
+                    "%d tasks of %s failed together (%s): trying fewer",
+                    len(tasks),
+                    lease.unit,
+                    type(error).__name__,
+                )
                 continue
             _record_failure(rt, lease, tasks[0], error)
             report.failed += 1
@@ -228,13 +251,20 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
         maximum = min(PENDING_BATCH_SIZE, maximum * SHRINK_FACTOR)
         report.done += len(tasks)
         report.last = tasks[-1]
-        report.outcome.update({name: number for name, number in outcome.items() if isinstance(number, int)})
+        report.outcome.update(
+            {name: number for name, number in outcome.items() if isinstance(number, int)}
+        )
 
 
 def _paused_until(rt: Runtime, task: Task) -> datetime | None:
-    """When work that costs something is to be looked at again, if its workspace has spent what it may; else None."""
+    """When work that costs something is to be looked at again, if its workspace has spent what it
+    may; else None."""
     reasoning = REASONER_TASK.get(task.kind)
-    if reasoning is None or task.workspace_key is None or not rt.reasoner_can(reasoning, Capability.COSTLY):
+    if (
+        reasoning is None
+        or task.workspace_key is None
+        or not rt.reasoner_can(reasoning, Capability.COSTLY)
+    ):
         return None
     return budget.paused_until(rt, task.workspace_key)
 
@@ -245,31 +275,49 @@ def _postpone(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
     def put_off(tx: Transaction) -> None:
         if not tx.tasks.holds(lease):
             raise LeaseLost(lease.unit)
-        tx.tasks.save(replace(task, not_before=until, outcome={"paused": "the workspace has spent its tokens of today"}))
+        tx.tasks.save(
+            replace(
+                task,
+                not_before=until,
+                outcome={"paused": "the workspace has spent its tokens of today"},
+            )
+        )
         tx.tasks.release(lease)
 
     rt.storage.write(put_off)
-    log.info("%s waits until %s: the workspace has spent its tokens of today", lease.unit, until.isoformat())
+    log.info(
+        "%s waits until %s: the workspace has spent its tokens of today",
+        lease.unit,
+        until.isoformat(),
+    )
 
 
 def _emit_events(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
-    """Operators hear of what was stored, if anybody listens. Describing it must not fail the task."""
+    """Operators hear of what was stored, if anybody listens. Describing it must not fail the
+    task."""
     if not rt.hears_events:
         return
     try:
         for event in events():
             rt.emit(event)
     except Exception as error:
-        log.error("what was done could not be told: %s\n%s", type(error).__name__, redacted_traceback(error))
+        log.error(
+            "what was done could not be told: %s\n%s",
+            type(error).__name__,
+            redacted_traceback(error),
+        )
 
 
 def _fresh(pending: Sequence[Task]) -> list[Task]:
     """The tasks of one kind at the head that were never tried."""
-    return list(takewhile(lambda task: task.attempts == 0 and task.kind == pending[0].kind, pending))
+    return list(
+        takewhile(lambda task: task.attempts == 0 and task.kind == pending[0].kind, pending)
+    )
 
 
 def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
-    """The unit's pending tasks, if the first of them is due. Once the unit is being worked on, none of them waits for company."""
+    """The unit's pending tasks, if the first of them is due. Once the unit is being worked on, none
+    of them waits for company."""
     with rt.storage.read() as tx:
         pending = tx.tasks.pending(unit, PENDING_BATCH_SIZE)
     waits = bool(pending) and not outbox.is_due(rt, pending[0])
@@ -285,24 +333,38 @@ class _Released:
     left: bool = False
 
 
-def _release(rt: Runtime, tx: Transaction, lease: Lease, report: RunReport, stopping: bool) -> _Released | None:
-    """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing falls between two runs."""
+def _release(
+    rt: Runtime, tx: Transaction, lease: Lease, report: RunReport, stopping: bool
+) -> _Released | None:
+    """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing
+    falls between two runs."""
     first = tx.tasks.pending(lease.unit, 1)
     left = bool(first) and outbox.is_due(rt, first[0])
     if first and not left and stopping and report.done and first[0].kind in BATCHED:
         left = tx.tasks.make_due_if_untried(first[0])  # it waited for company, and had it
     if left and not stopping:
         return None
-    if tx.tasks.release(lease) and not first and report.last is not None and report.last.kind in IN_QUEUE_STATUS:
+    if (
+        tx.tasks.release(lease)
+        and not first
+        and report.last is not None
+        and report.last.kind in IN_QUEUE_STATUS
+    ):
         return _Released(webhooks.queue_empty(rt, tx, report.last))
     return _Released(None, left)
 
 
-def _commit(rt: Runtime, tx: Transaction, lease: Lease, prepared: Prepared, tasks: Sequence[Task]) -> Outcome | Unfinished:
+def _commit(
+    rt: Runtime, tx: Transaction, lease: Lease, prepared: Prepared, tasks: Sequence[Task]
+) -> Outcome | Unfinished:
     if not tx.tasks.holds(lease):
         raise LeaseLost(lease.unit)
     first, *others = tasks
-    outcome = {"skipped": "what it is about is being erased"} if _is_gone(tx, first) else prepared.store(tx)
+    outcome = (
+        {"skipped": "what it is about is being erased"}
+        if _is_gone(tx, first)
+        else prepared.store(tx)
+    )
     if isinstance(outcome, Unfinished):
         tx.tasks.save(outcome.task)
         return outcome
@@ -314,7 +376,8 @@ def _commit(rt: Runtime, tx: Transaction, lease: Lease, prepared: Prepared, task
 
 
 def _is_gone(tx: Transaction, task: Task) -> bool:
-    """Was the session or the workspace of a task deleted, maybe while it was worked on? Then nothing more is stored there."""
+    """Was the session or the workspace of a task deleted, maybe while it was worked on? Then
+    nothing more is stored there."""
     if task.session_key is not None:
         session = tx.sessions.by_key(task.session_key)
         if session is None or session.state == DELETING:
@@ -343,9 +406,15 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
     handler: object = HANDLERS.get(task.kind)
     if retry_at is None and isinstance(handler, ReportsFailure):
         _emit_events(rt, partial(handler.failure_events, rt, task, error))
-    # The error's own text may quote a message, so the log names its class only; the text is kept with the task.
+    # The error's own text may quote a message, so the log names its class only; the text is kept
+    # with the task.
     log.error(
-        "task %s of %s failed (%s), attempt %d%s", task.uid, task.unit, type(error).__name__, attempts, "" if retry_at else ": it rests"
+        "task %s of %s failed (%s), attempt %d%s",
+        task.uid,
+        task.unit,
+        type(error).__name__,
+        attempts,
+        "" if retry_at else ": it rests",
     )
 
 
@@ -365,13 +434,17 @@ class Heartbeat:
     def __init__(self, rt: Runtime, lease: Lease, seconds: float) -> None:
         self._rt, self._lease, self._seconds = rt, lease, seconds
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name=f"heartbeat {lease.unit}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._beat, name=f"heartbeat {lease.unit}", daemon=True
+        )
         self._thread.start()
 
     def _beat(self) -> None:
         while not self._ended.wait(self._seconds / 3):
             try:
-                if not self._rt.storage.write(lambda tx: tx.tasks.renew(self._lease, self._rt.clock(), self._seconds)):
+                if not self._rt.storage.write(
+                    lambda tx: tx.tasks.renew(self._lease, self._rt.clock(), self._seconds)
+                ):
                     return
             except MemserviceError as error:
                 log.warning("could not prolong the lease of %s: %s", self._lease.unit, error)

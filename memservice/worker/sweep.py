@@ -1,6 +1,7 @@
 """The sweep: whatever is ready and waits in no queue is put into one, whyever it is not there.
 
-Redis was down or flushed, a process was killed, a timer or a back-off ran out: all of that is found here, some seconds later.
+Redis was down or flushed, a process was killed, a timer or a back-off ran out: all of that is found
+here, some seconds later.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def ready(rt: Runtime) -> list[str]:
 
 
 def sweep(rt: Runtime, queues: JobQueues) -> int:
-    """Wake ready units whose jobs are lost; returns how many. Does nothing while another process does it.
+    """Wake ready units whose jobs are lost; returns how many. Does nothing while another process
+    does it.
 
     Raises `redis.RedisError` and `Unavailable`.
     """

@@ -1,5 +1,6 @@
-"""Units take turns, so that none that has much to do keeps the others waiting. Endpoints of webhooks do where there are more of them than
-threads, since one may answer slowly; all other units whenever their turn is over."""
+"""Units take turns, so that none that has much to do keeps the others waiting. Endpoints of
+webhooks do where there are more of them than threads, since one may answer slowly; all other units
+whenever their turn is over."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ import time
 from collections.abc import Callable
 
 MAX_CONCURRENT_DELIVERIES = 8
-"""Endpoints that one worker delivers to at the same time. They wait on strangers' servers, so they have threads of their own, and
-whatever an endpoint does holds up no other work."""
+"""Endpoints that one worker delivers to at the same time. They wait on strangers' servers, so they
+have threads of their own, and whatever an endpoint does holds up no other work."""
 TIME_SLICE_SECONDS = 0.5
 
 

@@ -1,8 +1,10 @@
-"""The one kind of job that there is in Redis. It says which unit is to be looked at, and there is nothing else that it could say.
+"""The one kind of job that there is in Redis. It says which unit is to be looked at, and there is
+nothing else that it could say.
 
-RQ's own job names a function, callbacks, webhooks, dependents, retries and a timeout, and RQ's worker does as it says. That is power over
-the worker for every program that can write to Redis. Of our jobs only the unit is read: all else that is stored with one is not looked at,
-nor will be what a later release of RQ stores with its jobs.
+RQ's own job names a function, callbacks, webhooks, dependents, retries and a timeout, and RQ's
+worker does as it says. That is power over the worker for every program that can write to Redis. Of
+our jobs only the unit is read: all else that is stored with one is not looked at, nor will be what
+a later release of RQ stores with its jobs.
 """
 
 from __future__ import annotations
@@ -33,11 +35,15 @@ class UnitJob(Job):
 
     @property
     def func(self) -> Callable[..., Any]:
-        raise RuntimeError("a job in Redis names a function, and none of them is called: `memservice worker` reads its unit")
+        raise RuntimeError(
+            "a job in Redis names a function, and none of them is called: `memservice "
+            "worker` reads its unit"
+        )
 
 
 def unit_of(data: bytes) -> str | None:
-    """The unit in the description of a call, if that is a call of our function with a unit and with nothing else. None otherwise."""
+    """The unit in the description of a call, if that is a call of our function with a unit and with
+    nothing else. None otherwise."""
     try:
         unpacking = zlib.decompressobj()
         unpacked = unpacking.decompress(data, DATA_MAX)
@@ -46,6 +52,12 @@ def unit_of(data: bytes) -> str | None:
         function, instance, given, named = json.loads(unpacked)
     except (zlib.error, ValueError, TypeError, RecursionError):
         return None
-    if function != FUNCTION or instance is not None or named != {} or not isinstance(given, list) or len(given) != 1:
+    if (
+        function != FUNCTION
+        or instance is not None
+        or named != {}
+        or not isinstance(given, list)
+        or len(given) != 1
+    ):
         return None
     return given[0] if isinstance(given[0], str) else None

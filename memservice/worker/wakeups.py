@@ -1,6 +1,8 @@
-"""Waking workers: with REDIS_URL set, each commit is followed by jobs for the units that it gave work.
+"""Waking workers: with REDIS_URL set, each commit is followed by jobs for the units that it gave
+work.
 
-That happens in a thread of its own. A request neither waits for Redis nor fails with it; what nobody was woken for, the sweep finds.
+That happens in a thread of its own. A request neither waits for Redis nor fails with it; what
+nobody was woken for, the sweep finds.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Wakes(Protocol):
 
 
 class WakingStorage:
-    """`memservice.spi.storage.Storage`: `inner`, with a word after each commit that gave work to units."""
+    """`memservice.spi.storage.Storage`: `inner`, with a word after each commit that gave work to
+    units."""
 
     def __init__(self, inner: Storage, wakeups: Wakeups) -> None:
         self.name = inner.name
@@ -147,7 +150,13 @@ class Wakeups:
             self._queues.wake(units)
         except (RedisError, OSError) as error:
             if self._reachable:
-                log.error("Redis cannot be reached, so workers are not woken; they find the work when it is back: %s", error)
+                log.error(
+                    (
+                        "Redis cannot be reached, so workers are not woken; they find the work "
+                        "when it is back: %s"
+                    ),
+                    error,
+                )
             self._reachable = False
             return False
         if not self._reachable:

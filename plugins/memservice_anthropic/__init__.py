@@ -23,9 +23,16 @@ def _open(settings: Settings, context: Context) -> LanguageModel:
     from memservice_http.client import Endpoint
 
     if not settings["api_key"] and not settings["base_url"] and not settings["extra_headers"]:
-        raise ConfigurationError(f"{NAME}: no model is configured: set LLM_ANTHROPIC_API_KEY (or LLM_ANTHROPIC_BASE_URL for a proxy)")
-    headers = {"anthropic-version": VERSION} | ({"x-api-key": settings["api_key"]} if settings["api_key"] else {})
-    return AnthropicModel(Endpoint(NAME, settings["base_url"] or BASE_URL, headers, settings, context.clock), context)
+        raise ConfigurationError(
+            f"{NAME}: no model is configured: set LLM_ANTHROPIC_API_KEY (or "
+            "LLM_ANTHROPIC_BASE_URL for a proxy)"
+        )
+    headers = {"anthropic-version": VERSION} | (
+        {"x-api-key": settings["api_key"]} if settings["api_key"] else {}
+    )
+    return AnthropicModel(
+        Endpoint(NAME, settings["base_url"] or BASE_URL, headers, settings, context.clock), context
+    )
 
 
 @hookimpl

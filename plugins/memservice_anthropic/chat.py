@@ -41,7 +41,15 @@ SHORT_CACHE_SECONDS = 300
 class AnthropicModel(HttpModel):
     parts = (
         OptionalFeature(
-            SCHEMA, ("output_config", "output_config.format", "output_format", "schema", "structured outputs"), any_complaint=True
+            SCHEMA,
+            (
+                "output_config",
+                "output_config.format",
+                "output_format",
+                "schema",
+                "structured outputs",
+            ),
+            any_complaint=True,
         ),
         OptionalFeature("effort", ("effort", "output_config"), any_complaint=True),
         OptionalFeature("thinking", ("thinking",)),
@@ -51,11 +59,17 @@ class AnthropicModel(HttpModel):
         OptionalFeature("top_k", ("top_k",)),
     )
 
-    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> RequestBody:
+    def form(
+        self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool
+    ) -> RequestBody:
         mode = mode_of(request, lacking, (SCHEMA, PROMPT))
         options = request.options
         system, turns = system_and_rest(turns_of(request, mode))
-        body: dict[str, Any] = {"model": request.model, "max_tokens": request.max_output_tokens, "messages": _messages(turns)}
+        body: dict[str, Any] = {
+            "model": request.model,
+            "max_tokens": request.max_output_tokens,
+            "messages": _messages(turns),
+        }
         used = {mode or ""}
         thinking = None if "thinking" in lacking else _thinking(request, turns)
         if thinking is not None:
@@ -64,7 +78,11 @@ class AnthropicModel(HttpModel):
             # What is thought counts as output; the budget comes on top of what was asked for.
             body["max_tokens"] += thinking["budget_tokens"]
         # While a model thinks, neither may be set.
-        sampling = {"temperature": request.temperature, "top_k": options.get("top_k")} if thinking is None else {}
+        sampling = (
+            {"temperature": request.temperature, "top_k": options.get("top_k")}
+            if thinking is None
+            else {}
+        )
         for name, value in {**sampling, "top_p": options.get("top_p")}.items():
             if value is not None and name not in lacking and (name != "top_p" or thinking is None):
                 used.add(name)
@@ -75,7 +93,12 @@ class AnthropicModel(HttpModel):
             body["system"] = [{"type": "text", "text": text} for text in system if text]
         if request.tools:
             body["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in request.tools
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "input_schema": tool.parameters,
+                }
+                for tool in request.tools
             ]
             if request.tool_choice is not None:
                 body["tool_choice"] = _choice(request.tool_choice)
@@ -88,12 +111,20 @@ class AnthropicModel(HttpModel):
             config["format"] = {"type": "json_schema", "schema": request.response_schema}
         if config:
             body["output_config"] = config
-        if "cache_control" not in lacking and (control := _cache_control(options.get("cache_policy"))):
+        if "cache_control" not in lacking and (
+            control := _cache_control(options.get("cache_policy"))
+        ):
             used.add("cache_control")
             _mark(body, control)
         if stream:
             body["stream"] = True
-        return RequestBody("/messages" if self.endpoint.url("").path.rstrip("/").endswith("/v1") else "/v1/messages", body, used=used)
+        return RequestBody(
+            "/messages"
+            if self.endpoint.url("").path.rstrip("/").endswith("/v1")
+            else "/v1/messages",
+            body,
+            used=used,
+        )
 
     def read(self, answer: Any) -> Completion:
         return self.completion(answer["content"], answer["stop_reason"], answer.get("usage") or {})
@@ -108,10 +139,21 @@ class AnthropicModel(HttpModel):
         calls: list[ToolCall] = []
         for block in blocks:
             if block["type"] == "tool_use":
-                # With the results, the thinking that led to the calls has to be sent again; it travels with the first of them.
+                # With the results, the thinking that led to the calls has to be sent again; it
+                # travels with the first of them.
                 carried = thoughts if thoughts and not calls else None
-                calls.append(call(block.get("id"), block["name"], _input(self.endpoint.provider, block["input"]), carried))
-        read, written = whole(usage.get("cache_read_input_tokens")), whole(usage.get("cache_creation_input_tokens"))
+                calls.append(
+                    call(
+                        block.get("id"),
+                        block["name"],
+                        _input(self.endpoint.provider, block["input"]),
+                        carried,
+                    )
+                )
+        read, written = (
+            whole(usage.get("cache_read_input_tokens")),
+            whole(usage.get("cache_creation_input_tokens")),
+        )
         return Completion(
             content="".join(block["text"] for block in blocks if block["type"] == "text"),
             tool_calls=tuple(calls),
@@ -142,7 +184,11 @@ class _Reading(StreamReader):
             return self._delta(event["index"], event["delta"])
         elif kind == "message_delta":
             self._reason = event["delta"].get("stop_reason") or self._reason
-            self._usage |= {name: value for name, value in (event.get("usage") or {}).items() if value is not None}
+            self._usage |= {
+                name: value
+                for name, value in (event.get("usage") or {}).items()
+                if value is not None
+            }
         elif kind == "message_stop":
             self._over = True
         return []
@@ -164,13 +210,19 @@ class _Reading(StreamReader):
         if not self._over and self._reason is None:
             return None
         for index, parts in self._inputs.items():
-            self._blocks[index]["input"] = arguments_of(self._model.endpoint.provider, "".join(parts), self._reason == "max_tokens")
-        return self._model.completion([self._blocks[index] for index in sorted(self._blocks)], self._reason, self._usage)
+            self._blocks[index]["input"] = arguments_of(
+                self._model.endpoint.provider, "".join(parts), self._reason == "max_tokens"
+            )
+        return self._model.completion(
+            [self._blocks[index] for index in sorted(self._blocks)], self._reason, self._usage
+        )
 
 
 def _input(who: str, given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise ModelFailure(f"{who}: the model called a tool with arguments that are no JSON object", retryable=True)
+        raise ModelFailure(
+            f"{who}: the model called a tool with arguments that are no JSON object", retryable=True
+        )
     return given
 
 
@@ -192,7 +244,8 @@ def _choice(wanted: str) -> dict[str, Any]:
 
 
 def _messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Turns as content blocks; neighbouring ones of one side are one message, which is how results of several calls have to come."""
+    """Turns as content blocks; neighbouring ones of one side are one message, which is how results
+    of several calls have to come."""
     messages: list[dict[str, Any]] = []
     for turn in turns:
         role = "assistant" if turn.role == "assistant" else "user"
@@ -205,22 +258,34 @@ def _messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 def _blocks(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tool":
         return [{"type": "tool_result", "tool_use_id": turn.tool_call_id, "content": turn.content}]
-    blocks = [dict(block) for c in turn.tool_calls if isinstance(c.carried, list) for block in c.carried if isinstance(block, dict)]
+    blocks = [
+        dict(block)
+        for c in turn.tool_calls
+        if isinstance(c.carried, list)
+        for block in c.carried
+        if isinstance(block, dict)
+    ]
     # A text that is empty or ends in blanks is refused at the end of what the model said.
     text = turn.content.rstrip() if turn.role == "assistant" else turn.content
     if text.strip():
         blocks.append({"type": "text", "text": text})
-    return blocks + [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments} for c in turn.tool_calls]
+    return blocks + [
+        {"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments}
+        for c in turn.tool_calls
+    ]
 
 
 def _cache_control(policy: Any) -> dict[str, str] | None:
     if not policy or policy.get("mode") in ("none", "off"):
         return None
-    return {"type": "ephemeral"} | ({"ttl": "1h"} if (policy.get("ttl_seconds") or 0) > SHORT_CACHE_SECONDS else {})
+    return {"type": "ephemeral"} | (
+        {"ttl": "1h"} if (policy.get("ttl_seconds") or 0) > SHORT_CACHE_SECONDS else {}
+    )
 
 
 def _mark(body: dict[str, Any], control: dict[str, str]) -> None:
-    """Cache what stays the same from call to call (tools and system), and the conversation so far."""
+    """Cache what stays the same from call to call (tools and system), and the conversation so
+    far."""
     if body.get("system"):
         body["system"][-1]["cache_control"] = control
     elif body.get("tools"):

@@ -1,4 +1,5 @@
-"""The extractive reasoner: conclusions, summaries and answers without a model, in the peers' own words."""
+"""The extractive reasoner: conclusions, summaries and answers without a model, in the peers' own
+words."""
 
 from __future__ import annotations
 
@@ -22,4 +23,6 @@ def open_reasoner(settings: Settings, context: Context) -> Reasoner:
 @hookimpl
 def memservice_reasoners() -> Iterable[ReasonerProvider]:
     """`REASONER=extractive`; what `auto` means where no model is configured."""
-    yield ReasonerProvider(name="extractive", open=open_reasoner, capabilities=frozenset({Capability.COMPUTES}))
+    yield ReasonerProvider(
+        name="extractive", open=open_reasoner, capabilities=frozenset({Capability.COMPUTES})
+    )

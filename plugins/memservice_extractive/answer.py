@@ -1,4 +1,5 @@
-"""Answers without a model: the stored statements that fit the question, with their sources, and plainly said to be no more than that."""
+"""Answers without a model: the stored statements that fit the question, with their sources, and
+plainly said to be no more than that."""
 
 from __future__ import annotations
 
@@ -64,14 +65,19 @@ _TEXTS: dict[str, _Texts] = {
 
 
 def answer(request: AnswerRequest) -> Iterator[str]:
-    """The introduction and one line a piece, each yielded by itself; with `response_format` one JSON document."""
+    """The introduction and one line a piece, each yielded by itself; with `response_format` one
+    JSON document."""
     texts = _TEXTS.get(detect(request.question), _TEXTS["en"])
     found = pieces(request)
     called = request.names.get(request.subject or "", request.subject)
     if request.response_format is not None or not found:
         unknown = (texts.unknown if request.subject else texts.unknown_anything).format(name=called)
         form = request.response_format
-        yield unknown if form is None else json.dumps(Filler(form, found, unknown).value(), ensure_ascii=False)
+        yield (
+            unknown
+            if form is None
+            else json.dumps(Filler(form, found, unknown).value(), ensure_ascii=False)
+        )
         return
     why = texts.spent if request.model_is_spent else texts.unset
     yield (texts.about if request.subject else texts.anything).format(why=why, name=called)

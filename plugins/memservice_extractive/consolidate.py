@@ -1,4 +1,5 @@
-"""Tidying without a model: duplicates are merged, plain facts are replaced by newer ones, the card is brought up to date.
+"""Tidying without a model: duplicates are merged, plain facts are replaced by newer ones, the card
+is brought up to date.
 
 Nothing is created and nothing destroyed; whatever is not certain is left alone.
 """
@@ -27,15 +28,26 @@ def consolidate(request: ConsolidateRequest) -> Consolidated:
     facts = {row.uid: fact for row in live if (fact := read(row.content, names))}
     for old, new, slot in _outdated(live, facts):
         replaced[old.uid] = (new, f"updated: {' '.join(slot)}")
-    superseded = [Superseded(row.uid, _last(replaced, row.uid), replaced[row.uid][1]) for row in explicit if row.uid in replaced]
+    superseded = [
+        Superseded(row.uid, _last(replaced, row.uid), replaced[row.uid][1])
+        for row in explicit
+        if row.uid in replaced
+    ]
     card = None
     if request.write_card:
-        card = refreshed(request.card, [(row, facts[row.uid]) for row in live if row.uid in facts and row.uid not in replaced], names)
+        card = refreshed(
+            request.card,
+            [(row, facts[row.uid]) for row in live if row.uid in facts and row.uid not in replaced],
+            names,
+        )
     return Consolidated(superseded=superseded, card=card)
 
 
-def _outdated(live: Sequence[Known], facts: dict[str, Fact]) -> list[tuple[Known, Known, tuple[str, ...]]]:
-    """(old, new, slot) where a later statement of the same plain form gives another value. The latest replaces all before it."""
+def _outdated(
+    live: Sequence[Known], facts: dict[str, Fact]
+) -> list[tuple[Known, Known, tuple[str, ...]]]:
+    """(old, new, slot) where a later statement of the same plain form gives another value. The
+    latest replaces all before it."""
     by_slot: dict[tuple[str, ...], list[Known]] = defaultdict(list)
     for row in live:
         fact = facts.get(row.uid)
@@ -46,7 +58,9 @@ def _outdated(live: Sequence[Known], facts: dict[str, Fact]) -> list[tuple[Known
         order = sorted(rows, key=lambda row: row.said_at)
         for index, old in enumerate(order):
             for new in reversed(order[index + 1 :]):
-                if new.said_at > old.said_at and comparable(slot, facts[old.uid].value, facts[new.uid].value):
+                if new.said_at > old.said_at and comparable(
+                    slot, facts[old.uid].value, facts[new.uid].value
+                ):
                     found.append((old, new, slot))
                     break
     return found

@@ -1,4 +1,5 @@
-"""Conclusions without a model: what the observed peer stated, sentence by sentence, in its own words."""
+"""Conclusions without a model: what the observed peer stated, sentence by sentence, in its own
+words."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from memservice_extractive.sentences import split
 from memservice_extractive.worth import Judgement, judge
 
 
-def judged(content: str, author: str = "", names: Collection[str] = ()) -> Iterator[tuple[str, Judgement]]:
+def judged(
+    content: str, author: str = "", names: Collection[str] = ()
+) -> Iterator[tuple[str, Judgement]]:
     """The author's own sentences in one message, in order, each with what it was taken for."""
     paragraphs = own_lines(content, author, names)
     language = detect("\n".join(paragraphs))
@@ -21,8 +24,13 @@ def judged(content: str, author: str = "", names: Collection[str] = ()) -> Itera
 
 
 def derive(request: DeriveRequest) -> Derived:
-    """Statements in order of first mention. A sentence said again adds its message to the first one's keys."""
-    names = {message.author for message in request.messages} | set(request.names) | set(request.names.values())
+    """Statements in order of first mention. A sentence said again adds its message to the first
+    one's keys."""
+    names = (
+        {message.author for message in request.messages}
+        | set(request.names)
+        | set(request.names.values())
+    )
     names -= {request.observed, request.names.get(request.observed, request.observed)}
     found: dict[str, tuple[str, list[int]]] = {}
     for message in request.messages:

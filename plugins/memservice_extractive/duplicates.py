@@ -1,7 +1,8 @@
 """Which stored conclusions say the same, and which of them stays.
 
-Two say the same only if nothing that carries meaning differs: the same words in the same order, the same numbers, the same names. A
-measure of likeness alone would merge "I like tea" with "I do not like tea", and merging what merely looks alike loses memories.
+Two say the same only if nothing that carries meaning differs: the same words in the same order, the
+same numbers, the same names. A measure of likeness alone would merge "I like tea" with "I do not
+like tea", and merging what merely looks alike loses memories.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _NAME = re.compile(r"(?<!^)(?<![.!?] )\b(?!I\b)[A-ZÀ-Þ][\w'’-]+")
 # Words that change nothing when they come or go. Whatever is not listed counts.
 _FREE: dict[str, frozenset[str]] = {
     "en": vocabulary("a an the really very so just also actually is am are m s have ve got"),
-    "de": vocabulary("der die das den dem ein eine einen einem einer wirklich sehr so halt eben auch eigentlich ja mal"),
+    "de": vocabulary(
+        "der die das den dem ein eine einen einem einer wirklich sehr so halt eben auch "
+        "eigentlich ja mal"
+    ),
 }
 _FREE_UNSPACED = {
     "zh": re.compile("非常|真的|很|(?:了|啊|呀|吧)(?=[。！!]*$)"),
@@ -58,7 +62,8 @@ def meaning(text: str) -> Meaning:
 
 
 def merges(known: Sequence[Known]) -> Iterator[tuple[Known, Known, str]]:
-    """(old, new, reason): `old` says nothing that `new` does not. `new` is never itself an `old`; a row is an `old` at most once."""
+    """(old, new, reason): `old` says nothing that `new` does not. `new` is never itself an `old`; a
+    row is an `old` at most once."""
     alike: dict[Meaning, list[Known]] = defaultdict(list)
     for row in known:
         alike[meaning(row.content)].append(row)
@@ -73,24 +78,36 @@ def merges(known: Sequence[Known]) -> Iterator[tuple[Known, Known, str]]:
             if end is not meant:
                 yield row, kept[end], "more informative"
             elif row.uid != stays.uid:
-                yield row, stays, "duplicate" if words(row.content) == words(stays.content) else "near-duplicate"
+                yield (
+                    row,
+                    stays,
+                    "duplicate" if words(row.content) == words(stays.content) else "near-duplicate",
+                )
 
 
 def _survivor(rows: Sequence[Known]) -> Known:
     """The newest; among those of one moment the longest, then the last."""
-    return max(enumerate(rows), key=lambda item: (item[1].said_at, len(item[1].content), item[0]))[1]
+    return max(enumerate(rows), key=lambda item: (item[1].said_at, len(item[1].content), item[0]))[
+        1
+    ]
 
 
 def _fuller(kept: dict[Meaning, Known]) -> dict[Meaning, Meaning]:
-    """For a statement that a later one repeats and only adds to ("…, because it calms me"): that later one, the longest."""
+    """For a statement that a later one repeats and only adds to ("…, because it calms me"): that
+    later one, the longest."""
     short = {meaning.words: meaning for meaning in kept}
     found: dict[Meaning, Meaning] = {}
     for meaning, row in kept.items():
-        if len(row.content) > MAX_LENGTH:  # each "and" would be a comparison with all that stands before it
+        # each "and" would be a comparison with all that stands before it
+        if len(row.content) > MAX_LENGTH:
             continue
         for index, word in enumerate(meaning.words):
             other = short.get(meaning.words[:index]) if word in _ADDS and index >= 3 else None
-            if other is None or other.numbers != meaning.numbers or kept[other].said_at > row.said_at:
+            if (
+                other is None
+                or other.numbers != meaning.numbers
+                or kept[other].said_at > row.said_at
+            ):
                 continue
             if _names(kept[other].content) != _names(row.content):
                 continue

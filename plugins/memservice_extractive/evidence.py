@@ -1,4 +1,5 @@
-"""What an answer may rest on, made ready to be shown: each piece once, on one line, with its source."""
+"""What an answer may rest on, made ready to be shown: each piece once, on one line, with its
+source."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ MAX_LENGTH = 600
 class Piece:
     text: str
     source: str
-    """`[2023-05-08 10:00] bob` (UTC) for a message, `[2023-05-08] about bob` for a conclusion, `card of bob` for a line of a card."""
+    """`[2023-05-08 10:00] bob` (UTC) for a message, `[2023-05-08] about bob` for a conclusion,
+    `card of bob` for a line of a card."""
 
     @property
     def cited(self) -> str:
@@ -28,14 +30,24 @@ class Piece:
 
 
 def pieces(request: AnswerRequest) -> list[Piece]:
-    """The best evidence, best first, then card lines and recent messages that share a word with the question."""
+    """The best evidence, best first, then card lines and recent messages that share a word with the
+    question."""
     wanted = terms(request.question)
     pieces = [Piece(excerpt(item.content, wanted), _source(item)) for item in request.evidence]
     for peer_id, lines in request.cards.items():
-        pieces.extend(Piece(excerpt(line, wanted), f"card of {peer_id}") for line in lines if terms(line) & wanted)
+        pieces.extend(
+            Piece(excerpt(line, wanted), f"card of {peer_id}")
+            for line in lines
+            if terms(line) & wanted
+        )
     for message in reversed(request.recent):
         if terms(message.content) & wanted:
-            pieces.append(Piece(excerpt(message.content, wanted), f"[{_minute(message.sent_at)}] {message.author}"))
+            pieces.append(
+                Piece(
+                    excerpt(message.content, wanted),
+                    f"[{_minute(message.sent_at)}] {message.author}",
+                )
+            )
     return _first_of_each(pieces)[: PIECES.get(request.level, PIECES["low"])]
 
 
@@ -68,8 +80,16 @@ def excerpt(content: str, wanted: set[str]) -> str:
 
 def _source(item: Evidence) -> str:
     if item.kind == "message":
-        return f"[{_minute(item.said_at)}] {item.author}" if item.author else f"[{_minute(item.said_at)}]"
-    return f"[{_utc(item.said_at):%Y-%m-%d}] about {item.about}" if item.about else f"[{_utc(item.said_at):%Y-%m-%d}]"
+        return (
+            f"[{_minute(item.said_at)}] {item.author}"
+            if item.author
+            else f"[{_minute(item.said_at)}]"
+        )
+    return (
+        f"[{_utc(item.said_at):%Y-%m-%d}] about {item.about}"
+        if item.about
+        else f"[{_utc(item.said_at):%Y-%m-%d}]"
+    )
 
 
 def _minute(at: datetime) -> str:

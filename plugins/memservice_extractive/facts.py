@@ -1,4 +1,5 @@
-"""Facts of fixed form that a sentence states of its speaker: which card line it makes, and what it can replace."""
+"""Facts of fixed form that a sentence states of its speaker: which card line it makes, and what it
+can replace."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from memservice_extractive.language import UNSPACED, detect
 from memservice_extractive.sentences import MAX_LENGTH
 from memservice_extractive.worth import core, judge, without_quotations
 
-IDENTITY, ATTRIBUTE, RELATIONSHIP, INSTRUCTION = "IDENTITY", "ATTRIBUTE", "RELATIONSHIP", "INSTRUCTION"
+IDENTITY, ATTRIBUTE, RELATIONSHIP, INSTRUCTION = (
+    "IDENTITY",
+    "ATTRIBUTE",
+    "RELATIONSHIP",
+    "INSTRUCTION",
+)
 CARD_KINDS = (IDENTITY, ATTRIBUTE, RELATIONSHIP, INSTRUCTION)
 
 _LEAD = re.compile(
@@ -31,9 +37,11 @@ _NEEDS_PROPER = ("residence", "employer", "name")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """`slot` names what can have only one value at a time, for instance ("residence",) or ("favourite", "tea"); None where many are true.
+    """`slot` names what can have only one value at a time, for instance ("residence",) or
+    ("favourite", "tea"); None where many are true.
 
-    `value` is folded. A slot is only given where the sentence is plain: no condition, no second value, no past."""
+    `value` is folded. A slot is only given where the sentence is plain: no condition, no second
+    value, no past."""
 
     kind: str
     slot: tuple[str, ...] | None = None
@@ -41,7 +49,8 @@ class Fact:
 
 
 def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
-    """The fact that a sentence states of its speaker, or of the observed peer by one of its `names`; None where it states none.
+    """The fact that a sentence states of its speaker, or of the observed peer by one of its
+    `names`; None where it states none.
 
     What is longer than a sentence states none."""
     if len(sentence) > MAX_LENGTH:
@@ -52,7 +61,9 @@ def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
         return None
     if judgement.kind == "instruction":
         return Fact(INSTRUCTION)
-    text = core(without_quotations(" ".join(sentence.replace("’", "'").split())), language, vocatives=False)
+    text = core(
+        without_quotations(" ".join(sentence.replace("’", "'").split())), language, vocatives=False
+    )
     text = _LEAD.sub("", text)
     subjects = tuple(sorted({name for name in names if name} | {"the user", "user"}))
     for slot, pattern in _slot_patterns(language, subjects):
@@ -66,7 +77,8 @@ def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
 
 
 def comparable(slot: tuple[str, ...], one: str, other: str) -> bool:
-    """May two values of one slot replace each other? Not where both can hold: the city and its country, a place within the other."""
+    """May two values of one slot replace each other? Not where both can hold: the city and its
+    country, a place within the other."""
     if one == other or f" {one} " in f" {other} " or f" {other} " in f" {one} ":
         return False
     if slot[0] == "residence":
@@ -79,7 +91,9 @@ def _slotted(slot: str, match: re.Match[str]) -> Fact | None:
     groups = match.groupdict()
     value = " ".join(groups["value"].split())
     kind = IDENTITY if slot == "name" else ATTRIBUTE
-    single = not _SEVERAL.search(value) and (slot not in _NEEDS_PROPER or bool(_PROPER.fullmatch(value)))
+    single = not _SEVERAL.search(value) and (
+        slot not in _NEEDS_PROPER or bool(_PROPER.fullmatch(value))
+    )
     if not value or (slot in _NEEDS_PROPER and not single):
         return None
     key = groups.get("key")
@@ -88,13 +102,21 @@ def _slotted(slot: str, match: re.Match[str]) -> Fact | None:
 
 
 @lru_cache(maxsize=256)
-def _slot_patterns(language: str, subjects: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((slot, _compiled(form, language, subjects)) for slot, form in SLOT_FORMS.get(language, ()))
+def _slot_patterns(
+    language: str, subjects: tuple[str, ...]
+) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple(
+        (slot, _compiled(form, language, subjects)) for slot, form in SLOT_FORMS.get(language, ())
+    )
 
 
 @lru_cache(maxsize=256)
-def _card_patterns(language: str, subjects: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((kind, _compiled(form, language, subjects)) for kind, form in CARD_FORMS.get(language, ()))
+def _card_patterns(
+    language: str, subjects: tuple[str, ...]
+) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple(
+        (kind, _compiled(form, language, subjects)) for kind, form in CARD_FORMS.get(language, ())
+    )
 
 
 def _compiled(form: str, language: str, subjects: tuple[str, ...]) -> re.Pattern[str]:

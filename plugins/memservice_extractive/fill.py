@@ -1,7 +1,9 @@
-"""A JSON document for a schema, filled with evidence where it has a place and with neutral values where it has none.
+"""A JSON document for a schema, filled with evidence where it has a place and with neutral values
+where it has none.
 
-The schema is of the subset that requests may give (checked before it comes here): a root object; primitives, nested objects, arrays,
-enums, `anyOf`/`oneOf`, lists of types, `required`, `default`, root-level `$defs`/`definitions` with references that do not recurse.
+The schema is of the subset that requests may give (checked before it comes here): a root object;
+primitives, nested objects, arrays, enums, `anyOf`/`oneOf`, lists of types, `required`, `default`,
+root-level `$defs`/`definitions` with references that do not recurse.
 """
 
 from __future__ import annotations
@@ -10,23 +12,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memservice.domain.json_schema import (
-    Enums,
-    frozen,
-    problem,
-)
+from memservice.domain.json_schema import Enums, frozen, problem
 from memservice_extractive.evidence import Piece, cited, terms
-from memservice_extractive.json_schema import (
-    matches,
-    resolved,
-    types_of,
-)
+from memservice_extractive.json_schema import matches, resolved, types_of
 from memservice_extractive.language import fold
 
 Schema = dict[str, Any]
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,6})?(?![\w.]*\d)")
-_SOURCES = frozenset({"source", "sources", "citation", "citations", "evidence", "reference", "references", "quotes"})
+_SOURCES = frozenset(
+    {"source", "sources", "citation", "citations", "evidence", "reference", "references", "quotes"}
+)
 _UNSAID = ("unknown", "none", "n/a", "other", "unspecified", "neutral", "not_found", "unclear")
 _WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
 _DESCRIBED = 1_000
@@ -38,7 +34,8 @@ _PLACES = 5_000
 
 
 class Filler:
-    """Fills one schema. `found` is best first; `unknown` is the sentence for a text about which nothing is known."""
+    """Fills one schema. `found` is best first; `unknown` is the sentence for a text about which
+    nothing is known."""
 
     def __init__(self, schema: Schema, pieces: Sequence[Piece], unknown: str) -> None:
         self._root = schema
@@ -50,10 +47,12 @@ class Filler:
         self._enums: Enums = {}
         self._said = "\n".join(_spaced(piece.text) for piece in pieces)
         self._ordered: dict[int, list[Any]] = {}
-        """The values of `enum` lists, best first, by the list's identity: references make one list stand for many places."""
+        """The values of `enum` lists, best first, by the list's identity: references make one list
+        stand for many places."""
 
     def value(self) -> Any:
-        """Valid for the schema wherever any value is, save for patterns, formats and least lengths, which are hints."""
+        """Valid for the schema wherever any value is, save for patterns, formats and least lengths,
+        which are hints."""
         return self._first(self._root, "")
 
     def _first(self, schema: Any, name: str) -> Any:
@@ -69,11 +68,17 @@ class Filler:
                 break
         # Bounds that leave nothing are hints; what the answer is held to is its structure.
         return next(
-            (value for value in fallback if problem(schema, value, self._root, self._enums) is None), fallback[0] if fallback else None
+            (
+                value
+                for value in fallback
+                if problem(schema, value, self._root, self._enums) is None
+            ),
+            fallback[0] if fallback else None,
         )
 
     def _candidates(self, schema: Any, name: str) -> Iterator[Any]:
-        """Values that may be valid, best first. Endless it is not, but long: callers stop at the first that fits."""
+        """Values that may be valid, best first. Endless it is not, but long: callers stop at the
+        first that fits."""
         schema = resolved(schema, self._root)
         if not isinstance(schema, dict):
             yield self._text(name, {})
@@ -97,8 +102,13 @@ class Filler:
             yield schema["default"]
 
     def _of_options(self, schema: Schema, options: Sequence[Any], name: str) -> Iterator[Any]:
-        """Options with evidence first, null last, or first when nothing is known. Keywords beside the options hold for all of them."""
-        beside = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "default", "description", "title")}
+        """Options with evidence first, null last, or first when nothing is known. Keywords beside
+        the options hold for all of them."""
+        beside = {
+            key: value
+            for key, value in schema.items()
+            if key not in ("anyOf", "oneOf", "default", "description", "title")
+        }
         merged = [_merged(resolved(option, self._root), beside) for option in options]
         nulls = [option for option in merged if _is_null(option)]
         others = [option for option in merged if not _is_null(option)]
@@ -136,7 +146,9 @@ class Filler:
                 whole[name] = self._first({}, name)
         needed = {name: value for name, value in whole.items() if name in required}
         filled = {
-            name: value for name, value in whole.items() if name in required or "default" in _dict(properties.get(name)) or self._found
+            name: value
+            for name, value in whole.items()
+            if name in required or "default" in _dict(properties.get(name)) or self._found
         }
         yield filled
         yield whole
@@ -144,13 +156,18 @@ class Filler:
 
     def _arrays(self, schema: Schema, name: str) -> Iterator[list[Any]]:
         items = resolved(schema.get("items", {}), self._root)
-        minimum, maximum = int(schema.get("minItems", 0)), int(schema.get("maxItems", len(self._found) or 1))
+        minimum, maximum = (
+            int(schema.get("minItems", 0)),
+            int(schema.get("maxItems", len(self._found) or 1)),
+        )
         values: list[Any] = []
         if _takes_text(items):
             values = self._relevant_texts(name)
         else:
             values = [self._first(items, name)] if self._found or minimum else []
-        fitting = [value for value in values if matches(value, items, self._root, self._enums)][: max(maximum, minimum)]
+        fitting = [value for value in values if matches(value, items, self._root, self._enums)][
+            : max(maximum, minimum)
+        ]
         padded = [*fitting, *self._padding(items, name, fitting, minimum)]
         yield padded
         yield fitting
@@ -171,22 +188,35 @@ class Filler:
         return fresh + [self._first(items, name)] * (missing - len(fresh))
 
     def _choices(self, choices: Sequence[Any]) -> Sequence[Any]:
-        """A choice that the evidence names, else one that says that nothing is known, else the others."""
+        """A choice that the evidence names, else one that says that nothing is known, else the
+        others."""
         if id(choices) not in self._ordered:
-            said = [choice for choice in choices if isinstance(choice, str) and choice.strip() and _spaced(choice) in self._said]
-            unsaid = [choice for choice in choices if choice is None or (isinstance(choice, str) and choice.casefold() in _UNSAID)]
+            said = [
+                choice
+                for choice in choices
+                if isinstance(choice, str) and choice.strip() and _spaced(choice) in self._said
+            ]
+            unsaid = [
+                choice
+                for choice in choices
+                if choice is None or (isinstance(choice, str) and choice.casefold() in _UNSAID)
+            ]
             self._ordered[id(choices)] = [*said, *unsaid, *choices]
         return self._ordered[id(choices)]
 
     def _numbers(self, kind: str, schema: Schema, name: str) -> Iterator[int | float]:
-        """A number that stands in evidence about the property, else 0 or what is nearest to it within the bounds."""
+        """A number that stands in evidence about the property, else 0 or what is nearest to it
+        within the bounds."""
         hint = self._hinted(name)
         for piece in self._found:
             if hint and hint & self._terms[piece]:
                 for text in _NUMBER.findall(piece.text):
                     number = float(text)
                     yield int(number) if number.is_integer() else number
-        low, high = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum", schema.get("exclusiveMaximum"))
+        low, high = (
+            schema.get("minimum", schema.get("exclusiveMinimum")),
+            schema.get("maximum", schema.get("exclusiveMaximum")),
+        )
         yield 0
         for bound in (low, high):
             if isinstance(bound, (int, float)) and not isinstance(bound, bool):
@@ -223,9 +253,14 @@ class Filler:
         return self._hints[name]
 
     def _near(self, name: str) -> list[Piece]:
-        """Evidence that shares the most words with the property's name and description first; otherwise in the given order."""
+        """Evidence that shares the most words with the property's name and description first;
+        otherwise in the given order."""
         hint = self._hinted(name)
-        return sorted(self._found, key=lambda piece: -len(hint & self._terms[piece])) if hint else list(self._found)
+        return (
+            sorted(self._found, key=lambda piece: -len(hint & self._terms[piece]))
+            if hint
+            else list(self._found)
+        )
 
 
 def _hint(name: str, schema: Any) -> str:
@@ -251,7 +286,11 @@ def _in_order(kinds: set[str], known: bool) -> list[str]:
 
 
 def _takes_text(items: Any) -> bool:
-    return isinstance(items, dict) and "string" in types_of(items) and not ({"enum", "const", "anyOf", "oneOf"} & items.keys())
+    return (
+        isinstance(items, dict)
+        and "string" in types_of(items)
+        and not ({"enum", "const", "anyOf", "oneOf"} & items.keys())
+    )
 
 
 def _is_null(option: Any) -> bool:
@@ -259,7 +298,8 @@ def _is_null(option: Any) -> bool:
 
 
 def _spaced(text: str) -> str:
-    """Folded words and signs with one blank around each, so that a part of a text begins and ends where its words do."""
+    """Folded words and signs with one blank around each, so that a part of a text begins and ends
+    where its words do."""
     return f" {' '.join(_WORD_OR_SIGN.findall(fold(text)))} "
 
 

@@ -1,27 +1,29 @@
-"""Does a value fit a schema of the subset that requests may give? Used to choose between candidates, above all under `oneOf`."""
+"""Does a value fit a schema of the subset that requests may give? Used to choose between
+candidates, above all under `oneOf`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from memservice.domain.json_schema import (
-    Enums,
-    frozen,
-    is_chosen,
-)
+from memservice.domain.json_schema import Enums, frozen, is_chosen
 
 Schema = dict[str, Any]
 _TYPES = frozenset({"string", "array", "object", "number", "integer", "boolean", "null"})
 
 
 def resolved(schema: Any, root: Schema) -> Any:
-    """The schema that a reference stands for, with the keywords beside the reference; other schemas as they are."""
+    """The schema that a reference stands for, with the keywords beside the reference; other schemas
+    as they are."""
     for _ in range(20):
         if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
             break
         target: Any = root
         for part in schema["$ref"].removeprefix("#").strip("/").split("/"):
-            target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) and part else target
+            target = (
+                target.get(part.replace("~1", "/").replace("~0", "~"))
+                if isinstance(target, dict) and part
+                else target
+            )
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**target, **beside} if beside and isinstance(target, dict) else target
     return schema
@@ -42,12 +44,13 @@ def types_of(schema: Schema) -> set[str]:
 
 
 Seen = dict[tuple[int, int], bool]
-"""What was found of (schema, value), by identity: references can lead to one schema along very many ways."""
+"""What was found of (schema, value), by identity: references can lead to one schema along very many
+ways."""
 
 
 def matches(value: Any, schema: Any, root: Schema, enums: Enums, seen: Seen | None = None) -> bool:
-    """Is the value valid? Patterns, formats and least lengths are hints and not looked at. `enums` is for all values of one root, `seen`
-    for one value of the caller's."""
+    """Is the value valid? Patterns, formats and least lengths are hints and not looked at. `enums`
+    is for all values of one root, `seen` for one value of the caller's."""
     seen = {} if seen is None else seen
     key = (id(schema), id(value))
     if key not in seen:
@@ -67,9 +70,14 @@ def _fits(value: Any, schema: Any, root: Schema, enums: Enums, seen: Seen) -> bo
         return False
     if "enum" in schema and not is_chosen(value, schema["enum"], enums):
         return False
-    if "anyOf" in schema and not any(matches(value, option, root, enums, seen) for option in schema["anyOf"]):
+    if "anyOf" in schema and not any(
+        matches(value, option, root, enums, seen) for option in schema["anyOf"]
+    ):
         return False
-    if "oneOf" in schema and sum(matches(value, option, root, enums, seen) for option in schema["oneOf"]) != 1:
+    if (
+        "oneOf" in schema
+        and sum(matches(value, option, root, enums, seen) for option in schema["oneOf"]) != 1
+    ):
         return False
     if isinstance(value, dict):
         return _object_fits(value, schema, root, enums, seen)
@@ -97,7 +105,11 @@ def _object_fits(value: Schema, schema: Schema, root: Schema, enums: Enums, seen
         return False
     if schema.get("additionalProperties") is False and not value.keys() <= properties.keys():
         return False
-    return all(matches(part, properties[name], root, enums, seen) for name, part in value.items() if name in properties)
+    return all(
+        matches(part, properties[name], root, enums, seen)
+        for name, part in value.items()
+        if name in properties
+    )
 
 
 def _array_fits(value: list[Any], schema: Schema, root: Schema, enums: Enums, seen: Seen) -> bool:
@@ -105,7 +117,9 @@ def _array_fits(value: list[Any], schema: Schema, root: Schema, enums: Enums, se
         return False
     if schema.get("uniqueItems") is True and len(set(map(frozen, value))) < len(value):
         return False
-    return "items" not in schema or all(matches(item, schema["items"], root, enums, seen) for item in value)
+    return "items" not in schema or all(
+        matches(item, schema["items"], root, enums, seen) for item in value
+    )
 
 
 def _number_fits(value: float, schema: Schema) -> bool:

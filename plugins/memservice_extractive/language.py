@@ -33,7 +33,8 @@ def fold(text: str) -> str:
 def end_of_words(text: str, more: str = "") -> int:
     """Where the last letter, digit or character of `more` ends; 0 if there is none.
 
-    Used instead of patterns that end in `\\W*$`: those look at the rest of a run of signs from every sign of it.
+    Used instead of patterns that end in `\\W*$`: those look at the rest of a run of signs from
+    every sign of it.
     """
     end = len(text)
     while end and not (text[end - 1].isalnum() or text[end - 1] in more):
@@ -42,12 +43,14 @@ def end_of_words(text: str, more: str = "") -> int:
 
 
 def words(text: str) -> list[str]:
-    """Folded words in order; apostrophes separate; each Chinese or Japanese character is a word of its own."""
+    """Folded words in order; apostrophes separate; each Chinese or Japanese character is a word of
+    its own."""
     return _WORD.findall(fold(text))
 
 
 def detect(text: str) -> str:
-    """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `fr`, `es` by their little words; else `en`."""
+    """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `fr`, `es` by their little words;
+    else `en`."""
     latin = len(_LATIN.findall(text))
     kana, han = len(_KANA_CHAR.findall(text)), len(_HAN_CHAR.findall(text))
     if 3 * (kana + han) > latin and kana + han:

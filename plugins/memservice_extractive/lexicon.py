@@ -1,7 +1,7 @@
 """Word lists: what carries no information by itself, in the languages that are handled specially.
 
-Lower case, after NFKC and case folding (so `ß` is `ss`). A language that is missing here is treated like English, which errs
-on the side of keeping sentences.
+Lower case, after NFKC and case folding (so `ß` is `ss`). A language that is missing here is treated
+like English, which errs on the side of keeping sentences.
 """
 
 from __future__ import annotations
@@ -14,68 +14,110 @@ def vocabulary(text: str) -> frozenset[str]:
 
 STOP: dict[str, frozenset[str]] = {
     "en": vocabulary(
-        "a about above after again all also am an and any are aren as at be because been before being below between both but by can "
-        "could couldn d did didn do does doesn doing don down during each either else even ever every few for from further had hadn "
-        "has hasn have haven having he her here hers herself him himself his how i if in into is isn it its itself just ll m may me "
-        "might mine more most must my myself need no nor not of off on once one only onto or other our ours ourselves out over own re "
-        "s same shall she should shouldn so some such t than that the their theirs them themselves then there these they this those "
-        "through to too under until up upon us ve very was wasn we were weren what when where whether which while who whom whose why "
+        "a about above after again all also am an and any are aren as at be because been "
+        "before being below between both but by can "
+        "could couldn d did didn do does doesn doing don down during each either else even "
+        "ever every few for from further had hadn "
+        "has hasn have haven having he her here hers herself him himself his how i if in "
+        "into is isn it its itself just ll m may me "
+        "might mine more most must my myself need no nor not of off on once one only onto "
+        "or other our ours ourselves out over own re "
+        "s same shall she should shouldn so some such t than that the their theirs them "
+        "themselves then there these they this those "
+        "through to too under until up upon us ve very was wasn we were weren what when "
+        "where whether which while who whom whose why "
         "will with within without won would wouldn you your yours yourself yourselves"
     ),
     "de": vocabulary(
-        "aber alle allem allen aller alles als also am an ander andere anderen auch auf aus bei beim bin bis bist da dabei dadurch "
-        "dafür damit dann daran darauf darin darum das dass dein deine deinem deinen deiner dem den denen denn der deren des dessen "
-        "dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine einem einen einer eines er es etwas euch "
-        "euer eure für gegen gewesen hab habe haben hat hatte hatten hattest hier hin hinter ich ihm ihn ihnen ihr ihre ihrem ihren "
-        "ihrer im in indem ins ist ja jede jedem jeden jeder jedes jene kann kannst kein keine keinem keinen keiner können könnte man "
-        "manche mein meine meinem meinen meiner meines mich mir mit muss musste müssen nach nicht nichts noch nun nur ob oder ohne "
-        "sehr seid sein seine seinem seinen seiner sich sie sind so solche soll sollte sondern sonst über um und uns unser unsere "
-        "unserem unseren unserer unter viel vom von vor wann war waren warst warum was weg weil weiter welche wenn wer werde werden "
-        "weshalb wie wieder will willst wir wird wirst wo wollen worden wurde wurden zu zum zur zwar zwischen"
+        "aber alle allem allen aller alles als also am an ander andere anderen auch auf "
+        "aus bei beim bin bis bist da dabei dadurch "
+        "dafür damit dann daran darauf darin darum das dass dein deine deinem deinen "
+        "deiner dem den denen denn der deren des dessen "
+        "dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine "
+        "einem einen einer eines er es etwas euch "
+        "euer eure für gegen gewesen hab habe haben hat hatte hatten hattest hier hin "
+        "hinter ich ihm ihn ihnen ihr ihre ihrem ihren "
+        "ihrer im in indem ins ist ja jede jedem jeden jeder jedes jene kann kannst kein "
+        "keine keinem keinen keiner können könnte man "
+        "manche mein meine meinem meinen meiner meines mich mir mit muss musste müssen "
+        "nach nicht nichts noch nun nur ob oder ohne "
+        "sehr seid sein seine seinem seinen seiner sich sie sind so solche soll sollte "
+        "sondern sonst über um und uns unser unsere "
+        "unserem unseren unserer unter viel vom von vor wann war waren warst warum was weg "
+        "weil weiter welche wenn wer werde werden "
+        "weshalb wie wieder will willst wir wird wirst wo wollen worden wurde wurden zu "
+        "zum zur zwar zwischen"
     ),
     "fr": vocabulary(
-        "ai as au aux avec c ce ces cet cette d dans de des du elle elles en est et eu il ils j je l la le les leur leurs lui m ma "
-        "mais me mes moi mon n ne nos notre nous on ont ou où par pas pour qu que qui s sa se ses si son sont suis sur t ta te tes toi "
+        "ai as au aux avec c ce ces cet cette d dans de des du elle elles en est et eu il "
+        "ils j je l la le les leur leurs lui m ma "
+        "mais me mes moi mon n ne nos notre nous on ont ou où par pas pour qu que qui s sa "
+        "se ses si son sont suis sur t ta te tes toi "
         "ton tu un une vos votre vous y était être avoir très plus aussi"
     ),
     "es": vocabulary(
-        "a al algo con como de del el ella ellas ellos en entre era es esa ese eso esta este esto está están estoy fue ha han hay he "
-        "la las le les lo los me mi mis muy más no nos nosotros nuestra nuestro o para pero por porque que se sea ser si sin sobre son "
+        "a al algo con como de del el ella ellas ellos en entre era es esa ese eso esta "
+        "este esto está están estoy fue ha han hay he "
+        "la las le les lo los me mi mis muy más no nos nosotros nuestra nuestro o para "
+        "pero por porque que se sea ser si sin sobre son "
         "soy su sus también te tiene tengo tu tus un una uno unos y ya yo"
     ),
 }
 
 WEAK: dict[str, frozenset[str]] = {
     "en": vocabulary(
-        "absolutely actually agree almost already alright always amazing anyway appreciate awesome bad beautiful best better bit care "
-        "certainly check come comes coming congratulations cool course day definitely doing done enough exactly excellent excited "
-        "exciting fair fantastic feel feels fine fun funny get gets getting give glad go goes going gone gonna good got great guess "
-        "haha hear heard hello help helpful hey hi hope idea impressive incredible indeed inspiring interesting kidding kind kinda"
+        "absolutely actually agree almost already alright always amazing anyway appreciate "
+        "awesome bad beautiful best better bit care "
+        "certainly check come comes coming congratulations cool course day definitely "
+        "doing done enough exactly excellent excited "
+        "exciting fair fantastic feel feels fine fun funny get gets getting give glad go "
+        "goes going gone gonna good got great guess "
+        "haha hear heard hello help helpful hey hi hope idea impressive incredible indeed "
+        "inspiring interesting kidding kind kinda"
         " know "
-        "later let lets like liked little ll look looking looks lol lot lots love loved lovely made make makes making maybe mean means "
-        "moment morning much never nice night now nope okay ok perfect perhaps please pleasure point possible pretty probably put"
+        "later let lets like liked little ll look looking looks lol lot lots love loved "
+        "lovely made make makes making maybe mean means "
+        "moment morning much never nice night now nope okay ok perfect perhaps please "
+        "pleasure point possible pretty probably put"
         " quite "
-        "ready really right say says saying see seems sense soon sorry sound sounds still stuff super sure sweet take thank thanks"
+        "ready really right say says saying see seems sense soon sorry sound sounds still "
+        "stuff super sure sweet take thank thanks"
         " thing "
-        "things think thinking thought time today together tomorrow tonight totally true try understand wait wanna want wanted way "
+        "things think thinking thought time today together tomorrow tonight totally true "
+        "try understand wait wanna want wanted way "
         "weather welcome well went wonderful wow wrong yeah yep yes yesterday yet"
     ),
     "de": vocabulary(
-        "ach ahnung aha alles bald besser bisschen bitte bestens cool danke dankeschön denke echt egal eigentlich einfach endlich fein "
-        "finde findet freut froh ganz gar geht gehe gehen gemacht genau gern gerne gesagt gesehen gerade gestern glaube glauben gleich "
-        "grossartig gut gute guten guter gutes hallo heute hi hmm hoffe hört interessant irgendwie jetzt klar klasse klingt komisch "
-        "komme kommt leider liebe mache machen macht mag mal meine mega meinst mehr melde moin morgen möchte na natürlich nein nett "
-        "okay ok perfekt prima richtig sache sage sagen schade schön schöne schönen schönes schon sehe sicher sieht spannend spass "
-        "stimmt super tag tja toll tolle total tut übrigens verstanden verstehe vielen vielleicht wahnsinn wahrscheinlich warte weiss "
+        "ach ahnung aha alles bald besser bisschen bitte bestens cool danke dankeschön "
+        "denke echt egal eigentlich einfach endlich fein "
+        "finde findet freut froh ganz gar geht gehe gehen gemacht genau gern gerne gesagt "
+        "gesehen gerade gestern glaube glauben gleich "
+        "grossartig gut gute guten guter gutes hallo heute hi hmm hoffe hört interessant "
+        "irgendwie jetzt klar klasse klingt komisch "
+        "komme kommt leider liebe mache machen macht mag mal meine mega meinst mehr melde "
+        "moin morgen möchte na natürlich nein nett "
+        "okay ok perfekt prima richtig sache sage sagen schade schön schöne schönen "
+        "schönes schon sehe sicher sieht spannend spass "
+        "stimmt super tag tja toll tolle total tut übrigens verstanden verstehe vielen "
+        "vielleicht wahnsinn wahrscheinlich warte weiss "
         "wetter wirklich wohl wow wunderbar zusammen"
     ),
-    "fr": vocabulary("bien bon bonne bonjour salut merci oui non super vraiment peut-être bravo accord aujourd hui demain hier temps"),
-    "es": vocabulary("bien bueno buena hola gracias sí claro vale genial gusta quiero hoy mañana ayer verdad tiempo"),
+    "fr": vocabulary(
+        "bien bon bonne bonjour salut merci oui non super vraiment peut-être bravo accord "
+        "aujourd hui demain hier temps"
+    ),
+    "es": vocabulary(
+        "bien bueno buena hola gracias sí claro vale genial gusta quiero hoy mañana ayer "
+        "verdad tiempo"
+    ),
 }
 
 FIRST_PERSON: dict[str, frozenset[str]] = {
     "en": vocabulary("i me my mine myself we us our ours ourselves im ive"),
-    "de": vocabulary("ich mich mir mein meine meinem meinen meiner meines wir uns unser unsere unserem unseren unserer"),
+    "de": vocabulary(
+        "ich mich mir mein meine meinem meinen meiner meines wir uns unser unsere unserem "
+        "unseren unserer"
+    ),
     "fr": vocabulary("j je moi m mon ma mes nous notre nos"),
     "es": vocabulary("yo me mi mis mí nos nosotros nuestra nuestro soy estoy tengo vivo trabajo"),
 }
@@ -88,22 +130,33 @@ SECOND_PERSON: dict[str, frozenset[str]] = {
 }
 
 EMPTY_CHINESE = vocabulary(
-    "我们 我的 你们 他们 她们 这个 那个 这样 那样 这里 那里 一个 一下 一点 有点 非常 真的 但是 因为 所以 如果 虽然 而且 "
-    "然后 今天 明天 昨天 现在 天气 不错 觉得 知道 认为 什么 怎么 喜欢 可以 应该 已经 还是 就是 不是 没有 开心 高兴 厉害 "
-    "希望 时候 东西 事情 我 你 您 他 她 它 的 了 是 在 有 很 真 太 都 也 就 和 与 跟 这 那 个 吗 呢 吧 啊 呀 哦 嘛 哈 嗯 不 "
-    "没 会 能 要 想 去 来 说 看 做 到 得 地 着 过 被 把 给 对 让 上 下 里 还 再 又 才 只 但 好 累 忙 最"
+    "我们 我的 你们 他们 她们 这个 那个 这样 那样 这里 那里 一个 一下 一点 有点 非常 真的 "
+    "但是 因为 所以 如果 虽然 而且 "
+    "然后 今天 明天 昨天 现在 天气 不错 觉得 知道 认为 什么 怎么 喜欢 可以 应该 已经 还是 "
+    "就是 不是 没有 开心 高兴 厉害 "
+    "希望 时候 东西 事情 我 你 您 他 她 它 的 了 是 在 有 很 真 太 都 也 就 和 与 跟 这 那 "
+    "个 吗 呢 吧 啊 呀 哦 嘛 哈 嗯 不 "
+    "没 会 能 要 想 去 来 说 看 做 到 得 地 着 过 被 把 给 对 让 上 下 里 还 再 又 才 只 "
+    "但 好 累 忙 最"
 )
 
 EMPTY_JAPANESE = vocabulary(
-    "私たち わたし 私 僕 俺 あなた 彼女 彼 これ それ あれ この その あの ここ そこ そう こう とても すごく すごい ちょっと "
-    "本当に 本当 今日 明日 昨日 今 天気 いいです 良い いい 好き 思います 思う 思った 嬉しい 楽しみ 大丈夫 でしょう でした "
-    "ですが ですね です だった ました ません ます ていた ている ています んでい ってい った って いた いる います ある "
-    "あります ありました する します しました した して しい しく かった くて から まで より こと もの ため よう みたい "
-    "けど でも しかし だから など たい なる なり なら たら ない なく れる られ という は が を に へ と で も の や か ね "
+    "私たち わたし 私 僕 俺 あなた 彼女 彼 これ それ あれ この その あの ここ そこ そう "
+    "こう とても すごく すごい ちょっと "
+    "本当に 本当 今日 明日 昨日 今 天気 いいです 良い いい 好き 思います 思う 思った "
+    "嬉しい 楽しみ 大丈夫 でしょう でした "
+    "ですが ですね です だった ました ません ます ていた ている ています んでい ってい "
+    "った って いた いる います ある "
+    "あります ありました する します しました した して しい しく かった くて から まで "
+    "より こと もの ため よう みたい "
+    "けど でも しかし だから など たい なる なり なら たら ない なく れる られ という は "
+    "が を に へ と で も の や か ね "
     "よ な だ た て さ い く し り る う"
 )
 
 SPEECH_VERBS: frozenset[str] = vocabulary(
-    "said say says saying told tell tells asked ask asks wrote write writes replied answered quoted goes went like "
-    "sagte sagt sagen meinte meint schrieb schreibt fragte fragt antwortete erzählte dit disait dijo dice"
+    "said say says saying told tell tells asked ask asks wrote write writes replied "
+    "answered quoted goes went like "
+    "sagte sagt sagen meinte meint schrieb schreibt fragte fragt antwortete erzählte dit "
+    "disait dijo dice"
 )

@@ -1,4 +1,5 @@
-"""Set phrases by language: greetings, acknowledgements, filler, questions without a mark, commands and standing instructions."""
+"""Set phrases by language: greetings, acknowledgements, filler, questions without a mark, commands
+and standing instructions."""
 
 from __future__ import annotations
 
@@ -12,33 +13,54 @@ def _any(*alternatives: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[
 
 
 GREETING = re.compile(
-    r"^(?i:hi|hiya|hello|hey|dear|greetings|good (?:morning|afternoon|evening|night)|morning|welcome(?: back)?|hallo|moin|servus"
-    r"|guten (?:morgen|tag|abend)|gute nacht|grüezi|grüß (?:dich|gott)|liebe[r]?|bonjour|salut|bonsoir|coucou|hola|buenos días"
-    r"|buenas (?:tardes|noches))(?i: there| all| everyone| everybody| guys| again| zusammen| allerseits)?"
+    r"^(?i:hi|hiya|hello|hey|dear|greetings|good "
+    r"(?:morning|afternoon|evening|night)|morning|welcome(?: back)?|hallo|moin|servus"
+    r"|guten (?:morgen|tag|abend)|gute nacht|grüezi|grüß "
+    r"(?:dich|gott)|liebe[r]?|bonjour|salut|bonsoir|coucou|hola|buenos días"
+    r"|buenas (?:tardes|noches))(?i: there| all| everyone| everybody| guys| again| "
+    r"zusammen| allerseits)?"
     rf"(?: {_NAME}){{0,2}}(?:\s*[,.!;:~–—-]+\s*|\s*$|\s+(?=[IiWwM]))"
 )
 
 OPENER = _any(
-    r"^(?:thanks|thank you|thx|many thanks|cheers|danke|vielen dank|danke schön|dankeschön|merci|gracias)"
-    r"(?: (?:so much|very much|a lot|again|a bunch|sehr|vielmals|dir|euch|ihnen|nochmals?))*(?: (?:for|für|pour|por)\b[^,.!;]*)?"
-    r"(?:\s*[,.!;:–—-]+\s*|\s*$)",
-    r"^(?:sorry|apologies|my apologies|entschuldigung|sorry about that|tut mir leid|es tut mir leid|pardon|perdón)"
-    r"(?: (?:for|about|für|wegen)\b[^,.!;]*)?(?:\s*[,.!;:–—-]+\s*|\s*$)",
-    r"^(?:congrats|congratulations|well done|glückwunsch|herzlichen glückwunsch|félicitations|felicidades)"
-    r"(?: (?:on|zu|zum|zur|pour|por)\b[^,.!;]*)?(?:\s*[,.!;:–—-]+\s*|\s*$)",
-    r"^(?:yes|yeah|yep|yup|no|nope|nah|ok|okay|k|sure|sure thing|of course|absolutely|definitely|exactly|totally|indeed|right"
-    r"|correct|true"
-    r"|got it|understood|noted|i see|makes sense|well|oh|ah|aha|wow|whoa|haha+|hehe+|lol|hmm+|um+|uh+|yay|aw+|ugh|oops|great|cool"
-    r"|nice|awesome"
-    r"|perfect|amazing|fantastic|wonderful|excellent|sounds good|fine|alright|all right|good|anyway|anyways|so|please|by the way|btw"
-    r"|fyi"
-    r"|no problem|no worries|never mind|you'?re welcome|my pleasure|oh my god|omg|oh no|oh wow|good question|great question|honestly"
-    r"|actually"
-    r"|ja|jep|jo|nein|nee|doch|klar|genau|stimmt|richtig|gut|alles klar|na klar|natürlich|verstanden|verstehe|ach|ach so|achso|aha"
-    r"|oh je"
-    r"|super|toll|prima|schön|cool|perfekt|wunderbar|gern|gerne|gern geschehen|bitte|kein problem|na ja|naja|tja|also|übrigens"
-    r"|eigentlich"
-    r"|oui|non|d'accord|bien sûr|bravo|sí|si|vale|claro)(?:\s*[,.!;:–—-]+\s*|\s*$)",
+    (
+        r"^(?:thanks|thank you|thx|many thanks|cheers|danke|vielen dank|danke "
+        r"schön|dankeschön|merci|gracias)"
+        r"(?: (?:so much|very much|a lot|again|a "
+        r"bunch|sehr|vielmals|dir|euch|ihnen|nochmals?))*(?: (?:for|für|pour|por)\b[^,.!;]*)?"
+        r"(?:\s*[,.!;:–—-]+\s*|\s*$)"
+    ),
+    (
+        r"^(?:sorry|apologies|my apologies|entschuldigung|sorry about that|tut mir leid|es tut "
+        r"mir leid|pardon|perdón)"
+        r"(?: (?:for|about|für|wegen)\b[^,.!;]*)?(?:\s*[,.!;:–—-]+\s*|\s*$)"
+    ),
+    (
+        r"^(?:congrats|congratulations|well done|glückwunsch|herzlichen "
+        r"glückwunsch|félicitations|felicidades)"
+        r"(?: (?:on|zu|zum|zur|pour|por)\b[^,.!;]*)?(?:\s*[,.!;:–—-]+\s*|\s*$)"
+    ),
+    (
+        r"^(?:yes|yeah|yep|yup|no|nope|nah|ok|okay|k|sure|sure thing|of "
+        r"course|absolutely|definitely|exactly|totally|indeed|right"
+        r"|correct|true"
+        r"|got it|understood|noted|i see|makes "
+        r"sense|well|oh|ah|aha|wow|whoa|haha+|hehe+|lol|hmm+|um+|uh+|yay|aw+|ugh|oops|great|cool"
+        r"|nice|awesome"
+        r"|perfect|amazing|fantastic|wonderful|excellent|sounds good|fine|alright|all "
+        r"right|good|anyway|anyways|so|please|by the way|btw"
+        r"|fyi"
+        r"|no problem|no worries|never mind|you'?re welcome|my pleasure|oh my god|omg|oh no|oh "
+        r"wow|good question|great question|honestly"
+        r"|actually"
+        r"|ja|jep|jo|nein|nee|doch|klar|genau|stimmt|richtig|gut|alles klar|na "
+        r"klar|natürlich|verstanden|verstehe|ach|ach so|achso|aha"
+        r"|oh je"
+        r"|super|toll|prima|schön|cool|perfekt|wunderbar|gern|gerne|gern geschehen|bitte|kein "
+        r"problem|na ja|naja|tja|also|übrigens"
+        r"|eigentlich"
+        r"|oui|non|d'accord|bien sûr|bravo|sí|si|vale|claro)(?:\s*[,.!;:–—-]+\s*|\s*$)"
+    ),
 )
 
 FILLER: dict[str, re.Pattern[str]] = {
@@ -46,44 +68,85 @@ FILLER: dict[str, re.Pattern[str]] = {
         r"^(?:i )?(?:really )?hope (?:you|your|this|that|all|it|everything|to)\b",
         r"^have (?:a|an|fun)\b.*(?:day|night|evening|weekend|one|trip|time|fun|week)\b",
         r"^(?:see|talk to|speak to|catch|write) (?:you|ya|soon|later)\b",
-        r"^(?:take care|good luck|happy (?:birthday|new year|holidays|easter|anniversary)|merry christmas|best(?: regards| wishes)?"
-        r"|kind regards|regards|cheers|bye|goodbye|good ?night|safe travels|enjoy|keep (?:it up|going|up)|way to go|my pleasure)\b",
+        (
+            r"^(?:take care|good luck|happy (?:birthday|new "
+            r"year|holidays|easter|anniversary)|merry christmas|best(?: regards| wishes)?"
+            r"|kind regards|regards|cheers|bye|goodbye|good ?night|safe travels|enjoy|keep "
+            r"(?:it up|going|up)|way to go|my pleasure)\b"
+        ),
         r"^(?:please )?let me know\b",
-        r"^(?:i'?m |i am )?(?:so |very |really )?(?:glad|happy|pleased|sorry|excited|delighted) (?:to (?:hear|help|see|assist|know)"
-        r"|for you|you|that you|it|i could)\b",
-        r"^(?:it'?s |it was |was )?(?:so |very )?(?:nice|great|good|lovely|a pleasure) (?:to (?:meet|see|hear|talk)|meeting|talking"
-        r"|seeing|hearing|chatting)\b",
-        r"^(?:that|this|it)(?:'s| is| was| would be| makes| sounds| looks| seems)\b(?!.*\b(?:i|my|me|we|our)\b)(?:\W+\w+){0,4}\W*$",
+        (
+            r"^(?:i'?m |i am )?(?:so |very |really "
+            r")?(?:glad|happy|pleased|sorry|excited|delighted) (?:to "
+            r"(?:hear|help|see|assist|know)"
+            r"|for you|you|that you|it|i could)\b"
+        ),
+        (
+            r"^(?:it'?s |it was |was )?(?:so |very )?(?:nice|great|good|lovely|a pleasure) "
+            r"(?:to (?:meet|see|hear|talk)|meeting|talking"
+            r"|seeing|hearing|chatting)\b"
+        ),
+        (
+            r"^(?:that|this|it)(?:'s| is| was| would be| makes| sounds| looks| "
+            r"seems)\b(?!.*\b(?:i|my|me|we|our)\b)(?:\W+\w+){0,4}\W*$"
+        ),
         r"^sounds like\b",
-        r"^i (?:totally |completely |fully |really |also )*(?:agree|understand|see|know|think so|guess|bet|suppose|get it|hear you"
-        r"|appreciate)\b"
-        r"(?:\W+(?:it|that|this|so|you|with|what|mean|your|all|the|support|advice|help|kind|words|feel))*\W*$",
+        (
+            r"^i (?:totally |completely |fully |really |also "
+            r")*(?:agree|understand|see|know|think so|guess|bet|suppose|get it|hear you"
+            r"|appreciate)\b"
+            r"(?:\W+(?:it|that|this|so|you|with|what|mean|your|all|the|support|advice|help|kind|words|feel))*\W*$"
+        ),
         r"^i (?:do not|don'?t) (?:know|mind|care|think so|understand)\W*$",
         r"^as an ai\b",
         r"^i(?:'m| am) (?:here (?:to|for)|happy to|able to|not able to|unable to|just an|an ai)\b",
-        r"^i(?:'m| am) (?:so |very |really |just |doing |pretty |all |not )*(?:fine|good|ok|okay|great|well|back|here|ready|sure"
-        r"|sorry|tired|listening)"
-        r"(?:[,.! ]+(?:thanks|thank you|too|now|though|today))*\W*$",
+        (
+            r"^i(?:'m| am) (?:so |very |really |just |doing |pretty |all |not "
+            r")*(?:fine|good|ok|okay|great|well|back|here|ready|sure"
+            r"|sorry|tired|listening)"
+            r"(?:[,.! ]+(?:thanks|thank you|too|now|though|today))*\W*$"
+        ),
         r"^i (?:can|could|will|'ll) (?:help|assist|do that)\b",
         r"^here(?:'s| is| are) (?!my\b|our\b)",
-        r"^(?:just kidding|what an?\b|how (?:nice|lovely|cool|sweet|wonderful|exciting|sad)\b|one moment|give me a (?:sec|second"
-        r"|moment|minute)"
-        r"|hold on|wait|hang on|brb|be right back|just a)\b",
+        (
+            r"^(?:just kidding|what an?\b|how "
+            r"(?:nice|lovely|cool|sweet|wonderful|exciting|sad)\b|one moment|give me a "
+            r"(?:sec|second"
+            r"|moment|minute)"
+            r"|hold on|wait|hang on|brb|be right back|just a)\b"
+        ),
     ),
     "de": _any(
         r"^(?:ich )?hoffe,? (?:dir|euch|ihnen|du|ihr|sie|es|alles|das|dass)\b",
-        r"^(?:mir|uns) geht(?:'s| es)? (?:es )?(?:auch |ganz |sehr |gerade )*(?:gut|super|prima|bestens|okay)\b",
-        r"^(?:bis (?:bald|morgen|dann|später|gleich|nächste|zum)|viel (?:glück|spaß|erfolg)|gute besserung"
-        r"|(?:einen )?schöne[ns]? (?:tag|abend|woche)"
-        r"|schönes wochenende|freut mich|freue mich|keine ahnung|kein problem|alles (?:gut|klar|gute)|mit freundlichen grüßen"
-        r"|auf wiedersehen|tschüss"
-        r"|(?:liebe|viele|beste|herzliche) grüße|frohe weihnachten|frohes neues|mach'?s gut|pass auf dich auf)\b",
-        r"^ich (?:weiß|verstehe|glaube|denke|finde|sehe)(?:,? (?:es|das|dich|auch|nicht|schon|so|ja|was du meinst|super|gut"
-        r"|toll))*\W*$",
-        r"^ich bin (?:auch |so |sehr |ganz |wieder |gerade )*(?:da|hier|müde|froh|bereit|zurück)\W*$",
+        (
+            r"^(?:mir|uns) geht(?:'s| es)? (?:es )?(?:auch |ganz |sehr |gerade "
+            r")*(?:gut|super|prima|bestens|okay)\b"
+        ),
+        (
+            r"^(?:bis (?:bald|morgen|dann|später|gleich|nächste|zum)|viel "
+            r"(?:glück|spaß|erfolg)|gute besserung"
+            r"|(?:einen )?schöne[ns]? (?:tag|abend|woche)"
+            r"|schönes wochenende|freut mich|freue mich|keine ahnung|kein problem|alles "
+            r"(?:gut|klar|gute)|mit freundlichen grüßen"
+            r"|auf wiedersehen|tschüss"
+            r"|(?:liebe|viele|beste|herzliche) grüße|frohe weihnachten|frohes neues|mach'?s "
+            r"gut|pass auf dich auf)\b"
+        ),
+        (
+            r"^ich (?:weiß|verstehe|glaube|denke|finde|sehe)(?:,? "
+            r"(?:es|das|dich|auch|nicht|schon|so|ja|was du meinst|super|gut"
+            r"|toll))*\W*$"
+        ),
+        (
+            r"^ich bin (?:auch |so |sehr |ganz |wieder |gerade "
+            r")*(?:da|hier|müde|froh|bereit|zurück)\W*$"
+        ),
         r"^(?:wie (?:schön|toll|cool|nett|schade)|was für eine?|so ein)\b",
-        r"^(?:das|es) (?:ist|war|klingt|wäre|hört sich|freut|tut|sieht|macht)\b(?!.*\b(?:ich|mein\w*|wir"
-        r"|unser\w*)\b)(?:\W+\w+){0,4}\W*$",
+        (
+            r"^(?:das|es) (?:ist|war|klingt|wäre|hört "
+            r"sich|freut|tut|sieht|macht)\b(?!.*\b(?:ich|mein\w*|wir"
+            r"|unser\w*)\b)(?:\W+\w+){0,4}\W*$"
+        ),
         r"^(?:klingt|hört sich)\b",
         r"^(?:einen moment|moment|warte|sag (?:mir )?bescheid|melde dich|ich helfe)\b",
         r"^ich kann (?:dir|ihnen|euch)\b",
@@ -92,22 +155,42 @@ FILLER: dict[str, re.Pattern[str]] = {
 
 QUESTION: dict[str, re.Pattern[str]] = {
     "en": _any(
-        r"^(?:and |but |so |also )?(?:how \w+|which \w+|whose \w+|what (?:time|kind|sort|type|colou?r|year|day)) (?:\w+ )?(?:is|are"
-        r"|was|were|do|does|did|can|could|should|would|will|has|have)\b",
-        r"^(?:and |but |so |also )?(?:what|why|how|where|who|when)(?:'s|'re| is| are| do| does| did| can| could| should| would| will"
-        r"| about| come)\b",
-        r"^(?:and |but |so )?(?:can|could|would|will|do|did|does|are|were|have|has|should|shall|may|might|is|was|isn't|aren't|don't"
-        r"|won't) "
-        r"(?:you|i|we|it|there|this|that|he|she|they|someone|anyone)\b",
+        (
+            r"^(?:and |but |so |also )?(?:how \w+|which \w+|whose \w+|what "
+            r"(?:time|kind|sort|type|colou?r|year|day)) (?:\w+ )?(?:is|are"
+            r"|was|were|do|does|did|can|could|should|would|will|has|have)\b"
+        ),
+        (
+            r"^(?:and |but |so |also )?(?:what|why|how|where|who|when)(?:'s|'re| is| are| do| "
+            r"does| did| can| could| should| would| will"
+            r"| about| come)\b"
+        ),
+        (
+            r"^(?:and |but |so "
+            r")?(?:can|could|would|will|do|did|does|are|were|have|has|should|shall|may|might|is|was|isn't|aren't|don't"
+            r"|won't) "
+            r"(?:you|i|we|it|there|this|that|he|she|they|someone|anyone)\b"
+        ),
     ),
     "de": _any(
-        r"^(?:und |aber |also )?(?:was|wie|wo|wer|wann|warum|wieso|weshalb|woher|wohin|welche[rs]?) (?:ist|sind|war|machst|macht"
-        r"|geht|kann|könn\w+|soll\w*|würde\w*"
-        r"|hast|hat|haben|habt|meinst|kommst|heißt|bedeutet|viel\w*|lange|oft)\b",
-        r"^(?:und |aber )?(?:kannst|könntest|würdest|willst|hast|bist|weißt|magst|möchtest|darf|soll|können|könnten|haben"
-        r"|sind) (?:du|ich|wir|sie|ihr)\b",
+        (
+            r"^(?:und |aber |also "
+            r")?(?:was|wie|wo|wer|wann|warum|wieso|weshalb|woher|wohin|welche[rs]?) "
+            r"(?:ist|sind|war|machst|macht"
+            r"|geht|kann|könn\w+|soll\w*|würde\w*"
+            r"|hast|hat|haben|habt|meinst|kommst|heißt|bedeutet|viel\w*|lange|oft)\b"
+        ),
+        (
+            r"^(?:und |aber "
+            r")?(?:kannst|könntest|würdest|willst|hast|bist|weißt|magst|möchtest|darf|soll|können|könnten|haben"
+            r"|sind) (?:du|ich|wir|sie|ihr)\b"
+        ),
     ),
-    "zh": _any(r"[吗呢]$", r"^(?:什么|怎么|为什么|哪里|哪儿|谁|多少)", r"(?:是不是|能不能|可不可以|有没有|好不好)"),
+    "zh": _any(
+        r"[吗呢]$",
+        r"^(?:什么|怎么|为什么|哪里|哪儿|谁|多少)",
+        r"(?:是不是|能不能|可不可以|有没有|好不好)",
+    ),
     "ja": _any(
         r"(?:です|ます|でしょう|ました|でした|ません|かな|の|んだ)か(?:ね|な)?$",
         r"かな$",
@@ -123,27 +206,50 @@ _DETERMINED = (
 COMMAND: dict[str, re.Pattern[str]] = {
     "en": _any(
         r"^(?:now |then |also |and )?please\b",
-        r"^(?:now |then |also |and |next )?(?:write|rewrite|translate|explain|summari[sz]e|tell|show me|give me|generate|calculate"
-        r"|compute|list|describe"
-        r"|refactor|implement|debug|remind|send|print|search|google|ignore|compare|provide|proofread|draft|analy[sz]e)\b(?! (?:is"
-        r"|are|was|has|i)\b)",
-        rf"^(?:now |then |also |and |next )?(?:add|buy|book|call|change|check|convert|create|delete|do|draw|edit|find|fix|format|get"
-        rf"|give|help|keep|look|make|open"
-        rf"|order|pick|plan|play|put|read|recommend|remove|repeat|replace|return|review|run|schedule|set|show|start|stop|suggest"
-        rf"|take|test|try|turn|update|use)"
-        rf" {_DETERMINED}",
+        (
+            r"^(?:now |then |also |and |next "
+            r")?(?:write|rewrite|translate|explain|summari[sz]e|tell|show me|give "
+            r"me|generate|calculate"
+            r"|compute|list|describe"
+            r"|refactor|implement|debug|remind|send|print|search|google|ignore"
+            r"|compare|provide|proofread|draft|analy[sz]e)\b(?! "
+            r"(?:is"
+            r"|are|was|has|i)\b)"
+        ),
+        (
+            r"^(?:now |then |also |and |next "
+            r")?(?:add|buy|book|call|change|check|convert|create|delete|do|draw|edit|find|fix|format|get"
+            r"|give|help|keep|look|make|open"
+            r"|order|pick|plan|play|put|read|recommend|remove|repeat|replace|return|review|run|schedule|set|show|start|stop|suggest"
+            r"|take|test|try|turn|update|use)"
+            rf" {_DETERMINED}"
+        ),
         r"^i(?: want| need| would like|'d like|'d love) you to\b",
-        r"^(?:do not|don'?t|never|always|stop|avoid|call me|answer|respond|reply|use|refer to me|address me)\b",
+        (
+            r"^(?:do not|don'?t|never|always|stop|avoid|call me|answer|respond|reply|use|refer "
+            r"to me|address me)\b"
+        ),
     ),
     "de": _any(
         r"^(?:und |dann |jetzt |nun )?bitte\b",
-        r"^(?:und |dann |jetzt |nun )?(?:schreibe?|übersetze?|erkläre?|zeige?|gib|nenne?|erstelle?|fasse?|hilf|berechne|lies|prüfe?"
-        r"|korrigiere?|beschreibe?"
-        r"|vergleiche?|erzähle?|schicke?|sage?|liste|suche?|finde?|mache?|öffne|lösche?|formuliere?|antworte?|verwende|benutze?)"
-        r" (?:mir|uns|bitte|das|den|die|dies\w*|eine?n?|alle\w*|es|ihn|sie|mal|mich|auf|kurz|\d+)\b",
-        r"^(?:schreiben|übersetzen|erklären|zeigen|geben|nennen|erstellen|antworten|verwenden|prüfen) sie\b",
+        (
+            r"^(?:und |dann |jetzt |nun "
+            r")?(?:schreibe?|übersetze?|erkläre?|zeige?|gib|nenne?|erstelle?|fasse?|hilf|berechne|lies|prüfe?"
+            r"|korrigiere?|beschreibe?"
+            r"|vergleiche?|erzähle?|schicke?|sage?|liste|suche?|finde?|mache?|öffne|lösche?|formuliere?|antworte?|verwende|benutze?)"
+            r" "
+            r"(?:mir|uns|bitte|das|den|die|dies\w*|eine?n?|alle\w*|es|ihn|sie|mal|mich|auf|kurz|\d+)\b"
+        ),
+        (
+            r"^(?:schreiben|übersetzen|erklären|zeigen|geben|nennen|erstellen"
+            r"|antworten|verwenden|prüfen) "
+            r"sie\b"
+        ),
         r"^ich (?:möchte|will|hätte gern),? dass du\b",
-        r"^(?:merke? dir|vergiss nicht|denke? daran|denk dran|ab jetzt|ab sofort|künftig|in zukunft)\b",
+        (
+            r"^(?:merke? dir|vergiss nicht|denke? daran|denk dran|ab jetzt|ab "
+            r"sofort|künftig|in zukunft)\b"
+        ),
     ),
     "zh": _any(
         r"^(?:请|麻烦|帮我|帮忙|给我|替我|翻译|解释|总结|告诉我|列出|推荐|查一?下|写一|写个|写篇|你能|您能|能不能|可以帮|记住|记得|别忘|不要|别|以后|今后|从现在起|叫我)"
@@ -155,28 +261,47 @@ COMMAND: dict[str, re.Pattern[str]] = {
 
 STANDING: dict[str, re.Pattern[str]] = {
     "en": _any(
-        r"\b(?:always|never|from now on|in (?:the )?future|going forward|whenever|every time|remember|don'?t forget|keep in mind"
-        r"|note that)\b",
-        r"\bcall me (?!(?:back|at|on|in|when|if|later|tomorrow|today|tonight|a|an|the|asap|now|please)\b)\w",
-        r"^(?:please )?(?:do not|don'?t) (?:ever )?(?:call|use|answer|send|mention|ask|include|write|suggest|recommend|add|reply"
-        r"|respond|show|say)\b",
-        r"^(?:please )?(?:answer|respond|reply|write|speak|talk)(?: to me)? (?:only )?(?:in|with) (?:only )?(?:\w+ )?"
-        r"(?:english|german|french|spanish|italian|chinese|japanese|short|bullet|plain|metric|simple|british|american)\b",
+        (
+            r"\b(?:always|never|from now on|in (?:the )?future|going forward|whenever|every "
+            r"time|remember|don'?t forget|keep in mind"
+            r"|note that)\b"
+        ),
+        (
+            r"\bcall me "
+            r"(?!(?:back|at|on|in|when|if|later|tomorrow|today|tonight|a|an|the|asap|now|please)\b)\w"
+        ),
+        (
+            r"^(?:please )?(?:do not|don'?t) (?:ever "
+            r")?(?:call|use|answer|send|mention|ask|include|write|suggest|recommend|add|reply"
+            r"|respond|show|say)\b"
+        ),
+        (
+            r"^(?:please )?(?:answer|respond|reply|write|speak|talk)(?: to me)? (?:only "
+            r")?(?:in|with) (?:only )?(?:\w+ )?"
+            r"(?:english|german|french|spanish|italian|chinese|japanese|short|bullet|plain|metric|simple|british|american)\b"
+        ),
         r"\b(?:refer to|address) me (?:as|by)\b",
         r"\bremind me\b",
     ),
     "de": _any(
-        r"\b(?:immer|nie|niemals|ab jetzt|ab sofort|künftig|in zukunft|jedes mal|stets|merke? dir|vergiss nicht|denke? daran"
-        r"|denk dran)\b",
+        (
+            r"\b(?:immer|nie|niemals|ab jetzt|ab sofort|künftig|in zukunft|jedes "
+            r"mal|stets|merke? dir|vergiss nicht|denke? daran"
+            r"|denk dran)\b"
+        ),
         r"\bnenne? mich\b",
-        r"\b(?:antworte?|schreibe?|antworten sie) (?:mir )?(?:bitte )?(?:nur )?(?:auf|in) (?:deutsch|englisch|französisch"
-        r"|stichpunkten|kurzen)\b",
+        (
+            r"\b(?:antworte?|schreibe?|antworten sie) (?:mir )?(?:bitte )?(?:nur )?(?:auf|in) "
+            r"(?:deutsch|englisch|französisch"
+            r"|stichpunkten|kurzen)\b"
+        ),
         r"\berinnere? mich\b",
     ),
     "zh": _any(r"总是|永远|始终|每次|以后|今后|从现在起|记住|记得|别忘|一直|叫我|提醒我"),
     "ja": _any(r"覚えて|忘れない|今後|これから|常に|いつも|必ず|毎回|と呼んで|リマインド"),
 }
-"""What stays true after the answer was given: instructions that are worth remembering, unlike other commands."""
+"""What stays true after the answer was given: instructions that are worth remembering, unlike other
+commands."""
 
 CJK_OPENER: dict[str, re.Pattern[str]] = {
     "zh": re.compile(

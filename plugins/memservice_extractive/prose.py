@@ -1,4 +1,5 @@
-"""From a message to its author's own prose: code, quotations, pasted transcripts and injected memory are left out."""
+"""From a message to its author's own prose: code, quotations, pasted transcripts and injected
+memory are left out."""
 
 from __future__ import annotations
 
@@ -8,28 +9,42 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection
 
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
-_TAG = re.compile(r"<(/?)(context|memory|memories|document|system|instructions|representation|peer_card|summary)\b", re.I)
+_TAG = re.compile(
+    r"<(/?)(context|memory|memories|document|system|instructions|representation|peer_card|summary)\b",
+    re.I,
+)
 _TAG_END = re.compile(r"\s*+>")
 _BULLET = re.compile(r"^(?:[-*+•‣◦·–]|\(?\d{1,3}[.)]|\[[ xX]\])\s+")
 _STAMPED = re.compile(r"^\[?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2})?\]?\s")
-_CARD = re.compile(r"^(IDENTITY|ATTRIBUTE|RELATIONSHIP|INSTRUCTION|EXPLICIT|DEDUCTIVE|INDUCTIVE|CONTRADICTION): ?")
+_CARD = re.compile(
+    r"^(IDENTITY|ATTRIBUTE|RELATIONSHIP|INSTRUCTION|EXPLICIT|DEDUCTIVE|INDUCTIVE|CONTRADICTION): ?"
+)
 _MAIL = re.compile(
-    r"^(-{2,}+ *(original|forwarded|ursprüngliche|weitergeleitete).*|(on|am|le|el)\b.{5,120}\b(wrote|schrieb|écrit"
-    r"|escribió)\b[^:]{0,60}:"
-    r"|(from|to|cc|subject|date|sent|von|an|betreff|gesendet): .*)$",
+    (
+        r"^(-{2,}+ "
+        r"*(original|forwarded|ursprüngliche|weitergeleitete).*|(on|am|le|el)\b.{5,120}\b(wrote|schrieb|écrit"
+        r"|escribió)\b[^:]{0,60}:"
+        r"|(from|to|cc|subject|date|sent|von|an|betreff|gesendet): .*)$"
+    ),
     re.I,
 )
 _CODE = re.compile(
-    r"^(\$ |>>> |#!|#include\b|import [\w.]+$|from [\w.]+ import |def \w+\(|class \w+[(:]|function \w*\(|const \w+ ?=|let \w+ ?="
+    r"^(\$ |>>> |#!|#include\b|import [\w.]+$|from [\w.]+ import |def \w+\(|class "
+    r"\w+[(:]|function \w*\(|const \w+ ?=|let \w+ ?="
     r"|var \w+ ?="
-    r"|(public|private|protected) (static|class|void|int|string|final)\b.*|return\b.*;$|if ?\(.*\) ?\{|for ?\(.*\) ?\{|Traceback \("
+    r"|(public|private|protected) (static|class|void|int|string|final)\b.*|return\b.*;$|if "
+    r"?\(.*\) ?\{|for ?\(.*\) ?\{|Traceback \("
     r"|File \".*\", line \d|at [\w.$]+\(.*\)$"
-    r"|(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER) .*;$|[\w.]+\(.*\);?$|[{}\[\]();,]+$|\"[\w-]+\": ?.*,?$)|[{}]$|^\w+ ?=(?!=) ?\S+$"
+    r"|(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER) "
+    r".*;$|[\w.]+\(.*\);?$|[{}\[\]();,]+$|\"[\w-]+\": ?.*,?$)|[{}]$|^\w+ ?=(?!=) ?\S+$"
 )
 _LABEL = re.compile(
-    r"^(?P<clock>\[?\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\]?\s*-?\s*)?(?P<name>[^\W\d_][\w.' -]{0,40}?)\s*[:：]\s+(?=\S)"
+    r"^(?P<clock>\[?\d{1,2}:\d{2}(?::\d{2})?(?: "
+    r"?[AaPp][Mm])?\]?\s*-?\s*)?(?P<name>[^\W\d_][\w.' -]{0,40}?)\s*[:：]\s+(?=\S)"
 )
-_ROLES = frozenset({"user", "assistant", "system", "human", "ai", "bot", "tool", "chatgpt", "claude"})
+_ROLES = frozenset(
+    {"user", "assistant", "system", "human", "ai", "bot", "tool", "chatgpt", "claude"}
+)
 
 
 def _fold(name: str) -> str:
@@ -37,9 +52,11 @@ def _fold(name: str) -> str:
 
 
 def own_lines(content: str, author: str = "", names: Collection[str] = ()) -> list[str]:
-    """The author's own text, one paragraph (soft-wrapped lines joined) an entry, white space normalised.
+    """The author's own text, one paragraph (soft-wrapped lines joined) an entry, white space
+    normalised.
 
-    `author` and `names` are the names that label lines of a transcript: a line labelled with another's name is that other's.
+    `author` and `names` are the names that label lines of a transcript: a line labelled with
+    another's name is that other's.
     """
     lines = _unfenced(_untagged(content))
     others = {_fold(name) for name in names} - {_fold(author)} | _ROLES
@@ -52,7 +69,12 @@ def own_lines(content: str, author: str = "", names: Collection[str] = ()) -> li
         if not text:
             joinable = False
             continue
-        if joinable and not bullet and text[0].islower() and paragraphs[-1][-1][-1:] not in ".!?:;。！？…":
+        if (
+            joinable
+            and not bullet
+            and text[0].islower()
+            and paragraphs[-1][-1][-1:] not in ".!?:;。！？…"
+        ):
             paragraphs[-1].append(text)
         else:
             paragraphs.append([text])
@@ -61,9 +83,11 @@ def own_lines(content: str, author: str = "", names: Collection[str] = ()) -> li
 
 
 def _untagged(content: str) -> str:
-    """The text without what stands between a tag of injected memory and the next that closes it, in one pass."""
+    """The text without what stands between a tag of injected memory and the next that closes it, in
+    one pass."""
     opened: list[re.Match[str]] = []
-    closed: dict[str, deque[tuple[int, int]]] = defaultdict(deque)  # by name: where its closing tags begin and end
+    # by name: where its closing tags begin and end
+    closed: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
     for tag in _TAG.finditer(content):
         if not tag[1]:
             opened.append(tag)
@@ -107,8 +131,15 @@ def _unfenced(content: str) -> list[str]:
 
 
 def _own(line: str, author: str, others: set[str], transcript: bool) -> tuple[str, bool]:
-    """What is the author's own in one line ("" if nothing), and whether it was an item of a list."""
-    if not line or line.startswith((">", "|", "#", "＞")) or _STAMPED.match(line) or _CARD.match(line) or _MAIL.match(line):
+    """What is the author's own in one line ("" if nothing), and whether it was an item of a
+    list."""
+    if (
+        not line
+        or line.startswith((">", "|", "#", "＞"))
+        or _STAMPED.match(line)
+        or _CARD.match(line)
+        or _MAIL.match(line)
+    ):
         return "", False
     item = _BULLET.match(line)
     if item:

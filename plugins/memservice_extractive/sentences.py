@@ -1,4 +1,5 @@
-"""Sentence boundaries: pysbd for languages with spaces, sentence-final marks for Chinese and Japanese.
+"""Sentence boundaries: pysbd for languages with spaces, sentence-final marks for Chinese and
+Japanese.
 
 Every sentence is a substring of the text, so that what is stored is what was said.
 """
@@ -38,7 +39,8 @@ _loading = threading.Lock()
 
 @cache
 def _segmenter_class() -> Any:
-    # Its source has invalid escapes, which Python warns about whenever the module is compiled; filters are process-wide, hence the lock.
+    # Its source has invalid escapes, which Python warns about whenever the module is compiled;
+    # filters are process-wide, hence the lock.
     with _loading, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pysbd
@@ -53,7 +55,11 @@ def split(text: str, language: str) -> list[str]:
         if language in UNSPACED:
             pieces = _by_full_stops(chunk)
         else:
-            pieces = [part for sentence in _segment(chunk, language) for part in _by_full_stops(sentence, "。！？｡")]
+            pieces = [
+                part
+                for sentence in _segment(chunk, language)
+                for part in _by_full_stops(sentence, "。！？｡")
+            ]
         found.extend(part for piece in pieces for part in _cut(piece.strip(), MAX_LENGTH, _CLAUSE))
     return [piece for piece in found if piece]
 
@@ -71,10 +77,17 @@ def _remembered(text: str, language: str) -> tuple[str, ...]:
 
 
 def _segmented(text: str, language: str) -> list[str]:
-    masked = _OPAQUE.sub(lambda m: "x" * len(m.group().rstrip(".,;:!?")) + m.group()[len(m.group().rstrip(".,;:!?")) :], text)
+    masked = _OPAQUE.sub(
+        lambda m: (
+            "x" * len(m.group().rstrip(".,;:!?")) + m.group()[len(m.group().rstrip(".,;:!?")) :]
+        ),
+        text,
+    )
     masked = _SIGNS.sub(lambda m: "x" * (len(m.group()) - 3) + m.group()[-3:], masked)
     # A segmenter keeps the text that it works on, so threads do not share one.
-    parts: list[str] = _segmenter_class()(language=language if language in _SEGMENTED else "en", clean=False).segment(masked)
+    parts: list[str] = _segmenter_class()(
+        language=language if language in _SEGMENTED else "en", clean=False
+    ).segment(masked)
     if "".join(parts) != masked:  # it lost or changed something, as it does with a few rare symbols
         return _PLAIN.split(text)
     sentences, start = [], 0
@@ -103,8 +116,15 @@ def _by_full_stops(text: str, marks: str | None = None) -> list[str]:
             start = index = stop.end()
             continue
         index += 1
-        # A quotation with its own full stop ends the sentence, unless the sentence goes on: 「…。」と言った.
-        if closes and not depth and not marks and text[index - 2] in "。！？" and text[index : index + 1] not in "と，、,":
+        # A quotation with its own full stop ends the sentence, unless the sentence goes on:
+        # 「…。」と言った.
+        if (
+            closes
+            and not depth
+            and not marks
+            and text[index - 2] in "。！？"
+            and text[index : index + 1] not in "と，、,"
+        ):
             pieces.append(text[start:index])
             start = index
     pieces.append(text[start:])
@@ -112,7 +132,8 @@ def _by_full_stops(text: str, marks: str | None = None) -> list[str]:
 
 
 def _cut(text: str, longest: int, preferred: re.Pattern[str]) -> list[str]:
-    """Pieces of at most `longest` characters, cut in the second half after what is `preferred`, else after a clause or a word."""
+    """Pieces of at most `longest` characters, cut in the second half after what is `preferred`,
+    else after a clause or a word."""
     if len(text) <= longest:
         return [text]
     pieces = []
@@ -120,7 +141,9 @@ def _cut(text: str, longest: int, preferred: re.Pattern[str]) -> list[str]:
     while stop - start > longest:
         at = start + longest
         for end in (preferred, _CLAUSE, _SPACE):
-            ends = [match.end() for match in end.finditer(text, start + longest // 2, start + longest)]
+            ends = [
+                match.end() for match in end.finditer(text, start + longest // 2, start + longest)
+            ]
             if ends:
                 at = ends[-1]
                 break

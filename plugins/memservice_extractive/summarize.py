@@ -1,4 +1,5 @@
-"""Summaries without a model: the most central sentences, each once, as "speaker: sentence" in order of time."""
+"""Summaries without a model: the most central sentences, each once, as "speaker: sentence" in order
+of time."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 MAX_LINES = {"short": 16, "long": 48}
 _SHARE = 0.5
-"""At most this share of the candidate lines is kept, but no fewer than `_MIN_SENTENCES` if there are as many."""
+"""At most this share of the candidate lines is kept, but no fewer than `_MIN_SENTENCES` if there
+are as many."""
 _MIN_SENTENCES = 4
 _POOL = 400
 """Candidates that are compared with one another; of more, the most central."""
@@ -46,7 +48,10 @@ def summarize(request: SummarizeRequest) -> Summarized:
     lines = _unique([*_previous(request.previous), *_said(request)])
     if not lines:
         return Summarized("")
-    maximum = min(MAX_LINES.get(request.kind, MAX_LINES["short"]), max(_MIN_SENTENCES, math.ceil(_SHARE * len(lines))))
+    maximum = min(
+        MAX_LINES.get(request.kind, MAX_LINES["short"]),
+        max(_MIN_SENTENCES, math.ceil(_SHARE * len(lines))),
+    )
     chosen: list[_Line] = []
     spent = 0
     for line in _ranked(lines, maximum):
@@ -54,7 +59,8 @@ def summarize(request: SummarizeRequest) -> Summarized:
         if spent + cost <= request.max_tokens:
             chosen.append(line)
             spent += cost
-    while chosen and tokens.count(_joined(chosen)) > request.max_tokens:  # counts of parts need not add up exactly
+    # counts of parts need not add up exactly
+    while chosen and tokens.count(_joined(chosen)) > request.max_tokens:
         chosen.pop()
     return Summarized(_joined(chosen))
 
@@ -103,7 +109,8 @@ def _unique(entries: Sequence[str | tuple[str, float]]) -> list[_Line]:
 
 
 def _ranked(lines: Sequence[_Line], maximum: int) -> list[_Line]:
-    """Up to `maximum` lines, best first: central to all that was said, and unlike those before (maximal marginal relevance)."""
+    """Up to `maximum` lines, best first: central to all that was said, and unlike those before
+    (maximal marginal relevance)."""
     import numpy as np
 
     vectors = _vectors([line.text for line in lines])
@@ -124,7 +131,8 @@ def _ranked(lines: Sequence[_Line], maximum: int) -> list[_Line]:
 
 
 def _vectors(texts: Sequence[str]) -> NDArray[np.float64]:
-    """One row of length 1 a text: its terms, weighted by rarity among these texts, hashed into `_DIMENSION` places."""
+    """One row of length 1 a text: its terms, weighted by rarity among these texts, hashed into
+    `_DIMENSION` places."""
     import zlib
 
     import numpy as np
@@ -136,8 +144,8 @@ def _vectors(texts: Sequence[str]) -> NDArray[np.float64]:
     rows = np.zeros((len(texts), _DIMENSION))
     for row, bag in zip(rows, bags, strict=True):
         for term, times in bag.items():
-            row[zlib.crc32(term.encode("utf-8", "surrogatepass")) % _DIMENSION] += (1 + math.log(times)) * math.log(
-                1 + len(texts) / spread[term]
-            )
+            row[zlib.crc32(term.encode("utf-8", "surrogatepass")) % _DIMENSION] += (
+                1 + math.log(times)
+            ) * math.log(1 + len(texts) / spread[term])
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths == 0, 1.0, lengths))

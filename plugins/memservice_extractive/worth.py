@@ -1,4 +1,5 @@
-"""Does a sentence state something worth remembering? No model: set phrases, word lists and a count of what is left."""
+"""Does a sentence state something worth remembering? No model: set phrases, word lists and a count
+of what is left."""
 
 from __future__ import annotations
 
@@ -7,12 +8,23 @@ from dataclasses import dataclass
 
 from memservice_extractive import phrases
 from memservice_extractive.language import HAN, KANA, UNSPACED, end_of_words, fold, words
-from memservice_extractive.lexicon import EMPTY_CHINESE, EMPTY_JAPANESE, FIRST_PERSON, SECOND_PERSON, SPEECH_VERBS, STOP, WEAK
+from memservice_extractive.lexicon import (
+    EMPTY_CHINESE,
+    EMPTY_JAPANESE,
+    FIRST_PERSON,
+    SECOND_PERSON,
+    SPEECH_VERBS,
+    STOP,
+    WEAK,
+)
 from memservice_extractive.sentences import MAX_LENGTH
 
 _ADDRESS = re.compile(r"https?://\S+|www\.\S+|`[^`]*`|[@#][\w-]+")
 _OPENING = re.compile('["“„«»「『]')
-_CLOSING = {mark: re.compile(f"[{ends}]") for mark, ends in zip('"“„«»「『', ('"', "”", "“”", "»", "«", "」", "』"), strict=True)}
+_CLOSING = {
+    mark: re.compile(f"[{ends}]")
+    for mark, ends in zip('"“„«»「『', ('"', "”", "“”", "»", "«", "」", "』"), strict=True)
+}
 _SPOKEN_TO = re.compile(r",\s*+[A-ZÄÖÜ][\w'’-]++(?: [A-Z][\w'’-]++)?+\s*+[.!~…]*+$")
 _CALLED = re.compile(r"^(?:[A-ZÄÖÜ][\w'’-]+),\s+(?=\w)")
 _NAME_WITHIN = re.compile(r"(?<=[a-z,] )(?!I\b|I')[A-Z][\w'’-]+")
@@ -24,12 +36,15 @@ _EMPTY = {
 }
 _ME = {"zh": re.compile("我|咱"), "ja": re.compile("私|僕|俺|わたし|うち")}
 _THEE = {"zh": re.compile("^(?:你|您)"), "ja": re.compile("^(?:あなた|君|きみ)")}
-_UNSPACED_RUN = re.compile(rf"[{HAN}]|[\u30a1-\u30fa\u30fc\uff66-\uff9f]+|[\u3041-\u3096]+|[^\W_{HAN}{KANA}]+")
+_UNSPACED_RUN = re.compile(
+    rf"[{HAN}]|[\u30a1-\u30fa\u30fc\uff66-\uff9f]+|[\u3041-\u3096]+|[^\W_{HAN}{KANA}]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`kind` is `statement` or `instruction` when it is worth keeping, else what it was taken for."""
+    """`kind` is `statement` or `instruction` when it is worth keeping, else what it was taken
+    for."""
 
     kind: str
 
@@ -48,7 +63,8 @@ def is_question(sentence: str, language: str) -> bool:
 
 
 def core(sentence: str, language: str, *, vocatives: bool = True) -> str:
-    """The sentence without greetings, acknowledgements and (`vocatives`) names called around it; "" when nothing else is there."""
+    """The sentence without greetings, acknowledgements and (`vocatives`) names called around it; ""
+    when nothing else is there."""
     text = sentence.strip()
     for _ in range(6):
         before = text
@@ -66,7 +82,8 @@ def core(sentence: str, language: str, *, vocatives: bool = True) -> str:
 
 
 def judge(sentence: str, language: str) -> Judgement:
-    """What one sentence is. What is longer than any sentence that `sentences.split` gives is no statement."""
+    """What one sentence is. What is longer than any sentence that `sentences.split` gives is no
+    statement."""
     if len(sentence) > MAX_LENGTH:
         return Judgement("filler")
     if is_question(sentence, language):
@@ -84,7 +101,8 @@ def judge(sentence: str, language: str) -> Judgement:
         return Judgement("filler")
     kind = "statement"
     command = phrases.COMMAND.get(language)
-    # An opener such as "please" belongs to the command, so the sentence is looked at with and without it.
+    # An opener such as "please" belongs to the command, so the sentence is looked at with and
+    # without it.
     if command and (command.search(bare) or command.search(_bare(sentence))):
         if not phrases.STANDING[language].search(sentence):
             return Judgement("command")
@@ -96,7 +114,8 @@ def judge(sentence: str, language: str) -> Judgement:
 
 
 def informative(text: str, language: str, *, subject_needed: bool = True) -> bool:
-    """Two content words in three and more words, or one that is said of the speaker, or beside a name."""
+    """Two content words in three and more words, or one that is said of the speaker, or beside a
+    name."""
     units = content_units(text, language)
     if language in UNSPACED:
         first = language == "ja" or bool(_ME[language].search(text)) or not subject_needed
@@ -118,7 +137,8 @@ def content_words(text: str, language: str) -> list[str]:
 
 
 def content_units(text: str, language: str) -> int:
-    """How much is said: content words, or for Chinese and Japanese characters that are neither grammar nor commonplace."""
+    """How much is said: content words, or for Chinese and Japanese characters that are neither
+    grammar nor commonplace."""
     if language not in UNSPACED:
         return len(content_words(text, language))
     units = 0
@@ -133,7 +153,9 @@ def content_units(text: str, language: str) -> int:
 def without_quotations(text: str) -> str:
     """The text with a blank for each quotation that is closed and not empty."""
     kept: list[str] = []
-    next_end: dict[str, int] = {}  # where each kind is closed next: looked for once, or an opening mark without an end costs a search
+    # where each kind is closed next: looked for once, or an opening mark without an end costs a
+    # search
+    next_end: dict[str, int] = {}
     start = at = 0
     while match := _OPENING.search(text, at):
         mark, at = match[0], match.end()
@@ -162,9 +184,12 @@ def _is_quotation(text: str, language: str) -> bool:
 
 
 def _addresses_other(text: str, language: str) -> bool:
-    """Said of the listener: kept as the speaker's statement it would read as if the speaker were meant."""
+    """Said of the listener: kept as the speaker's statement it would read as if the speaker were
+    meant."""
     if language in UNSPACED:
         return bool(_THEE[language].search(text)) and not _ME[language].search(text)
     spoken = words(text)
     second = SECOND_PERSON.get(language, SECOND_PERSON["en"])
-    return bool(second.intersection(spoken[:2])) and FIRST_PERSON.get(language, FIRST_PERSON["en"]).isdisjoint(spoken)
+    return bool(second.intersection(spoken[:2])) and FIRST_PERSON.get(
+        language, FIRST_PERSON["en"]
+    ).isdisjoint(spoken)

@@ -9,10 +9,7 @@ from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, EmbedderProvider, LanguageModelProvider, Settings
-from memservice_http.connection import (
-    ConnectionSettings,
-    EmbeddingSettings,
-)
+from memservice_http.connection import ConnectionSettings, EmbeddingSettings
 
 if TYPE_CHECKING:
     from memservice.spi.embedding import Embedder
@@ -27,12 +24,18 @@ def _endpoint(settings: Settings, context: Context, max_answer: int | None = Non
     from memservice_http.client import MAX_ANSWER, Endpoint
 
     if not settings["api_key"] and not settings["base_url"] and not settings["extra_headers"]:
-        raise ConfigurationError(f"{NAME}: no model is configured: set LLM_GEMINI_API_KEY (or LLM_GEMINI_BASE_URL for a proxy)")
+        raise ConfigurationError(
+            f"{NAME}: no model is configured: set LLM_GEMINI_API_KEY (or "
+            "LLM_GEMINI_BASE_URL for a proxy)"
+        )
     base = (settings["base_url"] or BASE_URL).rstrip("/")
-    # In a header, not in the URL, where the API would take the key as well, and every log on the way with it.
+    # In a header, not in the URL, where the API would take the key as well, and every log on the
+    # way with it.
     headers = {"x-goog-api-key": settings["api_key"]} if settings["api_key"] else {}
     versioned = base if base.rsplit("/", 1)[-1].startswith("v1") else f"{base}/v1beta"
-    return Endpoint(NAME, versioned, headers, settings, context.clock, max_answer=max_answer or MAX_ANSWER)
+    return Endpoint(
+        NAME, versioned, headers, settings, context.clock, max_answer=max_answer or MAX_ANSWER
+    )
 
 
 def _open_model(settings: Settings, context: Context) -> LanguageModel:
@@ -58,4 +61,6 @@ def memservice_llms() -> Iterable[LanguageModelProvider]:
 def memservice_embedders() -> Iterable[EmbedderProvider]:
     """`EMBEDDER=gemini`, or `EMBEDDING_MODEL_CONFIG__TRANSPORT=gemini`."""
     can = frozenset({Capability.SEMANTIC, Capability.REMOTE})
-    yield EmbedderProvider(name=NAME, open=_open_embedder, settings=EmbeddingSettings, capabilities=can)
+    yield EmbedderProvider(
+        name=NAME, open=_open_embedder, settings=EmbeddingSettings, capabilities=can
+    )

@@ -22,36 +22,100 @@ from memservice_http.chat import (
 )
 from memservice_http.features import OptionalFeature
 
-_REFUSING = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE", "OTHER"})
+_REFUSING = frozenset(
+    {
+        "SAFETY",
+        "RECITATION",
+        "BLOCKLIST",
+        "PROHIBITED_CONTENT",
+        "SPII",
+        "IMAGE_SAFETY",
+        "LANGUAGE",
+        "OTHER",
+    }
+)
 _STUMBLED = frozenset(
-    {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE"}
+    {
+        "MALFORMED_FUNCTION_CALL",
+        "UNEXPECTED_TOOL_CALL",
+        "TOO_MANY_TOOL_CALLS",
+        "MISSING_THOUGHT_SIGNATURE",
+        "MALFORMED_RESPONSE",
+    }
 )
 """The model lost its way; it may find it at the next try."""
 _MIME_TYPE = ("responsemimetype", "response_mime_type", "response mime type", "json mode")
 _FINISHED = {"STOP": "stop", "MAX_TOKENS": "length"}
-_LEVELS = {"none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
+_LEVELS = {
+    "none": "minimal",
+    "minimal": "minimal",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "high",
+    "max": "high",
+}
 _UNSIGNED = "skip_thought_signature_validator"
-"""What the API takes in place of a signature for calls that it did not sign, such as those of another model."""
-_KEPT = ("type", "format", "title", "description", "nullable", "enum", "items", "properties", "required", "minItems", "maxItems", "anyOf")
+"""What the API takes in place of a signature for calls that it did not sign, such as those of
+another model."""
+_KEPT = (
+    "type",
+    "format",
+    "title",
+    "description",
+    "nullable",
+    "enum",
+    "items",
+    "properties",
+    "required",
+    "minItems",
+    "maxItems",
+    "anyOf",
+)
 """Words of JSON Schema that the older form of a tool's parameters knows."""
 
 
 class GeminiModel(HttpModel):
     parts = (
         OptionalFeature(
-            SCHEMA, ("responsejsonschema", "response_json_schema", "response_schema", "schema", *_MIME_TYPE), any_complaint=True
+            SCHEMA,
+            (
+                "responsejsonschema",
+                "response_json_schema",
+                "response_schema",
+                "schema",
+                *_MIME_TYPE,
+            ),
+            any_complaint=True,
         ),
         OptionalFeature(OBJECT, _MIME_TYPE, any_complaint=True),
-        OptionalFeature("parametersJsonSchema", ("parametersjsonschema", "parameters_json_schema"), any_complaint=True),
         OptionalFeature(
-            "thinkingConfig", ("thinkingconfig", "thinking_config", "thinkinglevel", "thinking_level", "thinking"), any_complaint=True
+            "parametersJsonSchema",
+            ("parametersjsonschema", "parameters_json_schema"),
+            any_complaint=True,
         ),
-        OptionalFeature("penalties", ("penalty", "frequencypenalty", "presencepenalty", "frequency_penalty", "presence_penalty")),
+        OptionalFeature(
+            "thinkingConfig",
+            ("thinkingconfig", "thinking_config", "thinkinglevel", "thinking_level", "thinking"),
+            any_complaint=True,
+        ),
+        OptionalFeature(
+            "penalties",
+            (
+                "penalty",
+                "frequencypenalty",
+                "presencepenalty",
+                "frequency_penalty",
+                "presence_penalty",
+            ),
+        ),
         OptionalFeature("seed", ("seed",)),
         OptionalFeature("topK", ("topk", "top_k")),
     )
 
-    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> RequestBody:
+    def form(
+        self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool
+    ) -> RequestBody:
         mode = mode_of(request, lacking)
         system, turns = system_and_rest(turns_of(request, mode))
         config, used = _generation(request, lacking, mode)
@@ -62,20 +126,29 @@ class GeminiModel(HttpModel):
             used.add("parametersJsonSchema")
             older = "parametersJsonSchema" in lacking
             body["tools"] = [
-                {"functionDeclarations": [_declared(tool.name, tool.description, tool.parameters, older) for tool in request.tools]}
+                {
+                    "functionDeclarations": [
+                        _declared(tool.name, tool.description, tool.parameters, older)
+                        for tool in request.tools
+                    ]
+                }
             ]
             if request.tool_choice is not None:
                 body["toolConfig"] = {"functionCallingConfig": _choice(request.tool_choice)}
         model = quote(request.model.removeprefix("models/"), safe="")
         action = "streamGenerateContent" if stream else "generateContent"
-        return RequestBody(f"/models/{model}:{action}", body, {"alt": "sse"} if stream else {}, used - lacking)
+        return RequestBody(
+            f"/models/{model}:{action}", body, {"alt": "sse"} if stream else {}, used - lacking
+        )
 
     def read(self, answer: Any) -> Completion:
         reading = self.reading()
         reading.take(answer)
         done = reading.ended()
         if done is None:
-            raise ModelFailure(f"{self.endpoint.provider} answered without an answer", retryable=True)
+            raise ModelFailure(
+                f"{self.endpoint.provider} answered without an answer", retryable=True
+            )
         return done
 
     def reading(self) -> _Reading:
@@ -109,8 +182,13 @@ class _Reading(StreamReader):
             made = part["functionCall"]
             arguments = made.get("args") or {}
             if not isinstance(arguments, dict):
-                raise ModelFailure(f"{self._who}: the model called a tool with arguments that are no JSON object", retryable=True)
-            self._calls.append(call(made.get("id"), made["name"], arguments, part.get("thoughtSignature")))
+                raise ModelFailure(
+                    f"{self._who}: the model called a tool with arguments that are no JSON object",
+                    retryable=True,
+                )
+            self._calls.append(
+                call(made.get("id"), made["name"], arguments, part.get("thoughtSignature"))
+            )
             return []
         return [part["text"]] if part.get("text") and not part.get("thought") else []
 
@@ -119,22 +197,30 @@ class _Reading(StreamReader):
         if reason is None:
             return None
         if reason in _STUMBLED:
-            raise ModelFailure(f"{self._who}: the model's answer came to nothing ({reason})", retryable=True)
+            raise ModelFailure(
+                f"{self._who}: the model's answer came to nothing ({reason})", retryable=True
+            )
         if reason in _REFUSING and not self._text and not self._calls:
             raise refused(self._who, reason)
         usage = self._usage
         return Completion(
             content="".join(self._text),
             tool_calls=tuple(self._calls),
-            finish_reason="tool_calls" if self._calls and reason == "STOP" else _FINISHED.get(reason, reason.lower()),
-            input_tokens=whole(usage.get("promptTokenCount")) + whole(usage.get("toolUsePromptTokenCount")),
+            finish_reason="tool_calls"
+            if self._calls and reason == "STOP"
+            else _FINISHED.get(reason, reason.lower()),
+            input_tokens=whole(usage.get("promptTokenCount"))
+            + whole(usage.get("toolUsePromptTokenCount")),
             # What is thought is paid for as output.
-            output_tokens=whole(usage.get("candidatesTokenCount")) + whole(usage.get("thoughtsTokenCount")),
+            output_tokens=whole(usage.get("candidatesTokenCount"))
+            + whole(usage.get("thoughtsTokenCount")),
             cache_read_tokens=whole(usage.get("cachedContentTokenCount")),
         )
 
 
-def _generation(request: CompletionRequest, lacking: frozenset[str], mode: str | None) -> tuple[dict[str, Any], set[str]]:
+def _generation(
+    request: CompletionRequest, lacking: frozenset[str], mode: str | None
+) -> tuple[dict[str, Any], set[str]]:
     """How to generate, and which parts of it a server may not know."""
     options = request.options
     wanted: dict[str, tuple[str, Any]] = {
@@ -148,7 +234,11 @@ def _generation(request: CompletionRequest, lacking: frozenset[str], mode: str |
         "thinkingConfig": ("thinkingConfig", _thinking(request)),
         "maxOutputTokens": ("", request.max_output_tokens),
     }
-    config = {name: value for name, (part, value) in wanted.items() if value is not None and part not in lacking}
+    config = {
+        name: value
+        for name, (part, value) in wanted.items()
+        if value is not None and part not in lacking
+    }
     used = {wanted[name][0] for name in config} | {mode or ""}
     if mode in (SCHEMA, OBJECT):
         config["responseMimeType"] = "application/json"
@@ -158,7 +248,10 @@ def _generation(request: CompletionRequest, lacking: frozenset[str], mode: str |
 
 
 def _thinking(request: CompletionRequest) -> dict[str, Any] | None:
-    budget, effort = request.options.get("thinking_budget_tokens"), request.options.get("thinking_effort")
+    budget, effort = (
+        request.options.get("thinking_budget_tokens"),
+        request.options.get("thinking_effort"),
+    )
     if budget is not None:
         return {"thinkingBudget": budget}
     if effort is None:
@@ -171,12 +264,22 @@ def _thinking(request: CompletionRequest) -> dict[str, Any] | None:
 
 def _choice(wanted: str) -> dict[str, Any]:
     modes = {"auto": "AUTO", "none": "NONE", "any": "ANY", "required": "ANY"}
-    return {"mode": modes[wanted]} if wanted in modes else {"mode": "ANY", "allowedFunctionNames": [wanted]}
+    return (
+        {"mode": modes[wanted]}
+        if wanted in modes
+        else {"mode": "ANY", "allowedFunctionNames": [wanted]}
+    )
 
 
-def _declared(name: str, description: str, parameters: dict[str, Any], older: bool) -> dict[str, Any]:
+def _declared(
+    name: str, description: str, parameters: dict[str, Any], older: bool
+) -> dict[str, Any]:
     schema = {"parameters": _older(parameters)} if older else {"parametersJsonSchema": parameters}
-    return {"name": name, "description": description, **(schema if parameters.get("properties") or not older else {})}
+    return {
+        "name": name,
+        "description": description,
+        **(schema if parameters.get("properties") or not older else {}),
+    }
 
 
 def _older(schema: Any) -> Any:
@@ -192,12 +295,16 @@ def _older(schema: Any) -> Any:
         kept["anyOf"] = [_older(value) for value in kept["anyOf"]]
     if isinstance(kept.get("type"), list):
         kinds = [kind for kind in kept["type"] if kind != "null"]
-        kept |= {"type": kinds[0] if kinds else "string", "nullable": len(kinds) < len(kept["type"])}
+        kept |= {
+            "type": kinds[0] if kinds else "string",
+            "nullable": len(kinds) < len(kept["type"]),
+        }
     return kept
 
 
 def _contents(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Turns as parts; neighbouring ones of one side are one content, which is how results of several calls have to come."""
+    """Turns as parts; neighbouring ones of one side are one content, which is how results of
+    several calls have to come."""
     contents: list[dict[str, Any]] = []
     names = {c.id: c.name for turn in turns for c in turn.tool_calls}
     for turn in turns:
@@ -214,8 +321,14 @@ def _parts(turn: Turn, names: dict[str, str]) -> list[dict[str, Any]]:
         return [{"functionResponse": {"name": name, "response": {"result": turn.content}}}]
     parts: list[dict[str, Any]] = [{"text": turn.content}] if turn.content else []
     for number, tool_call in enumerate(turn.tool_calls):
-        part: dict[str, Any] = {"functionCall": {"name": tool_call.name, "args": tool_call.arguments}}
+        part: dict[str, Any] = {
+            "functionCall": {"name": tool_call.name, "args": tool_call.arguments}
+        }
         # Of several calls at once only the first is signed.
-        signature = tool_call.carried if isinstance(tool_call.carried, str) else (_UNSIGNED if number == 0 else None)
+        signature = (
+            tool_call.carried
+            if isinstance(tool_call.carried, str)
+            else (_UNSIGNED if number == 0 else None)
+        )
         parts.append(part | ({"thoughtSignature": signature} if signature else {}))
     return parts

@@ -28,16 +28,26 @@ class GeminiEmbedder(HttpEmbedder):
     def __init__(self, endpoint: Endpoint, settings: Mapping[str, Any], context: Context) -> None:
         model = (settings["model"] or DEFAULT_MODEL).removeprefix("models/")
         mode = settings["dimensions_mode"]
-        asked = settings["vector_dimensions"] if mode == "always" or (mode == "auto" and model.startswith("gemini-embedding")) else None
+        asked = (
+            settings["vector_dimensions"]
+            if mode == "always" or (mode == "auto" and model.startswith("gemini-embedding"))
+            else None
+        )
         super().__init__(endpoint, settings, context, model, asked, BATCH)
         self._batch = min(self._batch, BATCH)
 
-    def ask(self, texts: Sequence[str], purpose: Purpose, timeout: float | None) -> tuple[list[NDArray[Any]], int]:
+    def ask(
+        self, texts: Sequence[str], purpose: Purpose, timeout: float | None
+    ) -> tuple[list[NDArray[Any]], int]:
         common: dict[str, Any] = {"model": f"models/{self.model}"}
         if self.model in WITH_TASK:
             common["taskType"] = TASKS[purpose]
         if self.asked is not None:
             common["outputDimensionality"] = self.asked
         requests = [{**common, "content": {"parts": [{"text": text}]}} for text in texts]
-        answer = self.endpoint.post(f"/models/{quote(self.model, safe='')}:batchEmbedContents", {"requests": requests}, timeout=timeout)
+        answer = self.endpoint.post(
+            f"/models/{quote(self.model, safe='')}:batchEmbedContents",
+            {"requests": requests},
+            timeout=timeout,
+        )
         return [np.asarray(row["values"], np.float64) for row in answer["embeddings"]], 0

@@ -1,4 +1,5 @@
-"""The hashed n-gram embedder: vectors without a model, a key or a download. It finds restatements, not paraphrases."""
+"""The hashed n-gram embedder: vectors without a model, a key or a download. It finds restatements,
+not paraphrases."""
 
 from __future__ import annotations
 

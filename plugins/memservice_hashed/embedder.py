@@ -1,7 +1,8 @@
 """Feature hashing of words, character n-grams and neighbouring words into 384 dimensions.
 
-The vector is a pure function of the text: no statistics of any corpus, no state, no salted `hash()`. Whoever changes a number or a rule
-here, or in `memservice.domain.text.analysis.words`, changes the vectors of every text and has to change `ID`.
+The vector is a pure function of the text: no statistics of any corpus, no state, no salted
+`hash()`. Whoever changes a number or a rule here, or in `memservice.domain.text.analysis.words`,
+changes the vectors of every text and has to change `ID`.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ def _embed(text: str) -> Vector:
     if pairs:
         places.append(np.array([index for index, _ in pairs], dtype=np.intp))
         values.append(np.array([value for _, value in pairs]))
-    vector = np.bincount(np.concatenate(places), weights=np.concatenate(values), minlength=DIMENSION)
+    vector = np.bincount(
+        np.concatenate(places), weights=np.concatenate(values), minlength=DIMENSION
+    )
     norm = float(np.sqrt(vector @ vector))
     if norm == 0.0:
         return np.zeros(DIMENSION, dtype=np.float32)
@@ -102,5 +105,6 @@ class HashedEmbedder:
     duplicate_distance: float | None = None
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
-        """One vector per text, in order: of length 1, or all zeros for a text without a letter or digit. `purpose` changes nothing."""
+        """One vector per text, in order: of length 1, or all zeros for a text without a letter or
+        digit. `purpose` changes nothing."""
         return [_embed(text) for text in texts]

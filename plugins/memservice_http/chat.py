@@ -14,10 +14,7 @@ from memservice.domain.ids import new_uid
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Refusal, ToolCall, Turn
 from memservice.spi.providers import Context
 from memservice_http.client import Endpoint, ModelResponse
-from memservice_http.features import (
-    FeatureNegotiation,
-    OptionalFeature,
-)
+from memservice_http.features import FeatureNegotiation, OptionalFeature
 
 T = TypeVar("T")
 
@@ -52,7 +49,8 @@ class StreamReader(ABC):
 
 
 class HttpModel(ABC):
-    """`LanguageModel` over one endpoint. A protocol says what its requests and its answers look like."""
+    """`LanguageModel` over one endpoint. A protocol says what its requests and its answers look
+    like."""
 
     parts: Sequence[OptionalFeature]
 
@@ -61,12 +59,15 @@ class HttpModel(ABC):
         self._learned = FeatureNegotiation(endpoint.provider, self.parts, context.logger)
 
     @abstractmethod
-    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> RequestBody:
+    def form(
+        self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool
+    ) -> RequestBody:
         """The request without the parts that the server lacks."""
 
     @abstractmethod
     def read(self, answer: Any) -> Completion:
-        """A whole answer. Raises Refusal; what it raises for an answer of another shape is taken care of."""
+        """A whole answer. Raises Refusal; what it raises for an answer of another shape is taken
+        care of."""
 
     @abstractmethod
     def reading(self) -> StreamReader: ...
@@ -94,23 +95,33 @@ class HttpModel(ABC):
                 yield from self._shaped(partial(reading.take, event))
             done = self._shaped(reading.ended)
         if done is None:
-            raise ModelFailure(f"{self.endpoint.provider} was cut off in its answer", retryable=True)
+            raise ModelFailure(
+                f"{self.endpoint.provider} was cut off in its answer", retryable=True
+            )
         yield tidy(done, request)
 
     def _ask(self, request: CompletionRequest, *, stream: bool) -> ModelResponse:
         def send(lacking: frozenset[str]) -> ModelResponse:
             form = self.form(request, lacking, stream=stream)
-            return self.endpoint.ask(form.path, form.body, timeout=request.timeout, query=form.query, stream=stream)
+            return self.endpoint.ask(
+                form.path, form.body, timeout=request.timeout, query=form.query, stream=stream
+            )
 
-        return self._learned.ask(request.model, send, lambda lacking: self.form(request, lacking, stream=stream).used)
+        return self._learned.ask(
+            request.model, send, lambda lacking: self.form(request, lacking, stream=stream).used
+        )
 
     def _shaped(self, read: Callable[[], T]) -> T:
-        """What `read` returns. Raises ModelFailure where the answer has not the protocol's shape."""
+        """What `read` returns. Raises ModelFailure where the answer has not the protocol's
+        shape."""
         try:
             return read()
         except _WRONG_SHAPE as error:
             kind = type(error).__name__
-        raise ModelFailure(f"{self.endpoint.provider} answered in another shape than its protocol has ({kind})", retryable=True)
+        raise ModelFailure(
+            f"{self.endpoint.provider} answered in another shape than its protocol has ({kind})",
+            retryable=True,
+        )
 
 
 def refused(who: str, why: str = "") -> Refusal:
@@ -118,7 +129,8 @@ def refused(who: str, why: str = "") -> Refusal:
 
 
 def arguments_of(who: str, text: str, cut: bool) -> dict[str, Any]:
-    """Arguments of a tool call, which a model wrote as JSON. Raises ModelFailure for what is none; `cut`: the answer was too long."""
+    """Arguments of a tool call, which a model wrote as JSON. Raises ModelFailure for what is none;
+    `cut`: the answer was too long."""
     try:
         found = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
@@ -126,12 +138,21 @@ def arguments_of(who: str, text: str, cut: bool) -> dict[str, Any]:
     if isinstance(found, dict):
         return found
     if cut:
-        raise ModelFailure(f"{who}: the answer ended inside a tool call: allow more output tokens", retryable=False)
-    raise ModelFailure(f"{who}: the model called a tool with arguments that are no JSON object", retryable=True)
+        raise ModelFailure(
+            f"{who}: the answer ended inside a tool call: allow more output tokens", retryable=False
+        )
+    raise ModelFailure(
+        f"{who}: the model called a tool with arguments that are no JSON object", retryable=True
+    )
 
 
-def mode_of(request: CompletionRequest, lacking: Collection[str], modes: Sequence[str] = (SCHEMA, OBJECT, PROMPT)) -> str | None:
-    """How a structured answer is asked for; None where none is wanted. The model's setting says where to begin."""
+def mode_of(
+    request: CompletionRequest,
+    lacking: Collection[str],
+    modes: Sequence[str] = (SCHEMA, OBJECT, PROMPT),
+) -> str | None:
+    """How a structured answer is asked for; None where none is wanted. The model's setting says
+    where to begin."""
     if request.response_schema is None:
         return None
     wanted = request.options.get("structured_output_mode")
@@ -140,12 +161,16 @@ def mode_of(request: CompletionRequest, lacking: Collection[str], modes: Sequenc
 
 
 def turns_of(request: CompletionRequest, mode: str | None) -> list[Turn]:
-    """The request's turns; with the wanted schema in words at the end of the first system turn, where the protocol does not carry it."""
+    """The request's turns; with the wanted schema in words at the end of the first system turn,
+    where the protocol does not carry it."""
     turns = list(request.turns)
     if mode not in (OBJECT, PROMPT):
         return turns
     schema = json.dumps(request.response_schema, ensure_ascii=False)
-    words = f"Answer with one JSON value and nothing else, without Markdown. It has to fit this JSON Schema:\n{schema}"
+    words = (
+        "Answer with one JSON value and nothing else, without Markdown. It has to fit this "
+        f"JSON Schema:\n{schema}"
+    )
     for index, turn in enumerate(turns):
         if turn.role == "system":
             turns[index] = replace(turn, content=f"{turn.content}\n\n{words}")
@@ -154,7 +179,8 @@ def turns_of(request: CompletionRequest, mode: str | None) -> list[Turn]:
 
 
 def tidy(done: Completion, request: CompletionRequest) -> Completion:
-    """Of a structured answer only the JSON, where a model put words or a fence around it. What holds none is left as it is."""
+    """Of a structured answer only the JSON, where a model put words or a fence around it. What
+    holds none is left as it is."""
     if request.response_schema is None or done.tool_calls:
         return done
     text = done.content.strip()
@@ -176,7 +202,8 @@ def _bracketed(text: str) -> Iterator[str]:
 
 
 def system_and_rest(turns: Sequence[Turn]) -> tuple[list[str], list[Turn]]:
-    """For protocols that keep what the system says apart. A system turn later in the conversation becomes the user's."""
+    """For protocols that keep what the system says apart. A system turn later in the conversation
+    becomes the user's."""
     head: list[str] = []
     rest: list[Turn] = []
     for turn in turns:

@@ -1,7 +1,7 @@
 """One exchange with a provider over HTTP, bounded in time and in size.
 
-The client is httpx, so proxies and certificates are taken from the usual variables (`HTTPS_PROXY`, `SSL_CERT_FILE` …). Redirects are not
-followed: they would take the key along.
+The client is httpx, so proxies and certificates are taken from the usual variables (`HTTPS_PROXY`,
+`SSL_CERT_FILE` …). Redirects are not followed: they would take the key along.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ CONNECTIONS = 100
 
 
 class Endpoint:
-    """A provider at a base URL. Safe to share between threads; connections are kept between exchanges."""
+    """A provider at a base URL. Safe to share between threads; connections are kept between
+    exchanges."""
 
     def __init__(
         self,
@@ -46,8 +47,8 @@ class Endpoint:
         *,
         max_answer: int = MAX_ANSWER,
     ) -> None:
-        """`provider` is how messages call the provider. `settings` are those of `Place`. Raises `ConfigurationError` for a URL that is
-        none."""
+        """`provider` is how messages call the provider. `settings` are those of `Place`. Raises
+        `ConfigurationError` for a URL that is none."""
         # httpx tells its log every URL, and a URL may hold what is secret.
         logging.getLogger("httpx").setLevel(logging.WARNING)
         self.provider = provider
@@ -58,9 +59,22 @@ class Endpoint:
         self._seconds: float = settings["timeout"] or SECONDS
         extra = {name: _text(value) for name, value in settings["extra_headers"].items()}
         self._base = _url(provider, base_url)
-        self._secrets = [text for text in (settings["api_key"], *extra.values(), *self._query.values(), self._base.password) if text]
+        self._secrets = [
+            text
+            for text in (
+                settings["api_key"],
+                *extra.values(),
+                *self._query.values(),
+                self._base.password,
+            )
+            if text
+        ]
         sent = {"accept-encoding": "identity", "user-agent": "memservice"} | dict(headers)
-        sent = {name: value for name, value in sent.items() if name.lower() not in {other.lower() for other in extra}} | extra
+        sent = {
+            name: value
+            for name, value in sent.items()
+            if name.lower() not in {other.lower() for other in extra}
+        } | extra
         try:
             self._client = httpx.Client(
                 headers=sent,
@@ -68,9 +82,13 @@ class Endpoint:
                 limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20),
             )
         except (UnicodeError, ValueError):
-            raise ConfigurationError(f"{provider}: the key and the extra headers must be plain ASCII, without line breaks") from None
+            raise ConfigurationError(
+                f"{provider}: the key and the extra headers must be plain ASCII, without "
+                "line breaks"
+            ) from None
 
-        # Neither models nor embedders are closed by anybody: the connections go with whoever holds this.
+        # Neither models nor embedders are closed by anybody: the connections go with whoever holds
+        # this.
         weakref.finalize(self, self._client.close)
 
     def url(self, path: str) -> httpx.URL:
@@ -94,26 +112,42 @@ class Endpoint:
         seconds = timeout or self._seconds
         began = time.monotonic()
         url = self.url(path)
-        limits = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=min(CONNECT_SECONDS, seconds))
+        limits = httpx.Timeout(
+            seconds, connect=min(CONNECT_SECONDS, seconds), pool=min(CONNECT_SECONDS, seconds)
+        )
         failed: ModelFailure | None = None
         try:
-            content = json.dumps(merged(body, self._body), ensure_ascii=False, allow_nan=False).encode()
-            headers = {"content-type": "application/json", "accept": "text/event-stream" if stream else "application/json"}
+            content = json.dumps(
+                merged(body, self._body), ensure_ascii=False, allow_nan=False
+            ).encode()
+            headers = {
+                "content-type": "application/json",
+                "accept": "text/event-stream" if stream else "application/json",
+            }
             request = self._client.build_request(
-                "POST", url.copy_merge_params(query) if query else url, content=content, headers=headers, timeout=limits
+                "POST",
+                url.copy_merge_params(query) if query else url,
+                content=content,
+                headers=headers,
+                timeout=limits,
             )
             response = self._client.send(request, stream=True)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ValueError) as error:
             failed = self._lost(error, seconds)
         if failed is not None:
-            # Raised here, so that the library's error, which holds the request and with it the key, is no part of it.
+            # Raised here, so that the library's error, which holds the request and with it the key,
+            # is no part of it.
             raise failed
-        exchange = ModelResponse(self, response, began + seconds - time.monotonic(), seconds, self._max_answer)
+        exchange = ModelResponse(
+            self, response, began + seconds - time.monotonic(), seconds, self._max_answer
+        )
         if response.is_success:
             return exchange
         with exchange:
             told = exchange.error()
-        answer = failures.from_answer(self.provider, response.status_code, response.headers, told, self._clock, self._secrets)
+        answer = failures.from_answer(
+            self.provider, response.status_code, response.headers, told, self._clock, self._secrets
+        )
         raise answer
 
     def post(self, path: str, body: Mapping[str, Any], *, timeout: float | None = None) -> Any:
@@ -127,20 +161,41 @@ class Endpoint:
 
     def _lost(self, error: Exception, seconds: float) -> ModelFailure:
         if isinstance(error, httpx.ConnectTimeout):
-            return ModelFailure(f"{self.provider} could not be reached in {min(CONNECT_SECONDS, seconds):g} s", retryable=True)
+            return ModelFailure(
+                f"{self.provider} could not be reached in {min(CONNECT_SECONDS, seconds):g} s",
+                retryable=True,
+            )
         if isinstance(error, httpx.TimeoutException):
             return late(self.provider, seconds)
         if isinstance(error, httpx.ConnectError):
-            return ModelFailure(f"{self.provider} cannot be reached: is the base URL right, and is it running?", retryable=True)
-        if isinstance(error, httpx.TransportError) and not isinstance(error, (httpx.UnsupportedProtocol, httpx.LocalProtocolError)):
-            return ModelFailure(f"the connection to {self.provider} was lost ({type(error).__name__})", retryable=True)
-        return ModelFailure(f"the request to {self.provider} could not be sent ({type(error).__name__})", retryable=False)
+            return ModelFailure(
+                f"{self.provider} cannot be reached: is the base URL right, and is it running?",
+                retryable=True,
+            )
+        if isinstance(error, httpx.TransportError) and not isinstance(
+            error, (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+        ):
+            return ModelFailure(
+                f"the connection to {self.provider} was lost ({type(error).__name__})",
+                retryable=True,
+            )
+        return ModelFailure(
+            f"the request to {self.provider} could not be sent ({type(error).__name__})",
+            retryable=False,
+        )
 
 
 class ModelResponse:
     """An answer whose head is there. Closing it before its end ends the connection."""
 
-    def __init__(self, endpoint: Endpoint, response: httpx.Response, left: float, seconds: float, max_answer: int) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        response: httpx.Response,
+        left: float,
+        seconds: float,
+        max_answer: int,
+    ) -> None:
         self._endpoint = endpoint
         self._response = response
         self._seconds = seconds
@@ -150,7 +205,12 @@ class ModelResponse:
     def __enter__(self) -> ModelResponse:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -162,17 +222,22 @@ class ModelResponse:
         return self.parse(b"".join(self._chunks(self._max)))
 
     def events(self) -> Iterator[bytes]:
-        """The data of each event of a stream, as it arrives. Ends where the connection does: whether that was the end, the caller knows."""
+        """The data of each event of a stream, as it arrives. Ends where the connection does:
+        whether that was the end, the caller knows."""
         kind = self._type()
         if kind != "text/event-stream":
             raise ModelFailure(
-                f"{self._endpoint.provider} answered with {kind or 'no content type'}, not with a stream: is the base URL right?",
+                (
+                    f"{self._endpoint.provider} answered with {kind or 'no content type'}, not "
+                    "with a stream: is the base URL right?"
+                ),
                 retryable=False,
             )
         yield from data_of(self._chunks(self._max))
 
     def error(self) -> bytes:
-        """The beginning of an answer that says what is wrong; b"" where it is lost on the way: its status says enough."""
+        """The beginning of an answer that says what is wrong; b"" where it is lost on the way: its
+        status says enough."""
         parts: list[bytes] = []
         try:
             for chunk in self._chunks(10 * MAX_ERROR):
@@ -191,10 +256,15 @@ class ModelResponse:
         kind = self._type()
         if "json" not in kind and kind != "text/event-stream":
             raise ModelFailure(
-                f"{self._endpoint.provider} answered with {kind or 'no content type'}, not with JSON: is the base URL right?",
+                (
+                    f"{self._endpoint.provider} answered with {kind or 'no content type'}, not "
+                    "with JSON: is the base URL right?"
+                ),
                 retryable=False,
             )
-        raise ModelFailure(f"{self._endpoint.provider} answered with JSON that cannot be read", retryable=True)
+        raise ModelFailure(
+            f"{self._endpoint.provider} answered with JSON that cannot be read", retryable=True
+        )
 
     def _chunks(self, maximum: int) -> Iterator[bytes]:
         taken = 0
@@ -206,13 +276,19 @@ class ModelResponse:
             except httpx.TimeoutException:
                 failed = late(self._endpoint.provider, self._seconds)
             except (httpx.TransportError, httpx.DecodingError, httpx.StreamError) as error:
-                failed = ModelFailure(f"{self._endpoint.provider} was cut off in its answer ({type(error).__name__})", retryable=True)
+                failed = ModelFailure(
+                    f"{self._endpoint.provider} was cut off in its answer ({type(error).__name__})",
+                    retryable=True,
+                )
             else:
                 if chunk is None:
                     break
                 taken += len(chunk)
                 if taken > maximum:
-                    raise ModelFailure(f"the answer of {self._endpoint.provider} is larger than {maximum:,} bytes", retryable=False)
+                    raise ModelFailure(
+                        f"the answer of {self._endpoint.provider} is larger than {maximum:,} bytes",
+                        retryable=False,
+                    )
                 yield chunk
         if self._watch.fired:
             failed = late(self._endpoint.provider, self._seconds)
@@ -225,7 +301,8 @@ class ModelResponse:
 
 
 class _Watch:
-    """Ends a connection when the time of its exchange is over. Limits of single reads never end an answer that comes byte by byte."""
+    """Ends a connection when the time of its exchange is over. Limits of single reads never end an
+    answer that comes byte by byte."""
 
     def __init__(self, response: httpx.Response, left: float) -> None:
         self.fired = False
@@ -265,7 +342,11 @@ def merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(body)
     for name, value in extra.items():
         mine = found.get(name)
-        found[name] = merged(mine, value) if isinstance(mine, Mapping) and isinstance(value, Mapping) else value
+        found[name] = (
+            merged(mine, value)
+            if isinstance(mine, Mapping) and isinstance(value, Mapping)
+            else value
+        )
     return found
 
 

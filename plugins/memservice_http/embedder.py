@@ -1,7 +1,8 @@
 """An embedder over HTTP: everything that is alike in the protocols.
 
-The dimension is what the first vectors have, never what is assumed of a model: until then nobody knows it, and asking for it asks the
-endpoint. So nothing is asked when the service starts, and a service whose embedder is away starts all the same.
+The dimension is what the first vectors have, never what is assumed of a model: until then nobody
+knows it, and asking for it asks the endpoint. So nothing is asked when the service starts, and a
+service whose embedder is away starts all the same.
 """
 
 from __future__ import annotations
@@ -45,9 +46,16 @@ class HttpEmbedder(ABC):
     duplicate_distance: float | None = 0.05
 
     def __init__(
-        self, endpoint: Endpoint, settings: Mapping[str, Any], context: Context, model: str, asked: int | None, batch: int
+        self,
+        endpoint: Endpoint,
+        settings: Mapping[str, Any],
+        context: Context,
+        model: str,
+        asked: int | None,
+        batch: int,
     ) -> None:
-        """`asked`: the dimension that the model is asked for; `batch`: texts in one call where the settings say nothing."""
+        """`asked`: the dimension that the model is asked for; `batch`: texts in one call where the
+        settings say nothing."""
         self.endpoint = endpoint
         self.model = model
         self.asked = asked
@@ -61,12 +69,16 @@ class HttpEmbedder(ABC):
         self._dimension: int | None = None
 
     @abstractmethod
-    def ask(self, texts: Sequence[str], purpose: Purpose, timeout: float | None) -> tuple[list[NDArray[Any]], int]:
-        """One call: a vector per text, in order, and the tokens read (0 where the provider does not say)."""
+    def ask(
+        self, texts: Sequence[str], purpose: Purpose, timeout: float | None
+    ) -> tuple[list[NDArray[Any]], int]:
+        """One call: a vector per text, in order, and the tokens read (0 where the provider does not
+        say)."""
 
     @property
     def dimension(self) -> int:
-        """Of every vector. Before the first one the endpoint is asked for one, which may take long or raise ModelFailure."""
+        """Of every vector. Before the first one the endpoint is asked for one, which may take long
+        or raise ModelFailure."""
         if self._dimension is None:
             self.embed(["dimension"])
         assert self._dimension is not None
@@ -78,8 +90,13 @@ class HttpEmbedder(ABC):
         with_content = [index for index, text in enumerate(texts) if text.strip()]
         cut = {index: tokens.cut(texts[index], self._longest) for index in with_content}
         for indexes in self._batches(cut):
-            found.update(zip(indexes, self._embed([cut[index] for index in indexes], purpose), strict=True))
-        return [found[index] if index in found else np.zeros(self.dimension, np.float32) for index in range(len(texts))]
+            found.update(
+                zip(indexes, self._embed([cut[index] for index in indexes], purpose), strict=True)
+            )
+        return [
+            found[index] if index in found else np.zeros(self.dimension, np.float32)
+            for index in range(len(texts))
+        ]
 
     def _batches(self, texts: Mapping[int, str]) -> Iterator[list[int]]:
         batch: list[int] = []
@@ -116,7 +133,9 @@ class HttpEmbedder(ABC):
             time.sleep(pause)
         raise AssertionError("unreachable")
 
-    def _noted(self, texts: Sequence[str], purpose: Purpose, attempt: int, attempts: int) -> list[Vector]:
+    def _noted(
+        self, texts: Sequence[str], purpose: Purpose, attempt: int, attempts: int
+    ) -> list[Vector]:
         """One try, which is told of whatever comes of it."""
         began = time.monotonic()
         failure: ModelFailure | None = None
@@ -135,7 +154,11 @@ class HttpEmbedder(ABC):
             failure = error
         except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
             failure = ModelFailure(
-                f"{self.endpoint.provider} answered in another shape than its protocol has ({type(error).__name__})", retryable=True
+                (
+                    f"{self.endpoint.provider} answered in another shape than its protocol has "
+                    f"({type(error).__name__})"
+                ),
+                retryable=True,
             )
         status = failure.status if failure else None
         self._context.called(
@@ -148,7 +171,9 @@ class HttpEmbedder(ABC):
                 embedding=True,
                 input_tokens=used or (0 if failure else sum(map(tokens.count, texts))),
                 input_count=len(texts),
-                error_class=None if failure is None else type(failure).__name__ + (f" {status}" if status else ""),
+                error_class=None
+                if failure is None
+                else type(failure).__name__ + (f" {status}" if status else ""),
                 attempt=attempt,
                 attempts=attempts,
             )
@@ -159,25 +184,37 @@ class HttpEmbedder(ABC):
 
     def _checked(self, made: Sequence[NDArray[Any]], texts: int) -> list[Vector]:
         if len(made) != texts:
-            raise ModelFailure(f"{self.endpoint.provider} answered with {len(made)} vectors for {texts} texts", retryable=True)
+            raise ModelFailure(
+                f"{self.endpoint.provider} answered with {len(made)} vectors for {texts} texts",
+                retryable=True,
+            )
         rows = np.stack([np.asarray(vector, np.float64) for vector in made])
         if rows.ndim != 2 or rows.shape[1] == 0 or not np.isfinite(rows).all():
-            raise ModelFailure(f"{self.endpoint.provider} answered with vectors that are none", retryable=True)
+            raise ModelFailure(
+                f"{self.endpoint.provider} answered with vectors that are none", retryable=True
+            )
         self._check_dimension(rows.shape[1])
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        return list(np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0).astype(np.float32))
+        return list(
+            np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0).astype(np.float32)
+        )
 
     def _check_dimension(self, found: int) -> None:
         if self.asked is not None and found != self.asked:
             raise ModelFailure(
-                f"{self.endpoint.provider} answered with vectors of dimension {found}, though {self.asked} was asked for: set "
-                "EMBEDDING_VECTOR_DIMENSIONS to what the model gives, or EMBEDDING_MODEL_CONFIG__DIMENSIONS_MODE=never",
+                (
+                    f"{self.endpoint.provider} answered with vectors of dimension {found}, "
+                    f"though {self.asked} was asked for: set "
+                    "EMBEDDING_VECTOR_DIMENSIONS to what the model gives, or "
+                    "EMBEDDING_MODEL_CONFIG__DIMENSIONS_MODE=never"
+                ),
                 retryable=False,
             )
         if self._dimension not in (None, found):
             raise ModelFailure(
                 (
-                    f"{self.endpoint.provider} answered with vectors of dimension {found}, before with {self._dimension}: another "
+                    f"{self.endpoint.provider} answered with vectors of dimension {found}, "
+                    f"before with {self._dimension}: another "
                     "model answers to "
                     f"the name {self.model!r}"
                 ),

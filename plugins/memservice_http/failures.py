@@ -1,7 +1,8 @@
 """What a provider's answer means when it is not what was asked for.
 
-No text that is made here holds a key, or anything of what was said: servers quote both in their messages. What is passed on of an error
-is its status and the short names (`rate_limit_exceeded`, `messages[0]`) that protocols give to errors.
+No text that is made here holds a key, or anything of what was said: servers quote both in their
+messages. What is passed on of an error is its status and the short names (`rate_limit_exceeded`,
+`messages[0]`) that protocols give to errors.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ MAX_WAIT_SECONDS = 24 * 3600.0
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\[\]-]{0,79}")
 _REFUSING = frozenset(
-    {"content_filter", "content_policy_violation", "content_policy", "responsibleaipolicyviolation", "prohibited_content"}
+    {
+        "content_filter",
+        "content_policy_violation",
+        "content_policy",
+        "responsibleaipolicyviolation",
+        "prohibited_content",
+    }
 )
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _UNITS = {"retry-after-ms": 0.001, "retry-after": 1.0}
@@ -39,49 +46,79 @@ _HINTS = {
 
 
 class Rejected(Exception):
-    """The server does not understand the request as it is. Never leaves the plugins: `failure` is what callers get."""
+    """The server does not understand the request as it is. Never leaves the plugins: `failure` is
+    what callers get."""
 
     def __init__(self, failure: ModelFailure, told: str) -> None:
         super().__init__(str(failure))
         self.failure = failure
         self.told = told
-        """The server's words in lower case, to be searched for what it does not know. They may quote anything: never to be passed on."""
+        """The server's words in lower case, to be searched for what it does not know. They may
+        quote anything: never to be passed on."""
 
 
 def from_answer(
-    who: str, status: int, headers: Mapping[str, str], body: bytes, clock: Callable[[], datetime], secrets: Collection[str]
+    who: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    clock: Callable[[], datetime],
+    secrets: Collection[str],
 ) -> ModelFailure | Rejected:
     """What an answer with a status other than 2xx comes to. `headers` by lower-case name."""
     told = body[:MAX_REPORTED].decode(errors="replace").lower()
     error = _error_of(body)
-    names = [name for name in _names(error) if not any(secret and secret in name for secret in secrets)]
+    names = [
+        name for name in _names(error) if not any(secret and secret in name for secret in secrets)
+    ]
     if any(name.lower() in _REFUSING for name in names):
         return Refusal(f"{who} refuses to answer ({', '.join(names)})")
     text = f"{who} answered with status {status}" + (f" ({', '.join(names)})" if names else "")
     if status in _HINTS:
         text += f": {_HINTS[status]}"
     elif 300 <= status < 400:
-        text += ": redirects are not followed, because the key would be; set the base URL to where it leads"
+        text += (
+            ": redirects are not followed, because the key would be; set the base URL to where "
+            "it leads"
+        )
     retryable = status in RETRYABLE or (status >= 500 and status != 501)
     if (said := headers.get("x-should-retry")) in ("true", "false"):
         retryable = said == "true"
     asked = retry_after(headers, clock)
-    failure = ModelFailure(text, retryable=retryable, status=status, retry_after=_delay(error) if asked is None else asked)
+    failure = ModelFailure(
+        text,
+        retryable=retryable,
+        status=status,
+        retry_after=_delay(error) if asked is None else asked,
+    )
     return Rejected(failure, told) if status in REJECTIONS else failure
 
 
 def in_stream(who: str, error: object, secrets: Collection[str] = ()) -> ModelFailure:
-    """An error that arrives where a piece of the answer should. Only what is plainly the request's own fault is not worth another try."""
-    names = [name for name in _names(error) if not any(secret and secret in name for secret in secrets)]
+    """An error that arrives where a piece of the answer should. Only what is plainly the request's
+    own fault is not worth another try."""
+    names = [
+        name for name in _names(error) if not any(secret and secret in name for secret in secrets)
+    ]
     lower = {name.lower() for name in names}
     if lower & _REFUSING:
         return Refusal(f"{who} refuses to answer ({', '.join(names)})")
-    lasting = lower & {"invalid_request_error", "authentication_error", "permission_error", "not_found_error", "invalid_argument"}
-    return ModelFailure(f"{who} broke off its answer" + (f" ({', '.join(names)})" if names else ""), retryable=not lasting)
+    lasting = lower & {
+        "invalid_request_error",
+        "authentication_error",
+        "permission_error",
+        "not_found_error",
+        "invalid_argument",
+    }
+    return ModelFailure(
+        f"{who} broke off its answer" + (f" ({', '.join(names)})" if names else ""),
+        retryable=not lasting,
+    )
 
 
 def retry_after(headers: Mapping[str, str], clock: Callable[[], datetime]) -> float | None:
-    """Seconds that the provider asks to wait: `retry-after-ms`, or `retry-after` as seconds or as a date. None where it asks for none."""
+    """Seconds that the provider asks to wait: `retry-after-ms`, or `retry-after` as seconds or as a
+    date. None where it asks for none."""
     for name, unit in _UNITS.items():
         text = headers.get(name, "").strip()
         if not text:
@@ -114,7 +151,13 @@ def _names(error: object) -> Iterator[str]:
     if not isinstance(error, dict):
         return
     inner = error.get("innererror")
-    for value in (error.get("code"), error.get("status"), error.get("type"), error.get("param"), inner and inner.get("code")):
+    for value in (
+        error.get("code"),
+        error.get("status"),
+        error.get("type"),
+        error.get("param"),
+        inner and inner.get("code"),
+    ):
         if isinstance(value, str) and _NAME.fullmatch(value):
             yield value
 
@@ -123,7 +166,9 @@ def _delay(error: Any) -> float | None:
     """`{"details": [{"@type": "…RetryInfo", "retryDelay": "12s"}]}`, as Google's APIs say it."""
     details = error.get("details") if isinstance(error, dict) else None
     for detail in details if isinstance(details, list) else []:
-        match = _DELAY.fullmatch(str(detail.get("retryDelay"))) if isinstance(detail, dict) else None
+        match = (
+            _DELAY.fullmatch(str(detail.get("retryDelay"))) if isinstance(detail, dict) else None
+        )
         if match:
             return min(float(match[1]), MAX_WAIT_SECONDS)
     return None

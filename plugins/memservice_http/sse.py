@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 
 
 def data_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The data of each event, as soon as the event is whole. Lines end with LF or CRLF, wherever the chunks are cut.
+    """The data of each event, as soon as the event is whole. Lines end with LF or CRLF, wherever
+    the chunks are cut.
 
-    Lines are told apart in bytes: text methods would also break them at U+2028 and U+0085, which JSON may hold as they are.
-    What stands behind the last event at the end of the stream is given as one more.
+    Lines are told apart in bytes: text methods would also break them at U+2028 and U+0085, which
+    JSON may hold as they are. What stands behind the last event at the end of the stream is given
+    as one more.
     """
     rest = b""
     data: list[bytes] = []

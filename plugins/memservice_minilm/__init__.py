@@ -1,4 +1,5 @@
-"""Sentence embeddings by MiniLM, on this machine: no network, no key, and no torch. The files of the model are installed apart."""
+"""Sentence embeddings by MiniLM, on this machine: no network, no key, and no torch. The files of
+the model are installed apart."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class MiniLmSettings(Schema):
-    """`model`: the directory of a BERT sentence model (`config.json`, `tokenizer.json`, `model.safetensors`); None: the installed one."""
+    """`model`: the directory of a BERT sentence model (`config.json`, `tokenizer.json`,
+    `model.safetensors`); None: the installed one."""
 
     class Meta:
         unknown = EXCLUDE
@@ -34,4 +36,9 @@ def _open(settings: Settings, context: Context) -> Embedder:
 @hookimpl
 def memservice_embedders() -> Iterable[EmbedderProvider]:
     """`EMBEDDER=minilm`."""
-    yield EmbedderProvider(name="minilm", open=_open, settings=MiniLmSettings, capabilities=frozenset({Capability.SEMANTIC}))
+    yield EmbedderProvider(
+        name="minilm",
+        open=_open,
+        settings=MiniLmSettings,
+        capabilities=frozenset({Capability.SEMANTIC}),
+    )

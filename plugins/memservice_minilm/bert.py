@@ -32,8 +32,12 @@ class Bert:
             # Query, key and value are one multiplication.
             at = f"encoder.layer.{layer}.attention.self."
             parts = ("query", "key", "value")
-            self._weights[at + "qkv.weight"] = np.concatenate([self._weights.pop(f"{at}{part}.weight") for part in parts])
-            self._weights[at + "qkv.bias"] = np.concatenate([self._weights.pop(f"{at}{part}.bias") for part in parts])
+            self._weights[at + "qkv.weight"] = np.concatenate(
+                [self._weights.pop(f"{at}{part}.weight") for part in parts]
+            )
+            self._weights[at + "qkv.bias"] = np.concatenate(
+                [self._weights.pop(f"{at}{part}.bias") for part in parts]
+            )
 
     def means(self, batch: Sequence[Sequence[int]]) -> Matrix:
         """One row per list of token ids: of length 1, or zeros."""
@@ -51,21 +55,34 @@ class Bert:
 
     def _encode(self, ids: NDArray[np.intp], bias: Matrix) -> Matrix:
         w = self._weights
-        hidden = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][: ids.shape[1]]
-        hidden = self._normal(hidden + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
+        hidden = (
+            w["embeddings.word_embeddings.weight"][ids]
+            + w["embeddings.position_embeddings.weight"][: ids.shape[1]]
+        )
+        hidden = self._normal(
+            hidden + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm"
+        )
         for layer in range(self._layers):
             at = f"encoder.layer.{layer}."
-            attended = self._linear(self._attention(hidden, bias, at + "attention.self."), at + "attention.output.dense")
+            attended = self._linear(
+                self._attention(hidden, bias, at + "attention.self."), at + "attention.output.dense"
+            )
             hidden = self._normal(hidden + attended, at + "attention.output.LayerNorm")
             inner = _gelu(self._linear(hidden, at + "intermediate.dense"))
-            hidden = self._normal(hidden + self._linear(inner, at + "output.dense"), at + "output.LayerNorm")
+            hidden = self._normal(
+                hidden + self._linear(inner, at + "output.dense"), at + "output.LayerNorm"
+            )
         return hidden
 
     def _attention(self, hidden: Matrix, bias: Matrix, at: str) -> Matrix:
         rows, length, width = hidden.shape
-        parts = self._linear(hidden, at + "qkv").reshape(rows, length, 3, self._heads, width // self._heads)
+        parts = self._linear(hidden, at + "qkv").reshape(
+            rows, length, 3, self._heads, width // self._heads
+        )
         query, key, value = parts.transpose(2, 0, 3, 1, 4)
-        scores = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(width // self._heads)) + bias
+        scores = (
+            query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(width // self._heads)) + bias
+        )
         scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
         scores /= scores.sum(axis=-1, keepdims=True)
         mixed: Matrix = (scores @ value).transpose(0, 2, 1, 3).reshape(rows, length, width)
@@ -79,7 +96,10 @@ class Bert:
     def _normal(self, hidden: Matrix, name: str) -> Matrix:
         centred = hidden - hidden.mean(axis=-1, keepdims=True)
         variance = np.square(centred).mean(axis=-1, keepdims=True)
-        made: Matrix = centred / np.sqrt(variance + self._epsilon) * self._weights[name + ".weight"] + self._weights[name + ".bias"]
+        made: Matrix = (
+            centred / np.sqrt(variance + self._epsilon) * self._weights[name + ".weight"]
+            + self._weights[name + ".bias"]
+        )
         return made
 
 
@@ -87,7 +107,9 @@ def _gelu(x: Matrix) -> Matrix:
     """By the error function, which numpy lacks: Abramowitz and Stegun 7.1.26, right to 1.5e-7."""
     a = np.abs(x) * np.float32(0.7071067811865476)
     t = 1.0 / (1.0 + np.float32(0.3275911) * a)
-    series = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t
+    series = (
+        (((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592
+    ) * t
     erf = np.copysign(1.0 - series * np.exp(-a * a), x)
     made: Matrix = np.float32(0.5) * x * (np.float32(1.0) + erf)
     return made

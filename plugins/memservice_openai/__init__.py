@@ -1,4 +1,5 @@
-"""The OpenAI protocol, for chat and for embeddings: OpenAI itself and whatever else speaks it, at any base URL."""
+"""The OpenAI protocol, for chat and for embeddings: OpenAI itself and whatever else speaks it, at
+any base URL."""
 
 from __future__ import annotations
 
@@ -9,10 +10,7 @@ from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, EmbedderProvider, LanguageModelProvider, Settings
-from memservice_http.connection import (
-    ConnectionSettings,
-    EmbeddingSettings,
-)
+from memservice_http.connection import ConnectionSettings, EmbeddingSettings
 
 if TYPE_CHECKING:
     from memservice.spi.embedding import Embedder
@@ -28,10 +26,18 @@ def _endpoint(settings: Settings, context: Context, max_answer: int | None = Non
 
     if not settings["api_key"] and not settings["base_url"] and not settings["extra_headers"]:
         raise ConfigurationError(
-            f"{NAME}: no model is configured: set LLM_OPENAI_API_KEY, or LLM_OPENAI_BASE_URL for a server of your own (its key is optional)"
+            f"{NAME}: no model is configured: set LLM_OPENAI_API_KEY, or "
+            "LLM_OPENAI_BASE_URL for a server of your own (its key is optional)"
         )
     headers = {"authorization": f"Bearer {settings['api_key']}"} if settings["api_key"] else {}
-    return Endpoint(NAME, settings["base_url"] or BASE_URL, headers, settings, context.clock, max_answer=max_answer or MAX_ANSWER)
+    return Endpoint(
+        NAME,
+        settings["base_url"] or BASE_URL,
+        headers,
+        settings,
+        context.clock,
+        max_answer=max_answer or MAX_ANSWER,
+    )
 
 
 def _open_model(settings: Settings, context: Context) -> LanguageModel:
@@ -55,6 +61,9 @@ def memservice_llms() -> Iterable[LanguageModelProvider]:
 
 @hookimpl
 def memservice_embedders() -> Iterable[EmbedderProvider]:
-    """`EMBEDDER=openai`, which setting `EMBEDDING_MODEL_CONFIG__TRANSPORT` or its base URL chooses."""
+    """`EMBEDDER=openai`, which setting `EMBEDDING_MODEL_CONFIG__TRANSPORT` or its base URL
+    chooses."""
     can = frozenset({Capability.SEMANTIC, Capability.REMOTE})
-    yield EmbedderProvider(name=NAME, open=_open_embedder, settings=EmbeddingSettings, capabilities=can)
+    yield EmbedderProvider(
+        name=NAME, open=_open_embedder, settings=EmbeddingSettings, capabilities=can
+    )

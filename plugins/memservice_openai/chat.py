@@ -1,4 +1,5 @@
-"""Chat Completions, as OpenAI defined them and Ollama, vLLM, LM Studio, OpenRouter, Azure and others speak them."""
+"""Chat Completions, as OpenAI defined them and Ollama, vLLM, LM Studio, OpenRouter, Azure and
+others speak them."""
 
 from __future__ import annotations
 
@@ -7,28 +8,52 @@ from collections.abc import Sequence
 from typing import Any
 
 from memservice.spi.llm import Completion, CompletionRequest, ToolCall, Turn
-from memservice_http.chat import OBJECT, SCHEMA, HttpModel, RequestBody, StreamReader, arguments_of, call, mode_of, refused, turns_of, whole
+from memservice_http.chat import (
+    OBJECT,
+    SCHEMA,
+    HttpModel,
+    RequestBody,
+    StreamReader,
+    arguments_of,
+    call,
+    mode_of,
+    refused,
+    turns_of,
+    whole,
+)
 from memservice_http.features import OptionalFeature
 
 PATH = "/chat/completions"
 
-_FORMAT = ("response_format", "json_schema", "schema", "structured output", "structured outputs", "guided_json")
+_FORMAT = (
+    "response_format",
+    "json_schema",
+    "schema",
+    "structured output",
+    "structured outputs",
+    "guided_json",
+)
 _SAME_NAME = ("temperature", "top_p", "frequency_penalty", "presence_penalty", "seed")
 _EFFORTS = {"max": "xhigh"}
 """Ours that OpenAI calls otherwise."""
 _FINISHED = {"function_call": "tool_calls", "eos": "stop", "end_turn": "stop"}
 _CACHED_A_DAY = 3600
-"""A prompt that is to be kept for longer than this many seconds is asked to be kept for a day, the only longer time there is."""
+"""A prompt that is to be kept for longer than this many seconds is asked to be kept for a day, the
+only longer time there is."""
 
 
 class OpenAiModel(HttpModel):
     parts = (
         OptionalFeature(SCHEMA, _FORMAT, any_complaint=True),
-        OptionalFeature(OBJECT, ("response_format", "json_object", "json mode"), any_complaint=True),
+        OptionalFeature(
+            OBJECT, ("response_format", "json_object", "json mode"), any_complaint=True
+        ),
         OptionalFeature("max_tokens", ("max_tokens",)),
         OptionalFeature("max_completion_tokens", ("max_completion_tokens",)),
         OptionalFeature("stream_options", ("stream_options", "include_usage")),
-        OptionalFeature("reasoning_effort", ("reasoning_effort", "reasoning.effort"), any_complaint=True),
+        OptionalFeature(
+            "reasoning_effort", ("reasoning_effort", "reasoning.effort"), any_complaint=True
+        ),
         OptionalFeature("prompt_cache_retention", ("prompt_cache_retention",)),
         OptionalFeature("prompt_cache_key", ("prompt_cache_key",)),
         OptionalFeature("tool_choice", ("tool_choice",)),
@@ -36,30 +61,56 @@ class OpenAiModel(HttpModel):
         *(OptionalFeature(name, (name,)) for name in _SAME_NAME),
     )
 
-    def form(self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool) -> RequestBody:
+    def form(
+        self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool
+    ) -> RequestBody:
         mode = mode_of(request, lacking)
         options = request.options
         wanted: dict[str, Any] = {name: options.get(name) for name in _SAME_NAME}
         wanted["temperature"] = request.temperature
         wanted["stop"] = list(options.get("stop_sequences") or ()) or None
-        # The one is what the field was called until reasoning models came, and what most other servers know; the other is OpenAI's now.
-        names = ("max_completion_tokens", "max_tokens") if self._is_official else ("max_tokens", "max_completion_tokens")
-        wanted[next((name for name in names if name not in lacking), names[0])] = request.max_output_tokens
+        # The one is what the field was called until reasoning models came, and what most other
+        # servers know; the other is OpenAI's now.
+        names = (
+            ("max_completion_tokens", "max_tokens")
+            if self._is_official
+            else ("max_tokens", "max_completion_tokens")
+        )
+        wanted[next((name for name in names if name not in lacking), names[0])] = (
+            request.max_output_tokens
+        )
         if effort := options.get("thinking_effort"):
             wanted["reasoning_effort"] = _EFFORTS.get(effort, effort)
         policy = options.get("cache_policy") or {}
         if policy.get("mode") not in ("none", "off"):
             wanted["prompt_cache_key"] = policy.get("key_version")
-            wanted["prompt_cache_retention"] = "24h" if (policy.get("ttl_seconds") or 0) > _CACHED_A_DAY else None
+            wanted["prompt_cache_retention"] = (
+                "24h" if (policy.get("ttl_seconds") or 0) > _CACHED_A_DAY else None
+            )
         if request.tools:
             wanted["tool_choice"] = _choice(request.tool_choice)
         if stream:
             wanted["stream_options"] = {"include_usage": True}
-        optional = {name: value for name, value in wanted.items() if value is not None and name not in lacking}
-        body: dict[str, Any] = {"model": request.model, "messages": [_message(turn) for turn in turns_of(request, mode)], **optional}
+        optional = {
+            name: value
+            for name, value in wanted.items()
+            if value is not None and name not in lacking
+        }
+        body: dict[str, Any] = {
+            "model": request.model,
+            "messages": [_message(turn) for turn in turns_of(request, mode)],
+            **optional,
+        }
         if request.tools:
             body["tools"] = [
-                {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters}}
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": tool.parameters,
+                    },
+                }
                 for tool in request.tools
             ]
         if mode == SCHEMA and request.response_schema is not None:
@@ -77,13 +128,24 @@ class OpenAiModel(HttpModel):
         message = choice["message"]
         if message.get("refusal"):
             raise refused(self.endpoint.provider)
-        calls = [(item.get("id"), item["function"]["name"], item["function"].get("arguments")) for item in message.get("tool_calls") or ()]
-        return self.completion(_plain(message.get("content")), calls, choice.get("finish_reason"), answer.get("usage"))
+        calls = [
+            (item.get("id"), item["function"]["name"], item["function"].get("arguments"))
+            for item in message.get("tool_calls") or ()
+        ]
+        return self.completion(
+            _plain(message.get("content")), calls, choice.get("finish_reason"), answer.get("usage")
+        )
 
     def reading(self) -> StreamReader:
         return _Reading(self)
 
-    def completion(self, text: str, calls: Sequence[tuple[str | None, str, Any]], reason: str | None, usage: Any) -> Completion:
+    def completion(
+        self,
+        text: str,
+        calls: Sequence[tuple[str | None, str, Any]],
+        reason: str | None,
+        usage: Any,
+    ) -> Completion:
         if reason == "content_filter" and not calls:
             raise refused(self.endpoint.provider, "content_filter")
         tool_calls = [self._call(id, name, arguments, reason) for id, name, arguments in calls]
@@ -92,17 +154,25 @@ class OpenAiModel(HttpModel):
             content=text,
             tool_calls=tuple(tool_calls),
             # Some servers say `stop` when they call tools.
-            finish_reason="tool_calls" if tool_calls and reason == "stop" else _FINISHED.get(reason or "", reason),
+            finish_reason="tool_calls"
+            if tool_calls and reason == "stop"
+            else _FINISHED.get(reason or "", reason),
             input_tokens=whole(usage.get("prompt_tokens")),
             output_tokens=whole(usage.get("completion_tokens")),
-            cache_read_tokens=whole((usage.get("prompt_tokens_details") or {}).get("cached_tokens")),
-            cache_write_tokens=whole((usage.get("prompt_tokens_details") or {}).get("cache_write_tokens")),
+            cache_read_tokens=whole(
+                (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+            ),
+            cache_write_tokens=whole(
+                (usage.get("prompt_tokens_details") or {}).get("cache_write_tokens")
+            ),
         )
 
     def _call(self, id: str | None, name: str, arguments: Any, reason: str | None) -> ToolCall:
         if isinstance(arguments, dict):
             return call(id, name, arguments)
-        return call(id, name, arguments_of(self.endpoint.provider, arguments or "", reason == "length"))
+        return call(
+            id, name, arguments_of(self.endpoint.provider, arguments or "", reason == "length")
+        )
 
     @property
     def _is_official(self) -> bool:
@@ -136,7 +206,10 @@ class _Reading(StreamReader):
     def _take_call(self, part: Any) -> None:
         id, function, index = part.get("id"), part.get("function") or {}, part.get("index")
         arguments = function.get("arguments") or ""
-        known = next((c for c in reversed(self._calls) if c[0] == index or (index is None and c[1] == id)), None)
+        known = next(
+            (c for c in reversed(self._calls) if c[0] == index or (index is None and c[1] == id)),
+            None,
+        )
         # Servers that send each call whole may give all of them the same index, and another id.
         if known is None or (id and known[1] and id != known[1] and function.get("name")):
             known = (len(self._calls) if index is None else index, id, function["name"], [])
@@ -154,22 +227,35 @@ class _Reading(StreamReader):
 
 def is_official(host: str) -> bool:
     """Is this OpenAI's own service, or Microsoft's copy of it, which know all of the protocol?"""
-    return host == "api.openai.com" or host.endswith((".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"))
+    return host == "api.openai.com" or host.endswith(
+        (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+    )
 
 
 def is_strict(schema: object) -> bool:
-    """Does a schema keep the rules under which OpenAI guarantees it: closed objects, all of whose properties are required?"""
+    """Does a schema keep the rules under which OpenAI guarantees it: closed objects, all of whose
+    properties are required?"""
     if isinstance(schema, list):
         return all(is_strict(part) for part in schema)
     if not isinstance(schema, dict):
         return True
     properties = schema.get("properties")
     kinds = schema.get("type")
-    is_object = properties is not None or kinds == "object" or (isinstance(kinds, list) and "object" in kinds)
-    is_open = schema.get("additionalProperties") is not False or set(schema.get("required") or ()) != set(properties or ())
+    is_object = (
+        properties is not None
+        or kinds == "object"
+        or (isinstance(kinds, list) and "object" in kinds)
+    )
+    is_open = schema.get("additionalProperties") is not False or set(
+        schema.get("required") or ()
+    ) != set(properties or ())
     if is_object and is_open:
         return False
-    return all(is_strict(value) for name, value in schema.items() if name not in ("enum", "const", "default", "examples", "required"))
+    return all(
+        is_strict(value)
+        for name, value in schema.items()
+        if name not in ("enum", "const", "default", "examples", "required")
+    )
 
 
 def _choice(wanted: str | None) -> Any:
@@ -185,7 +271,14 @@ def _message(turn: Turn) -> dict[str, Any]:
     if turn.tool_calls:
         message["content"] = turn.content or None
         message["tool_calls"] = [
-            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments, ensure_ascii=False)}}
+            {
+                "id": c.id,
+                "type": "function",
+                "function": {
+                    "name": c.name,
+                    "arguments": json.dumps(c.arguments, ensure_ascii=False),
+                },
+            }
             for c in turn.tool_calls
         ]
     return message
@@ -194,5 +287,9 @@ def _message(turn: Turn) -> dict[str, Any]:
 def _plain(content: Any) -> str:
     """Text, which a few servers send in parts."""
     if isinstance(content, list):
-        return "".join(part.get("text") or "" for part in content if part.get("type") in (None, "text", "output_text"))
+        return "".join(
+            part.get("text") or ""
+            for part in content
+            if part.get("type") in (None, "text", "output_text")
+        )
     return content or ""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 PATH = "/embeddings"
 DEFAULT_MODEL = "text-embedding-3-small"
 RESIZABLE = "text-embedding-3"
-"""Models whose name holds this can be asked for a dimension; of others that is not known, and asking is an error to most servers."""
+"""Models whose name holds this can be asked for a dimension; of others that is not known, and
+asking is an error to most servers."""
 BATCH = 128
 
 
@@ -29,14 +30,20 @@ class OpenAiEmbedder(HttpEmbedder):
     def __init__(self, endpoint: Endpoint, settings: Mapping[str, Any], context: Context) -> None:
         model = settings["model"] or DEFAULT_MODEL
         mode = settings["dimensions_mode"]
-        asked = settings["vector_dimensions"] if mode == "always" or (mode == "auto" and RESIZABLE in model) else None
+        asked = (
+            settings["vector_dimensions"]
+            if mode == "always" or (mode == "auto" and RESIZABLE in model)
+            else None
+        )
         super().__init__(endpoint, settings, context, model, asked, BATCH)
         encoding = settings["encoding_format_mode"]
         # Vectors as text are four times as long; but only OpenAI is sure to know the other form.
         best = "base64" if is_official(endpoint.url("").host) else None
         self._encoding = best if encoding == "auto" else encoding
 
-    def ask(self, texts: Sequence[str], purpose: Purpose, timeout: float | None) -> tuple[list[NDArray[Any]], int]:
+    def ask(
+        self, texts: Sequence[str], purpose: Purpose, timeout: float | None
+    ) -> tuple[list[NDArray[Any]], int]:
         body: dict[str, Any] = {"model": self.model, "input": list(texts)}
         if self.asked is not None:
             body["dimensions"] = self.asked
@@ -46,10 +53,20 @@ class OpenAiEmbedder(HttpEmbedder):
         rows = answer["data"]
         places = [row.get("index", index) for index, row in enumerate(rows)]
         if sorted(places) != list(range(len(texts))):
-            raise ModelFailure(f"{self.endpoint.provider} answered with {len(rows)} vectors for {len(texts)} texts", retryable=True)
-        vectors = {place: _vector(row["embedding"]) for place, row in zip(places, rows, strict=True)}
+            raise ModelFailure(
+                (
+                    f"{self.endpoint.provider} answered with {len(rows)} vectors for "
+                    f"{len(texts)} texts"
+                ),
+                retryable=True,
+            )
+        vectors = {
+            place: _vector(row["embedding"]) for place, row in zip(places, rows, strict=True)
+        }
         usage = answer.get("usage") or {}
-        return [vectors[index] for index in range(len(texts))], int(usage.get("prompt_tokens") or usage.get("total_tokens") or 0)
+        return [vectors[index] for index in range(len(texts))], int(
+            usage.get("prompt_tokens") or usage.get("total_tokens") or 0
+        )
 
 
 def _vector(given: Any) -> NDArray[Any]:

@@ -40,5 +40,9 @@ def _jsonl_world(folder: Path, context: Context) -> AbstractContextManager[Trans
 
 @hookimpl
 def memservice_webhook_transports() -> Iterable[WebhookTransportProvider]:
-    yield WebhookTransportProvider(name="http", schemes=("http", "https"), open=_open_http, world=_http_world)
-    yield WebhookTransportProvider(name="jsonl", schemes=("jsonl",), open=_open_jsonl, world=_jsonl_world)
+    yield WebhookTransportProvider(
+        name="http", schemes=("http", "https"), open=_open_http, world=_http_world
+    )
+    yield WebhookTransportProvider(
+        name="jsonl", schemes=("jsonl",), open=_open_jsonl, world=_jsonl_world
+    )

@@ -1,4 +1,5 @@
-"""Which addresses a delivery may go to: public ones, and those inside networks that the operator allows."""
+"""Which addresses a delivery may go to: public ones, and those inside networks that the operator
+allows."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 RESOLVE_SECONDS = 2.0
 MAX_CONCURRENT_LOOKUPS = 32
-"""Names that may be in resolution. The resolver cannot be interrupted, so one that never answers keeps its thread for a while."""
+"""Names that may be in resolution. The resolver cannot be interrupted, so one that never answers
+keeps its thread for a while."""
 MAX_LOOKUPS_PER_WORKSPACE = 8
 """Of these, for one workspace: its slow names leave room for those of others."""
 
@@ -26,9 +28,11 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC = tuple(
     ipaddress.ip_network(network)
-    # Carrier NAT, benchmarking, documentation, anycast relays and "this network": older Pythons take some of them for global.
+    # Carrier NAT, benchmarking, documentation, anycast relays and "this network": older Pythons
+    # take some of them for global.
     for network in (
-        "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "2001:db8::/32", "3fff::/20",
+        "0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15",
+        "240.0.0.0/4", "2001:db8::/32", "3fff::/20",
         # What a machine in Azure asks about itself, at an address that looks like any other.
         "168.63.129.16/32",
     )
@@ -46,7 +50,10 @@ class Places:
     def acquire(self, owner_key: int, timeout: float) -> bool:
         """False if there was none within so many seconds."""
         with self._changed:
-            found = self._changed.wait_for(lambda: self._taken.total() < self._most and self._taken[owner_key] < self._each, timeout)
+            found = self._changed.wait_for(
+                lambda: self._taken.total() < self._most and self._taken[owner_key] < self._each,
+                timeout,
+            )
             if found:
                 self._taken[owner_key] += 1
             return found
@@ -82,19 +89,26 @@ class Guard:
     """Raises ValueError for a network that is none."""
 
     def __init__(self, allowed: Iterable[str]) -> None:
-        self._allowed: Sequence[Network] = [ipaddress.ip_network(network.strip(), strict=False) for network in allowed]
+        self._allowed: Sequence[Network] = [
+            ipaddress.ip_network(network.strip(), strict=False) for network in allowed
+        ]
 
     def permits(self, address: Address) -> bool:
         """False for an address inside a network, in any of the forms in which it can be written."""
         real = _carried(address)
         forms = {address, real}
-        if any(form.version == network.version and form in network for network in self._allowed for form in forms):
+        if any(
+            form.version == network.version and form in network
+            for network in self._allowed
+            for form in forms
+        ):
             return True
         return _is_public(real)
 
     def permits_name(self, host: str) -> bool:
-        """False for a name that says by itself that it lies inside: an address in any spelling, or `localhost` and what is below it. No
-        name is looked up: the answer would tell where names lie inside the network."""
+        """False for a name that says by itself that it lies inside: an address in any spelling, or
+        `localhost` and what is below it. No name is looked up: the answer would tell where names
+        lie inside the network."""
         name = host.lower().removesuffix(".")
         if name == "localhost" or name.endswith(".localhost"):
             return any(self.permits(address) for address in _LOOPBACK)
@@ -102,7 +116,8 @@ class Guard:
         return written is None or self.permits(written)
 
     def resolve(self, host: str, port: int, seconds: float = RESOLVE_SECONDS) -> list[Address]:
-        """The host's addresses, each of them checked. Raises `Blocked` if any is not permitted, `Unresolved` without an answer."""
+        """The host's addresses, each of them checked. Raises `Blocked` if any is not permitted,
+        `Unresolved` without an answer."""
         written = _written(host)
         addresses = _look_up(host, port, seconds) if written is None else [written]
         for address in addresses:
@@ -112,7 +127,8 @@ class Guard:
 
 
 def _written(host: str) -> Address | None:
-    """The address that a host spells out, in the short, octal and hexadecimal forms that resolvers know, too; None for a name."""
+    """The address that a host spells out, in the short, octal and hexadecimal forms that resolvers
+    know, too; None for a name."""
     host = host.removesuffix(".")
     try:
         return ipaddress.ip_address(host)
@@ -167,7 +183,10 @@ def _carried(address: Address) -> Address:
 def _is_public(address: Address) -> bool:
     if any(address.version == network.version and address in network for network in _NOT_PUBLIC):
         return False
-    # Of IPv6, only what is given out as global unicast; Teredo, too, which leads to whatever IPv4 address it likes, is refused.
-    if isinstance(address, ipaddress.IPv6Address) and (address not in _GLOBAL_UNICAST or address.teredo is not None):
+    # Of IPv6, only what is given out as global unicast; Teredo, too, which leads to whatever IPv4
+    # address it likes, is refused.
+    if isinstance(address, ipaddress.IPv6Address) and (
+        address not in _GLOBAL_UNICAST or address.teredo is not None
+    ):
         return False
     return address.is_global and not address.is_multicast and not address.is_reserved

@@ -1,4 +1,5 @@
-"""One deadline for all that happens on a connection: time limits of single reads never end an answer that comes byte by byte."""
+"""One deadline for all that happens on a connection: time limits of single reads never end an
+answer that comes byte by byte."""
 
 from __future__ import annotations
 
@@ -38,9 +39,14 @@ class Bounded(httpcore.NetworkStream):
         self._stream.close()
 
     def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        secured = self._stream.start_tls(ssl_context, server_hostname, self._deadline.left(httpcore.ConnectTimeout))
+        secured = self._stream.start_tls(
+            ssl_context, server_hostname, self._deadline.left(httpcore.ConnectTimeout)
+        )
         return Bounded(secured, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:

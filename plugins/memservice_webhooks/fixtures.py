@@ -1,4 +1,5 @@
-"""What our transports are put to the contract with: a receiver on the loopback address, and a directory."""
+"""What our transports are put to the contract with: a receiver on the loopback address, and a
+directory."""
 
 from __future__ import annotations
 
@@ -66,8 +67,18 @@ def http_fixture() -> Iterator[TransportFixture]:
                 transport=HttpTransport((LOOPBACK,), timeout_seconds=PATIENCE_SECONDS),
                 url=receiver.url(TAKES),
                 received=lambda: list(receiver.received),
-                failing=[f"http://127.0.0.1:{_closed_port()}/", "http://nowhere.invalid/", *refusing],
-                refused=["http://10.0.0.1/", "https://[::1]/", "http://", "http://user@127.0.0.1/", "http://127.0.0.1:0/"],
+                failing=[
+                    f"http://127.0.0.1:{_closed_port()}/",
+                    "http://nowhere.invalid/",
+                    *refusing,
+                ],
+                refused=[
+                    "http://10.0.0.1/",
+                    "https://[::1]/",
+                    "http://",
+                    "http://user@127.0.0.1/",
+                    "http://127.0.0.1:0/",
+                ],
                 stuck=receiver.url(STUCK),
                 patience_seconds=PATIENCE_SECONDS,
             )
@@ -91,7 +102,15 @@ def jsonl_fixture(folder: Path) -> Iterator[TransportFixture]:
         url="jsonl:events",
         received=received,
         failing=["jsonl:linked", "jsonl:dir"],
-        refused=["jsonl:", "jsonl:../events", "jsonl:/etc/passwd", "jsonl://events", "jsonl:a.b", "jsonl:events\n", "jsonl:" + "a" * 101],
+        refused=[
+            "jsonl:",
+            "jsonl:../events",
+            "jsonl:/etc/passwd",
+            "jsonl://events",
+            "jsonl:a.b",
+            "jsonl:events\n",
+            "jsonl:" + "a" * 101,
+        ],
     )
 
 

@@ -28,7 +28,8 @@ _numbers = count(1)
 
 
 class Api:
-    """The routes of one workspace that nobody else uses. Paths are relative to it; a path that begins with `//` is absolute."""
+    """The routes of one workspace that nobody else uses. Paths are relative to it; a path that
+    begins with `//` is absolute."""
 
     def __init__(self, app: Flask, runtime: Runtime, workspace: str) -> None:
         self.app = app
@@ -77,13 +78,22 @@ class Api:
         messages = [{"peer_id": peer, "content": content, **fields} for peer, content in said]
         return self.ok(self.post(f"/sessions/{session}/messages", {"messages": messages}), 201)
 
-    def conclude(self, observer: str, observed: str, *contents: str, session: str | None = None) -> Any:
+    def conclude(
+        self, observer: str, observed: str, *contents: str, session: str | None = None
+    ) -> Any:
         """Store conclusions; the peers must exist."""
         pair = {"observer_id": observer, "observed_id": observed, "session_id": session}
-        return self.ok(self.post("/conclusions", {"conclusions": [{"content": content, **pair} for content in contents]}), 201)
+        return self.ok(
+            self.post(
+                "/conclusions",
+                {"conclusions": [{"content": content, **pair} for content in contents]},
+            ),
+            201,
+        )
 
     def refused(self, answer: TestResponse, *locs: list[str | int]) -> list[Any]:
-        """The problems of a 422, after looking at its shape and that each of `locs` is among them."""
+        """The problems of a 422, after looking at its shape and that each of `locs` is among
+        them."""
         problems: list[Any] = self.ok(answer, 422)["detail"]
         assert isinstance(problems, list)
         assert problems
@@ -100,7 +110,8 @@ class Api:
         return problems
 
     def leave_no_work(self, tx: Transaction) -> None:
-        """Forget what is left to do in this workspace: a later test that lets all work be done would do it."""
+        """Forget what is left to do in this workspace: a later test that lets all work be done
+        would do it."""
         workspace = tx.workspaces.by_slug(self.workspace)
         if workspace is not None:
             tx.rows.delete(Task, equals(workspace_key=workspace.key))
@@ -118,7 +129,9 @@ def runtime(storage_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder: Path = tmp_path_factory.mktemp("store")
     storage, _, index = storage_name.partition("+")
     with store_of(storage, folder) as uri, vector_store(index) as (given, plugins):
-        settings = load_settings(environ={}, cwd=folder, overrides={"DB_CONNECTION_URI": uri, **given})
+        settings = load_settings(
+            environ={}, cwd=folder, overrides={"DB_CONNECTION_URI": uri, **given}
+        )
         opened = Runtime(settings, load_plugins(settings, plugins))
         opened.storage.migrate()
         yield opened
@@ -132,7 +145,8 @@ def app(runtime: Runtime) -> Flask:
 
         @made.after_request
         def settle(response: Response) -> Response:
-            """What a worker would do within a moment: vectors outside the storage are written by tasks."""
+            """What a worker would do within a moment: vectors outside the storage are written by
+            tasks."""
             with runtime.storage.read() as tx:
                 ready = tx.tasks.ready(runtime.clock(), 100)
             for unit in ready:

@@ -91,11 +91,21 @@ MATRIX = {
     ("GET", f"{_W}/scopes/<scope_id>/status"): WORKSPACE,
 }
 
-SERVED_ALONGSIDE = {"document", "document_v1", "document_v2", "document_v3", "metrics", "playground", "playground_asset"}
+SERVED_ALONGSIDE = {
+    "document",
+    "document_v1",
+    "document_v2",
+    "document_v3",
+    "metrics",
+    "playground",
+    "playground_asset",
+}
 
 
 def test_the_declarations_are_the_matrix() -> None:
-    declared = {(operation.method, operation.rule): operation.access for operation, _ in walk(GROUPS)}
+    declared = {
+        (operation.method, operation.rule): operation.access for operation, _ in walk(GROUPS)
+    }
     assert declared == MATRIX
 
 
@@ -111,8 +121,14 @@ def test_what_is_declared_names_parameters_of_the_path() -> None:
 
 def test_nothing_is_served_undeclared() -> None:
     app = create_app(load_settings(environ={}))
-    declared = {(operation.method, operation.rule.rstrip("/")) for operation, _ in walk(generations.GROUPS)}
-    declared |= {(method, rule.rstrip("/")) for group in generations.GROUPS for method, rule in group.undocumented}
+    declared = {
+        (operation.method, operation.rule.rstrip("/")) for operation, _ in walk(generations.GROUPS)
+    }
+    declared |= {
+        (method, rule.rstrip("/"))
+        for group in generations.GROUPS
+        for method, rule in group.undocumented
+    }
     served = {
         (method, rule.rule.rstrip("/"))
         for rule in app.url_map.iter_rules()

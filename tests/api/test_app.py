@@ -39,7 +39,9 @@ def test_one_runtime_is_opened_however_many_ask(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Runtime, "__init__", counting)
     app = create_app(MEMORY)
     with ThreadPoolExecutor(8) as pool:
-        statuses = list(pool.map(lambda _: app.test_client().post("/v3/workspaces/list").status_code, range(16)))
+        statuses = list(
+            pool.map(lambda _: app.test_client().post("/v3/workspaces/list").status_code, range(16))
+        )
     assert statuses == [200] * 16
     assert len(opened) == 1
     app.extensions["memservice"].close()
@@ -83,18 +85,29 @@ def test_plugins_may_add_routes_but_not_take_ours() -> None:
 
 
 def test_limits_follow_the_settings() -> None:
-    overrides = {"DB_CONNECTION_URI": "memory://", "MAX_MESSAGE_SIZE": "10", "GET_CONTEXT_MAX_TOKENS": "500", "CORS_ORIGINS": '["*"]'}
+    overrides = {
+        "DB_CONNECTION_URI": "memory://",
+        "MAX_MESSAGE_SIZE": "10",
+        "GET_CONTEXT_MAX_TOKENS": "500",
+        "CORS_ORIGINS": '["*"]',
+    }
     client = create_app(load_settings(environ={}, overrides=overrides)).test_client()
 
     def send(content: str) -> int:
-        return client.post("/v3/workspaces/w/sessions/s/messages", json={"messages": [{"content": content, "peer_id": "p"}]}).status_code
+        return client.post(
+            "/v3/workspaces/w/sessions/s/messages",
+            json={"messages": [{"content": content, "peer_id": "p"}]},
+        ).status_code
 
     assert send("x" * 10) == 201
     assert send("x" * 11) == 422
     assert client.get("/v3/workspaces/w/sessions/s/context?tokens=500").status_code == 200
     assert client.get("/v3/workspaces/w/sessions/s/context?tokens=501").status_code == 422
     document = client.get("/openapi.json").get_json()
-    assert document["components"]["schemas"]["MessageCreate"]["properties"]["content"]["maxLength"] == 10
+    assert (
+        document["components"]["schemas"]["MessageCreate"]["properties"]["content"]["maxLength"]
+        == 10
+    )
     answer = client.get("/health", headers={"Origin": "http://any.example"})
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
     assert "Access-Control-Allow-Credentials" not in answer.headers
@@ -102,10 +115,25 @@ def test_limits_follow_the_settings() -> None:
 
 @pytest.mark.slow
 def test_making_it_imports_no_drivers_models_or_servers() -> None:
-    unwanted = {"sqlite3", "gunicorn", "redis", "rq", "httpx", "rs_bpe", "alembic", "sqlalchemy", "pysbd", "jwt"}
+    unwanted = {
+        "sqlite3",
+        "gunicorn",
+        "redis",
+        "rq",
+        "httpx",
+        "rs_bpe",
+        "alembic",
+        "sqlalchemy",
+        "pysbd",
+        "jwt",
+    }
     program = (
-        "import sys; from memservice.app import create_app; from memservice.settings import load_settings;"
-        f"create_app(load_settings(environ={{}})); print(sorted(set(sys.modules) & {unwanted}))"
+        "import sys; from memservice.app import create_app; from memservice.settings "
+        "import load_settings;"
+        f"create_app(load_settings(environ={{}})); print(sorted(set(sys.modules) & "
+        f"{unwanted}))"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
     assert found.stdout.strip() == "[]"

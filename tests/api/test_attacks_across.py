@@ -1,7 +1,8 @@
 """One workspace's keys and names against another's rows, on every route of every generation.
 
-Nothing here says which answer is right: whatever is asked with any key of the workspace `mine`, and whatever of `theirs` a request
-names, nothing of `theirs` is in any answer, and `theirs` is the same afterwards, to the byte of its export.
+Nothing here says which answer is right: whatever is asked with any key of the workspace `mine`, and
+whatever of `theirs` a request names, nothing of `theirs` is in any answer, and `theirs` is the same
+afterwards, to the byte of its export.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from support.stores.stores import sqlite_store_at
 
 EVERYTHING = ExportOptions(secrets=True)
 WIDE = (0, 1, 8)
-"""The keys, by their places, with which all bodies are tried: the workspace's, a peer's, and the mixed one."""
+"""The keys, by their places, with which all bodies are tried: the workspace's, a peer's, and the
+mixed one."""
 SAID = "The vault opens with heliotrope"
 """What only `theirs` knows."""
 
@@ -38,32 +40,83 @@ class Side:
         self.workspace, self.who, self.room = workspace, who, room
         at = f"/v3/workspaces/{workspace}"
         place = keyed.do("POST", "/v3/workspaces", {"id": workspace, "metadata": {"plan": said}})
-        session = keyed.do("POST", f"{at}/sessions", {"id": room, "peers": {who: {}, f"{who}-2": {}}, "metadata": {"topic": said}})
+        session = keyed.do(
+            "POST",
+            f"{at}/sessions",
+            {"id": room, "peers": {who: {}, f"{who}-2": {}}, "metadata": {"topic": said}},
+        )
         peer = keyed.do("POST", f"{at}/peers", {"id": who, "metadata": {"name": said}})
-        message = keyed.do("POST", f"{at}/sessions/{room}/messages", {"messages": [{"peer_id": who, "content": said}]})[0]["id"]
+        message = keyed.do(
+            "POST",
+            f"{at}/sessions/{room}/messages",
+            {"messages": [{"peer_id": who, "content": said}]},
+        )[0]["id"]
         pair = {"observer_id": who, "observed_id": who, "content": said, "session_id": room}
         conclusion = keyed.do("POST", f"{at}/conclusions", {"conclusions": [pair]})[0]["id"]
         keyed.do("PUT", f"{at}/peers/{who}/card", {"peer_card": [said]})
         hook = keyed.do("POST", f"{at}/webhooks", {"url": f"https://93.184.215.14/{workspace}"})
         keyed.do("POST", f"{at}/scopes", {"id": f"team-{workspace}"})
         keyed.do("POST", f"{at}/scopes/team-{workspace}/sessions", {"session_ids": [room]})
-        app = next(item["id"] for item in keyed.do("POST", "/v1/apps/list")["items"] if item["name"] == workspace)
-        user = next(item["id"] for item in keyed.do("POST", f"/v1/apps/{app}/users/list")["items"] if item["name"] == who)
+        app = next(
+            item["id"]
+            for item in keyed.do("POST", "/v1/apps/list")["items"]
+            if item["name"] == workspace
+        )
+        user = next(
+            item["id"]
+            for item in keyed.do("POST", f"/v1/apps/{app}/users/list")["items"]
+            if item["name"] == who
+        )
         by_uid = f"/v1/apps/{app}/users/{user}"
         first = keyed.do("POST", f"{by_uid}/sessions", {"metadata": {"topic": said}})["id"]
         keyed.do("POST", f"{by_uid}/sessions/{first}/messages", {"content": said, "is_user": True})
-        collection = keyed.do("POST", f"{by_uid}/collections", {"name": f"shelf-{workspace}", "metadata": {"note": said}})["id"]
-        document = keyed.do("POST", f"{by_uid}/collections/{collection}/documents", {"content": said})["id"]
-        note = keyed.do("POST", f"{by_uid}/metamessages", {"label": "x", "content": said, "session_id": first})["id"]
+        collection = keyed.do(
+            "POST",
+            f"{by_uid}/collections",
+            {"name": f"shelf-{workspace}", "metadata": {"note": said}},
+        )["id"]
+        document = keyed.do(
+            "POST", f"{by_uid}/collections/{collection}/documents", {"content": said}
+        )["id"]
+        note = keyed.do(
+            "POST", f"{by_uid}/metamessages", {"label": "x", "content": said, "session_id": first}
+        )["id"]
         key = keyed.mint(workspace).key.uid
-        self.slugs = {"workspace_id": workspace, "peer_id": who, "session_id": room, "scope_id": f"team-{workspace}", "message_id": message}
-        self.slugs |= {"conclusion_id": conclusion, "observation_id": conclusion, "endpoint_id": hook["id"], "key_id": key, "name": who}
+        self.slugs = {
+            "workspace_id": workspace,
+            "peer_id": who,
+            "session_id": room,
+            "scope_id": f"team-{workspace}",
+            "message_id": message,
+        }
+        self.slugs |= {
+            "conclusion_id": conclusion,
+            "observation_id": conclusion,
+            "endpoint_id": hook["id"],
+            "key_id": key,
+            "name": who,
+        }
         self.slugs |= {"delivery_id": hook["id"]}
-        self.uids = {"app_id": app, "user_id": user, "session_id": first, "collection_id": collection, "document_id": document}
+        self.uids = {
+            "app_id": app,
+            "user_id": user,
+            "session_id": first,
+            "collection_id": collection,
+            "document_id": document,
+        }
         self.uids |= {"metamessage_id": note, "message_id": message, "name": who}
-        # The names of peers, sessions and scopes are nobody's: what a request names may come to be, in its own workspace.
+        # The names of peers, sessions and scopes are nobody's: what a request names may come to be,
+        # in its own workspace.
         named = {who, room, self.slugs["scope_id"]}
-        own = {said, workspace, hook["url"], hook["secret"], place["uid"], session["uid"], peer["uid"]}
+        own = {
+            said,
+            workspace,
+            hook["url"],
+            hook["secret"],
+            place["uid"],
+            session["uid"],
+            peer["uid"],
+        }
         self.secrets = (own | {*self.slugs.values(), *self.uids.values()}) - named
 
     def of(self, rule: str) -> dict[str, str]:
@@ -73,8 +126,10 @@ class Side:
         """Claims of every kind of key, of both families, and some that mix them."""
         w, uids = self.workspace, self.uids
         return [
-            {"w": w}, {"w": w, "p": self.who}, {"w": w, "s": self.room}, {"w": w, "p": self.who, "s": self.room},
-            {"ap": uids["app_id"]}, {"us": uids["user_id"]}, {"se": uids["session_id"]}, {"co": uids["collection_id"]},
+            {"w": w}, {"w": w, "p": self.who}, {"w": w, "s": self.room},
+            {"w": w, "p": self.who, "s": self.room},
+            {"ap": uids["app_id"]}, {"us": uids["user_id"]}, {"se": uids["session_id"]},
+            {"co": uids["collection_id"]},
         ]  # fmt: skip
 
 
@@ -83,7 +138,12 @@ class World:
         self.keyed = Keyed.open(uri, DB_SYNCHRONOUS="normal")
         self.mine = Side(self.keyed, "mine", "alice", "room", "I live in Ulm")
         self.theirs = Side(self.keyed, "theirs", "zacharias", "chamber", SAID)
-        mixed = {"w": "mine", "ap": self.theirs.uids["app_id"], "us": self.theirs.uids["user_id"], "se": self.theirs.uids["session_id"]}
+        mixed = {
+            "w": "mine",
+            "ap": self.theirs.uids["app_id"],
+            "us": self.theirs.uids["user_id"],
+            "se": self.theirs.uids["session_id"],
+        }
         self.tokens = [signed(claims) for claims in (*self.mine.keys(), mixed)]
 
     def of_theirs(self) -> list[bytes]:
@@ -92,7 +152,8 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """In a file, since what is asked here piles up, and the storage in memory reads all of it each time."""
+    """In a file, since what is asked here piles up, and the storage in memory reads all of it each
+    time."""
     opened = World(sqlite_store_at(tmp_path_factory.mktemp("across") / "across.db"))
     yield opened
     opened.keyed.close()
@@ -107,7 +168,8 @@ def routes() -> tuple[tuple[str, str], ...]:
             (method, rule.rule)
             for rule in app.url_map.iter_rules()
             for method in (rule.methods or set()) - {"OPTIONS"}
-            if rule.rule.startswith(("/v1/", "/v2/", "/v3/")) and not rule.rule.endswith("openapi.json")
+            if rule.rule.startswith(("/v1/", "/v2/", "/v3/"))
+            and not rule.rule.endswith("openapi.json")
         )
     )
 
@@ -116,7 +178,11 @@ def routes() -> tuple[tuple[str, str], ...]:
 def bodies() -> dict[str, Any]:
     """A good body for each rule, by how it ends, from the tables of who may call what."""
     found: dict[str, Any] = {}
-    tables: Sequence[Any] = (test_v1_auth_matrix.TABLE, test_auth_matrix.TABLE, test_v2_auth_matrix.TABLE)
+    tables: Sequence[Any] = (
+        test_v1_auth_matrix.TABLE,
+        test_auth_matrix.TABLE,
+        test_v2_auth_matrix.TABLE,
+    )
     for name, row in chain.from_iterable(table.items() for table in tables):
         found.setdefault(f"{name.split(' ')[0]} {name.rpartition('/')[2]}", row.body)
     return found
@@ -131,7 +197,8 @@ def filled(rule: str, names: dict[str, str]) -> str:
 
 
 def named(world: World, method: str, rule: str) -> Iterator[tuple[str, bool]]:
-    """Paths, and whether they name anything of theirs: all of it, or each thing by itself, in a workspace of ours."""
+    """Paths, and whether they name anything of theirs: all of it, or each thing by itself, in a
+    workspace of ours."""
     ours, others = world.mine.of(rule), world.theirs.of(rule)
     params = [name for name in ours if f"{name}>" in rule]
     yield filled(rule, others), bool(params)
@@ -144,31 +211,74 @@ def named(world: World, method: str, rule: str) -> Iterator[tuple[str, bool]]:
 def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
     """Bodies and queries: a good one, and some in which everything that may be named is theirs."""
     others = {**world.theirs.slugs, **world.theirs.uids}
-    query = {name: value for name, value in others.items() if name.endswith("_id")} | {"peer_target": world.theirs.who}
+    query = {name: value for name, value in others.items() if name.endswith("_id")} | {
+        "peer_target": world.theirs.who
+    }
     if method in ("GET", "HEAD", "DELETE") and not rule.endswith("/sessions/<session_id>/peers"):
         yield {}
-        yield {"query_string": {**query, "workspace_id": "theirs", "target": world.theirs.who, "tokens": "500"}}
+        yield {
+            "query_string": {
+                **query,
+                "workspace_id": "theirs",
+                "target": world.theirs.who,
+                "tokens": "500",
+            }
+        }
         return
     if rule.endswith("upload"):
-        yield {"data": {"file": (io.BytesIO(SAID[:5].encode()), "a.txt", "text/plain"), "peer_id": world.theirs.who}}
+        yield {
+            "data": {
+                "file": (io.BytesIO(SAID[:5].encode()), "a.txt", "text/plain"),
+                "peer_id": world.theirs.who,
+            }
+        }
         return
     good = bodies().get(f"{method} {rule.rpartition('/')[2]}")
     yield {"json": {} if good is None or good == "a file" else good}
-    swapped = json.dumps(good or {}).replace("alice", world.theirs.who).replace("room", world.theirs.room).replace("acme", "mine")
+    swapped = (
+        json.dumps(good or {})
+        .replace("alice", world.theirs.who)
+        .replace("room", world.theirs.room)
+        .replace("acme", "mine")
+    )
     yield {"json": json.loads(swapped)}
     if isinstance(good, dict | None):
-        conditions: list[dict[str, Any]] = [{"workspace_id": "theirs"}, {"session_id": world.theirs.room}, {"peer_id": world.theirs.who}]
-        for filters in (*conditions, {"OR": [*conditions, {"id": "*"}]}, {"NOT": [{"workspace_id": "mine"}]}):
+        conditions: list[dict[str, Any]] = [
+            {"workspace_id": "theirs"},
+            {"session_id": world.theirs.room},
+            {"peer_id": world.theirs.who},
+        ]
+        for filters in (
+            *conditions,
+            {"OR": [*conditions, {"id": "*"}]},
+            {"NOT": [{"workspace_id": "mine"}]},
+        ):
             yield {"json": {**(good or {}), "filters": filters, "filter": filters}}
-        everything = {"session_id": world.theirs.room, "target": world.theirs.who, "scope": world.theirs.slugs["scope_id"]}
-        everything |= {"message_id": others["message_id"], "peer_perspective": world.theirs.who, "sessions": [world.theirs.room]}
+        everything = {
+            "session_id": world.theirs.room,
+            "target": world.theirs.who,
+            "scope": world.theirs.slugs["scope_id"],
+        }
+        everything |= {
+            "message_id": others["message_id"],
+            "peer_perspective": world.theirs.who,
+            "sessions": [world.theirs.room],
+        }
         yield {"json": {**(good or {}), **everything}, "query_string": query}
-        yield {"json": {**(good or {}), "session_id": world.theirs.uids["session_id"], "message_id": others["message_id"]}}
+        yield {
+            "json": {
+                **(good or {}),
+                "session_id": world.theirs.uids["session_id"],
+                "message_id": others["message_id"],
+            }
+        }
 
 
 def leaked(world: World, path: str, options: dict[str, Any], text: str) -> list[str]:
     """What of theirs an answer tells that its request did not say."""
-    asked = path + json.dumps({name: value for name, value in options.items() if name != "data"}, ensure_ascii=False)
+    asked = path + json.dumps(
+        {name: value for name, value in options.items() if name != "data"}, ensure_ascii=False
+    )
     asked += world.theirs.who if "data" in options else ""
     return [secret for secret in world.theirs.secrets if secret in text and secret not in asked]
 
@@ -182,12 +292,21 @@ def test_nothing_of_theirs(world: World, method: str, rule: str) -> None:
         for path, is_theirs in named(world, method, rule):
             if method == "DELETE" and not is_theirs:
                 continue
-            # Where the path itself is ours, what it is sent says what is asked for; else one body is as good as another.
-            for options in islice(sent(world, method, rule), 1 if number not in WIDE or (is_theirs and "<" in rule) else None):
+            # Where the path itself is ours, what it is sent says what is asked for; else one body
+            # is as good as another.
+            for options in islice(
+                sent(world, method, rule),
+                1 if number not in WIDE or (is_theirs and "<" in rule) else None,
+            ):
                 answer = world.keyed.call(method, path, token, **options)
                 assert answer.status_code < 500, (path, options, answer.text)
                 told = answer.text + json.dumps(list(answer.headers.items()))
-                assert not leaked(world, path, options, told), (path, options, answer.status_code, told[:500])
+                assert not leaked(world, path, options, told), (
+                    path,
+                    options,
+                    answer.status_code,
+                    told[:500],
+                )
                 asked += 1
     assert asked >= len(world.tokens)
     assert world.of_theirs() == before
@@ -196,7 +315,9 @@ def test_nothing_of_theirs(world: World, method: str, rule: str) -> None:
 @pytest.mark.slow
 def test_this_would_be_seen(world: World) -> None:
     """The same with a key that may: all of it is told, and what is changed differs."""
-    answer = world.keyed.call("POST", "/v3/workspaces/theirs/sessions/chamber/messages/list", world.keyed.admin)
+    answer = world.keyed.call(
+        "POST", "/v3/workspaces/theirs/sessions/chamber/messages/list", world.keyed.admin
+    )
     assert {SAID, world.theirs.slugs["message_id"]} <= set(leaked(world, "", {}, answer.text))
     before = world.of_theirs()
     world.keyed.do("PUT", "/v3/workspaces/theirs/peers/zacharias", {"metadata": {"changed": True}})

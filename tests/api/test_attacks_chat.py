@@ -26,6 +26,10 @@ def test_cards_are_not_looked_up_within_a_scope(api: Api, monkeypatch: pytest.Mo
     api.post("/scopes", {"id": "team"})
     api.post("/scopes/team/sessions", {"session_ids": ["inside"]})
     assert api.post("/chat", {"query": "Where does alice live?"}).status_code == 200
-    assert api.post("/chat", {"query": "Where does alice live?", "scope": "team"}).status_code == 200
-    assert api.post("/chat", {"query": "Where does alice live?", "scope": ["team"]}).status_code == 200
+    assert (
+        api.post("/chat", {"query": "Where does alice live?", "scope": "team"}).status_code == 200
+    )
+    assert (
+        api.post("/chat", {"query": "Where does alice live?", "scope": ["team"]}).status_code == 200
+    )
     assert offered == [True, False, False]

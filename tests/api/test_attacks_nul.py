@@ -1,4 +1,5 @@
-"""NUL, which some stores can neither keep nor look for, in every text and every key that a body may hold."""
+"""NUL, which some stores can neither keep nor look for, in every text and every key that a body may
+hold."""
 
 from __future__ import annotations
 
@@ -10,32 +11,85 @@ import pytest
 if TYPE_CHECKING:
     from api.conftest import Api
 
-FILTERS = {"id": "al", "metadata": {"k": "v", "m": {"contains": "x"}, "n": {"in": ["q"]}}, "OR": [{"id": {"contains": "x"}}]}
-MESSAGE = {"content": "hello", "peer_id": "al", "metadata": {"a": ["b"]}, "configuration": {"reasoning": {"custom_instructions": "x"}}}
+FILTERS = {
+    "id": "al",
+    "metadata": {"k": "v", "m": {"contains": "x"}, "n": {"in": ["q"]}},
+    "OR": [{"id": {"contains": "x"}}],
+}
+MESSAGE = {
+    "content": "hello",
+    "peer_id": "al",
+    "metadata": {"a": ["b"]},
+    "configuration": {"reasoning": {"custom_instructions": "x"}},
+}
 PAIR = {"observer_id": "al", "observed_id": "bo"}
 BODIES: list[tuple[str, str, Any]] = [
-    ("POST", "//v3/workspaces", {"id": "nul", "metadata": {"a": {"b": ["c"]}}, "configuration": {"other": {"z": "y"}}}),
-    ("PUT", "", {"metadata": {"a": "b"}, "configuration": {"summary": {"custom_instructions": "x"}, "other": "x"}}),
+    (
+        "POST",
+        "//v3/workspaces",
+        {"id": "nul", "metadata": {"a": {"b": ["c"]}}, "configuration": {"other": {"z": "y"}}},
+    ),
+    (
+        "PUT",
+        "",
+        {
+            "metadata": {"a": "b"},
+            "configuration": {"summary": {"custom_instructions": "x"}, "other": "x"},
+        },
+    ),
     ("POST", "/peers", {"id": "pp", "metadata": {"name": "b"}, "configuration": {"other": ["x"]}}),
     ("PUT", "/peers/pp", {"metadata": {"name": "b"}, "configuration": {"other": "x"}}),
     ("POST", "/peers/list", {"filters": FILTERS, "kind": "all"}),
-    ("POST", "/sessions", {"id": "ss", "metadata": {"a": "b"}, "peers": {"al": {}}, "configuration": {"x": "y"}, "scopes": ["sc"]}),
+    (
+        "POST",
+        "/sessions",
+        {
+            "id": "ss",
+            "metadata": {"a": "b"},
+            "peers": {"al": {}},
+            "configuration": {"x": "y"},
+            "scopes": ["sc"],
+        },
+    ),
     ("POST", "/sessions/s/peers", {"al": {}}),
     ("PUT", "/sessions/s/peers", {"al": {}}),
     ("DELETE", "/sessions/s/peers", ["al"]),
     ("POST", "/sessions/s/messages", {"messages": [MESSAGE]}),
-    ("POST", "/sessions/s/messages/list", {"filters": {"peer_id": "al", "session_id": ["s"], "workspace_id": "w"}}),
-    ("POST", "/sessions/s/search", {"query": "hi", "filters": {"peer_perspective": "al", "peer_id": "al"}}),
+    (
+        "POST",
+        "/sessions/s/messages/list",
+        {"filters": {"peer_id": "al", "session_id": ["s"], "workspace_id": "w"}},
+    ),
+    (
+        "POST",
+        "/sessions/s/search",
+        {"query": "hi", "filters": {"peer_perspective": "al", "peer_id": "al"}},
+    ),
     ("POST", "/search", {"query": "hi", "scope": "sc"}),
     ("POST", "/chat", {"query": "hi?", "session_id": "s"}),
-    ("POST", "/peers/al/chat", {"query": "hi?", "session_id": "s", "target": "bo", "filters": {"session_id": ["s"]}}),
+    (
+        "POST",
+        "/peers/al/chat",
+        {"query": "hi?", "session_id": "s", "target": "bo", "filters": {"session_id": ["s"]}},
+    ),
     ("POST", "/peers/al/representation", {"session_id": "s", "target": "bo", "search_query": "x"}),
     ("PUT", "/peers/al/card", {"peer_card": ["x y"]}),
     ("POST", "/conclusions", {"conclusions": [{"content": "c", "session_id": "s", **PAIR}]}),
-    ("POST", "/conclusions/query", {"query": "c", "filters": {**PAIR, "source_ids": {"contains": "x"}, "metadata": {"k": "v"}}}),
+    (
+        "POST",
+        "/conclusions/query",
+        {
+            "query": "c",
+            "filters": {**PAIR, "source_ids": {"contains": "x"}, "metadata": {"k": "v"}},
+        },
+    ),
     ("POST", "/scopes", {"id": "other", "metadata": {"a": "b"}}),
     ("POST", "/scopes/sc/sessions", {"session_ids": ["s"]}),
-    ("POST", "/schedule_dream", {"observer": "al", "observed": "bo", "dream_type": "omni", "session_id": "s"}),
+    (
+        "POST",
+        "/schedule_dream",
+        {"observer": "al", "observed": "bo", "dream_type": "omni", "session_id": "s"},
+    ),
 ]
 
 
@@ -45,14 +99,18 @@ def spoilt(value: Any, spoil: Callable[[str], str]) -> Iterator[Any]:
         yield spoil(value)
     elif isinstance(value, list):
         for place, item in enumerate(value):
-            yield from ([*value[:place], other, *value[place + 1 :]] for other in spoilt(item, spoil))
+            yield from (
+                [*value[:place], other, *value[place + 1 :]] for other in spoilt(item, spoil)
+            )
     elif isinstance(value, dict):
         for key, item in value.items():
             yield {spoil(name) if name == key else name: inner for name, inner in value.items()}
             yield from ({**value, key: other} for other in spoilt(item, spoil))
 
 
-@pytest.mark.parametrize(("method", "path", "body"), BODIES, ids=[f"{method} {path}" for method, path, _ in BODIES])
+@pytest.mark.parametrize(
+    ("method", "path", "body"), BODIES, ids=[f"{method} {path}" for method, path, _ in BODIES]
+)
 def test_nul_in_a_body_is_stripped_or_refused(api: Api, method: str, path: str, body: Any) -> None:
     api.say("s", ("al", "hi there"), ("bo", "good morning"))
     api.ok(api.post("/scopes", {"id": "sc"}), 201)
@@ -61,7 +119,9 @@ def test_nul_in_a_body_is_stripped_or_refused(api: Api, method: str, path: str, 
         for wrong in spoilt(body, spoil):
             answer = api.call(method, path, wrong)
             assert answer.status_code in (200, 201, 204, 404, 422), f"{wrong}: {answer.text}"
-            assert "\\u0000" not in answer.text or answer.status_code == 422, f"{wrong}: {answer.text}"
+            assert "\\u0000" not in answer.text or answer.status_code == 422, (
+                f"{wrong}: {answer.text}"
+            )
 
 
 def test_a_member_named_with_nul_is_refused_at_its_name(api: Api) -> None:
@@ -79,7 +139,12 @@ def test_a_member_named_with_nul_is_refused_at_its_name(api: Api) -> None:
 def test_nul_in_the_names_of_a_filter_is_stripped_as_in_any_text(api: Api) -> None:
     api.say("s", ("al", "hi there"), ("bo", "good morning"))
     api.conclude("al", "bo", "bo likes tea")
-    found = api.ok(api.post("/search", {"query": "hi there", "filters": {"peer_perspective": "al\0"}}))
+    found = api.ok(
+        api.post("/search", {"query": "hi there", "filters": {"peer_perspective": "al\0"}})
+    )
     assert found[0]["content"] == "hi there"
     filters = {"observer_id": "a\0l", "observed_id": "bo\0"}
-    assert [item["content"] for item in api.ok(api.post("/conclusions/query", {"query": "tea", "filters": filters}))] == ["bo likes tea"]
+    assert [
+        item["content"]
+        for item in api.ok(api.post("/conclusions/query", {"query": "tea", "filters": filters}))
+    ] == ["bo likes tea"]

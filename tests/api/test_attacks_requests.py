@@ -1,4 +1,5 @@
-"""Requests that a page of somebody else makes a browser send, or that ask without wanting an answer, where a GET changes something."""
+"""Requests that a page of somebody else makes a browser send, or that ask without wanting an
+answer, where a GET changes something."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ CHANGING = {
 
 def test_these_gets_change_something() -> None:
     """And say so; of the others, `test_attacks_across` shows nothing, so their names have to."""
-    declared = {operation.rule: operation.writes for operation, _ in walk(GROUPS) if operation.method == "GET"}
+    declared = {
+        operation.rule: operation.writes
+        for operation, _ in walk(GROUPS)
+        if operation.method == "GET"
+    }
     assert {rule for rule, writes in declared.items() if writes} == CHANGING
     others = "|".join(declared.keys() - CHANGING)
     assert not re.search(r"clone|create|test|retry|emit|trigger|redeliver", others)
@@ -40,7 +45,12 @@ def paths(api: Api) -> list[str]:
     user = first.user(first.app(f"{api.workspace}-first"))
     session = first.session(user)
     at = f"/v2/workspaces/{api.workspace}"
-    return [f"/v1{session}/clone", f"{at}/sessions/s/clone", f"{at}/webhooks/test", f"/v3/workspaces/{api.workspace}/webhooks/test"]
+    return [
+        f"/v1{session}/clone",
+        f"{at}/sessions/s/clone",
+        f"{at}/webhooks/test",
+        f"/v3/workspaces/{api.workspace}/webhooks/test",
+    ]
 
 
 def state(api: Api) -> Any:
@@ -68,8 +78,17 @@ def test_head_changes_nothing(api: Api, paths: list[str]) -> None:
     assert state(api) == before
 
 
-@pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "https://evil.example"}])
-def test_pages_of_others_change_nothing(api: Api, paths: list[str], headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+    ],
+)
+def test_pages_of_others_change_nothing(
+    api: Api, paths: list[str], headers: dict[str, str]
+) -> None:
     """As `<img src=…>` would."""
     before = state(api)
     for path in paths:
@@ -77,22 +96,41 @@ def test_pages_of_others_change_nothing(api: Api, paths: list[str], headers: dic
     assert state(api) == before
 
 
-@pytest.mark.parametrize("headers", [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {"Origin": "http://localhost"}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "http://localhost"},
+    ],
+)
 def test_others_do(api: Api, paths: list[str], headers: dict[str, str]) -> None:
     for path in paths:
         assert api.client.get(path, headers=headers).status_code // 100 == 2, path
 
 
-CHANGES = [(operation.method, operation.rule) for operation, _ in walk(GROUPS) if operation.method != "GET"]
+CHANGES = [
+    (operation.method, operation.rule) for operation, _ in walk(GROUPS) if operation.method != "GET"
+]
 
 
-@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize(
+    "kind",
+    [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"],
+)
 def test_pages_of_others_send_nothing_but_json(api: Api, kind: str | None) -> None:
-    """A browser sends all of it without a preflight. The routes whose body may be absent (clone, redeliver, retry) would act on it."""
-    given = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} | ({} if kind is None else {"Content-Type": kind})
+    """A browser sends all of it without a preflight. The routes whose body may be absent (clone,
+    redeliver, retry) would act on it."""
+    given = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} | (
+        {} if kind is None else {"Content-Type": kind}
+    )
     for method, rule in CHANGES:
         answer = api.client.open(re.sub(r"<\w+>", "x", rule), method=method, headers=given)
-        assert (answer.status_code, answer.get_json()) == (400, {"detail": "Disallowed CORS origin"}), (method, rule)
+        assert (answer.status_code, answer.get_json()) == (
+            400,
+            {"detail": "Disallowed CORS origin"},
+        ), (method, rule)
 
 
 def test_a_page_of_another_site_clones_nothing(api: Api) -> None:
@@ -106,5 +144,7 @@ def test_a_page_of_another_site_clones_nothing(api: Api) -> None:
 
 @pytest.mark.parametrize("given", ["a\tb", "a b", "x" * 129, "\u00e9", "a;b", '"}', "", "../x"])
 def test_request_ids_that_are_no_words_are_not_passed_on(api: Api, given: str) -> None:
-    answer = api.client.get("/health", headers={"X-Request-Id": given.encode("latin-1").decode("latin-1")})
+    answer = api.client.get(
+        "/health", headers={"X-Request-Id": given.encode("latin-1").decode("latin-1")}
+    )
     assert re.fullmatch(r"[0-9a-f]{16}", answer.headers["X-Request-Id"])

@@ -1,4 +1,5 @@
-"""Keys at the edge: what is said of bad ones, what comes before what, and the rules that a table of routes cannot show."""
+"""Keys at the edge: what is said of bad ones, what comes before what, and the rules that a table of
+routes cannot show."""
 
 from __future__ import annotations
 
@@ -20,7 +21,17 @@ from memservice.domain.errors import ConfigurationError
 from memservice.runtime import utc_now
 from memservice.services.auth import api_keys
 from memservice.settings import Settings, load_settings
-from support.api.auth_world import ALL, OTHER_SECRET, SECRET, Keyed, asking, by_hand, foreign, populate, signed
+from support.api.auth_world import (
+    ALL,
+    OTHER_SECRET,
+    SECRET,
+    Keyed,
+    asking,
+    by_hand,
+    foreign,
+    populate,
+    signed,
+)
 from support.stores.stores import sqlite_store_at
 
 ALICE = signed({"w": "acme", "p": "alice"})
@@ -43,7 +54,9 @@ def keyed(filled: Keyed) -> Iterator[Keyed]:
         yield filled
 
 
-def told(keyed: Keyed, method: str, path: str, token: str | None, **options: Any) -> tuple[int, Any]:
+def told(
+    keyed: Keyed, method: str, path: str, token: str | None, **options: Any
+) -> tuple[int, Any]:
     answer = keyed.call(method, path, token, **options)
     return answer.status_code, answer.get_json()["detail"] if answer.status_code >= 400 else None
 
@@ -75,22 +88,37 @@ def test_every_refusal_is_a_401_that_says_why(keyed: Keyed, token: str | None, d
 
 
 def test_admin_routes_say_so(keyed: Keyed) -> None:
-    assert told(keyed, "POST", "/v3/workspaces/list", signed({"w": "acme"})) == (401, "Resource requires admin privileges")
+    assert told(keyed, "POST", "/v3/workspaces/list", signed({"w": "acme"})) == (
+        401,
+        "Resource requires admin privileges",
+    )
 
 
 @pytest.mark.parametrize("header", ["Bearer {}", "bearer {}", "BEARER {}", "  Bearer   {}  "])
 def test_the_scheme_may_be_written_in_any_case(keyed: Keyed, header: str) -> None:
-    answer = keyed.client.post("/v3/workspaces/list", headers={"Authorization": header.format(keyed.admin)})
+    answer = keyed.client.post(
+        "/v3/workspaces/list", headers={"Authorization": header.format(keyed.admin)}
+    )
     assert answer.status_code == 200
 
 
 @pytest.mark.parametrize(
     "exp",
-    [int(time.time()) + 3600, time.time() + 3600.5, 99_999_999_999_999, (utc_now() + timedelta(hours=1)).isoformat(), "2999-01-01", None],
+    [
+        int(time.time()) + 3600,
+        time.time() + 3600.5,
+        99_999_999_999_999,
+        (utc_now() + timedelta(hours=1)).isoformat(),
+        "2999-01-01",
+        None,
+    ],
     ids=["whole", "with a fraction", "far away", "ISO", "a day", "never"],
 )
 def test_keys_work_until_they_end_however_that_is_written(keyed: Keyed, exp: object) -> None:
-    assert keyed.call("POST", "/v3/workspaces/list", signed({"ad": True, "exp": exp})).status_code == 200
+    assert (
+        keyed.call("POST", "/v3/workspaces/list", signed({"ad": True, "exp": exp})).status_code
+        == 200
+    )
 
 
 def test_empty_names_are_none(keyed: Keyed) -> None:
@@ -113,7 +141,15 @@ def test_who_asks_comes_before_what_is_asked(keyed: Keyed) -> None:
     assert told(keyed, "PUT", W, signed({"w": "other"}), **wrong)[0] == 401
     assert told(keyed, "PUT", W, signed({"w": "acme"}), **wrong)[0] == 422
     assert told(keyed, "POST", "/v3/workspaces/list?page=0", signed({"w": "acme"}))[0] == 401
-    assert told(keyed, "POST", f"{SESSIONS}/room/messages/list?page=0", signed({"w": "acme", "p": "carol"}))[0] == 401
+    assert (
+        told(
+            keyed,
+            "POST",
+            f"{SESSIONS}/room/messages/list?page=0",
+            signed({"w": "acme", "p": "carol"}),
+        )[0]
+        == 401
+    )
     assert told(keyed, "PUT", "/v3/workspaces/no%20name", None, json={})[0] == 401
     assert told(keyed, "PUT", "/v3/workspaces/no%20name", keyed.admin, json={})[0] == 422
 
@@ -141,52 +177,93 @@ def test_a_peer_makes_new_sessions_and_meets_only_its_own(keyed: Keyed) -> None:
     assert post(ALICE, id="hall", metadata={"taken": True}) == 401
     listed = keyed.do("POST", f"{SESSIONS}/list", {"filters": {"id": "hall"}})["items"]
     assert [session["metadata"] for session in listed] == [{}]
-    assert {peer["id"] for peer in keyed.do("GET", f"{SESSIONS}/hall/peers")["items"]} == {"mallory"}
+    assert {peer["id"] for peer in keyed.do("GET", f"{SESSIONS}/hall/peers")["items"]} == {
+        "mallory"
+    }
 
 
 def test_a_session_gets_itself_only(keyed: Keyed) -> None:
-    assert keyed.call("POST", SESSIONS, ROOM, json={"id": "room", "metadata": {"a": 1}}).status_code == 200
+    assert (
+        keyed.call("POST", SESSIONS, ROOM, json={"id": "room", "metadata": {"a": 1}}).status_code
+        == 200
+    )
     assert keyed.call("POST", SESSIONS, ROOM, json={"id": "new"}).status_code == 401
 
 
 @pytest.mark.parametrize("token", [ALICE, ROOM])
 def test_narrow_keys_add_no_scopes(keyed: Keyed, token: str) -> None:
-    assert keyed.call("POST", SESSIONS, token, json={"id": "room", "scopes": ["team"]}).status_code == 401
+    assert (
+        keyed.call("POST", SESSIONS, token, json={"id": "room", "scopes": ["team"]}).status_code
+        == 401
+    )
     assert keyed.call("POST", SESSIONS, token, json={"id": "room", "scopes": []}).status_code == 200
-    assert keyed.call("POST", SESSIONS, signed({"w": "acme"}), json={"id": "room", "scopes": ["team"]}).status_code == 200
+    assert (
+        keyed.call(
+            "POST", SESSIONS, signed({"w": "acme"}), json={"id": "room", "scopes": ["team"]}
+        ).status_code
+        == 200
+    )
 
 
 def test_a_session_gets_peers_as_they_are(keyed: Keyed) -> None:
-    keyed.do("PUT", f"{W}/peers/bob", {"metadata": {"kept": True}, "configuration": {"observe_me": True}})
+    keyed.do(
+        "PUT", f"{W}/peers/bob", {"metadata": {"kept": True}, "configuration": {"observe_me": True}}
+    )
     changed = {"id": "bob", "metadata": {"kept": False}, "configuration": {"observe_me": False}}
     answer = keyed.call("POST", f"{W}/peers", ROOM, json=changed)
-    assert (answer.status_code, answer.get_json()["metadata"], answer.get_json()["configuration"]) == (
+    assert (
+        answer.status_code,
+        answer.get_json()["metadata"],
+        answer.get_json()["configuration"],
+    ) == (
         200,
         {"kept": True},
         {"observe_me": True},
     )
-    assert keyed.call("POST", f"{W}/peers", ROOM, json={"id": "newcomer", "metadata": {"a": 1}}).status_code == 201
+    assert (
+        keyed.call(
+            "POST", f"{W}/peers", ROOM, json={"id": "newcomer", "metadata": {"a": 1}}
+        ).status_code
+        == 201
+    )
     assert keyed.do("POST", f"{W}/peers", {"id": "bob"})["metadata"] == {"kept": True}
     # The peer itself may.
-    assert keyed.call("POST", f"{W}/peers", signed({"w": "acme", "p": "bob"}), json=changed).get_json()["metadata"] == {"kept": False}
+    assert keyed.call(
+        "POST", f"{W}/peers", signed({"w": "acme", "p": "bob"}), json=changed
+    ).get_json()["metadata"] == {"kept": False}
 
 
 def test_a_peer_gets_itself_only(keyed: Keyed) -> None:
-    assert keyed.call("POST", f"{W}/peers", ALICE, json={"id": "alice", "metadata": {"a": 1}}).status_code == 200
+    assert (
+        keyed.call(
+            "POST", f"{W}/peers", ALICE, json={"id": "alice", "metadata": {"a": 1}}
+        ).status_code
+        == 200
+    )
     assert keyed.call("POST", f"{W}/peers", ALICE, json={"id": "bob"}).status_code == 401
     assert keyed.call("POST", f"{W}/peers", ALICE, json={"id": "newcomer"}).status_code == 401
 
 
 def test_a_workspace_makes_itself_and_no_other(keyed: Keyed) -> None:
     for claims in ({"w": "fresh"}, {"w": "fresh", "p": "x"}, {"w": "fresh", "s": "x"}):
-        assert keyed.call("POST", "/v3/workspaces", signed(claims), json={"id": "fresh"}).status_code in (200, 201)
-        assert keyed.call("POST", "/v3/workspaces", signed(claims), json={"id": "fresher"}).status_code == 401
+        assert keyed.call(
+            "POST", "/v3/workspaces", signed(claims), json={"id": "fresh"}
+        ).status_code in (200, 201)
+        assert (
+            keyed.call("POST", "/v3/workspaces", signed(claims), json={"id": "fresher"}).status_code
+            == 401
+        )
 
 
 def test_a_member_sees_how_it_takes_part_itself(keyed: Keyed) -> None:
     assert keyed.call("GET", f"{SESSIONS}/room/peers/alice/config", ALICE).status_code == 200
     assert keyed.call("GET", f"{SESSIONS}/room/peers/bob/config", ALICE).status_code == 401
-    assert keyed.call("GET", f"{SESSIONS}/room/peers/carol/config", signed({"w": "acme", "p": "carol"})).status_code == 401
+    assert (
+        keyed.call(
+            "GET", f"{SESSIONS}/room/peers/carol/config", signed({"w": "acme", "p": "carol"})
+        ).status_code
+        == 401
+    )
 
 
 def test_leaving_and_joining_count_at_once(keyed: Keyed) -> None:
@@ -216,30 +293,50 @@ def test_leaving_and_joining_count_at_once(keyed: Keyed) -> None:
 )
 def test_context_for_a_peer_is_what_it_knows(keyed: Keyed, query: str, status: int) -> None:
     assert keyed.call("GET", f"{SESSIONS}/room/context?{query}", ALICE).status_code == status
-    assert keyed.call("GET", f"{SESSIONS}/room/context?{query}", signed({"w": "acme"})).status_code == 200
+    assert (
+        keyed.call("GET", f"{SESSIONS}/room/context?{query}", signed({"w": "acme"})).status_code
+        == 200
+    )
 
 
 def test_context_for_a_session_has_no_scope(keyed: Keyed) -> None:
-    assert keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice&scope=team", ROOM).status_code == 401
+    assert (
+        keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice&scope=team", ROOM).status_code
+        == 401
+    )
     assert keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice", ROOM).status_code == 200
 
 
 def test_context_for_a_session_tells_what_was_learnt_in_it(keyed: Keyed) -> None:
     """A card cannot be told apart by session."""
     pair = {"observer_id": "alice", "observed_id": "alice"}
-    held = [{"content": f"Alice hums in the {session}.", "session_id": session, **pair} for session in ("room", "hall")]
+    held = [
+        {"content": f"Alice hums in the {session}.", "session_id": session, **pair}
+        for session in ("room", "hall")
+    ]
     keyed.do("POST", f"{W}/conclusions", {"conclusions": held})
     keyed.do("PUT", f"{W}/peers/alice/card", {"peer_card": ["Sings in a choir."]})
-    for query in ("peer_target=alice", "peer_target=alice&sessions=room", "peer_target=alice&search_query=hums"):
+    for query in (
+        "peer_target=alice",
+        "peer_target=alice&sessions=room",
+        "peer_target=alice&search_query=hums",
+    ):
         path = f"{SESSIONS}/room/context?{query}"
-        narrow, wide = (keyed.call("GET", path, token).get_json() for token in (ROOM, signed({"w": "acme"})))
+        narrow, wide = (
+            keyed.call("GET", path, token).get_json() for token in (ROOM, signed({"w": "acme"}))
+        )
         assert "hums in the room" in narrow["peer_representation"]
         assert "hall" not in narrow["peer_representation"]
         assert narrow["peer_card"] is None
         if "sessions" not in query:
             assert "hums in the hall" in wide["peer_representation"]
             assert wide["peer_card"] == ["Sings in a choir."]
-    assert keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice&sessions=room&sessions=hall", ROOM).status_code == 401
+    assert (
+        keyed.call(
+            "GET", f"{SESSIONS}/room/context?peer_target=alice&sessions=room&sessions=hall", ROOM
+        ).status_code
+        == 401
+    )
 
 
 @pytest.mark.parametrize("what", ["representation", "chat"])
@@ -258,7 +355,9 @@ def test_context_for_a_session_tells_what_was_learnt_in_it(keyed: Keyed) -> None
         ({"target": "bob"}, 200),
     ],
 )
-def test_a_peer_recalls_from_its_own_sessions(keyed: Keyed, what: str, body: dict[str, Any], status: int) -> None:
+def test_a_peer_recalls_from_its_own_sessions(
+    keyed: Keyed, what: str, body: dict[str, Any], status: int
+) -> None:
     path = f"{W}/peers/alice/{what}"
     given = body | ({"query": "Where does alice live?"} if what == "chat" else {})
     assert keyed.call("POST", path, signed({"w": "acme"}), json=given).status_code == 200
@@ -267,7 +366,11 @@ def test_a_peer_recalls_from_its_own_sessions(keyed: Keyed, what: str, body: dic
 
 def test_a_peer_does_not_learn_which_sessions_exist(keyed: Keyed) -> None:
     for named in ("hall", "nowhere"):
-        for generation, body in (("v3", {"session_id": named}), ("v3", {"filters": {"session_id": named}}), ("v2", {"session_id": named})):
+        for generation, body in (
+            ("v3", {"session_id": named}),
+            ("v3", {"filters": {"session_id": named}}),
+            ("v2", {"session_id": named}),
+        ):
             for what in ("representation", "chat"):
                 path = f"/{generation}/workspaces/acme/peers/alice/{what}"
                 answer = told(keyed, "POST", path, ALICE, json={"query": "Where?", **body})
@@ -275,16 +378,33 @@ def test_a_peer_does_not_learn_which_sessions_exist(keyed: Keyed) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"metadata": {"a": 1}}, {"peers": {"alice": {}}}])
-def test_a_session_that_awaits_erasure_is_told_of_to_its_members_only(keyed: Keyed, body: dict[str, Any]) -> None:
+def test_a_session_that_awaits_erasure_is_told_of_to_its_members_only(
+    keyed: Keyed, body: dict[str, Any]
+) -> None:
     keyed.do("DELETE", f"{SESSIONS}/hall")
-    refused, missing = (401, "JWT not permissioned for this resource"), (404, "Session hall not found in workspace acme")
+    refused, missing = (
+        (401, "JWT not permissioned for this resource"),
+        (404, "Session hall not found in workspace acme"),
+    )
     assert told(keyed, "POST", SESSIONS, ALICE, json={"id": "hall", **body}) == refused
-    assert told(keyed, "POST", SESSIONS, signed({"w": "acme", "p": "mallory"}), json={"id": "hall", **body}) == missing
-    assert told(keyed, "POST", SESSIONS, signed({"w": "acme"}), json={"id": "hall", **body}) == missing
+    assert (
+        told(
+            keyed,
+            "POST",
+            SESSIONS,
+            signed({"w": "acme", "p": "mallory"}),
+            json={"id": "hall", **body},
+        )
+        == missing
+    )
+    assert (
+        told(keyed, "POST", SESSIONS, signed({"w": "acme"}), json={"id": "hall", **body}) == missing
+    )
 
 
 def test_what_was_said_after_a_peer_left_is_not_told_to_its_key(keyed: Keyed) -> None:
-    """The session is shut to the key, and chat opens it no further; whoever has the workspace asks in carol's name as ever."""
+    """The session is shut to the key, and chat opens it no further; whoever has the workspace asks
+    in carol's name as ever."""
     carol, at = signed({"w": "acme", "p": "carol"}), f"{W}/peers/carol/chat"
     said = [{"peer_id": "alice", "content": "The vault opens with heliotrope."}]
     keyed.do("POST", f"{SESSIONS}/hall/peers", {"carol": {}})
@@ -294,8 +414,12 @@ def test_what_was_said_after_a_peer_left_is_not_told_to_its_key(keyed: Keyed) ->
 
     def quoted(token: str) -> list[str]:
         answer = keyed.call("POST", at, token, json=asked)
-        assert ("heliotrope" in answer.get_json()["content"]) == bool(answer.get_json()["evidence"]["messages"])
-        return sorted(message["session_id"] for message in answer.get_json()["evidence"]["messages"])
+        assert ("heliotrope" in answer.get_json()["content"]) == bool(
+            answer.get_json()["evidence"]["messages"]
+        )
+        return sorted(
+            message["session_id"] for message in answer.get_json()["evidence"]["messages"]
+        )
 
     assert quoted(carol) == ["hall"]
     assert quoted(keyed.admin) == quoted(signed({"w": "acme"})) == ["hall", "room"]
@@ -309,8 +433,11 @@ def test_the_short_card_path_takes_the_workspace_of_the_key(keyed: Keyed) -> Non
     path = "/v2/peers/alice/card?workspace_id=acme"
     assert keyed.call("GET", path, ALICE).get_json() == {"peer_card": ["Lives in Ulm"]}
     assert keyed.call("GET", path, keyed.admin).get_json() == {"peer_card": ["Lives in Ulm"]}
-    # The other workspace has an alice too, without a card: whatever the query says, the key sees its own.
-    assert keyed.call("GET", path, signed({"w": "other", "p": "alice"})).get_json() == {"peer_card": None}
+    # The other workspace has an alice too, without a card: whatever the query says, the key sees
+    # its own.
+    assert keyed.call("GET", path, signed({"w": "other", "p": "alice"})).get_json() == {
+        "peer_card": None
+    }
     assert keyed.call("GET", path, signed({"w": "acme", "p": "bob"})).status_code == 401
     assert keyed.call("GET", path, ROOM).status_code == 401
     assert keyed.call("GET", path, signed({})).status_code == 401
@@ -366,7 +493,8 @@ def test_a_short_secret_works_and_is_complained_of_once(caplog: pytest.LogCaptur
 
 
 def test_the_secret_is_changed_without_a_key_failing(tmp_path: Path) -> None:
-    """As docs/operations.md says it, on one store: accept the new one, sign with it, make new keys, forget the old one."""
+    """As docs/operations.md says it, on one store: accept the new one, sign with it, make new keys,
+    forget the old one."""
     uri, new = sqlite_store_at(tmp_path / "m.db"), OTHER_SECRET
 
     def status(keyed: Keyed, token: str) -> int:
@@ -389,7 +517,9 @@ def test_the_secret_is_changed_without_a_key_failing(tmp_path: Path) -> None:
         keyed.close()
 
 
-def test_a_request_with_a_key_reads_the_store_once_more(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_with_a_key_reads_the_store_once_more(
+    keyed: Keyed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reads = 0
     original = keyed.runtime.storage.read
 
@@ -399,7 +529,13 @@ def test_a_request_with_a_key_reads_the_store_once_more(keyed: Keyed, monkeypatc
         return original()
 
     monkeypatch.setattr(keyed.runtime.storage, "read", counting)
-    for token, cost in ((signed({"w": "acme"}), 2), (keyed.mint("acme").token, 2), (None, 0), ("garbage", 0), (signed({"w": "other"}), 0)):
+    for token, cost in (
+        (signed({"w": "acme"}), 2),
+        (keyed.mint("acme").token, 2),
+        (None, 0),
+        ("garbage", 0),
+        (signed({"w": "other"}), 0),
+    ):
         reads = 0
         keyed.call("GET", f"{W}/queue/status", token)
         assert reads == cost
@@ -411,12 +547,17 @@ def test_a_request_with_a_key_reads_the_store_once_more(keyed: Keyed, monkeypatc
 @pytest.mark.slow
 def test_keys_cost_nothing_where_nobody_asks_for_them() -> None:
     program = (
-        "import sys; from memservice.app import create_app; from memservice.settings import load_settings;"
-        "app = create_app(load_settings(environ={}, overrides={'DB_CONNECTION_URI': 'memory://'}));"
-        "assert app.test_client().post('/v3/workspaces/list', headers={'Authorization': 'Bearer x'}).status_code == 200;"
+        "import sys; from memservice.app import create_app; from memservice.settings "
+        "import load_settings;"
+        "app = create_app(load_settings(environ={}, overrides={'DB_CONNECTION_URI': "
+        "'memory://'}));"
+        "assert app.test_client().post('/v3/workspaces/list', headers={'Authorization': "
+        "'Bearer x'}).status_code == 200;"
         "print('jwt' in sys.modules)"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
     assert found.stdout.strip() == "False"
 
 
@@ -428,14 +569,21 @@ def document(settings: Settings) -> Any:
 
 
 def operations(read: Any) -> list[tuple[str, Any]]:
-    found = [(path, operation) for path, item in read["paths"].items() for operation in item.values() if isinstance(operation, dict)]
+    found = [
+        (path, operation)
+        for path, item in read["paths"].items()
+        for operation in item.values()
+        if isinstance(operation, dict)
+    ]
     assert len(found) > 40
     return found
 
 
 def test_the_document_says_that_keys_are_asked_for() -> None:
     read = document(asking())
-    assert read["components"]["securitySchemes"] == {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
+    assert read["components"]["securitySchemes"] == {
+        "HTTPBearer": {"type": "http", "scheme": "bearer"}
+    }
     for path, operation in operations(read):
         if path.startswith("/health"):
             assert "security" not in operation
@@ -448,7 +596,9 @@ def test_the_document_says_that_keys_are_asked_for() -> None:
 def test_the_document_says_that_keys_are_optional_where_nobody_asks() -> None:
     read = document(load_settings(environ={}))
     for path, operation in operations(read):
-        assert operation.get("security") == (None if path.startswith("/health") else [{"HTTPBearer": []}, {}]), path
+        assert operation.get("security") == (
+            None if path.startswith("/health") else [{"HTTPBearer": []}, {}]
+        ), path
 
 
 def test_the_wrong_keys_of_these_tests_are_wrong_in_one_thing_only() -> None:

@@ -1,4 +1,5 @@
-"""Keys of the first generation name things by uid; they open the same things under their present names, and nothing more."""
+"""Keys of the first generation name things by uid; they open the same things under their present
+names, and nothing more."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
-    environ = {"DB_CONNECTION_URI": sqlite_store_at(tmp_path / "m.db"), "AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
+    environ = {
+        "DB_CONNECTION_URI": sqlite_store_at(tmp_path / "m.db"),
+        "AUTH_USE_AUTH": "true",
+        "AUTH_JWT_SECRET": SECRET,
+    }
     settings = load_settings(environ=environ, cwd=tmp_path)
     runtime = Runtime(settings, load_plugins(settings))
     runtime.storage.migrate()
@@ -32,7 +37,9 @@ def client(tmp_path: Path) -> Iterator[Client]:
     runtime.close()
 
 
-def call(client: Client, claims: dict[str, Any], method: str, path: str, body: Any = None) -> TestResponse:
+def call(
+    client: Client, claims: dict[str, Any], method: str, path: str, body: Any = None
+) -> TestResponse:
     token = jwt.encode({"t": "", **claims}, SECRET, algorithm="HS256")
     return client.open(path, method=method, json=body, headers={"Authorization": f"Bearer {token}"})
 
@@ -46,7 +53,9 @@ def uids(client: Client) -> dict[str, str]:
     for name in ("alice", "bob"):
         made[name] = call(client, admin, "POST", f"{W}/peers", {"id": name}).get_json()["uid"]
     for name in ("talk", "chat"):
-        made[name] = call(client, admin, "POST", f"{W}/sessions", {"id": name, "peers": {"bob": {}}}).get_json()["uid"]
+        made[name] = call(
+            client, admin, "POST", f"{W}/sessions", {"id": name, "peers": {"bob": {}}}
+        ).get_json()["uid"]
     return made
 
 
@@ -62,24 +71,41 @@ def test_an_app_is_a_workspace(client: Client, uids: dict[str, str]) -> None:
     assert status(client, key, "POST", "/v3/workspaces/list", {}) == 401
 
 
-def test_a_user_is_a_peer_in_its_workspace_whatever_stands_beside_it(client: Client, uids: dict[str, str]) -> None:
-    for key in ({"us": uids["alice"]}, {"ap": uids["acme"], "us": uids["alice"]}, {"ap": uids["other"], "us": uids["alice"]}):
+def test_a_user_is_a_peer_in_its_workspace_whatever_stands_beside_it(
+    client: Client, uids: dict[str, str]
+) -> None:
+    for key in (
+        {"us": uids["alice"]},
+        {"ap": uids["acme"], "us": uids["alice"]},
+        {"ap": uids["other"], "us": uids["alice"]},
+    ):
         assert status(client, key, "GET", f"{W}/peers/alice/card") == 200
         assert status(client, key, "GET", f"{W}/peers/bob/card") == 401
         assert status(client, key, "POST", f"{W}/peers/list", {}) == 401
         assert status(client, key, "POST", f"{W}/sessions/talk/messages/list", {}) == 401
-    assert status(client, {"us": uids["bob"]}, "POST", f"{W}/sessions/talk/messages/list", {}) == 200  # a member
+    # a member
+    assert (
+        status(client, {"us": uids["bob"]}, "POST", f"{W}/sessions/talk/messages/list", {}) == 200
+    )
 
 
 def test_a_session_is_that_session(client: Client, uids: dict[str, str]) -> None:
-    for key in ({"se": uids["talk"]}, {"ap": uids["acme"], "us": uids["alice"], "se": uids["talk"]}):
+    for key in (
+        {"se": uids["talk"]},
+        {"ap": uids["acme"], "us": uids["alice"], "se": uids["talk"]},
+    ):
         assert status(client, key, "POST", f"{W}/sessions/talk/messages/list", {}) == 200
         assert status(client, key, "POST", f"{W}/sessions/chat/messages/list", {}) == 401
         assert status(client, key, "GET", f"{W}/peers/alice/card") == 401
 
 
-@pytest.mark.parametrize("claims", [{"ap": "nobody"}, {"us": "nobody"}, {"se": "nobody"}, {"co": "anything"}, {"us": "acme"}])
-def test_what_stands_for_nothing_opens_nothing(client: Client, uids: dict[str, str], claims: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "claims",
+    [{"ap": "nobody"}, {"us": "nobody"}, {"se": "nobody"}, {"co": "anything"}, {"us": "acme"}],
+)
+def test_what_stands_for_nothing_opens_nothing(
+    client: Client, uids: dict[str, str], claims: dict[str, str]
+) -> None:
     assert status(client, claims, "POST", f"{W}/peers/list", {}) == 401
     assert status(client, claims, "GET", f"{W}/peers/alice/card") == 401
     assert status(client, claims, "POST", f"{W}/sessions/talk/messages/list", {}) == 401
@@ -107,21 +133,30 @@ def test_of_names_of_both_kinds_the_narrowest_counts(
     client: Client, uids: dict[str, str], claims: dict[str, str], opened: set[str]
 ) -> None:
     """A name of one generation never widens what a key says in the other."""
-    key = {claim: uids.get(name, name) if claim in ("ap", "us", "se") else name for claim, name in claims.items()}
+    key = {
+        claim: uids.get(name, name) if claim in ("ap", "us", "se") else name
+        for claim, name in claims.items()
+    }
     requests: dict[str, tuple[str, str, Any]] = {
         "peers": ("POST", f"{W}/peers/list", {}),
         "alice": ("GET", f"{W}/peers/alice/card", None),
         "talk": ("POST", f"{W}/sessions/talk/messages/list", {}),
     }
-    assert {name for name, request in requests.items() if status(client, key, *request) == 200} == opened
+    assert {
+        name for name, request in requests.items() if status(client, key, *request) == 200
+    } == opened
 
 
 def test_a_scope_is_no_user(client: Client, uids: dict[str, str]) -> None:
     admin = {"ad": True}
     call(client, admin, "POST", f"{W}/scopes", {"id": "team"})
-    assert status(client, admin, "POST", f"{W}/scopes/team/sessions", {"session_ids": ["talk"]}) == 204
+    assert (
+        status(client, admin, "POST", f"{W}/scopes/team/sessions", {"session_ids": ["talk"]}) == 204
+    )
     (scope,) = call(client, admin, "POST", f"{W}/peers/list", {"kind": "scope"}).get_json()["items"]
-    assert status(client, {"us": scope["uid"]}, "POST", f"{W}/sessions/talk/messages/list", {}) == 401
+    assert (
+        status(client, {"us": scope["uid"]}, "POST", f"{W}/sessions/talk/messages/list", {}) == 401
+    )
 
 
 def test_slugs_are_no_uids(client: Client, uids: dict[str, str]) -> None:
@@ -132,4 +167,6 @@ def test_slugs_are_no_uids(client: Client, uids: dict[str, str]) -> None:
 def test_a_deleted_workspace_is_not_opened(client: Client, uids: dict[str, str]) -> None:
     assert status(client, {"ad": True}, "DELETE", "/v3/workspaces/other") == 202
     call(client, {"ad": True}, "POST", "/v3/workspaces", {"id": "other"})
-    assert status(client, {"ap": uids["other"]}, "POST", "/v3/workspaces/other/peers/list", {}) == 401
+    assert (
+        status(client, {"ap": uids["other"]}, "POST", "/v3/workspaces/other/peers/list", {}) == 401
+    )

@@ -20,7 +20,9 @@ KEYS = "/v3/keys"
 
 @pytest.fixture
 def keyed(local_storage_name: str, tmp_path: Path) -> Iterator[Keyed]:
-    opened = Keyed.open("memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db"))
+    opened = Keyed.open(
+        "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db")
+    )
     yield opened
     opened.close()
 
@@ -31,10 +33,25 @@ def mint(keyed: Keyed, **query: Any) -> Any:
 
 def test_the_answer(keyed: Keyed) -> None:
     end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=90)
-    made = mint(keyed, workspace_id="acme", peer_id="alice", expires_at=end.isoformat(), label="kitchen")
-    assert list(made) == ["key", "id", "label", "admin", "workspace_id", "peer_id", "session_id", "expires_at", "created_at"]
+    made = mint(
+        keyed, workspace_id="acme", peer_id="alice", expires_at=end.isoformat(), label="kitchen"
+    )
+    assert list(made) == [
+        "key",
+        "id",
+        "label",
+        "admin",
+        "workspace_id",
+        "peer_id",
+        "session_id",
+        "expires_at",
+        "created_at",
+    ]
     wire = end.isoformat().replace("+00:00", "Z")
-    assert {name: made[name] for name in ("label", "admin", "workspace_id", "peer_id", "session_id", "expires_at")} == {
+    assert {
+        name: made[name]
+        for name in ("label", "admin", "workspace_id", "peer_id", "session_id", "expires_at")
+    } == {
         "label": "kitchen",
         "admin": False,
         "workspace_id": "acme",
@@ -43,9 +60,23 @@ def test_the_answer(keyed: Keyed) -> None:
         "expires_at": wire,
     }
     claims = jwt.decode(made["key"], SECRET, ["HS256"])
-    assert claims == {"t": claims["t"], "exp": int(end.timestamp()), "w": "acme", "p": "alice", "jti": made["id"]}
-    assert keyed.call("POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "alice"}).status_code == 201
-    assert keyed.call("POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "bob"}).status_code == 401
+    assert claims == {
+        "t": claims["t"],
+        "exp": int(end.timestamp()),
+        "w": "acme",
+        "p": "alice",
+        "jti": made["id"],
+    }
+    assert (
+        keyed.call(
+            "POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "alice"}
+        ).status_code
+        == 201
+    )
+    assert (
+        keyed.call("POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "bob"}).status_code
+        == 401
+    )
 
 
 def test_a_key_without_names_opens_everything(keyed: Keyed) -> None:
@@ -78,73 +109,145 @@ def test_what_is_refused(keyed: Keyed, query: str, field: str) -> None:
 KNOWN = "workspace_id, peer_id, session_id, expires_at, label"
 KNOWN_V1 = "app_id, user_id, session_id, collection_id, expires_at, workspace_id, peer_id"
 SLIPS = [
-    ("/v3/keys?workspaceId=acme", "query", "workspaceId", f"Unknown parameter; did you mean workspace_id? Known parameters: {KNOWN}"),
-    ("/v3/keys?workspace=acme", "query", "workspace", f"Unknown parameter; did you mean workspace_id? Known parameters: {KNOWN}"),
+    (
+        "/v3/keys?workspaceId=acme",
+        "query",
+        "workspaceId",
+        f"Unknown parameter; did you mean workspace_id? Known parameters: {KNOWN}",
+    ),
+    (
+        "/v3/keys?workspace=acme",
+        "query",
+        "workspace",
+        f"Unknown parameter; did you mean workspace_id? Known parameters: {KNOWN}",
+    ),
     ("/v3/keys?app_id=acme", "query", "app_id", f"Unknown parameter. Known parameters: {KNOWN}"),
-    ("/v3/keys?workspace_id=acme&peerid=bob", "query", "peerid", f"Unknown parameter; did you mean peer_id? Known parameters: {KNOWN}"),
-    ("/v2/keys?workspaceid=acme", "query", "workspaceid", f"Unknown parameter; did you mean workspace_id? Known parameters: {KNOWN}"),
+    (
+        "/v3/keys?workspace_id=acme&peerid=bob",
+        "query",
+        "peerid",
+        f"Unknown parameter; did you mean peer_id? Known parameters: {KNOWN}",
+    ),
+    (
+        "/v2/keys?workspaceid=acme",
+        "query",
+        "workspaceid",
+        f"Unknown parameter; did you mean workspace_id? Known parameters: {KNOWN}",
+    ),
     (
         "/v2/keys?workspace_id=acme&sesion_id=",
         "query",
         "sesion_id",
         f"Unknown parameter; did you mean session_id? Known parameters: {KNOWN}",
     ),
-    ("/v1/keys?app_id=acme&userid=u", "query", "userid", f"Unknown parameter; did you mean user_id? Known parameters: {KNOWN_V1}"),
-    ("/v1/keys?workspace_id=acme&peer=p", "query", "peer", f"Unknown parameter; did you mean peer_id? Known parameters: {KNOWN_V1}"),
+    (
+        "/v1/keys?app_id=acme&userid=u",
+        "query",
+        "userid",
+        f"Unknown parameter; did you mean user_id? Known parameters: {KNOWN_V1}",
+    ),
+    (
+        "/v1/keys?workspace_id=acme&peer=p",
+        "query",
+        "peer",
+        f"Unknown parameter; did you mean peer_id? Known parameters: {KNOWN_V1}",
+    ),
     (
         "/v1/keys?workspace_id=acme&user_id=u",
         "query",
         "user_id",
         "Give either workspace_id and peer_id, or app_id, user_id, collection_id, not both kinds",
     ),
-    ("/v3/keys?workspace_id=acme&workspace_id=other", "query", "workspace_id", "The parameter is given more than once: give it once"),
+    (
+        "/v3/keys?workspace_id=acme&workspace_id=other",
+        "query",
+        "workspace_id",
+        "The parameter is given more than once: give it once",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("path", "place", "name", "said"), SLIPS, ids=[slip[0] for slip in SLIPS])
-def test_an_unknown_or_misplaced_parameter_makes_no_key(keyed: Keyed, path: str, place: str, name: str, said: str) -> None:
+def test_an_unknown_or_misplaced_parameter_makes_no_key(
+    keyed: Keyed, path: str, place: str, name: str, said: str
+) -> None:
     answer = keyed.call("POST", path, keyed.admin)
     assert answer.status_code == 422
-    assert [(problem["loc"], problem["msg"]) for problem in answer.get_json()["detail"]] == [([place, name], said)]
+    assert [(problem["loc"], problem["msg"]) for problem in answer.get_json()["detail"]] == [
+        ([place, name], said)
+    ]
     assert keyed.do("GET", KEYS)["total"] == 0
 
 
 BODIES: dict[str, tuple[dict[str, Any], list[list[str]]]] = {
-    "fields": ({"json": {"workspace_id": "acme", "zzz": 1}}, [["body", "workspace_id"], ["body", "zzz"]]),
+    "fields": (
+        {"json": {"workspace_id": "acme", "zzz": 1}},
+        [["body", "workspace_id"], ["body", "zzz"]],
+    ),
     "list": ({"json": ["acme"]}, [["body"]]),
     "zero": ({"json": 0}, [["body"]]),
     "untyped": ({"data": '{"workspace_id": "acme"}'}, [["body", "workspace_id"]]),
     "form": ({"data": {"workspace_id": "acme"}}, [["body"]]),
-    "multipart": ({"data": {"workspace_id": "acme"}, "content_type": "multipart/form-data"}, [["body"]]),
+    "multipart": (
+        {"data": {"workspace_id": "acme"}, "content_type": "multipart/form-data"},
+        [["body"]],
+    ),
     "broken": ({"data": "{"}, [["body"]]),
     "long": ({"json": {"x" * 200: None, "y": "z" * 20_000}}, [["body"]]),
 }
 
 
-@pytest.mark.parametrize("path", ["/v1/keys?app_id=a", "/v2/keys", "/v2/keys?workspace_id=acme", "/v3/keys", "/v3/keys?workspace_id=acme"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/keys?app_id=a",
+        "/v2/keys",
+        "/v2/keys?workspace_id=acme",
+        "/v3/keys",
+        "/v3/keys?workspace_id=acme",
+    ],
+)
 def test_a_body_makes_no_key(keyed: Keyed, path: str, subtests: pytest.Subtests) -> None:
     for name, (options, locs) in BODIES.items():
         with subtests.test(body=name):
             answer = keyed.call("POST", path, keyed.admin, **options)
             assert answer.status_code == 422
             assert [problem["loc"] for problem in answer.get_json()["detail"]] == locs
-            assert all("This route reads no body" in problem["msg"] for problem in answer.get_json()["detail"])
+            assert all(
+                "This route reads no body" in problem["msg"]
+                for problem in answer.get_json()["detail"]
+            )
             assert keyed.do("GET", KEYS)["total"] == 0
 
 
-@pytest.mark.parametrize("path", ["/v1/keys?workspace_id=acme", "/v2/keys?workspace_id=acme", "/v3/keys?workspace_id=acme"])
-def test_a_body_that_says_nothing_is_accepted(keyed: Keyed, path: str, subtests: pytest.Subtests) -> None:
-    nothing: list[dict[str, Any]] = [{}, {"json": {}}, {"data": "null"}, {"data": " \n"}, {"data": b"{}", "content_type": "text/plain"}]
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/keys?workspace_id=acme", "/v2/keys?workspace_id=acme", "/v3/keys?workspace_id=acme"],
+)
+def test_a_body_that_says_nothing_is_accepted(
+    keyed: Keyed, path: str, subtests: pytest.Subtests
+) -> None:
+    nothing: list[dict[str, Any]] = [
+        {},
+        {"json": {}},
+        {"data": "null"},
+        {"data": " \n"},
+        {"data": b"{}", "content_type": "text/plain"},
+    ]
     for options in nothing:
         with subtests.test(**options):
             made = keyed.call("POST", path, keyed.admin, **options).get_json()
             assert keyed.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code == 200
-            assert keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
+            assert (
+                keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
+            )
 
 
 def test_many_unknown_names_have_a_short_answer(keyed: Keyed) -> None:
     query = "&".join(f"x{number}=1" for number in range(100))
-    answer = keyed.call("POST", f"{KEYS}?{query}", keyed.admin, json={f"y{number}": 1 for number in range(100)})
+    answer = keyed.call(
+        "POST", f"{KEYS}?{query}", keyed.admin, json={f"y{number}": 1 for number in range(100)}
+    )
     assert answer.status_code == 422
     assert len(answer.get_json()["detail"]) == 20
 
@@ -160,36 +263,68 @@ def test_many_unknown_names_have_a_short_answer(keyed: Keyed) -> None:
         ("DELETE", f"{KEYS}/x", {"json": {"dry_run": True}}, ["body", "dry_run"]),
     ],
 )
-def test_listing_and_revoking_refuse_what_they_do_not_know(keyed: Keyed, method: str, path: str, options: Any, loc: list[str]) -> None:
+def test_listing_and_revoking_refuse_what_they_do_not_know(
+    keyed: Keyed, method: str, path: str, options: Any, loc: list[str]
+) -> None:
     answer = keyed.call(method, path, keyed.admin, **options)
-    assert (answer.status_code, [problem["loc"] for problem in answer.get_json()["detail"]]) == (422, [loc])
+    assert (answer.status_code, [problem["loc"] for problem in answer.get_json()["detail"]]) == (
+        422,
+        [loc],
+    )
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
-def test_nothing_at_all_is_an_admin_key_and_the_answer_says_so(keyed: Keyed, generation: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_at_all_is_an_admin_key_and_the_answer_says_so(
+    keyed: Keyed, generation: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level("WARNING", "memservice.keys"):
         made = keyed.do("POST", f"/{generation}/keys")
-    assert {name: made[name] for name in ("admin", "label", "workspace_id", "peer_id", "session_id")} == {
+    assert {
+        name: made[name] for name in ("admin", "label", "workspace_id", "peer_id", "session_id")
+    } == {
         "admin": True,
         "label": "admin",
         "workspace_id": None,
         "peer_id": None,
         "session_id": None,
     }
-    assert [record.getMessage() for record in caplog.records] == [f"minted the admin key {made['id']}: it opens everything"]
-    assert keyed.call("POST", f"/{generation}/workspaces/list", made["key"], json={}).status_code == 200
+    assert [record.getMessage() for record in caplog.records] == [
+        f"minted the admin key {made['id']}: it opens everything"
+    ]
+    assert (
+        keyed.call("POST", f"/{generation}/workspaces/list", made["key"], json={}).status_code
+        == 200
+    )
 
 
 def test_listing_and_revoking(keyed: Keyed) -> None:
     made = [mint(keyed, workspace_id="acme", label=f"number {n}") for n in range(3)]
     page = keyed.do("GET", KEYS, query_string={"size": 2})
-    assert {name: page[name] for name in ("total", "page", "size", "pages")} == {"total": 3, "page": 1, "size": 2, "pages": 2}
+    assert {name: page[name] for name in ("total", "page", "size", "pages")} == {
+        "total": 3,
+        "page": 1,
+        "size": 2,
+        "pages": 2,
+    }
     assert [item["id"] for item in page["items"]] == [made[0]["id"], made[1]["id"]]
     assert list(page["items"][0]) == [
-        *("id", "label", "admin", "workspace_id", "peer_id", "session_id", "expires_at", "revoked_at", "last_used_at", "created_at")
+        *(
+            "id",
+            "label",
+            "admin",
+            "workspace_id",
+            "peer_id",
+            "session_id",
+            "expires_at",
+            "revoked_at",
+            "last_used_at",
+            "created_at",
+        )
     ]
     assert made[0]["key"] not in str(page)
-    assert [item["id"] for item in keyed.do("GET", KEYS, query_string={"reverse": True})["items"]] == [each["id"] for each in made[::-1]]
+    assert [
+        item["id"] for item in keyed.do("GET", KEYS, query_string={"reverse": True})["items"]
+    ] == [each["id"] for each in made[::-1]]
 
     def used(token: str) -> int:
         return keyed.call("PUT", "/v3/workspaces/acme", token, json={}).status_code
@@ -199,7 +334,11 @@ def test_listing_and_revoking(keyed: Keyed) -> None:
     assert (answer.status_code, answer.data) == (204, b"")
     assert [used(each["key"]) for each in made] == [200, 401, 200]
     assert keyed.call("DELETE", f"{KEYS}/{made[1]['id']}", keyed.admin).status_code == 204
-    assert [item["revoked_at"] is not None for item in keyed.do("GET", KEYS)["items"]] == [False, True, False]
+    assert [item["revoked_at"] is not None for item in keyed.do("GET", KEYS)["items"]] == [
+        False,
+        True,
+        False,
+    ]
     answer = keyed.call("DELETE", f"{KEYS}/unknown", keyed.admin)
     assert (answer.status_code, answer.get_json()) == (404, {"detail": "Key unknown not found"})
 
@@ -245,8 +384,15 @@ def test_revoking_counts_at_once_on_every_process(tmp_path: Path) -> None:
     two.close()
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", KEYS), ("GET", KEYS), ("DELETE", f"{KEYS}/x"), ("POST", f"{KEYS}?workspace_id=w")])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", KEYS), ("GET", KEYS), ("DELETE", f"{KEYS}/x"), ("POST", f"{KEYS}?workspace_id=w")],
+)
 def test_without_authentication_the_feature_is_disabled(method: str, path: str) -> None:
-    client = create_app(load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})).test_client()
-    answer = client.open(path, method=method, headers={"Authorization": f"Bearer {signed({'ad': True})}"})
+    client = create_app(
+        load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})
+    ).test_client()
+    answer = client.open(
+        path, method=method, headers={"Authorization": f"Bearer {signed({'ad': True})}"}
+    )
     assert (answer.status_code, answer.get_json()) == (405, {"detail": "Feature is disabled"})

@@ -1,4 +1,5 @@
-"""Every route with every kind of key. What is expected is written out here from the contract's table, not taken from the routes."""
+"""Every route with every kind of key. What is expected is written out here from the contract's
+table, not taken from the routes."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ KEYS: dict[str, dict[str, Any]] = {
     "peer in another case": {"w": "acme", "p": "Alice"},
     "workspace in another case": {"w": "Acme"},
 }
-"""Keys that are valid as such, by what they are to the resource named in the paths below: workspace acme, peer alice, session room."""
+"""Keys that are valid as such, by what they are to the resource named in the paths below: workspace
+acme, peer alice, session room."""
 
 A = {"admin", "admin with a name"}
 W = A | {"workspace"}
@@ -63,10 +65,16 @@ class Row:
 
 
 MESSAGES = {"messages": [{"peer_id": "alice", "content": "hello"}]}
-CONCLUSIONS = {"conclusions": [{"content": "likes tea", "observer_id": "alice", "observed_id": "alice"}]}
+CONCLUSIONS = {
+    "conclusions": [{"content": "likes tea", "observer_id": "alice", "observed_id": "alice"}]
+}
 FOUND = {"query": "Where does alice live?"}
 BY_PAIR = FOUND | {"filters": {"observer": "alice", "observed": "alice"}}
-_W, _P, _S = "/v3/workspaces/acme", "/v3/workspaces/acme/peers/alice", "/v3/workspaces/acme/sessions/room"
+_W, _P, _S = (
+    "/v3/workspaces/acme",
+    "/v3/workspaces/acme/peers/alice",
+    "/v3/workspaces/acme/sessions/room",
+)
 
 TABLE = {
     "GET /health": Row("/health", ANYBODY),
@@ -94,7 +102,9 @@ TABLE = {
     "GET …/queue/failures": Row(f"{_W}/queue/failures", W),
     "GET …/usage": Row(f"{_W}/usage", W),
     "POST …/queue/failures/retry": Row(f"{_W}/queue/failures/retry", W),
-    "POST …/schedule_dream": Row(f"{_W}/schedule_dream", W, {"observer": "alice", "dream_type": "omni"}),
+    "POST …/schedule_dream": Row(
+        f"{_W}/schedule_dream", W, {"observer": "alice", "dream_type": "omni"}
+    ),
     "POST …/peers/list": Row(f"{_W}/peers/list", W),
     "POST …/sessions/list": Row(f"{_W}/sessions/list", W),
     "POST …/conclusions": Row(f"{_W}/conclusions", W, CONCLUSIONS),
@@ -108,11 +118,15 @@ TABLE = {
     "GET …/webhooks/test": Row(f"{_W}/webhooks/test", W),
     "GET …/webhooks/<endpoint_id>/deliveries": Row(f"{_W}/webhooks/{{endpoint}}/deliveries", W),
     "GET …/webhooks/<endpoint_id>/dead_letters": Row(f"{_W}/webhooks/{{endpoint}}/dead_letters", W),
-    "POST …/deliveries/<delivery_id>/redeliver": Row(f"{_W}/deliveries/unknown/redeliver", W, status=(404,)),
+    "POST …/deliveries/<delivery_id>/redeliver": Row(
+        f"{_W}/deliveries/unknown/redeliver", W, status=(404,)
+    ),
     "POST …/scopes": Row(f"{_W}/scopes", W, {"id": "team"}),
     "POST …/scopes/list": Row(f"{_W}/scopes/list", W),
     "GET …/scopes/<scope_id>": Row(f"{_W}/scopes/team", W),
-    "POST …/scopes/<scope_id>/sessions": Row(f"{_W}/scopes/team/sessions", W, {"session_ids": ["room"]}),
+    "POST …/scopes/<scope_id>/sessions": Row(
+        f"{_W}/scopes/team/sessions", W, {"session_ids": ["room"]}
+    ),
     "DELETE …/scopes/<scope_id>/sessions/<session_id>": Row(f"{_W}/scopes/team/sessions/room", W),
     "POST …/scopes/<scope_id>/sessions/list": Row(f"{_W}/scopes/team/sessions/list", W),
     "GET …/scopes/<scope_id>/status": Row(f"{_W}/scopes/team/status", W),
@@ -143,7 +157,9 @@ TABLE = {
     "GET …/sessions/<session_id>/context": Row(f"{_S}/context", M),
     "GET …/sessions/<session_id>/summaries": Row(f"{_S}/summaries", M),
     "GET …/sessions/<session_id>/peers": Row(f"{_S}/peers", M),
-    "GET …/sessions/<session_id>/peers/<peer_id>/config": Row(f"{_S}/peers/alice/config", M - {"member"}),
+    "GET …/sessions/<session_id>/peers/<peer_id>/config": Row(
+        f"{_S}/peers/alice/config", M - {"member"}
+    ),
     "POST …/sessions/<session_id>/search": Row(f"{_S}/search", M, FOUND),
 }
 """Method and rule, with … for the workspace."""
@@ -159,9 +175,23 @@ HEADERS = {
     "revoked, of another server": "Bearer {revoked_foreign}",
 } | {name: f"Bearer {token}" for name, token in foreign(utc_now()).items()}
 """What opens nothing, by what is wrong with it."""
-EVERYWHERE = ("nothing", "garbage", "alg none", "wrong signature", "expired, a number", "expired, ISO", "revoked", "empty claims")
+EVERYWHERE = (
+    "nothing",
+    "garbage",
+    "alg none",
+    "wrong signature",
+    "expired, a number",
+    "expired, ISO",
+    "revoked",
+    "empty claims",
+)
 """Tried on every route; the others on one of each kind."""
-ONE_OF_EACH = {"POST /v3/workspaces", "POST …/peers", "GET …/sessions/<session_id>/context", "POST /v3/keys"}
+ONE_OF_EACH = {
+    "POST /v3/workspaces",
+    "POST …/peers",
+    "GET …/sessions/<session_id>/context",
+    "POST /v3/keys",
+}
 
 
 @cache
@@ -171,13 +201,17 @@ def served() -> frozenset[str]:
         f"{method} {rule.rule}".replace("/v3/workspaces/<workspace_id>", "…")
         for rule in app.url_map.iter_rules()
         for method in (rule.methods or set()) - {"HEAD"}
-        if not rule.rule.startswith(("/v1/", "/v2/"))  # the older generations have tables of their own
+        # the older generations have tables of their own
+        if not rule.rule.startswith(("/v1/", "/v2/"))
     )
 
 
 def test_the_table_has_every_route() -> None:
     missing = served() - TABLE.keys()
-    assert not missing, f"add a row to TABLE in {__file__} for each of {sorted(missing)}: its path, and the KEYS that may use it"
+    assert not missing, (
+        f"add a row to TABLE in {__file__} for each of {sorted(missing)}: its path, and "
+        "the KEYS that may use it"
+    )
 
 
 def test_paths_of_the_table_are_the_routes() -> None:
@@ -214,7 +248,10 @@ def ask(keyed: Keyed, places: Places, name: str, authorization: str | None) -> t
     path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(places, found[1])), row.rule)
     options: dict[str, Any] = {"query_string": row.query}
     if row.body == "a file":
-        options["data"] = {"file": (io.BytesIO(b"I like tea."), "notes.txt", "text/plain"), "peer_id": "alice"}
+        options["data"] = {
+            "file": (io.BytesIO(b"I like tea."), "notes.txt", "text/plain"),
+            "peer_id": "alice",
+        }
     elif row.body is not None:
         options["json"] = row.body
     headers = {} if authorization is None else {"Authorization": authorization}
@@ -245,19 +282,25 @@ def test_turned_away(unchanged: tuple[Keyed, Places], name: str, subtests: pytes
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_no_key_at_all(unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests) -> None:
+def test_no_key_at_all(
+    unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+) -> None:
     keyed, places = unchanged
     for wrong in HEADERS if name in ONE_OF_EACH else EVERYWHERE:
         header = HEADERS[wrong]
         if header is not None:
-            header = header.format(admin=keyed.admin, revoked=places.revoked, revoked_foreign=places.revoked_foreign)
+            header = header.format(
+                admin=keyed.admin, revoked=places.revoked, revoked_foreign=places.revoked_foreign
+            )
         with subtests.test(wrong=wrong):
             status, text = ask(keyed, places, name, header)
             assert status == 401, text
 
 
 @pytest.mark.parametrize("name", sorted(set(CHECKED) - set(GUARDED)))
-def test_open_to_everybody(unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests) -> None:
+def test_open_to_everybody(
+    unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+) -> None:
     keyed, places = unchanged
     for header in (None, "Bearer garbage", f"Bearer {signed({'ad': True})}"):
         with subtests.test(header=header):

@@ -1,4 +1,5 @@
-"""Chat over HTTP with the reasoner that is there by default: what is answered, from what, and what is refused."""
+"""Chat over HTTP with the reasoner that is there by default: what is answered, from what, and what
+is refused."""
 
 from __future__ import annotations
 
@@ -9,10 +10,7 @@ import pytest
 
 from memservice.domain.errors import Unauthorised
 from memservice.services.auth.principal import Principal
-from memservice.services.chat.chat import (
-    ChatOptions,
-    ask_peer,
-)
+from memservice.services.chat.chat import ChatOptions, ask_peer
 
 if TYPE_CHECKING:
     from api.conftest import Api
@@ -41,7 +39,11 @@ def read(answer: dict[str, Any]) -> list[str]:
 @pytest.fixture
 def told(api: Api) -> Api:
     """Alice and Bob in one session, Carol in another; each with a conclusion or two."""
-    api.say("home", ("alice", "I adopted a tortoise named Balthazar."), ("bob", "The tortoise ate my lettuce."))
+    api.say(
+        "home",
+        ("alice", "I adopted a tortoise named Balthazar."),
+        ("bob", "The tortoise ate my lettuce."),
+    )
     api.say("work", ("carol", "Our tortoise is a robot."), ("alice", "My office is in Ghent."))
     api.conclude("alice", "alice", "Alice keeps a tortoise.", session="home")
     api.conclude("alice", "alice", "Alice works in Ghent.", session="work")
@@ -59,18 +61,30 @@ class TestAnswer:
         assert "alice: I adopted a tortoise named Balthazar." in answer["content"]
         assert "Ghent" not in answer["content"]
 
-    @pytest.mark.parametrize("query", ["Which planet is the biggest?", "What is alice's blood type?"])
+    @pytest.mark.parametrize(
+        "query", ["Which planet is the biggest?", "What is alice's blood type?"]
+    )
     def test_says_when_nothing_is_known(self, told: Api, query: str) -> None:
         answer = ask(told, query, include_evidence=True)
         assert answer["content"].startswith(NOTHING)
-        assert answer["evidence"] == {"conclusions": [], "messages": [], "tool_calls": [], "reasoning_trace_id": None}
+        assert answer["evidence"] == {
+            "conclusions": [],
+            "messages": [],
+            "tool_calls": [],
+            "reasoning_trace_id": None,
+        }
 
     def test_a_peer_without_memory(self, api: Api) -> None:
         api.peer("alice")
         assert ask(api, "Where do I live?")["content"].startswith(NOTHING)
 
-    @pytest.mark.parametrize("query", ["What do you know about Alice?", "Who is alice?", "Tell me everything you remember."])
-    def test_a_question_after_nothing_in_particular_gets_the_newest(self, told: Api, query: str) -> None:
+    @pytest.mark.parametrize(
+        "query",
+        ["What do you know about Alice?", "Who is alice?", "Tell me everything you remember."],
+    )
+    def test_a_question_after_nothing_in_particular_gets_the_newest(
+        self, told: Api, query: str
+    ) -> None:
         answer = ask(told, query, include_evidence=True)
         assert read(answer) == ["Alice works in Ghent.", "Alice keeps a tortoise."]
         assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"alice"}
@@ -78,7 +92,9 @@ class TestAnswer:
     def test_about_another(self, told: Api) -> None:
         answer = ask(told, "Who grows lettuce?", target="bob", include_evidence=True)
         assert read(answer) == ["Bob grows lettuce."]
-        assert [(item["observer_id"], item["observed_id"]) for item in answer["evidence"]["conclusions"]] == [("alice", "bob")]
+        assert [
+            (item["observer_id"], item["observed_id"]) for item in answer["evidence"]["conclusions"]
+        ] == [("alice", "bob")]
         assert "bob" in answer["content"]
 
     def test_draws_on_messages_of_the_sessions_that_the_peer_is_in(self, told: Api) -> None:
@@ -99,7 +115,12 @@ class TestAnswer:
         assert "Genoa" in ask(api, "Where is the lighthouse?", "bob")["content"]
 
     def test_an_answer_need_not_repeat_its_question(self, api: Api) -> None:
-        api.say("s", ("alice", "What is your parrot called?"), ("bob", "Hercules!"), ("alice", "I must go."))
+        api.say(
+            "s",
+            ("alice", "What is your parrot called?"),
+            ("bob", "Hercules!"),
+            ("alice", "I must go."),
+        )
         answer = ask(api, "parrot", "bob")["content"]
         assert "Hercules!" in answer
         assert ask(api, "What time is it in Tokyo?", "bob")["content"].startswith(NOTHING)
@@ -108,10 +129,14 @@ class TestAnswer:
         assert "Balthazar" in ask(told, "tor\0toise")["content"]
         told.refused(told.post("/peers/alice/chat", {"query": "\0"}), ["body", "query"])
 
-    @pytest.mark.parametrize(("level", "most"), [("minimal", 10), ("low", 25), ("medium", 25), ("high", 25), ("max", 25)])
+    @pytest.mark.parametrize(
+        ("level", "most"), [("minimal", 10), ("low", 25), ("medium", 25), ("high", 25), ("max", 25)]
+    )
     def test_how_much_is_read(self, api: Api, level: str, most: int) -> None:
         api.peer("alice")
-        api.conclude("alice", "alice", *[f"Alice saw whale number {number}." for number in range(30)])
+        api.conclude(
+            "alice", "alice", *[f"Alice saw whale number {number}." for number in range(30)]
+        )
         api.say("s", *[("alice", f"I saw whale {number}.") for number in range(30)])
         evidence = ask(api, "whale", reasoning_level=level, include_evidence=True)["evidence"]
         assert (len(evidence["conclusions"]), len(evidence["messages"])) == (most, most)
@@ -122,7 +147,10 @@ class TestAnswer:
         told.ok(told.put("", {"configuration": {"peer_card": {"use": False}}}))
         assert ask(told, "What shoe size does she have?")["content"].startswith(NOTHING)
         told.ok(told.put("/sessions/home", {"configuration": {"peer_card": {"use": True}}}))
-        assert "Her shoe size is 38" in ask(told, "What shoe size does she have?", session_id="home")["content"]
+        assert (
+            "Her shoe size is 38"
+            in ask(told, "What shoe size does she have?", session_id="home")["content"]
+        )
 
 
 class TestNarrowing:
@@ -133,7 +161,9 @@ class TestNarrowing:
 
     @pytest.mark.parametrize("form", [["home"], "home", {"in": ["home", "unknown"]}])
     def test_an_allowlist_narrows_both(self, told: Api, form: object) -> None:
-        answer = ask(told, "tortoise office Ghent", filters={"session_id": form}, include_evidence=True)
+        answer = ask(
+            told, "tortoise office Ghent", filters={"session_id": form}, include_evidence=True
+        )
         assert read(answer) == ["Alice keeps a tortoise."]
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"home"}
 
@@ -161,7 +191,9 @@ class TestNarrowing:
             told.ok(told.post(f"/scopes/{scope}/sessions", {"session_ids": [session]}), 204)
         told.ok(told.post("/scopes", {"id": "empty"}), 201)
         query = "tortoise Ghent"
-        assert read(ask(told, query, scope=["one"], include_evidence=True)) == ["Alice keeps a tortoise."]
+        assert read(ask(told, query, scope=["one"], include_evidence=True)) == [
+            "Alice keeps a tortoise."
+        ]
         assert len(read(ask(told, query, scope=["one", "two"], include_evidence=True))) == 2
         answer = ask(told, query, scope=["empty"], include_evidence=True)
         assert (read(answer), answer["evidence"]["messages"]) == ([], [])
@@ -171,7 +203,9 @@ class TestNarrowing:
 class TestWorkspace:
     def test_asks_everybody(self, told: Api) -> None:
         answer = ask_all(told, "Who likes lettuce?", include_evidence=True)
-        pairs = {(item["observer_id"], item["observed_id"]) for item in answer["evidence"]["conclusions"]}
+        pairs = {
+            (item["observer_id"], item["observed_id"]) for item in answer["evidence"]["conclusions"]
+        }
         assert pairs == {("alice", "bob"), ("bob", "bob")}
         assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"bob"}
         assert "about bob: Bob grows lettuce." in answer["content"]
@@ -222,7 +256,16 @@ class TestEvidence:
         assert list(evidence) == EVIDENCE
         (conclusion,) = evidence["conclusions"]
         stored = told.ok(told.get(f"/conclusions/{conclusion['id']}"))
-        assert list(conclusion) == ["id", "content", "level", "created_at", "session_id", "observer_id", "observed_id", "source_ids"]
+        assert list(conclusion) == [
+            "id",
+            "content",
+            "level",
+            "created_at",
+            "session_id",
+            "observer_id",
+            "observed_id",
+            "source_ids",
+        ]
         assert conclusion == {name: stored[name] for name in conclusion} | {"source_ids": []}
         message = evidence["messages"][0]
         assert list(message) == ["id", "session_id", "peer_id", "created_at"]
@@ -235,7 +278,9 @@ class TestEvidence:
         assert [item["peer_id"] for item in answer["evidence"]["messages"]] == ["alice", "bob"]
 
     def test_each_message_once(self, told: Api) -> None:
-        found = ask(told, "tortoise", session_id="home", include_evidence=True)["evidence"]["messages"]
+        found = ask(told, "tortoise", session_id="home", include_evidence=True)["evidence"][
+            "messages"
+        ]
         ids = [item["id"] for item in found]
         assert len(ids) == len(set(ids)) == 2
 
@@ -257,7 +302,9 @@ SCHEMA: dict[str, Any] = {
 
 class TestResponseFormat:
     @pytest.mark.parametrize("path", ["/peers/alice/chat", "/chat"])
-    @pytest.mark.parametrize("query", ["What is the tortoise called?", "Which planet is the biggest?"])
+    @pytest.mark.parametrize(
+        "query", ["What is the tortoise called?", "Which planet is the biggest?"]
+    )
     def test_the_answer_has_it(self, told: Api, path: str, query: str) -> None:
         answer = told.ok(told.post(path, {"query": query, "response_format": SCHEMA}))
         content = json.loads(answer["content"])
@@ -270,7 +317,8 @@ class TestResponseFormat:
             for stream in (False, True):
                 bad = {"type": "object", "properties": {"a": {"allOf": []}}}
                 (problem,) = told.refused(
-                    told.post(path, {"query": "x", "stream": stream, "response_format": bad}), ["body", "response_format"]
+                    told.post(path, {"query": "x", "stream": stream, "response_format": bad}),
+                    ["body", "response_format"],
                 )
                 assert problem["msg"] == "Invalid response_format: $.a: 'allOf' is not supported"
 
@@ -303,7 +351,9 @@ class TestRefusals:
         told.ok(told.post("/scopes", {"id": "private"}), 201)
         for name in ("scope.private", "scope.none"):
             told.refused(told.post(f"/peers/{name}/chat", {"query": "x"}), ["path", "peer_id"])
-            told.refused(told.post("/peers/alice/chat", {"query": "x", "target": name}), ["body", "target"])
+            told.refused(
+                told.post("/peers/alice/chat", {"query": "x", "target": name}), ["body", "target"]
+            )
 
     @pytest.mark.parametrize(
         ("body", "loc"),
@@ -340,22 +390,37 @@ class TestRefusals:
             ({"filters": {"peer_id": "alice"}}, ["filters", "peer_id"]),
             ({"filters": {"session_id": "*"}}, ["filters", "session_id", 0]),
             ({"filters": {"session_id": {"ne": "home"}}}, ["filters", "session_id"]),
-            ({"filters": {"session_id": [f"s{n}" for n in range(1001)]}}, ["filters", "session_id"]),
-            ({"filters": {"session_id": ["home"]}, "session_id": "work"}, ["filters", "session_id"]),
+            (
+                {"filters": {"session_id": [f"s{n}" for n in range(1001)]}},
+                ["filters", "session_id"],
+            ),
+            (
+                {"filters": {"session_id": ["home"]}, "session_id": "work"},
+                ["filters", "session_id"],
+            ),
             ({"filters": {"session_id": ["home"]}, "scope": "s"}, ["scope"]),
         ],
         ids=range(8),
     )
-    def test_malformed_with_a_peer(self, api: Api, body: dict[str, Any], loc: list[str | int]) -> None:
+    def test_malformed_with_a_peer(
+        self, api: Api, body: dict[str, Any], loc: list[str | int]
+    ) -> None:
         api.refused(api.post("/peers/alice/chat", {"query": "x", **body}), ["body", *loc])
 
     def test_the_longest_query(self, told: Api) -> None:
         assert isinstance(ask(told, "tortoise " * 1111)["content"], str)
 
     def test_nulls_mean_nothing_is_said(self, told: Api) -> None:
-        nulls: dict[str, Any] = dict.fromkeys(("session_id", "target", "filters", "scope", "response_format"))
+        nulls: dict[str, Any] = dict.fromkeys(
+            ("session_id", "target", "filters", "scope", "response_format")
+        )
         assert "Balthazar" in ask(told, "tortoise", **nulls)["content"]
-        assert "Balthazar" in ask_all(told, "tortoise", session_id=None, scope=None, target="ignored", filters=1)["content"]
+        assert (
+            "Balthazar"
+            in ask_all(told, "tortoise", session_id=None, scope=None, target="ignored", filters=1)[
+                "content"
+            ]
+        )
 
 
 class TestNarrowKeys:
@@ -367,7 +432,10 @@ class TestNarrowKeys:
 
     def test_sessions_must_be_its_own(self, told: Api, alice: Principal) -> None:
         told.session("other")
-        for options in (ChatOptions("x", session="home"), ChatOptions("x", filters={"session_id": ["home", "work"]})):
+        for options in (
+            ChatOptions("x", session="home"),
+            ChatOptions("x", filters={"session_id": ["home", "work"]}),
+        ):
             assert ask_peer(told.runtime, alice, told.workspace, "alice", options).content()
         for options in (
             ChatOptions("x", session="other"),

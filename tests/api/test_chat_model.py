@@ -1,4 +1,5 @@
-"""Chat over HTTP with a language model: what it may look at, evidence, streams over a real socket, failures, and what operators hear."""
+"""Chat over HTTP with a language model: what it may look at, evidence, streams over a real socket,
+failures, and what operators hear."""
 
 from __future__ import annotations
 
@@ -36,11 +37,20 @@ class World:
     def ask(self, *replies: Any, path: str = PATHS[0], **body: Any) -> Any:
         self.model.replies = list(replies)
         self.model.requests.clear()
-        return self.api.ok(self.api.post(path, {"query": "What does alice keep?", "include_evidence": True, **body}))
+        return self.api.ok(
+            self.api.post(
+                path, {"query": "What does alice keep?", "include_evidence": True, **body}
+            )
+        )
 
     def result(self) -> str:
         """What the last tool gave."""
-        return [turn.content for request in self.model.requests for turn in request.turns if turn.role == "tool"][-1]
+        return [
+            turn.content
+            for request in self.model.requests
+            for turn in request.turns
+            if turn.role == "tool"
+        ][-1]
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [event.data() for event in self.events if kind == event.TYPE]
@@ -49,14 +59,27 @@ class World:
 @contextmanager
 def world(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[World]:
     model = ScriptedModel()
-    given = {"DB_CONNECTION_URI": uri, "REASONER": "auto", "LLM_RETRY_PAUSE_SECONDS": "0.001", **SCRIPTED, **settings}
+    given = {
+        "DB_CONNECTION_URI": uri,
+        "REASONER": "auto",
+        "LLM_RETRY_PAUSE_SECONDS": "0.001",
+        **SCRIPTED,
+        **settings,
+    }
     loaded = load_settings(environ=given, cwd=folder)
     runtime = Runtime(loaded, load_plugins(loaded, extra=[model]))
     runtime.storage.migrate()
     try:
         api = Api(create_app(runtime=runtime), runtime, "w")
-        api.say("home", ("alice", "I keep bees, near the old mill."), ("bob", "How many hives?"), ("alice", "Seven hives."))
-        api.say("work", ("carol", "The audit is on Monday."), ("alice", "I will prepare the ledgers."))
+        api.say(
+            "home",
+            ("alice", "I keep bees, near the old mill."),
+            ("bob", "How many hives?"),
+            ("alice", "Seven hives."),
+        )
+        api.say(
+            "work", ("carol", "The audit is on Monday."), ("alice", "I will prepare the ledgers.")
+        )
         api.conclude("alice", "alice", "Alice keeps bees.", session="home")
         api.conclude("alice", "alice", "Alice prepares ledgers.", session="work")
         api.conclude("bob", "bob", "Bob is curious.", session="home")
@@ -73,7 +96,10 @@ def place(local_storage_name: str, tmp_path: Path) -> Iterator[World]:
 
 
 def uids(place: World) -> dict[str, str]:
-    return {item["content"]: item["id"] for item in place.api.ok(place.api.post("/conclusions/list", {}))["items"]}
+    return {
+        item["content"]: item["id"]
+        for item in place.api.ok(place.api.post("/conclusions/list", {}))["items"]
+    }
 
 
 class TestAnswer:
@@ -90,7 +116,11 @@ class TestAnswer:
         assert answer["evidence"]["conclusions"]
 
     def test_a_format_is_filled(self, place: World) -> None:
-        schema = {"type": "object", "properties": {"hives": {"type": "integer"}}, "required": ["hives"]}
+        schema = {
+            "type": "object",
+            "properties": {"hives": {"type": "integer"}},
+            "required": ["hives"],
+        }
         answer = place.ask("READY", {"hives": 7}, response_format=schema)
         assert json.loads(answer["content"]) == {"hives": 7}
 
@@ -106,7 +136,8 @@ class TestAnswer:
 
     def test_no_connection_is_held_while_the_model_is_asked(self, place: World) -> None:
         def write(request: CompletionRequest) -> Any:
-            # A write inside an open transaction of this thread is an error, and so is one inside a view on this storage.
+            # A write inside an open transaction of this thread is an error, and so is one inside a
+            # view on this storage.
             place.api.say("home", ("bob", "I am writing meanwhile."))
             return calling(("search_messages", {"query": "meanwhile"})) if request.tools else "Yes."
 
@@ -119,15 +150,28 @@ class TestEvidence:
     def test_everything_that_was_read_once_and_in_order(self, place: World) -> None:
         known = uids(place)
         answer = place.ask(
-            calling(("get_observation_context", {"conclusion_id": known["Alice keeps bees."]}), ("search_memory", {"query": "bees"})),
-            calling(("grep_messages", {"text": "ledgers"}), ("listen", {}), ("get_reasoning_chain", {"conclusion_id": "nobody"})),
+            calling(
+                ("get_observation_context", {"conclusion_id": known["Alice keeps bees."]}),
+                ("search_memory", {"query": "bees"}),
+            ),
+            calling(
+                ("grep_messages", {"text": "ledgers"}),
+                ("listen", {}),
+                ("get_reasoning_chain", {"conclusion_id": "nobody"}),
+            ),
             "Bees.",
         )
         evidence = answer["evidence"]
-        assert {item["content"] for item in evidence["conclusions"]} == {"Alice keeps bees.", "Alice prepares ledgers."}
+        assert {item["content"] for item in evidence["conclusions"]} == {
+            "Alice keeps bees.",
+            "Alice prepares ledgers.",
+        }
         assert len({item["id"] for item in evidence["messages"]}) == len(evidence["messages"]) == 5
         assert evidence["tool_calls"] == [
-            {"tool_name": "get_observation_context", "tool_input": {"conclusion_id": known["Alice keeps bees."]}},
+            {
+                "tool_name": "get_observation_context",
+                "tool_input": {"conclusion_id": known["Alice keeps bees."]},
+            },
             {"tool_name": "search_memory", "tool_input": {"query": "bees"}},
             {"tool_name": "grep_messages", "tool_input": {"text": "ledgers"}},
         ]
@@ -135,17 +179,36 @@ class TestEvidence:
 
     def test_what_a_tool_read_beyond_the_first_look_up(self, place: World) -> None:
         place.api.conclude("alice", "alice", *[f"Alice saw whale number {n}." for n in range(80)])
-        answer = place.ask(calling(("search_memory", {"query": "whale", "limit": 40})), "Whales.", query="whale", reasoning_level="minimal")
+        answer = place.ask(
+            calling(("search_memory", {"query": "whale", "limit": 40})),
+            "Whales.",
+            query="whale",
+            reasoning_level="minimal",
+        )
         assert len(answer["evidence"]["conclusions"]) >= 40
 
     @pytest.mark.parametrize("path", PATHS)
     def test_in_a_stream_it_comes_last(self, place: World, path: str) -> None:
-        place.model.replies = [calling(("search_memory", {"query": "bees"})), "READY", ["Bees", ".", DONE]]
+        place.model.replies = [
+            calling(("search_memory", {"query": "bees"})),
+            "READY",
+            ["Bees", ".", DONE],
+        ]
         body = {"query": "What?", "stream": True, "include_evidence": True}
-        events = [json.loads(part.removeprefix("data: ")) for part in place.api.post(path, body).text.split("\n\n") if part]
-        assert [event.get("delta") for event in events] == [{"content": "Bees"}, {"content": "."}, None]
+        events = [
+            json.loads(part.removeprefix("data: "))
+            for part in place.api.post(path, body).text.split("\n\n")
+            if part
+        ]
+        assert [event.get("delta") for event in events] == [
+            {"content": "Bees"},
+            {"content": "."},
+            None,
+        ]
         assert events[-1]["done"] is True
-        assert events[-1]["evidence"]["tool_calls"] == [{"tool_name": "search_memory", "tool_input": {"query": "bees"}}]
+        assert events[-1]["evidence"]["tool_calls"] == [
+            {"tool_name": "search_memory", "tool_input": {"query": "bees"}}
+        ]
 
 
 class TestBounds:
@@ -154,23 +217,39 @@ class TestBounds:
     def test_other_sessions_and_memories(self, place: World) -> None:
         place.ask(calling(("grep_messages", {"text": "ledgers"})), "?", path="/peers/bob/chat")
         assert place.result() == "Nothing was found."
-        place.ask(calling(("get_observation_context", {"conclusion_id": uids(place)["Alice keeps bees."]})), "?", path="/peers/bob/chat")
+        place.ask(
+            calling(
+                ("get_observation_context", {"conclusion_id": uids(place)["Alice keeps bees."]})
+            ),
+            "?",
+            path="/peers/bob/chat",
+        )
         assert place.result().startswith("Error: There is no conclusion")
-        answer = place.ask(calling(("search_memory", {"query": "Alice bees ledgers"})), "?", path="/peers/bob/chat")
+        answer = place.ask(
+            calling(("search_memory", {"query": "Alice bees ledgers"})), "?", path="/peers/bob/chat"
+        )
         assert {item["observer_id"] for item in answer["evidence"]["conclusions"]} == {"bob"}
 
     def test_a_session_pins_messages(self, place: World) -> None:
-        answer = place.ask(calling(("get_messages_by_date_range", {"since": "2000-01-01"})), "?", session_id="work")
+        answer = place.ask(
+            calling(("get_messages_by_date_range", {"since": "2000-01-01"})), "?", session_id="work"
+        )
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
         assert "ledgers" in place.result()
 
     def test_an_allowlist_pins_both_and_takes_the_chain_away(self, place: World) -> None:
         answer = place.ask(
-            calling(("search_memory", {"query": "bees ledgers"}), ("search_messages", {"query": "bees ledgers hives audit"})),
+            calling(
+                ("search_memory", {"query": "bees ledgers"}),
+                ("search_messages", {"query": "bees ledgers hives audit"}),
+            ),
             "?",
             filters={"session_id": ["home"]},
         )
-        assert {item["session_id"] for item in (*answer["evidence"]["conclusions"], *answer["evidence"]["messages"])} == {"home"}
+        assert {
+            item["session_id"]
+            for item in (*answer["evidence"]["conclusions"], *answer["evidence"]["messages"])
+        } == {"home"}
         assert "get_reasoning_chain" not in [tool.name for tool in place.model.requests[0].tools]
         place.ask(calling(("search_memory", {"query": "bees"})), "?", filters={"session_id": []})
         assert place.result() == "Nothing was found."
@@ -178,15 +257,24 @@ class TestBounds:
     def test_a_workspace_sees_all_and_reads_cards(self, place: World) -> None:
         place.api.put("/peers/carol/card", {"peer_card": ["IDENTITY: Carol"]})
         answer = place.ask(
-            calling(("get_peer_card", {"peer": "carol"}), ("get_peer_card", {"peer": "nobody"}), ("grep_messages", {"text": "audit"})),
+            calling(
+                ("get_peer_card", {"peer": "carol"}),
+                ("get_peer_card", {"peer": "nobody"}),
+                ("grep_messages", {"text": "audit"}),
+            ),
             "?",
             path=PATHS[1],
         )
-        card, unknown, found = [turn.content for turn in place.model.last.turns if turn.role == "tool"]
+        card, unknown, found = [
+            turn.content for turn in place.model.last.turns if turn.role == "tool"
+        ]
         assert card == "IDENTITY: Carol"
         assert "no peer 'nobody'" in unknown
         assert "The audit is on Monday." in found
-        assert {item["observer_id"] for item in answer["evidence"]["conclusions"]} == {"alice", "bob"}
+        assert {item["observer_id"] for item in answer["evidence"]["conclusions"]} == {
+            "alice",
+            "bob",
+        }
 
     def test_cards_are_not_read_where_the_configuration_forbids_it(self, place: World) -> None:
         place.api.ok(place.api.put("", {"configuration": {"peer_card": {"use": False}}}))
@@ -213,10 +301,15 @@ class SlowModel(ScriptedModel):
 
 class TestStream:
     @pytest.mark.parametrize("path", PATHS)
-    def test_the_first_delta_arrives_before_the_model_sent_its_last_token(self, tmp_path: Path, path: str) -> None:
+    def test_the_first_delta_arrives_before_the_model_sent_its_last_token(
+        self, tmp_path: Path, path: str
+    ) -> None:
         with world(tmp_path) as found:
             slow = SlowModel()
-            slow.replies = [calling(("search_memory", {"query": "bees"}), beside="I will look that up."), "READY"]
+            slow.replies = [
+                calling(("search_memory", {"query": "bees"}), beside="I will look that up."),
+                "READY",
+            ]
             found.model.complete, found.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
             with served(found.api) as port, stream(port, path) as answer:
                 assert next_event(answer) == {"delta": {"content": "First"}, "done": False}
@@ -226,7 +319,10 @@ class TestStream:
                 assert next_event(answer) == {"done": True}
 
     def test_a_failure_in_the_middle_never_looks_complete(self, place: World) -> None:
-        place.model.replies = ["READY", ["Half of", ModelFailure("the connection was cut", retryable=True)]]
+        place.model.replies = [
+            "READY",
+            ["Half of", ModelFailure("the connection was cut", retryable=True)],
+        ]
         with served(place.api) as port, stream(port) as answer:
             received = b""
             try:
@@ -243,7 +339,10 @@ class TestStream:
         place.model.say = lambda request: ModelFailure("down", retryable=True)
         for body in ({"stream": True}, {"stream": False}):
             answer = place.api.post(PATHS[0], {"query": "What?", **body})
-            assert (answer.status_code, answer.get_json()) == (500, {"detail": "An unexpected error occurred"})
+            assert (answer.status_code, answer.get_json()) == (
+                500,
+                {"detail": "An unexpected error occurred"},
+            )
         assert len(place.model.requests) == 2 * place.api.runtime.settings.llm.max_attempts
 
     def test_chat_holds_at_most_half_of_the_threads(self, tmp_path: Path) -> None:
@@ -285,24 +384,43 @@ class TestTold:
         }
         assert whole["total_duration_ms"] > 0
         rounds = place.of("agent.iteration")
-        assert [(event["iteration"], list(event["tool_calls"]), event["input_tokens"]) for event in rounds] == [
+        assert [
+            (event["iteration"], list(event["tool_calls"]), event["input_tokens"])
+            for event in rounds
+        ] == [
             (1, ["search_memory", "listen"], 50),
             (2, [], 100),
         ]
         good, bad = place.of("agent.tool.call.completed")
-        assert (good["is_error"], good["top_k"], good["query_tokens"], good["results_count"]) == (False, 3, 2, 2)
+        assert (good["is_error"], good["top_k"], good["query_tokens"], good["results_count"]) == (
+            False,
+            3,
+            2,
+            2,
+        )
         assert (good["used_embedding"], good["embedding_query_count"]) == (True, 1)
-        assert (bad["is_error"], bad["results_count"], bad["provider_tool_call_id"]) == (True, None, "call-1")
+        assert (bad["is_error"], bad["results_count"], bad["provider_tool_call_id"]) == (
+            True,
+            None,
+            "call-1",
+        )
         assert {event["run_id"] for event in (good, bad, *rounds)} == {run_id}
         assert "bees" not in repr([event.data() for event in place.events])
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_of_a_run_that_fails_they_hear_of_its_rounds(self, place: World, stream: bool) -> None:
         look = calling(("search_memory", {"query": "bees"}))
-        place.model.replies, place.model.say = [look], lambda request: ModelFailure("down", retryable=False)
+        place.model.replies, place.model.say = (
+            [look],
+            lambda request: ModelFailure("down", retryable=False),
+        )
         assert place.api.post(PATHS[0], {"query": "What?", "stream": stream}).status_code == 500
         (one,) = place.of("agent.iteration")
-        assert (one["iteration"], list(one["tool_calls"]), one["input_tokens"]) == (1, ["search_memory"], 50)
+        assert (one["iteration"], list(one["tool_calls"]), one["input_tokens"]) == (
+            1,
+            ["search_memory"],
+            50,
+        )
         assert len(place.of("agent.tool.call.completed")) == 1
         assert place.of("dialectic.completed") == []
 

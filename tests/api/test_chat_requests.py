@@ -34,10 +34,20 @@ def ask(api: Api, query: str = "bees", path: str = "/peers/alice/chat", **body: 
 def test_the_request(place: tuple[Api, Talker]) -> None:
     api, talker = place
     api.conclude("alice", "alice", "Alice keeps bees.", session="s")
-    assert ask(api, "Who has\0 bees?", reasoning_level="high", response_format=None) == {"content": "Yes."}
+    assert ask(api, "Who has\0 bees?", reasoning_level="high", response_format=None) == {
+        "content": "Yes."
+    }
     asked = talker.last
-    assert (asked.question, asked.subject, asked.level, asked.response_format) == ("Who has bees?", "alice", "high", None)
-    assert [(item.kind, item.content, item.about, item.author, item.observer, item.session) for item in asked.evidence] == [
+    assert (asked.question, asked.subject, asked.level, asked.response_format) == (
+        "Who has bees?",
+        "alice",
+        "high",
+        None,
+    )
+    assert [
+        (item.kind, item.content, item.about, item.author, item.observer, item.session)
+        for item in asked.evidence
+    ] == [
         ("conclusion", "Alice keeps bees.", "alice", None, "alice", "s"),
         ("message", "I keep bees.", None, "alice", None, "s"),
         ("message", "Bees sting!", None, "bob", None, "s"),
@@ -63,12 +73,15 @@ def test_cards(place: tuple[Api, Talker]) -> None:
 
 
 def test_a_scope_is_asked_with_its_own_card_only(place: tuple[Api, Talker]) -> None:
-    """A peer's own card may hold what was said outside the scope. A list of scopes is an allowlist, which leaves cards as they are."""
+    """A peer's own card may hold what was said outside the scope. A list of scopes is an allowlist,
+    which leaves cards as they are."""
     api, talker = place
     api.ok(api.post("/scopes", {"id": "team"}), 201)
     api.put("/peers/alice/card", {"peer_card": ["about herself"]})
     api.put("/peers/alice/card", {"peer_card": ["about bob"]}, query_string={"target": "bob"})
-    api.put("/peers/scope.team/card", {"peer_card": ["bob in the team"]}, query_string={"target": "bob"})
+    api.put(
+        "/peers/scope.team/card", {"peer_card": ["bob in the team"]}, query_string={"target": "bob"}
+    )
     ask(api, scope="team")
     assert talker.last.cards == {}
     ask(api, target="bob", scope="team")
@@ -81,11 +94,15 @@ def test_the_latest_messages_of_a_session(tmp_path: Path) -> None:
     with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="12") as (api, talker):
         stored = api.say("s", *[("alice", f"Bee number {number}.") for number in range(9)])
         api.say("t", ("alice", "Elsewhere."))
-        assert [message["token_count"] for message in stored] == [4] * 9 or sum(m["token_count"] for m in stored[-2:]) <= 12
+        assert [message["token_count"] for message in stored] == [4] * 9 or sum(
+            m["token_count"] for m in stored[-2:]
+        ) <= 12
         ask(api, session_id="s")
         recent = [(item.author, item.content, item.new) for item in talker.last.recent]
         fitting = 12 // stored[0]["token_count"]
-        assert recent == [("alice", f"Bee number {number}.", False) for number in range(9 - fitting, 9)]
+        assert recent == [
+            ("alice", f"Bee number {number}.", False) for number in range(9 - fitting, 9)
+        ]
         ask(api)
         assert talker.last.recent == []
 
@@ -99,7 +116,15 @@ def test_no_messages_where_the_operator_wants_none(tmp_path: Path) -> None:
 
 def test_instructions(place: tuple[Api, Talker]) -> None:
     api, talker = place
-    api.put("", {"configuration": {"custom_instructions": "All.", "dialectic": {"custom_instructions": "Workspace."}}})
+    api.put(
+        "",
+        {
+            "configuration": {
+                "custom_instructions": "All.",
+                "dialectic": {"custom_instructions": "Workspace."},
+            }
+        },
+    )
     api.put("/sessions/s", {"configuration": {"dialectic": {"custom_instructions": "Session."}}})
     for path in ("/peers/alice/chat", "/chat"):
         ask(api, path=path)
@@ -122,8 +147,11 @@ def test_no_connection_is_held_while_the_reasoner_thinks(place: tuple[Api, Talke
     api, talker = place
 
     def write(request: AnswerRequest) -> Iterable[str]:
-        # A write inside another transaction of this thread is an error, and so would be a lock that the question still holds.
-        yield api.runtime.storage.write(lambda tx: str(tx.workspaces.by_slug("w", lock=True) is not None))
+        # A write inside another transaction of this thread is an error, and so would be a lock that
+        # the question still holds.
+        yield api.runtime.storage.write(
+            lambda tx: str(tx.workspaces.by_slug("w", lock=True) is not None)
+        )
 
     talker.say = write
     for path in ("/peers/alice/chat", "/chat"):
@@ -140,7 +168,10 @@ def test_a_form_that_was_asked_for_is_passed_on_and_held_against_the_answer(
     assert talker.last.response_format == SCHEMA
     talker.say = lambda request: ['{"nom": "Al"}']
     answer = api.post("/peers/alice/chat", {"query": "x", "response_format": SCHEMA})
-    assert (answer.status_code, answer.get_json()) == (500, {"detail": "An unexpected error occurred"})
+    assert (answer.status_code, answer.get_json()) == (
+        500,
+        {"detail": "An unexpected error occurred"},
+    )
     assert "UnfitAnswer" in caplog.text
 
 
@@ -154,7 +185,10 @@ def test_a_reasoner_that_fails(place: tuple[Api, Talker], caplog: pytest.LogCapt
     talker.say = fail
     with caplog.at_level(logging.INFO):
         answer = api.post("/peers/alice/chat", {"query": "bees"})
-    assert (answer.status_code, answer.get_json()) == (500, {"detail": "An unexpected error occurred"})
+    assert (answer.status_code, answer.get_json()) == (
+        500,
+        {"detail": "An unexpected error occurred"},
+    )
     assert "ConnectionError" in caplog.text
     assert "BEES" not in caplog.text
 

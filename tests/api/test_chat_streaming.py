@@ -1,4 +1,5 @@
-"""Streams of server-sent events: how they are framed, that they flow, how they fail, and how many there may be."""
+"""Streams of server-sent events: how they are framed, that they flow, how they fail, and how many
+there may be."""
 
 from __future__ import annotations
 
@@ -49,7 +50,12 @@ def served(api: Api) -> Iterator[int]:
 def stream(port: int, path: str = PATHS[0]) -> Iterator[http.client.HTTPResponse]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     sent = json.dumps({"query": "bees", "stream": True})
-    connection.request("POST", f"/v3/workspaces/w{path}", sent, {"Content-Type": "application/json", "Accept": "text/event-stream"})
+    connection.request(
+        "POST",
+        f"/v3/workspaces/w{path}",
+        sent,
+        {"Content-Type": "application/json", "Accept": "text/event-stream"},
+    )
     with closing(connection), closing(connection.getresponse()) as answer:
         yield answer
 
@@ -74,7 +80,8 @@ class TestFraming:
         assert "Content-Length" not in answer.headers
         assert answer.data == (
             b'data: {"delta": {"content": "Ja, "}, "done": false}\n\n'
-            b'data: {"delta": {"content": "Honig f\\u00fcr 5 \\u20ac\\n\\ud83d\\udc1d"}, "done": false}\n\n'
+            b'data: {"delta": {"content": "Honig f\\u00fcr 5 \\u20ac\\n\\ud83d\\udc1d"}, '
+            b'"done": false}\n\n'
             b'data: {"delta": {"content": "\\"}"}, "done": false}\n\n'
             b'data: {"done": true}\n\n'
         )
@@ -83,28 +90,43 @@ class TestFraming:
     def test_evidence_comes_with_the_last_event(self, place: tuple[Api, Talker], path: str) -> None:
         api, _ = place
         plain = api.ok(api.post(path, {"query": "bees", "include_evidence": True}))
-        events = api.post(path, {"query": "bees", "stream": True, "include_evidence": True}).data.decode("ascii").split("\n\n")
+        events = (
+            api.post(path, {"query": "bees", "stream": True, "include_evidence": True})
+            .data.decode("ascii")
+            .split("\n\n")
+        )
         assert events.pop() == ""
         last = json.loads(events[-1].removeprefix("data: "))
         assert last == {"done": True, "evidence": plain["evidence"]}
-        assert list(last["evidence"]) == ["conclusions", "messages", "tool_calls", "reasoning_trace_id"]
+        assert list(last["evidence"]) == [
+            "conclusions",
+            "messages",
+            "tool_calls",
+            "reasoning_trace_id",
+        ]
         assert all("evidence" not in event for event in events[:-1])
 
     def test_nothing_to_say(self, place: tuple[Api, Talker]) -> None:
         api, talker = place
         talker.say = lambda request: []
-        assert api.post(PATHS[0], {"query": "bees", "stream": True}).data == b'data: {"done": true}\n\n'
+        assert (
+            api.post(PATHS[0], {"query": "bees", "stream": True}).data
+            == b'data: {"done": true}\n\n'
+        )
 
 
 class TestFlow:
     @pytest.mark.parametrize("path", PATHS)
-    def test_pieces_arrive_while_the_reasoner_still_works(self, place: tuple[Api, Talker], path: str) -> None:
+    def test_pieces_arrive_while_the_reasoner_still_works(
+        self, place: tuple[Api, Talker], path: str
+    ) -> None:
         api, talker = place
         heard = [threading.Event() for _ in range(2)]
 
         def slowly(request: AnswerRequest) -> Iterable[str]:
             yield "first"
-            # Goes on only once the client says that it has heard: with a buffer anywhere, nobody would get any further.
+            # Goes on only once the client says that it has heard: with a buffer anywhere, nobody
+            # would get any further.
             assert heard[0].wait(PATIENCE)
             yield "second"
             assert heard[1].wait(PATIENCE)
@@ -138,7 +160,9 @@ class TestFlow:
 
 
 class TestFailure:
-    def test_before_the_first_piece_it_is_an_error_like_any_other(self, place: tuple[Api, Talker]) -> None:
+    def test_before_the_first_piece_it_is_an_error_like_any_other(
+        self, place: tuple[Api, Talker]
+    ) -> None:
         api, talker = place
 
         def fail(request: AnswerRequest) -> Iterable[str]:
@@ -146,9 +170,14 @@ class TestFailure:
 
         talker.say = lambda request: (piece for part in [fail] for piece in part(request))
         answer = api.post(PATHS[0], {"query": "bees", "stream": True})
-        assert (answer.status_code, answer.get_json()) == (500, {"detail": "An unexpected error occurred"})
+        assert (answer.status_code, answer.get_json()) == (
+            500,
+            {"detail": "An unexpected error occurred"},
+        )
 
-    def test_later_the_stream_breaks_off(self, place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture) -> None:
+    def test_later_the_stream_breaks_off(
+        self, place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture
+    ) -> None:
         api, talker = place
 
         def fail(request: AnswerRequest) -> Iterable[str]:
@@ -158,17 +187,24 @@ class TestFailure:
         talker.say = fail
         received: list[bytes] = []
         with caplog.at_level(logging.INFO), pytest.raises(StreamBroken):
-            for part in api.client.post("/v3/workspaces/w/chat", json={"query": "bees", "stream": True}, buffered=False).response:
+            for part in api.client.post(
+                "/v3/workspaces/w/chat", json={"query": "bees", "stream": True}, buffered=False
+            ).response:
                 received.append(part if isinstance(part, bytes) else part.encode())
         assert received == [b'data: {"delta": {"content": "Half of"}, "done": false}\n\n']
         assert "ConnectionError" in caplog.text
         assert "BEES" not in caplog.text
 
-    def test_an_answer_that_is_not_of_the_form_never_looks_complete(self, place: tuple[Api, Talker]) -> None:
+    def test_an_answer_that_is_not_of_the_form_never_looks_complete(
+        self, place: tuple[Api, Talker]
+    ) -> None:
         api, talker = place
         talker.say = lambda request: ["{}"]
         schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-        answer = api.client.post("/v3/workspaces/w/chat", json={"query": "bees", "stream": True, "response_format": schema})
+        answer = api.client.post(
+            "/v3/workspaces/w/chat",
+            json={"query": "bees", "stream": True, "response_format": schema},
+        )
         with pytest.raises(StreamBroken):
             assert b'done": true' not in answer.data
 
@@ -176,7 +212,9 @@ class TestFailure:
 class TestSlots:
     """With four threads, two chats at once."""
 
-    def test_beyond_them_the_answer_is_503_until_one_is_free(self, place: tuple[Api, Talker]) -> None:
+    def test_beyond_them_the_answer_is_503_until_one_is_free(
+        self, place: tuple[Api, Talker]
+    ) -> None:
         api, talker = place
         let_go = threading.Event()
 
@@ -236,8 +274,16 @@ class TestSlots:
         talker.say = fail
         for _ in range(3):
             for stream in (False, True):
-                assert api.post("/peers/nobody/chat", {"query": "x", "stream": stream}).status_code == 404
-                assert api.post("/chat", {"query": "x", "stream": stream, "response_format": {}}).status_code == 422
+                assert (
+                    api.post("/peers/nobody/chat", {"query": "x", "stream": stream}).status_code
+                    == 404
+                )
+                assert (
+                    api.post(
+                        "/chat", {"query": "x", "stream": stream, "response_format": {}}
+                    ).status_code
+                    == 422
+                )
             assert api.post("/chat", {"query": "x"}).status_code == 500
             broken = api.client.post("/v3/workspaces/w/chat", json={"query": "x", "stream": True})
             with pytest.raises(StreamBroken):
@@ -249,7 +295,9 @@ class TestSlots:
     def test_a_client_that_never_reads_gives_it_back(self, place: tuple[Api, Talker]) -> None:
         api, _ = place
         for _ in range(3):
-            api.client.post("/v3/workspaces/w/chat", json={"query": "x", "stream": True}, buffered=False).close()
+            api.client.post(
+                "/v3/workspaces/w/chat", json={"query": "x", "stream": True}, buffered=False
+            ).close()
         assert _soon_answered(api)
 
 

@@ -1,4 +1,5 @@
-"""The contract's checklist of easy mistakes, one test each. Those about routes that are not served yet are left out."""
+"""The contract's checklist of easy mistakes, one test each. Those about routes that are not served
+yet are left out."""
 
 from __future__ import annotations
 
@@ -8,16 +9,23 @@ if TYPE_CHECKING:
     from api.conftest import Api
 
 
-def test_01_workspaces_ignore_the_body_of_an_existing_id_peers_and_sessions_update(api: Api) -> None:
+def test_01_workspaces_ignore_the_body_of_an_existing_id_peers_and_sessions_update(
+    api: Api,
+) -> None:
     api.ok(api.post("//v3/workspaces", {"id": api.workspace, "metadata": {"v": 1}}), 201)
-    assert api.ok(api.post("//v3/workspaces", {"id": api.workspace, "metadata": {"v": 2}}))["metadata"] == {"v": 1}
+    assert api.ok(api.post("//v3/workspaces", {"id": api.workspace, "metadata": {"v": 2}}))[
+        "metadata"
+    ] == {"v": 1}
     for path in ("/peers", "/sessions"):
         api.ok(api.post(path, {"id": "x", "metadata": {"v": 1}}), 201)
         assert api.ok(api.post(path, {"id": "x", "metadata": {"v": 2}}))["metadata"] == {"v": 2}
 
 
 def test_02_peer_configuration_replaces_the_others_merge_by_section(api: Api) -> None:
-    one, two = {"reasoning": {"enabled": False, "custom_instructions": "x"}, "a": 1}, {"reasoning": {"enabled": True}, "b": 2}
+    one, two = (
+        {"reasoning": {"enabled": False, "custom_instructions": "x"}, "a": 1},
+        {"reasoning": {"enabled": True}, "b": 2},
+    )
     merged = {"reasoning": {"enabled": True}, "a": 1, "b": 2}
     api.ok(api.put("/peers/p", {"configuration": one}))
     assert api.ok(api.put("/peers/p", {"configuration": two}))["configuration"] == two
@@ -34,7 +42,11 @@ def test_03_put_creates(api: Api) -> None:
 
 
 def test_04_created_is_201_and_existing_200_but_adding_peers_always_200(api: Api) -> None:
-    for path, body in (("//v3/workspaces", {"id": api.workspace}), ("/peers", {"id": "p"}), ("/sessions", {"id": "s"})):
+    for path, body in (
+        ("//v3/workspaces", {"id": api.workspace}),
+        ("/peers", {"id": "p"}),
+        ("/sessions", {"id": "s"}),
+    ):
         assert api.post(path, body).status_code == 201
         assert api.post(path, body).status_code == 200
     assert api.post("/sessions/new/peers", {"p": {}}).status_code == 200
@@ -42,12 +54,19 @@ def test_04_created_is_201_and_existing_200_but_adding_peers_always_200(api: Api
 
 def test_06_every_422_is_a_list(api: Api) -> None:
     """The contract knows two shapes; ours is one, with the contract's text as `msg`."""
-    problems = api.refused(api.post("/peers/list", {"filters": {"AND": [{"AND": [{"AND": [{"AND": [{"AND": [{"AND": []}]}]}]}]}]}}))
+    problems = api.refused(
+        api.post(
+            "/peers/list",
+            {"filters": {"AND": [{"AND": [{"AND": [{"AND": [{"AND": [{"AND": []}]}]}]}]}]}},
+        )
+    )
     assert problems[0]["msg"] == "Filter nesting exceeds maximum depth of 5"
     assert problems[0]["type"] == "value_error"
 
 
-def test_07_ne_and_not_keep_null_columns_but_metadata_ne_drops_rows_without_the_key(api: Api) -> None:
+def test_07_ne_and_not_keep_null_columns_but_metadata_ne_drops_rows_without_the_key(
+    api: Api,
+) -> None:
     api.peer("p")
     api.session("s")
     inside = api.conclude("p", "p", "inside", session="s")[0]["id"]
@@ -91,14 +110,19 @@ def test_11_representation_defaults_to_25_for_post_and_100_elsewhere(api: Api) -
     api.conclude("p", "p", *[f"fact {number}" for number in range(60)])
     assert api.ok(api.post("/peers/p/representation", {}))["representation"].count("fact") == 25
     assert api.ok(api.get("/peers/p/context"))["representation"].count("fact") == 60
-    assert api.ok(api.get("/sessions/s/context?peer_target=p"))["peer_representation"].count("fact") == 60
+    assert (
+        api.ok(api.get("/sessions/s/context?peer_target=p"))["peer_representation"].count("fact")
+        == 60
+    )
 
 
 def test_13_an_allowlist_drops_derived_levels_and_in_context_the_card(api: Api) -> None:
     api.say("s", ("p", "hello"))
     api.ok(api.put("/peers/p/card", {"peer_card": ["card"]}))
     assert api.ok(api.get("/sessions/s/context?peer_target=p"))["peer_card"] == ["card"]
-    assert api.ok(api.get("/sessions/s/context?peer_target=p&limit_to_session=1"))["peer_card"] is None
+    assert (
+        api.ok(api.get("/sessions/s/context?peer_target=p&limit_to_session=1"))["peer_card"] is None
+    )
 
 
 def test_14_unknown_sessions_read_as_empty_unknown_peers_differ_by_route(api: Api) -> None:
@@ -113,7 +137,12 @@ def test_14_unknown_sessions_read_as_empty_unknown_peers_differ_by_route(api: Ap
         assert api.post(path, body).status_code == 200
     assert api.post("/peers/none/representation", {}).status_code == 200
     assert api.post("/peers/none/sessions").status_code == 200
-    for path in ("/peers/none/card", "/peers/none/context", "/sessions/none/peers/p/config", "/sessions/none/context?peer_target=none"):
+    for path in (
+        "/peers/none/card",
+        "/peers/none/context",
+        "/sessions/none/peers/p/config",
+        "/sessions/none/context?peer_target=none",
+    ):
         assert api.get(path).status_code == 404
 
 
@@ -125,7 +154,13 @@ def test_15_removing_peers_takes_a_json_array(api: Api) -> None:
 
 def test_16_conclusions_never_create_peers_nearly_everything_else_does(api: Api) -> None:
     api.create()
-    assert api.post("/conclusions", {"conclusions": [{"content": "x", "observer_id": "a", "observed_id": "b"}]}).status_code == 404
+    assert (
+        api.post(
+            "/conclusions",
+            {"conclusions": [{"content": "x", "observer_id": "a", "observed_id": "b"}]},
+        ).status_code
+        == 404
+    )
     api.say("s", ("author", "hello"))
     api.ok(api.post("/sessions/s/peers", {"added": {}}))
     api.session("t", peers={"given": {}})
@@ -151,7 +186,11 @@ def test_20_queue_status_counts_items_by_the_sessions_uid(api: Api) -> None:
 def test_a_uid_stays_with_its_row_and_differs_between_rows(api: Api) -> None:
     made = [api.create(), api.peer("x"), api.session("x")]
     assert len({row["uid"] for row in made}) == 3
-    again = [api.put("", {"metadata": {}}), api.put("/peers/x", {"metadata": {}}), api.put("/sessions/x", {"metadata": {}})]
+    again = [
+        api.put("", {"metadata": {}}),
+        api.put("/peers/x", {"metadata": {}}),
+        api.put("/sessions/x", {"metadata": {}}),
+    ]
     assert [api.ok(answer)["uid"] for answer in again] == [row["uid"] for row in made]
     assert api.ok(api.post("/peers/list"))["items"][0]["uid"] == made[1]["uid"]
     assert list(made[1])[:2] == ["id", "uid"]

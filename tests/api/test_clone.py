@@ -27,7 +27,11 @@ def stored(api: Api, session: str) -> tuple[Session, list[Message], list[Member]
     with api.runtime.storage.read() as tx:
         found = tx.workspaces.locate(api.workspace, session_id=session).session
         assert found is not None
-        return found, tx.messages.run(found.key, 1, found.message_count), tx.members.of_session(found.key, active=False)
+        return (
+            found,
+            tx.messages.run(found.key, 1, found.message_count),
+            tx.members.of_session(found.key, active=False),
+        )
 
 
 def listed(api: Api, session: str) -> list[Any]:
@@ -36,8 +40,20 @@ def listed(api: Api, session: str) -> list[Any]:
 
 
 def test_a_clone_is_a_new_session_with_the_same_messages_and_members(api: Api) -> None:
-    made = api.session("s", metadata={"a": {"b": 1}}, configuration={"summary": {"enabled": False}}, peers={"alice": {"observe_me": False}})
-    api.say("s", ("alice", "hello there"), ("bob", ""), ("alice", "who spoke?"), metadata={"n": 1}, created_at="2020-01-01T00:00:00Z")
+    made = api.session(
+        "s",
+        metadata={"a": {"b": 1}},
+        configuration={"summary": {"enabled": False}},
+        peers={"alice": {"observe_me": False}},
+    )
+    api.say(
+        "s",
+        ("alice", "hello there"),
+        ("bob", ""),
+        ("alice", "who spoke?"),
+        metadata={"n": 1},
+        created_at="2020-01-01T00:00:00Z",
+    )
     api.ok(api.put("/sessions/s/peers/bob/config", {"observe_others": True}), 204)
     copy = clone(api)
     assert list(copy) == list(made)
@@ -53,14 +69,22 @@ def test_a_clone_is_a_new_session_with_the_same_messages_and_members(api: Api) -
 
     old, new = listed(api, "s"), listed(api, copy["id"])
     same = ("content", "peer_id", "metadata", "token_count", "workspace_id")
-    assert [[item[key] for key in same] for item in new] == [[item[key] for key in same] for item in old]
+    assert [[item[key] for key in same] for item in new] == [
+        [item[key] for key in same] for item in old
+    ]
     assert not {item["id"] for item in new} & {item["id"] for item in old}
     assert {item["session_id"] for item in new} == {copy["id"]}
     assert {item["created_at"] for item in new} == {copy["created_at"]}
     for peer in ("alice", "bob"):
-        configs = [api.ok(api.get(f"/sessions/{session}/peers/{peer}/config")) for session in ("s", copy["id"])]
+        configs = [
+            api.ok(api.get(f"/sessions/{session}/peers/{peer}/config"))
+            for session in ("s", copy["id"])
+        ]
         assert configs[0] == configs[1]
-    assert [peer["id"] for peer in api.ok(api.get(f"/sessions/{copy['id']}/peers"))["items"]] == ["alice", "bob"]
+    assert [peer["id"] for peer in api.ok(api.get(f"/sessions/{copy['id']}/peers"))["items"]] == [
+        "alice",
+        "bob",
+    ]
 
 
 def test_positions_and_token_sums_are_kept_and_go_on(api: Api) -> None:
@@ -68,9 +92,16 @@ def test_positions_and_token_sums_are_kept_and_go_on(api: Api) -> None:
     copy = clone(api, message_id=said[4]["id"])
     session, messages, _ = stored(api, copy["id"])
     _, originals, _ = stored(api, "s")
-    assert [(m.seq, m.tokens, m.tokens_through) for m in messages] == [(m.seq, m.tokens, m.tokens_through) for m in originals[:5]]
+    assert [(m.seq, m.tokens, m.tokens_through) for m in messages] == [
+        (m.seq, m.tokens, m.tokens_through) for m in originals[:5]
+    ]
     assert session.message_count == 5
-    assert session.token_total == messages[-1].tokens_through == sum(item["token_count"] for item in said[:5]) > 0
+    assert (
+        session.token_total
+        == messages[-1].tokens_through
+        == sum(item["token_count"] for item in said[:5])
+        > 0
+    )
     api.say(copy["id"], ("alice", "and one more"))
     _, messages, _ = stored(api, copy["id"])
     assert [m.seq for m in messages] == [1, 2, 3, 4, 5, 6]
@@ -80,17 +111,27 @@ def test_positions_and_token_sums_are_kept_and_go_on(api: Api) -> None:
 def test_the_message_that_is_named_is_the_last_one(api: Api) -> None:
     said = api.say("s", ("alice", "one"), ("alice", "two"), ("alice", "three"))
     for last, contents in ((0, ["one"]), (1, ["one", "two"]), (2, ["one", "two", "three"])):
-        assert [item["content"] for item in listed(api, clone(api, message_id=said[last]["id"])["id"])] == contents
+        assert [
+            item["content"] for item in listed(api, clone(api, message_id=said[last]["id"])["id"])
+        ] == contents
 
 
 def test_members_that_left_stay_away(api: Api) -> None:
     api.session("s", peers={"alice": {"observe_others": True}, "bob": {}}, scopes=["x"])
     api.ok(api.delete("/sessions/s/peers", ["alice"]))
     copy = clone(api)
-    assert [peer["id"] for peer in api.ok(api.get(f"/sessions/{copy['id']}/peers"))["items"]] == ["bob"]
-    assert api.ok(api.get(f"/sessions/{copy['id']}/peers/alice/config")) == {"observe_me": None, "observe_others": True}
+    assert [peer["id"] for peer in api.ok(api.get(f"/sessions/{copy['id']}/peers"))["items"]] == [
+        "bob"
+    ]
+    assert api.ok(api.get(f"/sessions/{copy['id']}/peers/alice/config")) == {
+        "observe_me": None,
+        "observe_others": True,
+    }
     old, new = stored(api, "s")[2], stored(api, copy["id"])[2]
-    facts = [[(m.peer, m.kind, m.observe_me, m.observe_others, m.joined_at, m.left_at) for m in members] for members in (old, new)]
+    facts = [
+        [(m.peer, m.kind, m.observe_me, m.observe_others, m.joined_at, m.left_at) for m in members]
+        for members in (old, new)
+    ]
     assert facts[0] == facts[1]
     assert api.ids("/scopes/x/sessions/list") == ["s", copy["id"]]
 
@@ -100,7 +141,9 @@ def test_a_session_without_messages_is_cloned_too(api: Api) -> None:
     copy = clone(api)
     assert api.ids("/sessions/list") == ["s", copy["id"]]
     assert listed(api, copy["id"]) == []
-    assert [peer["id"] for peer in api.ok(api.get(f"/sessions/{copy['id']}/peers"))["items"]] == ["alice"]
+    assert [peer["id"] for peer in api.ok(api.get(f"/sessions/{copy['id']}/peers"))["items"]] == [
+        "alice"
+    ]
 
 
 def test_a_clone_is_found_by_its_text_and_nothing_is_derived_from_it(api: Api) -> None:
@@ -113,7 +156,10 @@ def test_a_clone_is_found_by_its_text_and_nothing_is_derived_from_it(api: Api) -
     assert {item["session_id"] for item in found} == {copy["id"]}
     assert "sextants" in found[0]["content"]
     everywhere = api.ok(api.post("/search", {"query": "sextants"}))
-    assert {item["session_id"] for item in everywhere if "sextants" in item["content"]} == {"s", copy["id"]}
+    assert {item["session_id"] for item in everywhere if "sextants" in item["content"]} == {
+        "s",
+        copy["id"],
+    }
     session, _, _ = stored(api, copy["id"])
     with api.runtime.storage.read() as tx:
         assert tx.rows.count(Task, equals(session_key=session.key)) == 0
@@ -148,4 +194,9 @@ def test_a_session_of_the_same_name_elsewhere_is_another_one(api: Api) -> None:
 @pytest.mark.parametrize("body", [..., None, {}])
 def test_a_body_is_not_needed(api: Api, body: object) -> None:
     api.session("s")
-    assert api.ok(api.post("/sessions/s/clone", body, headers={"Content-Type": "application/json"}), 201)["is_active"] is True
+    assert (
+        api.ok(
+            api.post("/sessions/s/clone", body, headers={"Content-Type": "application/json"}), 201
+        )["is_active"]
+        is True
+    )

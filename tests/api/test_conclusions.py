@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
 
-ORDER = ["id", "content", "observer_id", "observed_id", "session_id", "level", "source_ids", "times_derived", "created_at"]
+ORDER = [
+    "id",
+    "content",
+    "observer_id",
+    "observed_id",
+    "session_id",
+    "level",
+    "source_ids",
+    "times_derived",
+    "created_at",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +42,8 @@ def draft(**fields: Any) -> dict[str, Any]:
 
 
 def derive(api: Api, source: str, level: str = "deductive") -> str:
-    """Store a conclusion of this level that rests on `source`, as the background work does; its id."""
+    """Store a conclusion of this level that rests on `source`, as the background work does; its
+    id."""
 
     def change(tx: Transaction) -> str:
         workspace = tx.workspaces.by_slug(api.workspace)
@@ -40,17 +51,35 @@ def derive(api: Api, source: str, level: str = "deductive") -> str:
         row = tx.conclusions.by_uid(workspace.key, source)
         assert row is not None
         made = replace(
-            row, key=0, uid=new_uid(), level=level, source_ids=[source], content=f"so {row.content}", times_derived=3, fingerprint=new_uid()
+            row,
+            key=0,
+            uid=new_uid(),
+            level=level,
+            source_ids=[source],
+            content=f"so {row.content}",
+            times_derived=3,
+            fingerprint=new_uid(),
         )
         stored = tx.conclusions.put([made])
-        indexing.index_conclusions(api.runtime, tx, workspace.key, stored, indexing.embed_inline(api.runtime, [made.content]))
+        indexing.index_conclusions(
+            api.runtime,
+            tx,
+            workspace.key,
+            stored,
+            indexing.embed_inline(api.runtime, [made.content]),
+        )
         return stored[0].uid
 
     return api.runtime.storage.write(change)
 
 
 def test_create_answers_all_fields_in_order(api: Api) -> None:
-    made = api.ok(api.post("/conclusions", {"conclusions": [draft(), draft(session_id="s", level="deductive")]}), 201)
+    made = api.ok(
+        api.post(
+            "/conclusions", {"conclusions": [draft(), draft(session_id="s", level="deductive")]}
+        ),
+        201,
+    )
     assert [list(item) for item in made] == [ORDER, ORDER]
     assert made[0] | {"id": "", "created_at": ""} == {
         "id": "",
@@ -73,11 +102,18 @@ def test_observations_is_an_alias(api: Api) -> None:
 
 
 def test_peers_and_session_must_exist_and_nothing_is_stored_otherwise(api: Api) -> None:
-    for wrong, name in (({"observer_id": "nobody"}, "nobody"), ({"observed_id": "noone"}, "noone"), ({"session_id": "nowhere"}, "nowhere")):
+    for wrong, name in (
+        ({"observer_id": "nobody"}, "nobody"),
+        ({"observed_id": "noone"}, "noone"),
+        ({"session_id": "nowhere"}, "nowhere"),
+    ):
         api.missing(api.post("/conclusions", {"conclusions": [draft(), draft(**wrong)]}), name)
     assert api.ids("/conclusions/list") == []
     assert sorted(api.ids("/peers/list")) == ["alice", "bob"]
-    api.missing(api.post("//v3/workspaces/nowhere-at-all/conclusions", {"conclusions": [draft()]}), "nowhere-at-all")
+    api.missing(
+        api.post("//v3/workspaces/nowhere-at-all/conclusions", {"conclusions": [draft()]}),
+        "nowhere-at-all",
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,8 +129,13 @@ def test_peers_and_session_must_exist_and_nothing_is_stored_otherwise(api: Api) 
         ({"content": "\0"}, ["content"]),
     ],
 )
-def test_drafts_of_the_wrong_shape_are_refused(api: Api, given: dict[str, Any], loc: list[str]) -> None:
-    api.refused(api.post("/conclusions", {"conclusions": [draft(**given)]}), ["body", "conclusions", 0, *loc])
+def test_drafts_of_the_wrong_shape_are_refused(
+    api: Api, given: dict[str, Any], loc: list[str]
+) -> None:
+    api.refused(
+        api.post("/conclusions", {"conclusions": [draft(**given)]}),
+        ["body", "conclusions", 0, *loc],
+    )
 
 
 def test_one_to_a_hundred(api: Api) -> None:
@@ -104,12 +145,18 @@ def test_one_to_a_hundred(api: Api) -> None:
 
 
 def test_content_is_bounded_in_tokens(api: Api) -> None:
-    api.refused(api.post("/conclusions", {"conclusions": [draft(content="tea " * 9000)]}), ["body", "conclusions", 0, "content"])
+    api.refused(
+        api.post("/conclusions", {"conclusions": [draft(content="tea " * 9000)]}),
+        ["body", "conclusions", 0, "content"],
+    )
 
 
 def test_a_scope_is_never_observed(api: Api) -> None:
     api.session("t", scopes=["mine"])
-    api.refused(api.post("/conclusions", {"conclusions": [draft(observed_id="scope.mine")]}), ["body", "conclusions", 0, "observed_id"])
+    api.refused(
+        api.post("/conclusions", {"conclusions": [draft(observed_id="scope.mine")]}),
+        ["body", "conclusions", 0, "observed_id"],
+    )
     made = api.ok(api.post("/conclusions", {"conclusions": [draft(observer_id="scope.mine")]}), 201)
     assert made[0]["observer_id"] == "scope.mine"
 
@@ -141,7 +188,13 @@ def test_list_filters(api: Api) -> None:
     assert found({"source_ids": {"contains": one}}) == {three}
     assert found({"source_ids": {"contains": "unknown"}}) == set()
     assert found({"source_ids": {"contains": one}, "level": "inductive"}) == set()
-    for wrong in ({"level": "fifth"}, {"embedding": [1]}, {"nonsense": 1}, {"source_ids": {"contains": 5}}, {"source_ids": one}):
+    for wrong in (
+        {"level": "fifth"},
+        {"embedding": [1]},
+        {"nonsense": 1},
+        {"source_ids": {"contains": 5}},
+        {"source_ids": one},
+    ):
         api.refused(api.post("/conclusions/list", {"filters": wrong}))
 
 
@@ -171,8 +224,13 @@ def test_deleted_ones_are_gone(api: Api) -> None:
     api.missing(api.delete("/conclusions/none"), "none")
     assert api.ids("/conclusions/list") == [made[1]["id"]]
     filters = {"observer": "alice", "observed": "bob"}
-    assert [item["id"] for item in api.ok(api.post("/conclusions/query", {"query": "tea", "filters": filters}))] == [made[1]["id"]]
-    representation = api.ok(api.post("/peers/alice/representation", {"target": "bob"}))["representation"]
+    assert [
+        item["id"]
+        for item in api.ok(api.post("/conclusions/query", {"query": "tea", "filters": filters}))
+    ] == [made[1]["id"]]
+    representation = api.ok(api.post("/peers/alice/representation", {"target": "bob"}))[
+        "representation"
+    ]
     assert "kept tea" in representation
     assert "gone tea" not in representation
 
@@ -196,29 +254,73 @@ class TestQuery:
     PAIR = {"observer_id": "alice", "observed_id": "bob"}  # noqa: RUF012 - never changed
 
     def test_nearest_first(self, api: Api) -> None:
-        api.conclude("alice", "bob", "owns a small sailing boat in Kiel", "likes green tea in the morning", "plays chess on Sundays")
+        api.conclude(
+            "alice",
+            "bob",
+            "owns a small sailing boat in Kiel",
+            "likes green tea in the morning",
+            "plays chess on Sundays",
+        )
         api.conclude("bob", "alice", "likes green tea in the morning")
-        found = api.ok(api.post("/conclusions/query", {"query": "green tea in the morning", "filters": self.PAIR}))
+        found = api.ok(
+            api.post(
+                "/conclusions/query", {"query": "green tea in the morning", "filters": self.PAIR}
+            )
+        )
         assert found[0]["content"] == "likes green tea in the morning"
         assert {(item["observer_id"], item["observed_id"]) for item in found} == {("alice", "bob")}
         assert list(found[0]) == ORDER
 
     def test_top_k_bounds_the_answer(self, api: Api) -> None:
         api.conclude("alice", "bob", *[f"likes tea number {number}" for number in range(15)])
-        assert len(api.ok(api.post("/conclusions/query", {"query": "tea", "filters": self.PAIR}))) == 10
-        assert len(api.ok(api.post("/conclusions/query", {"query": "tea", "top_k": 3, "filters": self.PAIR}))) == 3
+        assert (
+            len(api.ok(api.post("/conclusions/query", {"query": "tea", "filters": self.PAIR})))
+            == 10
+        )
+        assert (
+            len(
+                api.ok(
+                    api.post(
+                        "/conclusions/query", {"query": "tea", "top_k": 3, "filters": self.PAIR}
+                    )
+                )
+            )
+            == 3
+        )
         for wrong in (0, 101, "x", 1.5, None):
-            api.refused(api.post("/conclusions/query", {"query": "tea", "top_k": wrong, "filters": self.PAIR}), ["body", "top_k"])
+            api.refused(
+                api.post(
+                    "/conclusions/query", {"query": "tea", "top_k": wrong, "filters": self.PAIR}
+                ),
+                ["body", "top_k"],
+            )
 
     def test_distance_is_a_maximum(self, api: Api) -> None:
         api.conclude("alice", "bob", "likes green tea", "completely different words here")
-        near = api.ok(api.post("/conclusions/query", {"query": "likes green tea", "distance": 0.2, "filters": self.PAIR}))
+        near = api.ok(
+            api.post(
+                "/conclusions/query",
+                {"query": "likes green tea", "distance": 0.2, "filters": self.PAIR},
+            )
+        )
         assert [item["content"] for item in near] == ["likes green tea"]
         for wrong in (-0.1, 1.1, "x", True):
-            api.refused(api.post("/conclusions/query", {"query": "tea", "distance": wrong, "filters": self.PAIR}), ["body", "distance"])
+            api.refused(
+                api.post(
+                    "/conclusions/query", {"query": "tea", "distance": wrong, "filters": self.PAIR}
+                ),
+                ["body", "distance"],
+            )
 
     @pytest.mark.parametrize(
-        "filters", [None, {}, {"observer": "alice"}, {"observed_id": "bob"}, {"observer": ["alice"], "observed": "bob"}]
+        "filters",
+        [
+            None,
+            {},
+            {"observer": "alice"},
+            {"observed_id": "bob"},
+            {"observer": ["alice"], "observed": "bob"},
+        ],
     )
     def test_observer_and_observed_are_required(self, api: Api, filters: object) -> None:
         api.refused(api.post("/conclusions/query", {"query": "tea", "filters": filters}))
@@ -226,9 +328,19 @@ class TestQuery:
     def test_further_filters_apply(self, api: Api) -> None:
         one = api.conclude("alice", "bob", "likes tea")[0]["id"]
         two = derive(api, one)
-        found = api.ok(api.post("/conclusions/query", {"query": "tea", "filters": {**self.PAIR, "level": "deductive"}}))
+        found = api.ok(
+            api.post(
+                "/conclusions/query",
+                {"query": "tea", "filters": {**self.PAIR, "level": "deductive"}},
+            )
+        )
         assert [item["id"] for item in found] == [two]
-        found = api.ok(api.post("/conclusions/query", {"query": "tea", "filters": {**self.PAIR, "source_ids": {"contains": one}}}))
+        found = api.ok(
+            api.post(
+                "/conclusions/query",
+                {"query": "tea", "filters": {**self.PAIR, "source_ids": {"contains": one}}},
+            )
+        )
         assert [item["id"] for item in found] == [two]
 
     def test_query_is_required_but_may_be_empty(self, api: Api) -> None:
@@ -237,4 +349,12 @@ class TestQuery:
         api.ok(api.post("/conclusions/query", {"query": "", "filters": self.PAIR}))
 
     def test_unknown_pairs_know_nothing(self, api: Api) -> None:
-        assert api.ok(api.post("/conclusions/query", {"query": "x", "filters": {"observer": "nobody", "observed": "noone"}})) == []
+        assert (
+            api.ok(
+                api.post(
+                    "/conclusions/query",
+                    {"query": "x", "filters": {"observer": "nobody", "observed": "noone"}},
+                )
+            )
+            == []
+        )

@@ -31,14 +31,24 @@ def test_nul_is_gone_before_anything_is_checked(api: Api, way: str) -> None:
         {"custom_instructions\0": 5},
     ):
         api.refused(api.call(*sent(way, wrong)))
-    answer = api.call(*sent(way, {"own\0": {"k\0ey": ["a\0b"]}, "reasoning\0": {"custom_instructions": "be\0 brief"}}))
+    answer = api.call(
+        *sent(
+            way,
+            {"own\0": {"k\0ey": ["a\0b"]}, "reasoning\0": {"custom_instructions": "be\0 brief"}},
+        )
+    )
     assert answer.status_code in (200, 201)
-    assert answer.get_json()["configuration"] == {"own": {"key": ["ab"]}, "reasoning": {"custom_instructions": "be brief"}}
+    assert answer.get_json()["configuration"] == {
+        "own": {"key": ["ab"]},
+        "reasoning": {"custom_instructions": "be brief"},
+    }
     api.say("s", ("ann", "it still works"))
 
 
 def test_nul_is_stripped_from_peer_and_message_configuration(api: Api) -> None:
-    assert api.peer("p", configuration={"observe_me\0": False, "a": {"b\0": ["\0c"]}})["configuration"] == {
+    assert api.peer("p", configuration={"observe_me\0": False, "a": {"b\0": ["\0c"]}})[
+        "configuration"
+    ] == {
         "observe_me": False,
         "a": {"b": ["c"]},
     }
@@ -47,9 +57,15 @@ def test_nul_is_stripped_from_peer_and_message_configuration(api: Api) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("section", TEXTS)
-def test_long_instructions_are_refused_wherever_they_stand(api: Api, way: str, section: str) -> None:
+def test_long_instructions_are_refused_wherever_they_stand(
+    api: Api, way: str, section: str
+) -> None:
     long, full = " word" * 2001, " word" * 2000
-    inside = (lambda text: text) if section == "custom_instructions" else (lambda text: {"custom_instructions": text})
+    inside = (
+        (lambda text: text)
+        if section == "custom_instructions"
+        else (lambda text: {"custom_instructions": text})
+    )
     problems = api.refused(api.call(*sent(way, {section: inside(long)})))
     assert problems[0]["loc"][:3] == ["body", "configuration", section]
     assert "2001 tokens; at most 2000" in problems[0]["msg"]
@@ -57,9 +73,20 @@ def test_long_instructions_are_refused_wherever_they_stand(api: Api, way: str, s
 
 
 def test_long_instructions_of_a_message_are_refused(api: Api) -> None:
-    message = {"peer_id": "a", "content": "x", "configuration": {"reasoning": {"custom_instructions": " word" * 2001}}}
+    message = {
+        "peer_id": "a",
+        "content": "x",
+        "configuration": {"reasoning": {"custom_instructions": " word" * 2001}},
+    }
     problems = api.refused(api.post("/sessions/s/messages", {"messages": [message]}))
-    assert problems[0]["loc"] == ["body", "messages", 0, "configuration", "reasoning", "custom_instructions"]
+    assert problems[0]["loc"] == [
+        "body",
+        "messages",
+        0,
+        "configuration",
+        "reasoning",
+        "custom_instructions",
+    ]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -82,8 +109,17 @@ def test_bad_configuration_is_refused(api: Api, way: str, wrong: object) -> None
 
 
 def test_sections_merge_by_name_and_nulls_change_nothing(api: Api) -> None:
-    api.session("s", configuration={"reasoning": {"enabled": False, "custom_instructions": "x"}, "own": 1})
-    changed = api.ok(api.put("/sessions/s", {"configuration": {"reasoning": {"enabled": True}, "own": None, "summary": None}}))
+    api.session(
+        "s", configuration={"reasoning": {"enabled": False, "custom_instructions": "x"}, "own": 1}
+    )
+    changed = api.ok(
+        api.put(
+            "/sessions/s",
+            {"configuration": {"reasoning": {"enabled": True}, "own": None, "summary": None}},
+        )
+    )
     assert changed["configuration"] == {"reasoning": {"enabled": True}, "own": 1}
-    changed = api.ok(api.put("/sessions/s", {"configuration": {"dream": {"enabled": None, "often": True}}}))
+    changed = api.ok(
+        api.put("/sessions/s", {"configuration": {"dream": {"enabled": None, "often": True}}})
+    )
     assert changed["configuration"] == {"reasoning": {"enabled": True}, "own": 1, "dream": {}}

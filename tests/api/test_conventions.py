@@ -66,7 +66,9 @@ class TestRoutes:
             ("BREW", "//health", {"GET", "HEAD"}),
         ],
     )
-    def test_a_wrong_method_is_405(self, api: Api, method: str, path: str, allowed: set[str]) -> None:
+    def test_a_wrong_method_is_405(
+        self, api: Api, method: str, path: str, allowed: set[str]
+    ) -> None:
         answer = api.call(method, path)
         assert answer.status_code == 405
         if method != "HEAD":
@@ -82,7 +84,12 @@ class TestRoutes:
 
     @pytest.mark.parametrize("slashes", ["/", "//", "///"])
     def test_a_trailing_slash_redirects_with_307(self, api: Api, slashes: str) -> None:
-        for method, path in (("POST", "/peers"), ("PUT", "/sessions/s"), ("GET", "/queue/status"), ("DELETE", "/conclusions/x")):
+        for method, path in (
+            ("POST", "/peers"),
+            ("PUT", "/sessions/s"),
+            ("GET", "/queue/status"),
+            ("DELETE", "/conclusions/x"),
+        ):
             answer = api.call(method, path + slashes + "?a=b%20c&d")
             assert answer.status_code == 307, (method, path)
             assert answer.headers["Location"] == f"/v3/workspaces/{api.workspace}{path}?a=b%20c&d"
@@ -90,7 +97,9 @@ class TestRoutes:
     def test_the_redirect_keeps_odd_names(self, api: Api) -> None:
         answer = api.put("/peers/a%20%C3%A9%3F%23/", {})
         assert answer.status_code == 307
-        assert answer.headers["Location"] == f"/v3/workspaces/{api.workspace}/peers/a%20%C3%A9%3F%23"
+        assert (
+            answer.headers["Location"] == f"/v3/workspaces/{api.workspace}/peers/a%20%C3%A9%3F%23"
+        )
 
     def test_a_redirect_leads_nowhere_else(self, api: Api) -> None:
         for path in ("//evil.example/", "/\\evil.example/", "/nothing/"):
@@ -120,7 +129,18 @@ class TestBodies:
             problems = api.refused(api.post(self.URL, **options), ["body"])
             assert problems == [{"loc": ["body"], "msg": "Field required", "type": "missing"}]
 
-    @pytest.mark.parametrize("data", [b"{", b'{"id": }', b"\xff\xfe", b"{'id': 'x'}", b'{"id": "x"} x', b"\xef\xbb\xbf{}", b'"\x01"'])
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"{",
+            b'{"id": }',
+            b"\xff\xfe",
+            b"{'id': 'x'}",
+            b'{"id": "x"} x',
+            b"\xef\xbb\xbf{}",
+            b'"\x01"',
+        ],
+    )
     def test_broken_json_says_where(self, api: Api, data: bytes) -> None:
         problems = api.refused(api.post(self.URL, data=data, content_type=JSON))
         assert len(problems) == 1
@@ -149,22 +169,39 @@ class TestBodies:
 
     @pytest.mark.parametrize("value", [[], "text", 5, True, [{"id": "x"}]])
     def test_anything_but_an_object_is_refused(self, api: Api, value: object) -> None:
-        assert api.refused(api.post(self.URL, value), ["body"])[0]["type"] == "model_attributes_type"
+        assert (
+            api.refused(api.post(self.URL, value), ["body"])[0]["type"] == "model_attributes_type"
+        )
 
     @pytest.mark.parametrize(
-        "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "nonsense", "application/jsonx"]
+        "kind",
+        [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data",
+            "nonsense",
+            "application/jsonx",
+        ],
     )
     def test_a_body_of_another_type_is_refused(self, api: Api, kind: str) -> None:
         body = json.dumps({"id": api.workspace})
-        assert "application/json" in api.refused(api.post(self.URL, data=body, content_type=kind), ["body"])[0]["msg"]
+        assert (
+            "application/json"
+            in api.refused(api.post(self.URL, data=body, content_type=kind), ["body"])[0]["msg"]
+        )
 
-    @pytest.mark.parametrize("kind", [JSON, "application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.api+json"])
+    @pytest.mark.parametrize(
+        "kind",
+        [JSON, "application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.api+json"],
+    )
     def test_json_types(self, api: Api, kind: str) -> None:
         api.ok(api.post(self.URL, data=json.dumps({"id": api.workspace}), content_type=kind), 201)
 
     def test_a_body_without_a_type_is_json_unless_a_page_sends_it(self, api: Api) -> None:
         body = json.dumps({"id": api.workspace})
-        assert api.ok(api.post(self.URL, data=body, headers={"Origin": "http://evil.example"}), 400) == {"detail": "Disallowed CORS origin"}
+        assert api.ok(
+            api.post(self.URL, data=body, headers={"Origin": "http://evil.example"}), 400
+        ) == {"detail": "Disallowed CORS origin"}
         api.refused(api.post(self.URL, data=body, headers={"Origin": "http://localhost"}), ["body"])
         api.ok(api.post(self.URL, data=body), 201)
 
@@ -172,15 +209,33 @@ class TestBodies:
         api.ok(api.post(self.URL, {"id": api.workspace, "nonsense": {"deep": [1]}}), 201)
 
     def test_problems_of_query_and_body_are_reported_together(self, api: Api) -> None:
-        answer = api.post("/peers/list?page=0&size=1000&reverse=perhaps", {"filters": [], "kind": 5})
-        api.refused(answer, ["query", "page"], ["query", "size"], ["query", "reverse"], ["body", "filters"], ["body", "kind"])
-        answer = api.post("//v3/workspaces/not%20good/peers/list?page=0", data=b"{", content_type=JSON)
+        answer = api.post(
+            "/peers/list?page=0&size=1000&reverse=perhaps", {"filters": [], "kind": 5}
+        )
+        api.refused(
+            answer,
+            ["query", "page"],
+            ["query", "size"],
+            ["query", "reverse"],
+            ["body", "filters"],
+            ["body", "kind"],
+        )
+        answer = api.post(
+            "//v3/workspaces/not%20good/peers/list?page=0", data=b"{", content_type=JSON
+        )
         problems = api.refused(answer, ["path", "workspace_id"], ["query", "page"])
         assert [problem["type"] for problem in problems].count("json_invalid") == 1
 
     def test_a_body_that_is_too_large_is_413(self, api: Api) -> None:
-        answer = api.post(self.URL, data=b"{}", content_type=JSON, environ_overrides={"CONTENT_LENGTH": str(2**30)})
-        assert api.ok(answer, 413) == {"detail": "The request's body is too large: at most 1048576 bytes are read here"}
+        answer = api.post(
+            self.URL,
+            data=b"{}",
+            content_type=JSON,
+            environ_overrides={"CONTENT_LENGTH": str(2**30)},
+        )
+        assert api.ok(answer, 413) == {
+            "detail": "The request's body is too large: at most 1048576 bytes are read here"
+        }
 
     def test_a_body_where_none_is_read_is_ignored(self, api: Api) -> None:
         assert api.get("//health", data=b"\xff{", content_type=JSON).status_code == 200
@@ -188,7 +243,9 @@ class TestBodies:
 
     def test_a_query_string_that_is_not_utf8(self, api: Api) -> None:
         environment = {"QUERY_STRING": "page=\xff", "REQUEST_METHOD": "POST"}
-        answer = api.client.post(f"/v3/workspaces/{api.workspace}/peers/list", environ_overrides=environment)
+        answer = api.client.post(
+            f"/v3/workspaces/{api.workspace}/peers/list", environ_overrides=environment
+        )
         api.refused(answer)
         assert api.post("/peers/list?%FF=%FF&a=%zz").status_code == 200
 
@@ -227,7 +284,9 @@ class TestErrors:
     def test_unavailable_is_503_and_says_when_to_come_back(
         self, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        self.fail(monkeypatch, errors.Unavailable("the database x on 10.0.0.7 is locked", retry_after=3))
+        self.fail(
+            monkeypatch, errors.Unavailable("the database x on 10.0.0.7 is locked", retry_after=3)
+        )
         with caplog.at_level("WARNING", "memservice.api"):
             answer = api.put("", {})
         assert api.ok(answer, 503) == {"detail": UNAVAILABLE}
@@ -254,9 +313,15 @@ class TestErrors:
         assert api.ok(answer, 503) == {"detail": UNAVAILABLE}
         assert answer.headers["Retry-After"] == "1"
 
-    def test_invalid_input_lists_every_problem(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_invalid_input_lists_every_problem(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.fail(
-            monkeypatch, errors.InvalidInput(errors.Problem(("body", "a", 0), "first"), errors.Problem(("query", "b"), "second", "kind"))
+            monkeypatch,
+            errors.InvalidInput(
+                errors.Problem(("body", "a", 0), "first"),
+                errors.Problem(("query", "b"), "second", "kind"),
+            ),
         )
         assert api.ok(api.put("", {}), 422) == {
             "detail": [
@@ -268,7 +333,8 @@ class TestErrors:
     def test_anything_else_is_500_and_the_log_says_where_without_quoting(
         self, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        written = ["what the user", "my secret"]  # joined below, so that no line of this file holds them whole
+        # joined below, so that no line of this file holds them whole
+        written = ["what the user", "my secret"]
 
         def update(*args: object) -> None:
             try:
@@ -297,7 +363,9 @@ class TestErrors:
 class TestCors:
     ALLOWED = "http://localhost"
 
-    def test_an_allowed_page_may_read_answers_and_errors(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_allowed_page_may_read_answers_and_errors(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(workspaces, "update", lambda *args: 1 / 0)
         for answer, status in (
             (api.get("//health", headers={"Origin": self.ALLOWED}), 200),
@@ -311,14 +379,23 @@ class TestCors:
             assert "Origin" in answer.headers["Vary"]
 
     def test_another_page_is_not_told_anything(self, api: Api) -> None:
-        for origin in ("http://evil.example", "http://localhost.evil.example", "null", "http://localhost:81"):
+        for origin in (
+            "http://evil.example",
+            "http://localhost.evil.example",
+            "null",
+            "http://localhost:81",
+        ):
             answer = api.get("//health", headers={"Origin": origin})
             assert answer.status_code == 200
             assert "Access-Control-Allow-Origin" not in answer.headers
 
     def test_without_an_origin_nothing_is_said(self, api: Api) -> None:
         answer = api.get("//health")
-        assert not [name for name in answer.headers.keys() if name.startswith("Access-Control") or name == "Vary"]  # noqa: SIM118
+        assert not [
+            name
+            for name in answer.headers.keys()  # noqa: SIM118
+            if name.startswith("Access-Control") or name == "Vary"
+        ]
 
     def test_a_preflight_is_answered_for_any_path(self, api: Api) -> None:
         asked = {
@@ -346,7 +423,10 @@ class TestCors:
 
 class TestRequestId:
     def test_a_given_one_is_kept(self, api: Api) -> None:
-        assert api.get("//health", headers={"X-Request-Id": "abc-1.2_3"}).headers["X-Request-Id"] == "abc-1.2_3"
+        assert (
+            api.get("//health", headers={"X-Request-Id": "abc-1.2_3"}).headers["X-Request-Id"]
+            == "abc-1.2_3"
+        )
 
     @pytest.mark.parametrize("given", ["", "a b", "x" * 129, "é", "a;b", None])
     def test_one_is_made_otherwise(self, api: Api, given: str | None) -> None:
@@ -355,14 +435,21 @@ class TestRequestId:
         assert len(made) == 3
         assert all(number.isalnum() and len(number) == 16 for number in made)
 
-    def test_one_line_per_request_without_what_users_wrote(self, api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    def test_one_line_per_request_without_what_users_wrote(
+        self, api: Api, caplog: pytest.LogCaptureFixture
+    ) -> None:
         with caplog.at_level(logging.INFO, "memservice.requests"):
             api.get("/peers/a%0Ab/context?search_query=my+secret", headers={"X-Request-Id": "r1"})
-        lines = [record.getMessage() for record in caplog.records if record.name == "memservice.requests"]
+        lines = [
+            record.getMessage() for record in caplog.records if record.name == "memservice.requests"
+        ]
         assert len(lines) == 1
         assert "\n" not in lines[0]
         assert "secret" not in lines[0]
-        assert f"method=GET path=/v3/workspaces/{api.workspace}/peers/a%0Ab/context status=404 ms=" in lines[0]
+        assert (
+            f"method=GET path=/v3/workspaces/{api.workspace}/peers/a%0Ab/context status=404 ms="
+            in lines[0]
+        )
         assert lines[0].endswith("request_id=r1")
 
     def test_no_line_where_nobody_listens(self, api: Api, caplog: pytest.LogCaptureFixture) -> None:

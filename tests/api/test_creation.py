@@ -79,24 +79,36 @@ def fresh(request: pytest.FixtureRequest, api: Api) -> Api:
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "created"), CREATING)
-def test_writers_create_what_they_name(fresh: Api, method: str, path: str, body: Any, status: int, created: tuple[int, int]) -> None:
+def test_writers_create_what_they_name(
+    fresh: Api, method: str, path: str, body: Any, status: int, created: tuple[int, int]
+) -> None:
     _, sessions, peers = stored(fresh)
     fresh.ok(fresh.call(method, path, body), status)
     assert stored(fresh)[1:] == (sessions + created[0], peers + created[1])
-    assert fresh.post("//v3/workspaces", {"id": fresh.workspace}).status_code == 200, "the workspace is there"
+    assert fresh.post("//v3/workspaces", {"id": fresh.workspace}).status_code == 200, (
+        "the workspace is there"
+    )
 
 
 @pytest.mark.parametrize(("method", "path", "body"), EMPTY)
-def test_reads_of_unknown_things_are_empty_and_create_nothing(fresh: Api, method: str, path: str, body: Any) -> None:
+def test_reads_of_unknown_things_are_empty_and_create_nothing(
+    fresh: Api, method: str, path: str, body: Any
+) -> None:
     before = stored(fresh)
     found = fresh.ok(fresh.call(method, path, body))
-    values = found if isinstance(found, list) else [value for name, value in found.items() if name not in ("id", "page", "size")]
+    values = (
+        found
+        if isinstance(found, list)
+        else [value for name, value in found.items() if name not in ("id", "page", "size")]
+    )
     assert not any(values)
     assert stored(fresh) == before
 
 
 @pytest.mark.parametrize(("method", "path", "body"), MISSING)
-def test_the_rest_is_missing_and_creates_nothing(fresh: Api, method: str, path: str, body: Any) -> None:
+def test_the_rest_is_missing_and_creates_nothing(
+    fresh: Api, method: str, path: str, body: Any
+) -> None:
     before = stored(fresh)
     fresh.missing(fresh.call(method, path, body))
     assert stored(fresh) == before

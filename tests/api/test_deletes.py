@@ -1,4 +1,5 @@
-"""Deleting sessions and workspaces over HTTP. What the erasure does in detail is tested with the pipeline."""
+"""Deleting sessions and workspaces over HTTP. What the erasure does in detail is tested with the
+pipeline."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def work(api: Api) -> None:
 
 
 def delete_session(api: Api, session: str = "s") -> None:
-    assert api.ok(api.delete(f"/sessions/{session}"), 202) == {"message": "Session deleted successfully"}
+    assert api.ok(api.delete(f"/sessions/{session}"), 202) == {
+        "message": "Session deleted successfully"
+    }
 
 
 def delete_workspace(api: Api) -> None:
@@ -58,7 +61,9 @@ def test_a_deleted_session_cannot_be_written_to_but_read(api: Api) -> None:
     assert api.ids("/sessions/list") == ["copy-of"]
     shown = api.ok(api.post("/peers/alice/sessions"))["items"]
     assert [(item["id"], item["is_active"]) for item in shown] == [("s", False)]
-    assert [item["content"] for item in api.ok(api.post("/sessions/s/messages/list"))["items"]] == ["I live in Oslo."]
+    assert [item["content"] for item in api.ok(api.post("/sessions/s/messages/list"))["items"]] == [
+        "I live in Oslo."
+    ]
     assert api.ok(api.get(message))["content"] == "I live in Oslo."
     assert len(api.ok(api.get("/sessions/s/context"))["messages"]) == 1
     assert [peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]] == ["alice"]
@@ -68,12 +73,25 @@ def test_what_was_said_in_a_deleted_session_is_not_found_any_more(api: Api) -> N
     api.say("s", ("alice", "The heron nests in Oslo."))
     api.say("stays", ("alice", "The heron nests in Bergen."))
     delete_session(api)
-    for path, found in (("", ["Bergen"]), ("/sessions/stays", ["Bergen"]), ("/peers/alice", ["Bergen"]), ("/sessions/s", [])):
+    for path, found in (
+        ("", ["Bergen"]),
+        ("/sessions/stays", ["Bergen"]),
+        ("/peers/alice", ["Bergen"]),
+        ("/sessions/s", []),
+    ):
         hits = api.ok(api.post(f"{path}/search", {"query": "Where does the heron nest?"}))
         assert [hit["content"].split()[-1].rstrip(".") for hit in hits] == found, path
     representation = {"search_query": "Where does the heron nest?"}
-    assert "Oslo" not in api.ok(api.post("/peers/alice/representation", representation))["representation"]
-    assert "Oslo" not in api.ok(api.post("/peers/alice/chat", {"query": "Where does the heron nest?"}))["content"]
+    assert (
+        "Oslo"
+        not in api.ok(api.post("/peers/alice/representation", representation))["representation"]
+    )
+    assert (
+        "Oslo"
+        not in api.ok(api.post("/peers/alice/chat", {"query": "Where does the heron nest?"}))[
+            "content"
+        ]
+    )
 
 
 def test_after_the_erasure_nothing_is_left_and_the_name_is_free(api: Api) -> None:
@@ -89,11 +107,15 @@ def test_after_the_erasure_nothing_is_left_and_the_name_is_free(api: Api) -> Non
     assert total(api, session_id="s") == 0
     assert total(api) == 2, "what was said elsewhere, and what has no session, stays"
     assert api.ok(api.post("/search", {"query": "Oslo violin"})) == []
-    assert [item["content"] for item in api.ok(api.post("/search", {"query": "cats"}))] == ["I have two cats."]
+    assert [item["content"] for item in api.ok(api.post("/search", {"query": "cats"}))] == [
+        "I have two cats."
+    ]
     assert api.ids("/peers/alice/sessions") == ["other"]
     assert sorted(api.ids("/peers/list")) == ["alice", "bob"]
     assert api.ids("/sessions/s/messages/list") == []
-    assert api.ok(api.get("/queue/status"))["sessions"].keys() == {api.ok(api.post("/sessions", {"id": "other"}))["uid"]}
+    assert api.ok(api.get("/queue/status"))["sessions"].keys() == {
+        api.ok(api.post("/sessions", {"id": "other"}))["uid"]
+    }
     api.missing(api.delete("/sessions/s"), "s")
     second = api.session("s")
     assert second["uid"] != first["uid"]
@@ -177,8 +199,12 @@ def test_a_deleted_workspace_is_gone_at_once_and_its_id_free(api: Api) -> None:
     api.session("s", peers={"alice": {}}, scopes=["x"])
     api.say("s", ("alice", "I live in Rome."))
     work(api)
-    assert api.ids("/sessions/s/messages/list") != [], "erasing the old one leaves the new one alone"
-    assert [item["content"] for item in api.ok(api.post("/search", {"query": "live Oslo Rome"}))] == ["I live in Rome."]
+    assert api.ids("/sessions/s/messages/list") != [], (
+        "erasing the old one leaves the new one alone"
+    )
+    assert [
+        item["content"] for item in api.ok(api.post("/search", {"query": "live Oslo Rome"}))
+    ] == ["I live in Rome."]
     assert total(api, observer_id="alice") == 1
     assert api.ok(api.post("//v3/workspaces", {"id": api.workspace}))["uid"] == made["uid"]
     assert api.ok(api.get("/peers/alice/card"))["peer_card"] is None

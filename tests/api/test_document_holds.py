@@ -1,4 +1,5 @@
-"""The document is true: whatever is made from it is answered, never with a 5xx, in the way that it says."""
+"""The document is true: whatever is made from it is answered, never with a 5xx, in the way that it
+says."""
 
 from __future__ import annotations
 
@@ -40,12 +41,16 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-DECLARED = {(operation.rule.replace("<", "{").replace(">", "}"), operation.method): operation for operation, _ in walk(GROUPS)}
+DECLARED = {
+    (operation.rule.replace("<", "{").replace(">", "}"), operation.method): operation
+    for operation, _ in walk(GROUPS)
+}
 OPERATIONS = sorted(DECLARED)
 TAKES_NOTHING = {
     place
     for place, declared in DECLARED.items()
-    if "{" not in place[0] and not (declared.query or declared.headers or declared.body or declared.form)
+    if "{" not in place[0]
+    and not (declared.query or declared.headers or declared.body or declared.form)
 }
 """Nothing that is sent to these could be wrong."""
 EVERYTHING = [
@@ -61,23 +66,32 @@ FEW = settings(
     suppress_health_check=list(HealthCheck),
     derandomize=True,
 )
-MANY = settings(FEW, max_examples=250, derandomize=False, phases=[Phase.explicit, Phase.generate, Phase.shrink])
+MANY = settings(
+    FEW, max_examples=250, derandomize=False, phases=[Phase.explicit, Phase.generate, Phase.shrink]
+)
 
 
 class World:
     """A workspace in which there is one of everything, and the document's operations on it."""
 
     def __init__(self, generation: str = "v3") -> None:
-        overrides = {"DB_CONNECTION_URI": "memory://", "AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
+        overrides = {
+            "DB_CONNECTION_URI": "memory://",
+            "AUTH_USE_AUTH": "true",
+            "AUTH_JWT_SECRET": SECRET,
+        }
         self.runtime = open_runtime(load_settings(environ={}, overrides=overrides))
         self.app: Flask = create_app(runtime=self.runtime)
-        self.schema: OpenApiSchema = schemathesis.openapi.from_wsgi(f"/{generation}/openapi.json", self.app)
+        self.schema: OpenApiSchema = schemathesis.openapi.from_wsgi(
+            f"/{generation}/openapi.json", self.app
+        )
         self.names: dict[str, str] = {}
         self._workspaces = count(1)
         self.fill()
 
     def fill(self) -> None:
-        """Make a workspace with one of everything: the first one, or another after something was deleted from the last."""
+        """Make a workspace with one of everything: the first one, or another after something was
+        deleted from the last."""
         workspace = f"known{next(self._workspaces)}"
         api = Api(self.app, self.runtime, workspace)
         api.client.environ_base["HTTP_AUTHORIZATION"] = ADMIN["Authorization"]
@@ -85,9 +99,17 @@ class World:
         for peer in ("alice", "bob"):
             api.post("/peers", {"id": peer})
         api.post("/sessions", {"id": "talk", "peers": {"alice": {}, "bob": {}}})
-        said = api.ok(api.post("/sessions/talk/messages", {"messages": [{"peer_id": "alice", "content": "I like tea."}]}), 201)
+        said = api.ok(
+            api.post(
+                "/sessions/talk/messages",
+                {"messages": [{"peer_id": "alice", "content": "I like tea."}]},
+            ),
+            201,
+        )
         pair = {"observer_id": "alice", "observed_id": "alice"}
-        known = api.ok(api.post("/conclusions", {"conclusions": [{"content": "likes tea", **pair}]}), 201)
+        known = api.ok(
+            api.post("/conclusions", {"conclusions": [{"content": "likes tea", **pair}]}), 201
+        )
         api.post("/scopes", {"id": "work"})
         api.post("/scopes/work/sessions", {"sessions": ["talk"]})
         key = api.ok(api.post("//v3/keys", query_string={"workspace_id": workspace}))
@@ -127,7 +149,8 @@ def world() -> Iterator[World]:
 
 
 def known(value: Any, names: dict[str, str], name: str = "") -> Any:
-    """`value` with most of its names replaced by those of things that there are: most requests are about such.
+    """`value` with most of its names replaced by those of things that there are: most requests are
+    about such.
 
     Which ones follows from what was drawn, so that a failure can be shown again.
     """
@@ -135,7 +158,11 @@ def known(value: Any, names: dict[str, str], name: str = "") -> Any:
         return {key: known(inner, names, key) for key, inner in value.items()}
     if isinstance(value, list):
         return [known(inner, names, name) for inner in value]
-    if isinstance(value, str) and name in names and crc32(value.encode("utf-8", "surrogatepass")) % 4:
+    if (
+        isinstance(value, str)
+        and name in names
+        and crc32(value.encode("utf-8", "surrogatepass")) % 4
+    ):
         return names[name]
     return value
 
@@ -167,7 +194,9 @@ def test_answers_are_as_described(world: World, path: str, method: str) -> None:
 @pytest.mark.heavy
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("path", "method", "mode"), EVERYTHING)
-def test_answers_are_as_described_to_many_requests(world: World, path: str, method: str, mode: GenerationMode) -> None:
+def test_answers_are_as_described_to_many_requests(
+    world: World, path: str, method: str, mode: GenerationMode
+) -> None:
     @MANY
     @given(data=st.data())
     def asked(data: st.DataObject) -> None:

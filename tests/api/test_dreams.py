@@ -37,18 +37,31 @@ class TestSchedule:
         assert (answer.status_code, answer.data) == (204, b"")
         assert "Content-Type" not in answer.headers
         (task,) = tasks(api)
-        assert (task.payload["type"], task.payload["trigger"], task.payload["session"]) == ("omni", "manual", None)
+        assert (task.payload["type"], task.payload["trigger"], task.payload["session"]) == (
+            "omni",
+            "manual",
+            None,
+        )
 
     def test_shows_in_the_queue_without_a_session(self, api: Api) -> None:
         api.peer("alice")
         api.session("s")
         dream(api, observer="alice", session_id="s")
         status = api.ok(api.get("/queue/status", query_string={"observer_id": "alice"}))
-        assert (status["total_work_units"], status["pending_work_units"], status["sessions"]) == (1, 1, None)
+        assert (status["total_work_units"], status["pending_work_units"], status["sessions"]) == (
+            1,
+            1,
+            None,
+        )
 
     def test_the_same_one_is_stored_once(self, api: Api) -> None:
         api.peer("alice")
-        for body in ({}, {"observed": "alice"}, {"observed": None, "session_id": None}, {"dream_type": "card_refresh"}):
+        for body in (
+            {},
+            {"observed": "alice"},
+            {"observed": None, "session_id": None},
+            {"dream_type": "card_refresh"},
+        ):
             assert dream(api, observer="alice", **body).status_code == 204
         assert [task.payload["type"] for task in tasks(api)] == ["omni", "card_refresh"]
 
@@ -61,7 +74,11 @@ class TestSchedule:
         (task,) = tasks(api)
         run(api.runtime, task.unit)
         left = api.ok(api.post("/conclusions/list", {}))
-        assert sorted(row["content"] for row in left["items"]) == ["I like tea.", "I live in Rome.", "I moved to Berlin."]
+        assert sorted(row["content"] for row in left["items"]) == [
+            "I like tea.",
+            "I live in Rome.",
+            "I moved to Berlin.",
+        ]
         assert left["total"] == 3
         card = api.ok(api.get("/peers/alice/card"))["peer_card"]
         assert any("Berlin" in line for line in card)
@@ -104,11 +121,20 @@ class TestSchedule:
 
 
 def test_where_dreams_are_switched_off(tmp_path: Path) -> None:
-    settings = load_settings(environ={}, cwd=tmp_path, overrides={"DB_CONNECTION_URI": "memory://", "DREAM_ENABLED": "false"})
+    settings = load_settings(
+        environ={},
+        cwd=tmp_path,
+        overrides={"DB_CONNECTION_URI": "memory://", "DREAM_ENABLED": "false"},
+    )
     runtime = open_runtime(settings)
     runtime.storage.migrate()
     client = create_app(runtime=runtime).test_client()
     assert client.post("/v3/workspaces/w/peers", json={"id": "alice"}).status_code == 201
-    answer = client.post("/v3/workspaces/w/schedule_dream", json={"observer": "alice", "dream_type": "omni"})
-    assert (answer.status_code, answer.get_json()) == (400, {"detail": "Dreams are not enabled in the system configuration"})
+    answer = client.post(
+        "/v3/workspaces/w/schedule_dream", json={"observer": "alice", "dream_type": "omni"}
+    )
+    assert (answer.status_code, answer.get_json()) == (
+        400,
+        {"detail": "Dreams are not enabled in the system configuration"},
+    )
     runtime.close()

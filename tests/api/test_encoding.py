@@ -13,10 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memservice.api.encoding import encoder
-from memservice.api.schema import (
-    BaseSchema,
-    page_of,
-)
+from memservice.api.schema import BaseSchema, page_of
 from memservice.api.service_schemas import Health
 from memservice.api.v3.schemas import (
     conclusions,
@@ -31,14 +28,23 @@ from memservice.services.paging import Page
 from memservice.services.tasks.queue_status import QueueStatus
 
 PATH = {"workspace_id": "w", "session_id": "s"}
-_TIMES = st.datetimes(timezones=st.just(UTC), min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30))  # noqa: DTZ001 - bounds are naive
+_TIMES = st.datetimes(
+    timezones=st.just(UTC),
+    min_value=datetime(1, 1, 2),  # noqa: DTZ001 - bounds are naive
+    max_value=datetime(9999, 12, 30),  # noqa: DTZ001 - bounds are naive
+)
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 _OBJECTS = st.dictionaries(
-    st.text(max_size=5) | st.sampled_from(["reasoning", "peer_card", "summary", "dream", "dialectic", "custom_instructions"]),
+    st.text(max_size=5)
+    | st.sampled_from(
+        ["reasoning", "peer_card", "summary", "dream", "dialectic", "custom_instructions"]
+    ),
     _JSON,
     max_size=4,
 )
@@ -115,11 +121,22 @@ _conclusions = st.builds(
     said_at=_TIMES,
     created_at=_TIMES,
 )
-_status = st.builds(QueueStatus, session_id=st.none() | st.text(max_size=3), total=st.integers(0, 9), sessions=st.none())
+_status = st.builds(
+    QueueStatus,
+    session_id=st.none() | st.text(max_size=3),
+    total=st.integers(0, 9),
+    sessions=st.none(),
+)
 
 
 def _pages(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Page[Any]]:
-    return st.builds(Page, items=st.lists(items, max_size=3), total=st.integers(0, 99), page=st.integers(1, 9), size=st.integers(1, 100))
+    return st.builds(
+        Page,
+        items=st.lists(items, max_size=3),
+        total=st.integers(0, 99),
+        page=st.integers(1, 9),
+        size=st.integers(1, 100),
+    )
 
 
 ROWS: dict[type[BaseSchema], st.SearchStrategy[Any]] = {
@@ -133,7 +150,9 @@ ROWS: dict[type[BaseSchema], st.SearchStrategy[Any]] = {
     page_of(conclusions.Conclusion): _pages(_conclusions),
     page_of(sessions.Session): _pages(_sessions),
     workspaces.QueueStatus: st.builds(
-        QueueStatus, total=st.integers(0, 9), sessions=st.none() | st.dictionaries(st.text(max_size=3), _status, max_size=3)
+        QueueStatus,
+        total=st.integers(0, 9),
+        sessions=st.none() | st.dictionaries(st.text(max_size=3), _status, max_size=3),
     ),
     sessions.SessionContext: st.builds(
         SimpleNamespace,
@@ -142,13 +161,23 @@ ROWS: dict[type[BaseSchema], st.SearchStrategy[Any]] = {
         representation=st.none() | st.text(max_size=5),
         card=st.none() | st.lists(st.text(max_size=3), max_size=2),
     ),
-    sessions.SessionSummaries: st.builds(SimpleNamespace, short=st.none() | _summaries, long=st.none() | _summaries),
-    peers.PeerCardResponse: st.builds(SimpleNamespace, peer_card=st.none() | st.lists(st.text(max_size=3), max_size=2)),
+    sessions.SessionSummaries: st.builds(
+        SimpleNamespace, short=st.none() | _summaries, long=st.none() | _summaries
+    ),
+    peers.PeerCardResponse: st.builds(
+        SimpleNamespace, peer_card=st.none() | st.lists(st.text(max_size=3), max_size=2)
+    ),
     peers.PeerContext: st.builds(
-        SimpleNamespace, peer=st.text(), target=st.text(), representation=st.text(), card=st.none() | st.lists(st.text(), max_size=2)
+        SimpleNamespace,
+        peer=st.text(),
+        target=st.text(),
+        representation=st.text(),
+        card=st.none() | st.lists(st.text(), max_size=2),
     ),
     configuration.SessionPeerConfig: st.builds(
-        SimpleNamespace, observe_me=st.none() | st.booleans(), observe_others=st.none() | st.booleans()
+        SimpleNamespace,
+        observe_me=st.none() | st.booleans(),
+        observe_others=st.none() | st.booleans(),
     ),
     Health: st.just(SimpleNamespace(status="ok")),
 }
@@ -174,13 +203,31 @@ def test_nothing_is_left_out_when_it_is_null() -> None:
         observe_me: bool | None = None
         observe_others: bool | None = None
 
-    assert encoder(configuration.SessionPeerConfig)(Row(), {}) == {"observe_me": None, "observe_others": None}
+    assert encoder(configuration.SessionPeerConfig)(Row(), {}) == {
+        "observe_me": None,
+        "observe_others": None,
+    }
 
 
 def test_stored_sections_are_shown_with_known_keys_only() -> None:
-    stored = {"summary": {"enabled": None, "odd": 1}, "dream": {"enabled": True, "dream_type": "x"}, "mine": {"a": None}, "reasoning": "x"}
-    row = Workspace(uid="u", slug="w", v1_name="w", configuration=stored, created_at=datetime(2024, 1, 1, tzinfo=UTC))
-    assert encoder(workspaces.Workspace)(row, {})["configuration"] == {"summary": {}, "dream": {"enabled": True}, "mine": {"a": None}}
+    stored = {
+        "summary": {"enabled": None, "odd": 1},
+        "dream": {"enabled": True, "dream_type": "x"},
+        "mine": {"a": None},
+        "reasoning": "x",
+    }
+    row = Workspace(
+        uid="u",
+        slug="w",
+        v1_name="w",
+        configuration=stored,
+        created_at=datetime(2024, 1, 1, tzinfo=UTC),
+    )
+    assert encoder(workspaces.Workspace)(row, {})["configuration"] == {
+        "summary": {},
+        "dream": {"enabled": True},
+        "mine": {"a": None},
+    }
 
 
 def test_hidden_columns_stay_hidden() -> None:

@@ -24,12 +24,7 @@ from memservice.api.fields import (
     TypedMessage,
 )
 from memservice.api.schema import BaseSchema
-from memservice.api.validators import (
-    Length,
-    OneOf,
-    Pattern,
-    Range,
-)
+from memservice.api.validators import Length, OneOf, Pattern, Range
 
 
 def read(field: fields.Field[Any], value: object) -> Any:
@@ -46,7 +41,9 @@ def code(field: fields.Field[Any], value: object) -> str:
     return message.code
 
 
-@pytest.mark.parametrize("value", [True, "true", "TRUE", "True", "1", 1, 1.0, "on", "t", "y", "YES"])
+@pytest.mark.parametrize(
+    "value", [True, "true", "TRUE", "True", "1", 1, 1.0, "on", "t", "y", "YES"]
+)
 def test_what_is_true(value: object) -> None:
     assert read(Boolean(), value) is True
 
@@ -62,7 +59,17 @@ def test_what_is_no_boolean(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "number"), [(5, 5), ("5", 5), (5.0, 5), ("5.0", 5), (" 5 ", 5), ("-5", -5), ("+5", 5), (2**63 - 1, 2**63 - 1)]
+    ("value", "number"),
+    [
+        (5, 5),
+        ("5", 5),
+        (5.0, 5),
+        ("5.0", 5),
+        (" 5 ", 5),
+        ("-5", -5),
+        ("+5", 5),
+        (2**63 - 1, 2**63 - 1),
+    ],
 )
 def test_integers(value: object, number: int) -> None:
     read_value = read(Integer(), value)
@@ -70,7 +77,25 @@ def test_integers(value: object, number: int) -> None:
     assert type(read_value) is int
 
 
-@pytest.mark.parametrize("value", ["", "x", 5.5, "5.5", True, None, [], "1e3", "1_000", "٣", 2**63, "9" * 5_000, float("1e300"), "0x10"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "x",
+        5.5,
+        "5.5",
+        True,
+        None,
+        [],
+        "1e3",
+        "1_000",
+        "٣",
+        2**63,
+        "9" * 5_000,
+        float("1e300"),
+        "0x10",
+    ],
+)
 def test_what_is_no_integer(value: object) -> None:
     assert code(Integer(), value) == "int_parsing"
 
@@ -80,7 +105,9 @@ def test_numbers(value: object, number: float) -> None:
     assert read(Float(), value) == number
 
 
-@pytest.mark.parametrize("value", ["", "x", "nan", "inf", "-Infinity", True, None, [], "1e400", 10**400])
+@pytest.mark.parametrize(
+    "value", ["", "x", "nan", "inf", "-Infinity", True, None, [], "1e400", 10**400]
+)
 def test_what_is_no_number(value: object) -> None:
     assert code(Float(), value) == "float_parsing"
 

@@ -1,4 +1,5 @@
-"""Whatever is sent, the answer is one of the contract's: never a 5xx, always JSON, and a 422 says where."""
+"""Whatever is sent, the answer is one of the contract's: never a 5xx, always JSON, and a 422 says
+where."""
 
 from __future__ import annotations
 
@@ -29,7 +30,13 @@ VALID: dict[str, Any] = {
     },
     "/search": {"query": "tea", "filters": {"peer_id": "alice"}, "limit": 10, "scope": None},
     "/peers": {"id": "alice", "metadata": {"a": {"b": [1]}}, "configuration": {"observe_me": True}},
-    "/representation": {"target": "bob", "filters": {"session_id": ["s"]}, "search_query": "tea", "search_top_k": 5, "max_conclusions": 9},
+    "/representation": {
+        "target": "bob",
+        "filters": {"session_id": ["s"]},
+        "search_query": "tea",
+        "search_top_k": 5,
+        "max_conclusions": 9,
+    },
     "/card": {"peer_card": ["Name: Alice", "Likes tea"]},
     "/sessions": {
         "id": "s",
@@ -39,14 +46,56 @@ VALID: dict[str, Any] = {
     },
     "/sessions/<session_id>/peers": {"alice": {"observe_me": False, "observe_others": None}},
     "/config": {"observe_me": True, "observe_others": False},
-    "/messages": {"messages": [{"content": "hello", "peer_id": "alice", "metadata": {"n": 1}, "created_at": "2024-01-01T00:00:00Z"}]},
-    "/conclusions": {"conclusions": [{"content": "likes tea", "observer_id": "alice", "observed_id": "bob", "session_id": "s"}]},
-    "/query": {"query": "tea", "top_k": 5, "distance": 0.5, "filters": {"observer": "alice", "observed": "bob"}},
-    "/list": {"filters": {"AND": [{"metadata": {"a": {"gt": 1}}}, {"NOT": [{"created_at": {"lte": "2024-01-01"}}]}]}, "kind": "all"},
+    "/messages": {
+        "messages": [
+            {
+                "content": "hello",
+                "peer_id": "alice",
+                "metadata": {"n": 1},
+                "created_at": "2024-01-01T00:00:00Z",
+            }
+        ]
+    },
+    "/conclusions": {
+        "conclusions": [
+            {
+                "content": "likes tea",
+                "observer_id": "alice",
+                "observed_id": "bob",
+                "session_id": "s",
+            }
+        ]
+    },
+    "/query": {
+        "query": "tea",
+        "top_k": 5,
+        "distance": 0.5,
+        "filters": {"observer": "alice", "observed": "bob"},
+    },
+    "/list": {
+        "filters": {
+            "AND": [
+                {"metadata": {"a": {"gt": 1}}},
+                {"NOT": [{"created_at": {"lte": "2024-01-01"}}]},
+            ]
+        },
+        "kind": "all",
+    },
 }
 """A good body for each route, by how its path ends: the longest ending counts."""
 
-FIELDS = ["id", "metadata", "created_at", "peer_id", "session_id", "workspace_id", "is_active", "token_count", "observer", "observed_id"]
+FIELDS = [
+    "id",
+    "metadata",
+    "created_at",
+    "peer_id",
+    "session_id",
+    "workspace_id",
+    "is_active",
+    "token_count",
+    "observer",
+    "observed_id",
+]
 FIELDS += [
     "level",
     "content",
@@ -63,7 +112,25 @@ FIELDS += [
 OPERATORS = ["gt", "gte", "lt", "lte", "ne", "in", "contains", "icontains", "about", "*"]
 
 odd_text = st.sampled_from(
-    ["", "\0", "a\0b", "scope.mine", "*", "%", "_", "\u202e", "é", "🙂", "a" * 600, "null", "1", "-1", "1e999", "2024-01-01", "NaN"]
+    [
+        "",
+        "\0",
+        "a\0b",
+        "scope.mine",
+        "*",
+        "%",
+        "_",
+        "\u202e",
+        "é",
+        "🙂",
+        "a" * 600,
+        "null",
+        "1",
+        "-1",
+        "1e999",
+        "2024-01-01",
+        "NaN",
+    ]
 )
 texts = odd_text | st.text(max_size=12)
 numbers = (
@@ -74,14 +141,33 @@ numbers = (
 scalars = st.none() | st.booleans() | numbers | texts
 values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts | st.sampled_from(FIELDS + OPERATORS), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(texts | st.sampled_from(FIELDS + OPERATORS), inner, max_size=3)
+    ),
     max_leaves=8,
 )
-filters = st.dictionaries(st.sampled_from(FIELDS), values | st.dictionaries(st.sampled_from(OPERATORS), values, max_size=2), max_size=3)
-raw_bodies = st.binary(max_size=40) | st.sampled_from(
-    [b"", b"null", b"{", b'{"id": NaN}', b'{"id": "\\ud800"}', b"[" * 3_000, b'{"id":1e400}', b"\xff", b'{"id":' + b"9" * 400 + b"}"]
+filters = st.dictionaries(
+    st.sampled_from(FIELDS),
+    values | st.dictionaries(st.sampled_from(OPERATORS), values, max_size=2),
+    max_size=3,
 )
-names = st.sampled_from(["fuzz", "alice", "bob", "s", "list", "search", "nobody"]) | texts.filter(lambda text: text not in ("", ".", ".."))
+raw_bodies = st.binary(max_size=40) | st.sampled_from(
+    [
+        b"",
+        b"null",
+        b"{",
+        b'{"id": NaN}',
+        b'{"id": "\\ud800"}',
+        b"[" * 3_000,
+        b'{"id":1e400}',
+        b"\xff",
+        b'{"id":' + b"9" * 400 + b"}",
+    ]
+)
+names = st.sampled_from(["fuzz", "alice", "bob", "s", "list", "search", "nobody"]) | texts.filter(
+    lambda text: text not in ("", ".", "..")
+)
 
 
 def good_body(operation: Operation) -> Any:
@@ -108,7 +194,9 @@ def changed(draw: Callable[[st.SearchStrategy[Any]], Any], value: Any) -> Any:
 
 
 @st.composite
-def bodies(draw: Callable[[st.SearchStrategy[Any]], Any], operation: Operation, good: Any = None) -> bytes:
+def bodies(
+    draw: Callable[[st.SearchStrategy[Any]], Any], operation: Operation, good: Any = None
+) -> bytes:
     how = draw(st.integers(0, 9))
     if how == 0:
         return bytes(draw(raw_bodies))
@@ -123,20 +211,39 @@ def bodies(draw: Callable[[st.SearchStrategy[Any]], Any], operation: Operation, 
 @st.composite
 def queries(draw: Callable[[st.SearchStrategy[Any]], Any], operation: Operation) -> str:
     known = list(operation.query().fields) if operation.query else []
-    parameters = draw(st.lists(st.tuples(st.sampled_from([*known, "unknown"]), scalars.map(str) | texts), max_size=3))
+    parameters = draw(
+        st.lists(
+            st.tuples(st.sampled_from([*known, "unknown"]), scalars.map(str) | texts), max_size=3
+        )
+    )
     return "&".join(f"{name}={quote(value, errors='replace')}" for name, value in parameters)
 
 
+def drawn_path(operation: Operation, data: st.DataObject) -> str:
+    """The operation's path with a name for each parameter: mostly a workspace that exists."""
+    parts = []
+    for part in operation.rule.split("/"):
+        if part == "<workspace_id>" and data.draw(st.integers(0, 5)):
+            parts.append("fuzz")
+        elif part.startswith("<"):
+            parts.append(quote(data.draw(names), safe=""))
+        else:
+            parts.append(part)
+    return "/".join(parts)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.rule}")
-@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@pytest.mark.parametrize(
+    "operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.rule}"
+)
+@settings(
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.DataObject) -> None:
-    path = "/".join(
-        quote(data.draw(names), safe="") if part.startswith("<") and (part != "<workspace_id>" or not data.draw(st.integers(0, 5))) else
-        "fuzz" if part == "<workspace_id>" else part
-        for part in operation.rule.split("/")
-    )  # fmt: skip
+    path = drawn_path(operation, data)
     answer = api.client.open(
         path + "?" + data.draw(queries(operation)),
         method=operation.method,
@@ -145,7 +252,10 @@ def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.D
     )
     if operation.rule == "/health":
         assert answer.status_code == 200
-    assert answer.status_code in {200, 201, 202, 204, 400, 404, 405, 422, 307}, (answer.status_code, answer.text[:300])
+    assert answer.status_code in {200, 201, 202, 204, 400, 404, 405, 422, 307}, (
+        answer.status_code,
+        answer.text[:300],
+    )
     if answer.status_code in (204, 307):
         assert answer.data == b""
         return
@@ -154,6 +264,11 @@ def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.D
         assert isinstance(body["detail"], list)
         assert body["detail"]
         assert all(problem.keys() == {"loc", "msg", "type"} for problem in body["detail"])
-        assert {problem["loc"][0] for problem in body["detail"]} <= {"path", "query", "body", "header"}
+        assert {problem["loc"][0] for problem in body["detail"]} <= {
+            "path",
+            "query",
+            "body",
+            "header",
+        }
     elif answer.status_code >= 400:
         assert isinstance(body["detail"], str)

@@ -1,4 +1,5 @@
-"""Generations of the API side by side: documents, pages, switches and what is said of the older ones."""
+"""Generations of the API side by side: documents, pages, switches and what is said of the older
+ones."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ NAMES = [generation.name for generation in GENERATIONS]
 
 
 def client(**settings: str) -> FlaskClient:
-    return create_app(load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://", **settings})).test_client()
+    return create_app(
+        load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://", **settings})
+    ).test_client()
 
 
 def pages(at: FlaskClient) -> list[str]:
@@ -32,7 +35,11 @@ def test_each_has_a_document_of_its_own(name: str, version: str) -> None:
     document = client().get(f"/{name}/openapi.json").get_json()
     assert document["openapi"] == "3.1.0"
     assert document["info"] == {"title": f"memservice {name}", "version": version}
-    assert {path for path in document["paths"] if not path.startswith(f"/{name}/")} <= {"/health", "/health/ready", "/metrics"}
+    assert {path for path in document["paths"] if not path.startswith(f"/{name}/")} <= {
+        "/health",
+        "/health/ready",
+        "/metrics",
+    }
 
 
 def test_the_newest_document_has_a_short_path_too() -> None:
@@ -45,7 +52,11 @@ def test_each_can_be_switched_off(name: str) -> None:
     at = client(**{f"API_{name.upper()}_ENABLED": "false"})
     rest = [other for other in NAMES if other != name]
     assert at.get(f"/{name}/openapi.json").status_code == 404
-    assert not [rule.rule for rule in at.application.url_map.iter_rules() if rule.rule.startswith(f"/{name}/")]
+    assert not [
+        rule.rule
+        for rule in at.application.url_map.iter_rules()
+        if rule.rule.startswith(f"/{name}/")
+    ]
     assert pages(at) == rest
     assert at.get("/openapi.json").get_json()["info"]["title"] == f"memservice {rest[0]}"
     assert at.get("/health").status_code == 200
@@ -65,8 +76,14 @@ def test_nothing_is_called_deprecated_unasked() -> None:
 
 
 def test_an_operator_may_call_the_older_ones_deprecated() -> None:
-    at = client(API_V1_DEPRECATED_SINCE="2025-06-01", API_V2_DEPRECATED_SINCE="2026-01-31T12:00:00Z")
-    for path, mark in (("/v1/openapi.json", "@1748736000"), ("/v1/nothing/here", "@1748736000"), ("/v2/openapi.json", "@1769860800")):
+    at = client(
+        API_V1_DEPRECATED_SINCE="2025-06-01", API_V2_DEPRECATED_SINCE="2026-01-31T12:00:00Z"
+    )
+    for path, mark in (
+        ("/v1/openapi.json", "@1748736000"),
+        ("/v1/nothing/here", "@1748736000"),
+        ("/v2/openapi.json", "@1769860800"),
+    ):
         answer = at.get(path)
         assert answer.headers["Deprecation"] == mark
         assert answer.headers["Link"] == '</v3/openapi.json>; rel="successor-version"'

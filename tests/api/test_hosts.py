@@ -1,4 +1,5 @@
-"""`ALLOWED_HOSTS`: the names that the service answers to, so that no web page can point its own name at it."""
+"""`ALLOWED_HOSTS`: the names that the service answers to, so that no web page can point its own
+name at it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
 
 
 def client(**given: str) -> FlaskClient:
-    return create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://", **given}, cwd=Path("/"))).test_client()
+    return create_app(
+        load_settings(environ={"DB_CONNECTION_URI": "memory://", **given}, cwd=Path("/"))
+    ).test_client()
 
 
 def status(asked: FlaskClient, host: str) -> int:
@@ -24,12 +27,15 @@ def status(asked: FlaskClient, host: str) -> int:
 
 
 ALWAYS = [
-    "127.0.0.1", "127.0.0.1:8000", "192.168.1.7:8000", "[::1]", "[::1]:8000", "[fe80::1]:80", "localhost", "localhost:8000", "LocalHost.",
+    "127.0.0.1", "127.0.0.1:8000", "192.168.1.7:8000", "[::1]", "[::1]:8000", "[fe80::1]:80",
+    "localhost", "localhost:8000", "LocalHost.",
     "app.localhost:3000", "a.b.localhost",
 ]  # fmt: skip
 OTHERS = [
-    "evil.example", "evil.example:8000", "localhost.evil.example", "evil-localhost", "127.0.0.1.evil.example", "0x7f.1", "127.1", "api",
-    "", ":8000", "[evil.example]", "[localhost]", "localhost:80:80", "localhost:x", "evil.example/127.0.0.1", "user@localhost",
+    "evil.example", "evil.example:8000", "localhost.evil.example", "evil-localhost",
+    "127.0.0.1.evil.example", "0x7f.1", "127.1", "api",
+    "", ":8000", "[evil.example]", "[localhost]", "localhost:80:80", "localhost:x",
+    "evil.example/127.0.0.1", "user@localhost",
     "localhost, evil.example", "..localhost.evil", "[::1",
 ]  # fmt: skip
 
@@ -49,13 +55,25 @@ def test_other_names_are_not(host: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/health"), ("GET", "/nothing"), ("OPTIONS", "/v3/workspaces"), ("DELETE", "/v3/workspaces/w"), ("GET", "/docs"),
-        ("POST", "/v3/workspaces/list"), ("POST", "/v3/workspaces/"), ("GET", "/openapi.json"), ("GET", "/metrics"), ("HEAD", "/health"),
+        ("GET", "/health"),
+        ("GET", "/nothing"),
+        ("OPTIONS", "/v3/workspaces"),
+        ("DELETE", "/v3/workspaces/w"),
+        ("GET", "/docs"),
+        ("POST", "/v3/workspaces/list"),
+        ("POST", "/v3/workspaces/"),
+        ("GET", "/openapi.json"),
+        ("GET", "/metrics"),
+        ("HEAD", "/health"),
     ],
-)  # fmt: skip
+)
 def test_the_host_is_looked_at_before_the_route(method: str, path: str) -> None:
     """An attack by DNS rebinding: the page's name leads here, so that it is of our origin."""
-    page = {"Host": "evil.example:8000", "Origin": "http://evil.example:8000", "Access-Control-Request-Method": "POST"}
+    page = {
+        "Host": "evil.example:8000",
+        "Origin": "http://evil.example:8000",
+        "Access-Control-Request-Method": "POST",
+    }
     answer = client(METRICS_ENABLED="true").open(path, method=method, headers=page)
     assert answer.status_code == 421
     if method != "HEAD":
@@ -66,7 +84,13 @@ def test_the_host_is_looked_at_before_the_route(method: str, path: str) -> None:
 
 def test_names_of_the_setting_are_answered_in_any_spelling() -> None:
     asked = client(ALLOWED_HOSTS="Memory.Example.com, .internal.example., bücher.example")
-    for host in ("memory.example.com", "MEMORY.example.com.:443", "internal.example", "a.b.internal.example", "xn--bcher-kva.example:80"):
+    for host in (
+        "memory.example.com",
+        "MEMORY.example.com.:443",
+        "internal.example",
+        "a.b.internal.example",
+        "xn--bcher-kva.example:80",
+    ):
         assert status(asked, host) == 200, host
     for host in ("example.com", "x.memory.example.com", "notinternal.example"):
         assert status(asked, host) == 421, host
@@ -95,7 +119,18 @@ def test_a_request_without_a_host_is_answered() -> None:
     assert run_wsgi_app(app, environ)[1].startswith("200")
 
 
-@pytest.mark.parametrize("wrong", ["https://memory.example.com", "memory.example.com:8000", "a/b", "*.example.com", "me@x", ".", "a b"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "https://memory.example.com",
+        "memory.example.com:8000",
+        "a/b",
+        "*.example.com",
+        "me@x",
+        ".",
+        "a b",
+    ],
+)
 def test_what_is_no_host_name_is_refused_at_the_start(wrong: str) -> None:
     with pytest.raises(ConfigurationError, match=r"ALLOWED_HOSTS: .* is no host name"):
         load_settings(environ={"ALLOWED_HOSTS": f'["{wrong}"]'}, cwd=Path("/"))

@@ -1,4 +1,5 @@
-"""`Idempotency-Key` at every route that creates messages, in each generation: a request that is repeated stores nothing again."""
+"""`Idempotency-Key` at every route that creates messages, in each generation: a request that is
+repeated stores nothing again."""
 
 from __future__ import annotations
 
@@ -26,30 +27,53 @@ def stored(api: Api, place: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("route", "body", "messages"), [("", ONE, 1), ("/batch", {"messages": [ONE, {"is_user": False, "content": "x"}]}, 2)]
+    ("route", "body", "messages"),
+    [("", ONE, 1), ("/batch", {"messages": [ONE, {"is_user": False, "content": "x"}]}, 2)],
 )
-def test_first_generation(api: Api, session: str, route: str, body: dict[str, object], messages: int) -> None:
+def test_first_generation(
+    api: Api, session: str, route: str, body: dict[str, object], messages: int
+) -> None:
     place = f"{session}/messages"
-    first, again, other = (api.ok(api.post(place + route, body, headers={"Idempotency-Key": key})) for key in ("k", "k", "l"))
+    first, again, other = (
+        api.ok(api.post(place + route, body, headers={"Idempotency-Key": key}))
+        for key in ("k", "k", "l")
+    )
     assert first == again != other
     assert stored(api, place) == 2 * messages
     changed = {**ONE, "content": "another"} if not route else {"messages": [ONE]}
-    api.refused(api.post(place + route, changed, headers={"Idempotency-Key": "k"}), ["header", "Idempotency-Key"])
-    api.refused(api.post(place + route, body, headers={"Idempotency-Key": "x" * 256}), ["header", "Idempotency-Key"])
+    api.refused(
+        api.post(place + route, changed, headers={"Idempotency-Key": "k"}),
+        ["header", "Idempotency-Key"],
+    )
+    api.refused(
+        api.post(place + route, body, headers={"Idempotency-Key": "x" * 256}),
+        ["header", "Idempotency-Key"],
+    )
 
 
 def test_the_same_content_by_another_speaker_is_another_request(api: Api, session: str) -> None:
     place = f"{session}/messages"
     api.ok(api.post(place, ONE, headers={"Idempotency-Key": "k"}))
-    api.refused(api.post(place, {**ONE, "is_user": False}, headers={"Idempotency-Key": "k"}), ["header", "Idempotency-Key"])
+    api.refused(
+        api.post(place, {**ONE, "is_user": False}, headers={"Idempotency-Key": "k"}),
+        ["header", "Idempotency-Key"],
+    )
 
 
 @pytest.mark.parametrize(
-    "place", ["//v2/workspaces/w/sessions/s/messages", "//v2/workspaces/w/peers/p/messages", "//v3/workspaces/w/sessions/s/messages"]
+    "place",
+    [
+        "//v2/workspaces/w/sessions/s/messages",
+        "//v2/workspaces/w/peers/p/messages",
+        "//v3/workspaces/w/sessions/s/messages",
+    ],
 )
 def test_later_generations(api: Api, place: str) -> None:
     status = 201 if place.startswith("//v3") else 200
-    first, again, other = (api.ok(api.post(place, {"messages": [V2]}, headers={"Idempotency-Key": key}), status) for key in ("k", "k", "l"))
+    first, again, other = (
+        api.ok(api.post(place, {"messages": [V2]}, headers={"Idempotency-Key": key}), status)
+        for key in ("k", "k", "l")
+    )
     assert first == again != other
     assert stored(api, place) == 2
 
@@ -58,6 +82,12 @@ def test_later_generations(api: Api, place: str) -> None:
 def test_every_route_that_creates_messages_takes_the_key(generation: str) -> None:
     """By the documents: a new route is not forgotten."""
     created = re.compile(r"POST .*/messages(/|/batch|/upload)?")
-    routes = {name: operation for name, operation in ours(generation).items() if created.fullmatch(name)}
+    routes = {
+        name: operation for name, operation in ours(generation).items() if created.fullmatch(name)
+    }
     assert len(routes) >= 2
-    assert [name for name, one in routes.items() if "Idempotency-Key" not in str(list(one["parameters"]))] == []
+    assert [
+        name
+        for name, one in routes.items()
+        if "Idempotency-Key" not in str(list(one["parameters"]))
+    ] == []

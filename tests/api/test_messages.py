@@ -20,7 +20,16 @@ def send(api: Api, *messages: Any, **options: Any) -> Any:
 def test_create_answers_the_messages_in_order_of_input(api: Api) -> None:
     made = api.say("s", ("alice", "hello world"), ("bob", "hi"), ("alice", "bye"))
     assert [item["content"] for item in made] == ["hello world", "hi", "bye"]
-    assert list(made[0]) == ["id", "content", "peer_id", "session_id", "metadata", "created_at", "workspace_id", "token_count"]
+    assert list(made[0]) == [
+        "id",
+        "content",
+        "peer_id",
+        "session_id",
+        "metadata",
+        "created_at",
+        "workspace_id",
+        "token_count",
+    ]
     assert made[0]["peer_id"] == "alice"
     assert made[0]["session_id"] == "s"
     assert made[0]["workspace_id"] == api.workspace
@@ -32,10 +41,16 @@ def test_create_answers_the_messages_in_order_of_input(api: Api) -> None:
 
 def test_create_makes_workspace_session_authors_and_memberships(api: Api) -> None:
     api.say("s", ("alice", "hello"), ("bob", "hi"))
-    assert sorted(peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]) == ["alice", "bob"]
+    assert sorted(peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]) == [
+        "alice",
+        "bob",
+    ]
     api.ok(api.delete("/sessions/s/peers", ["alice"]))
     api.say("s", ("alice", "back"))
-    assert sorted(peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]) == ["alice", "bob"]
+    assert sorted(peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]) == [
+        "alice",
+        "bob",
+    ]
 
 
 def test_the_form_with_a_trailing_slash_is_served_directly(api: Api) -> None:
@@ -57,7 +72,12 @@ def test_metadata_and_times(api: Api) -> None:
     made = api.ok(
         send(
             api,
-            {"content": "a", "peer_id": "p", "metadata": {"k": [1, None, {"x": "y"}]}, "created_at": "2024-02-29T12:30:00.250000+05:30"},
+            {
+                "content": "a",
+                "peer_id": "p",
+                "metadata": {"k": [1, None, {"x": "y"}]},
+                "created_at": "2024-02-29T12:30:00.250000+05:30",
+            },
             {"content": "b", "peer_id": "p", "metadata": None, "created_at": "2024-01-01T00:00:00"},
             {"content": "c", "peer_id": "p", "created_at": 1_700_000_000},
             {"content": "d", "peer_id": "p", "created_at": 1_700_000_000.5},
@@ -69,10 +89,17 @@ def test_metadata_and_times(api: Api) -> None:
     assert made[0]["metadata"] == {"k": [1, None, {"x": "y"}]}
     listed = api.ok(api.post(URL + "/list"))["items"]
     times = [item["created_at"] for item in listed]
-    assert times[:4] == ["2024-02-29T07:00:00.250000Z", "2024-01-01T00:00:00Z", "2023-11-14T22:13:20Z", "2023-11-14T22:13:20.500000Z"]
+    assert times[:4] == [
+        "2024-02-29T07:00:00.250000Z",
+        "2024-01-01T00:00:00Z",
+        "2023-11-14T22:13:20Z",
+        "2023-11-14T22:13:20.500000Z",
+    ]
     assert abs(datetime.fromisoformat(times[4]) - datetime.now(UTC)) < timedelta(minutes=5)
     assert times[5] == "2024-01-01T00:00:00Z"
-    assert [item["content"] for item in listed] == list("abcdef"), "the order is that of storing, whatever created_at says"
+    assert [item["content"] for item in listed] == list("abcdef"), (
+        "the order is that of storing, whatever created_at says"
+    )
     assert [datetime.fromisoformat(item["created_at"]).timestamp() for item in made[:1]] == [
         datetime.fromisoformat(times[0]).timestamp()
     ], "what create answers is the same instant"
@@ -80,29 +107,54 @@ def test_metadata_and_times(api: Api) -> None:
 
 @pytest.mark.parametrize(
     "when",
-    ["", "yesterday", "2024-13-01T00:00:00Z", "0000-01-01T00:00:00Z", "10000-01-01", "0001-01-01T00:00:00+14:00", True, [], {}, 1e20],
+    [
+        "",
+        "yesterday",
+        "2024-13-01T00:00:00Z",
+        "0000-01-01T00:00:00Z",
+        "10000-01-01",
+        "0001-01-01T00:00:00+14:00",
+        True,
+        [],
+        {},
+        1e20,
+    ],
 )
 def test_odd_times_are_refused(api: Api, when: object) -> None:
-    api.refused(send(api, {"content": "a", "peer_id": "p", "created_at": when}), ["body", "messages", 0, "created_at"])
+    api.refused(
+        send(api, {"content": "a", "peer_id": "p", "created_at": when}),
+        ["body", "messages", 0, "created_at"],
+    )
 
 
 def test_content_is_bounded_in_characters_and_may_be_empty(api: Api) -> None:
-    made = api.ok(send(api, {"content": "", "peer_id": "p"}, {"content": "\U0001f600" * 25_000, "peer_id": "p"}), 201)
+    made = api.ok(
+        send(
+            api, {"content": "", "peer_id": "p"}, {"content": "\U0001f600" * 25_000, "peer_id": "p"}
+        ),
+        201,
+    )
     assert made[0]["token_count"] == 0
     assert made[1]["content"] == "\U0001f600" * 25_000
-    problems = api.refused(send(api, {"content": "x" * 25_001, "peer_id": "p"}), ["body", "messages", 0, "content"])
+    problems = api.refused(
+        send(api, {"content": "x" * 25_001, "peer_id": "p"}), ["body", "messages", 0, "content"]
+    )
     assert problems[0]["type"] == "string_too_long"
 
 
 def test_nul_is_stripped_from_content_and_metadata(api: Api) -> None:
-    made = api.ok(send(api, {"content": "a\0b\0", "peer_id": "p", "metadata": {"k\0": ["\0v"]}}), 201)
+    made = api.ok(
+        send(api, {"content": "a\0b\0", "peer_id": "p", "metadata": {"k\0": ["\0v"]}}), 201
+    )
     assert made[0]["content"] == "ab"
     assert made[0]["metadata"] == {"k": ["v"]}
 
 
 @pytest.mark.parametrize("name", ["a b", "", "scope.mine", "p\0", "x" * 513])
 def test_bad_author_names_are_refused_and_nothing_is_stored(api: Api, name: str) -> None:
-    problems = api.refused(send(api, {"content": "fine", "peer_id": "p"}, {"content": "x", "peer_id": name}))
+    problems = api.refused(
+        send(api, {"content": "fine", "peer_id": "p"}, {"content": "x", "peer_id": name})
+    )
     assert problems[0]["loc"][:2] == ["body", "messages"]
     assert api.ids(URL + "/list") == []
 
@@ -116,7 +168,13 @@ def test_one_to_a_hundred_messages(api: Api) -> None:
 
 def test_every_problem_of_a_batch_is_reported(api: Api) -> None:
     problems = api.refused(
-        send(api, {"content": 5, "peer_id": "p"}, {"peer_id": "p"}, "text", {"content": "x", "peer_id": None, "metadata": []}),
+        send(
+            api,
+            {"content": 5, "peer_id": "p"},
+            {"peer_id": "p"},
+            "text",
+            {"content": "x", "peer_id": None, "metadata": []},
+        ),
         ["body", "messages", 0, "content"],
         ["body", "messages", 1, "content"],
         ["body", "messages", 2],
@@ -136,20 +194,39 @@ def test_peer_name_is_no_alias(api: Api) -> None:
 
 def test_metadata_of_a_message_is_bounded(api: Api) -> None:
     many = {f"k{number}": 1 for number in range(101)}
-    api.refused(send(api, {"content": "x", "peer_id": "p", "metadata": many}), ["body", "messages", 0, "metadata"])
+    api.refused(
+        send(api, {"content": "x", "peer_id": "p", "metadata": many}),
+        ["body", "messages", 0, "metadata"],
+    )
 
 
 def test_configuration_of_a_message(api: Api) -> None:
-    api.ok(send(api, {"content": "x", "peer_id": "p", "configuration": {"reasoning": {"enabled": False}, "odd": 1}}), 201)
+    api.ok(
+        send(
+            api,
+            {
+                "content": "x",
+                "peer_id": "p",
+                "configuration": {"reasoning": {"enabled": False}, "odd": 1},
+            },
+        ),
+        201,
+    )
     api.ok(send(api, {"content": "x", "peer_id": "p", "configuration": None}), 201)
     wrong = {"content": "x", "peer_id": "p", "configuration": {"reasoning": {"enabled": "?"}}}
     api.refused(send(api, wrong), ["body", "messages", 0, "configuration", "reasoning", "enabled"])
 
 
 def test_a_repeated_request_with_the_same_key_stores_nothing_again(api: Api) -> None:
-    first = api.ok(send(api, {"content": "once", "peer_id": "p"}, headers={"Idempotency-Key": "k1"}), 201)
-    again = api.ok(send(api, {"content": "once", "peer_id": "p"}, headers={"Idempotency-Key": "k1"}), 201)
-    other = api.ok(send(api, {"content": "once", "peer_id": "p"}, headers={"Idempotency-Key": "k2"}), 201)
+    first = api.ok(
+        send(api, {"content": "once", "peer_id": "p"}, headers={"Idempotency-Key": "k1"}), 201
+    )
+    again = api.ok(
+        send(api, {"content": "once", "peer_id": "p"}, headers={"Idempotency-Key": "k1"}), 201
+    )
+    other = api.ok(
+        send(api, {"content": "once", "peer_id": "p"}, headers={"Idempotency-Key": "k2"}), 201
+    )
     assert again == first
     assert other != first
     assert len(api.ids(URL + "/list")) == 2
@@ -170,7 +247,11 @@ def test_get(api: Api) -> None:
 
 def test_update_replaces_metadata_and_nothing_else(api: Api) -> None:
     made = api.say("s", ("alice", "hello"), metadata={"a": 1})[0]
-    changed = api.ok(api.put(f"{URL}/{made['id']}", {"metadata": {"b": 2}, "content": "changed", "peer_id": "bob"}))
+    changed = api.ok(
+        api.put(
+            f"{URL}/{made['id']}", {"metadata": {"b": 2}, "content": "changed", "peer_id": "bob"}
+        )
+    )
     assert changed == {**made, "metadata": {"b": 2}}
     assert api.ok(api.put(f"{URL}/{made['id']}", {"metadata": None})) == changed
     assert api.ok(api.put(f"{URL}/{made['id']}", {})) == changed
@@ -183,8 +264,18 @@ def test_list_filters(api: Api) -> None:
     made = api.ok(
         send(
             api,
-            {"content": "one", "peer_id": "alice", "metadata": {"n": 1}, "created_at": "2024-01-01T00:00:00Z"},
-            {"content": "two words", "peer_id": "bob", "metadata": {"n": 2}, "created_at": "2025-01-01T00:00:00Z"},
+            {
+                "content": "one",
+                "peer_id": "alice",
+                "metadata": {"n": 1},
+                "created_at": "2024-01-01T00:00:00Z",
+            },
+            {
+                "content": "two words",
+                "peer_id": "bob",
+                "metadata": {"n": 2},
+                "created_at": "2025-01-01T00:00:00Z",
+            },
             {"content": "three", "peer_id": "alice", "created_at": "2026-01-01T00:00:00Z"},
         ),
         201,

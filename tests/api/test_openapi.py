@@ -1,4 +1,5 @@
-"""Our document against the facts of the published one: nothing is missing, and what we add is listed here."""
+"""Our document against the facts of the published one: nothing is missing, and what we add is
+listed here."""
 
 from __future__ import annotations
 
@@ -52,17 +53,20 @@ ADDED = [
     r"GET /health answer 200\.status",
     r"DELETE .* answer 202\.message",
     # Said to be one of any keys.
-    re.escape(f"GET {W}/scopes/{{scope_id}}/status") + r" answer 200\.backfill_status\{\}\.(state|updated_at|docs_copied)",
+    re.escape(f"GET {W}/scopes/{{scope_id}}/status")
+    + r" answer 200\.backfill_status\{\}\.(state|updated_at|docs_copied)",
     # Errors other than 422 are described as well.
     r".* answer (default|401)",
-    # Bounds that were not written down: of paths, of what 64 bits hold, of names in keys; and how a file is marked as one.
+    # Bounds that were not written down: of paths, of what 64 bits hold, of names in keys; and how a
+    # file is marked as one.
     r".*: path [a-z_]+: minLength 1",
     r".*: query page: maximum \d+",
     r"POST /v3/keys: query (workspace|peer|session)_id: .*",
     r".*/(search|query) body\.query: maxLength 10000",
     r".*/(context: query |representation body\.)search_query: maxLength 10000",
     r"PUT .*/card body\.peer_card\[\]: maxLength 500",
-    re.escape(f"POST {W}/sessions/{{session_id}}/messages/upload") + r" body\.(file: format binary|created_at: format date-time)",
+    re.escape(f"POST {W}/sessions/{{session_id}}/messages/upload")
+    + r" body\.(file: format binary|created_at: format date-time)",
     # Keys have labels and ids.
     r"POST /v3/keys: query label",
     r"POST /v3/keys answer 200\.[a-z_]+",
@@ -72,7 +76,9 @@ ADDED = [
 
 def test_the_same_operations() -> None:
     added = ours("v3").keys() - published("v3").keys()
-    assert added == ADDED_OPERATIONS, f"an operation that is ours alone needs a line in ADDED_OPERATIONS in {__file__}"
+    assert added == ADDED_OPERATIONS, (
+        f"an operation that is ours alone needs a line in ADDED_OPERATIONS in {__file__}"
+    )
     assert published("v3").keys() - ours("v3").keys() == set()
 
 
@@ -80,7 +86,11 @@ def test_the_same_operations() -> None:
 def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
     found = list(compare("v3", name))
     assert [place for kind, place in found if kind == "missing"] == []
-    assert [place for kind, place in found if kind == "added" and not any(re.fullmatch(pattern, place) for pattern in ADDED)] == []
+    assert [
+        place
+        for kind, place in found
+        if kind == "added" and not any(re.fullmatch(pattern, place) for pattern in ADDED)
+    ] == []
 
 
 @pytest.mark.parametrize("name", sorted(published("v3")))
@@ -89,13 +99,21 @@ def test_keys_are_asked_for_where_they_were(name: str) -> None:
 
 
 def test_keys_are_asked_for_by_what_was_added() -> None:
-    assert [name for name in sorted(ADDED_OPERATIONS) if ours("v3")[name]["keys"] != [["HTTPBearer"]]] == ["GET /health/ready"]
-    assert document("v3")["components"]["securitySchemes"] == {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
+    assert [
+        name for name in sorted(ADDED_OPERATIONS) if ours("v3")[name]["keys"] != [["HTTPBearer"]]
+    ] == ["GET /health/ready"]
+    assert document("v3")["components"]["securitySchemes"] == {
+        "HTTPBearer": {"type": "http", "scheme": "bearer"}
+    }
 
 
 def test_every_listed_addition_is_there() -> None:
-    places = [place for name in published("v3") for kind, place in compare("v3", name) if kind == "added"]
-    assert [pattern for pattern in ADDED if not any(re.fullmatch(pattern, place) for place in places)] == []
+    places = [
+        place for name in published("v3") for kind, place in compare("v3", name) if kind == "added"
+    ]
+    assert [
+        pattern for pattern in ADDED if not any(re.fullmatch(pattern, place) for place in places)
+    ] == []
 
 
 WANTED: dict[str, Any] = {
@@ -111,11 +129,17 @@ LOSSES: list[tuple[Callable[[Any], object], str]] = [
     (lambda mine: mine["fields"].pop("a"), "x.a"),
     (lambda mine: mine["fields"]["a"].pop("maxLength"), "x.a: maxLength 5, ours None"),
     (lambda mine: mine["fields"]["a"].update(maxLength=6), "x.a: maxLength 5, ours 6"),
-    (lambda mine: mine["fields"]["a"].update(types=["integer"]), "x.a: types ['string'], ours ['integer']"),
+    (
+        lambda mine: mine["fields"]["a"].update(types=["integer"]),
+        "x.a: types ['string'], ours ['integer']",
+    ),
     (lambda mine: mine["fields"]["a"].pop("types"), "x.a: types ['string'], ours []"),
     (lambda mine: mine["fields"]["a"].pop("default"), "x.a: default x, ours None"),
     (lambda mine: mine["fields"]["c"].pop("default"), "x.c: default {}, ours None"),
-    (lambda mine: mine["fields"]["b"].update(types=["string"]), "x.b: types ['null', 'string'], ours ['string']"),
+    (
+        lambda mine: mine["fields"]["b"].update(types=["string"]),
+        "x.b: types ['null', 'string'], ours ['string']",
+    ),
     (lambda mine: mine["fields"]["b"].update(enum=["y"]), "x.b: null among ['y']"),
     (lambda mine: mine["fields"]["b"].update(enum=["z", None]), "x.b: enum ['y'], ours ['z']"),
     (lambda mine: mine.update(required=["a", "b"]), "x: required ['a'], ours ['a', 'b']"),
@@ -140,7 +164,9 @@ def test_the_comparison_sees_each_kind_of_loss(change: Callable[[Any], object], 
         (lambda mine: mine["fields"].update(d={}), "x.d"),
     ],
 )
-def test_the_comparison_sees_each_kind_of_addition(change: Callable[[Any], object], seen: str) -> None:
+def test_the_comparison_sees_each_kind_of_addition(
+    change: Callable[[Any], object], seen: str
+) -> None:
     mine = json.loads(json.dumps(WANTED))
     change(mine)
     assert list(differences(WANTED, mine, "x", request=True)) == [("added", seen)]
@@ -153,10 +179,18 @@ def test_an_answer_may_promise_more_and_say_nothing_less() -> None:
     assert list(differences(WANTED, mine, "x", request=False)) == [("added", "x.b: never null")]
     mine["required"] = ["b"]
     mine["fields"]["b"] = {}
-    found = [place for kind, place in differences(WANTED, mine, "x", request=False) if kind == "missing"]
-    assert found == ["x.b: types ['null', 'string'], ours []", "x.b: enum ['y'], ours []", "x: required ['a'], ours ['b']"]
+    found = [
+        place for kind, place in differences(WANTED, mine, "x", request=False) if kind == "missing"
+    ]
+    assert found == [
+        "x.b: types ['null', 'string'], ours []",
+        "x.b: enum ['y'], ours []",
+        "x: required ['a'], ours ['b']",
+    ]
     mine["fields"]["b"] = {"types": ["null"], "enum": ["y", None]}
-    assert ("missing", "x.b: types ['null', 'string'], ours ['null']") in list(differences(WANTED, mine, "x", request=False))
+    assert ("missing", "x.b: types ['null', 'string'], ours ['null']") in list(
+        differences(WANTED, mine, "x", request=False)
+    )
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -170,8 +204,16 @@ def test_every_reference_leads_somewhere() -> None:
 
 def test_other_errors_than_422_are_described_too() -> None:
     read = document("v3")
-    detail = {"type": "object", "properties": {"detail": {"type": "string"}}, "required": ["detail"]}
-    assert {key: value for key, value in read["components"]["schemas"]["HTTPError"].items() if key != "description"} == detail
+    detail = {
+        "type": "object",
+        "properties": {"detail": {"type": "string"}},
+        "required": ["detail"],
+    }
+    assert {
+        key: value
+        for key, value in read["components"]["schemas"]["HTTPError"].items()
+        if key != "description"
+    } == detail
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/HTTPError"}}}
     assert read["components"]["responses"]["DEFAULT_ERROR"]["content"] == error
     for path, item in read["paths"].items():
@@ -179,7 +221,10 @@ def test_other_errors_than_422_are_described_too() -> None:
             if method == "parameters":
                 continue
             answers = operation["responses"]
-            assert answers["default"] == {"$ref": "#/components/responses/DEFAULT_ERROR"}, (method, path)
+            assert answers["default"] == {"$ref": "#/components/responses/DEFAULT_ERROR"}, (
+                method,
+                path,
+            )
             assert ("401" in answers) == bool(operation.get("security")), (method, path)
             assert "401" not in answers or answers["401"]["content"] == error, (method, path)
 
@@ -192,7 +237,12 @@ def test_is_openapi_31_with_the_version_of_the_api() -> None:
 
 
 def test_every_operation_has_a_summary_and_an_id_of_its_own() -> None:
-    operations = [operation for item in document("v3")["paths"].values() for operation in item.values() if isinstance(operation, dict)]
+    operations = [
+        operation
+        for item in document("v3")["paths"].values()
+        for operation in item.values()
+        if isinstance(operation, dict)
+    ]
     assert len(operations) == len(list(walk(GROUPS)))
     assert all(operation["summary"] for operation in operations)
     ids = [operation["operationId"] for operation in operations]

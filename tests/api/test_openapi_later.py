@@ -57,7 +57,15 @@ EVIDENCE = record(
             source_ids=TEXTS,
         )
     ),
-    messages=many(record("id session_id peer_id created_at", id=TEXT, session_id=TEXT, peer_id=TEXT, created_at=TIME)),
+    messages=many(
+        record(
+            "id session_id peer_id created_at",
+            id=TEXT,
+            session_id=TEXT,
+            peer_id=TEXT,
+            created_at=TIME,
+        )
+    ),
     tool_calls=many(record("tool_name tool_input", tool_name=TEXT, tool_input=FREE)),
     reasoning_trace_id=NULLABLE_TEXT,
 )
@@ -74,7 +82,11 @@ QUESTION = record(
 )
 SECTION = optional(record("", custom_instructions=NULLABLE_TEXT))
 CONFIGURATION = {
-    **record("", custom_instructions=NULLABLE_TEXT, **dict.fromkeys(("reasoning", "peer_card", "summary", "dream", "dialectic"), SECTION)),
+    **record(
+        "",
+        custom_instructions=NULLABLE_TEXT,
+        **dict.fromkeys(("reasoning", "peer_card", "summary", "dream", "dialectic"), SECTION),
+    ),
     "open": {},
 }
 BACKFILL = record(
@@ -105,7 +117,10 @@ ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
     f"POST {W}/sessions/{{session_id}}/clone": ("201", WITH_UID),
     f"POST {W}/peers/{{peer_id}}/sessions": ("200", record("items", items=many(WITH_UID))),
     f"POST {W}/scopes/{{scope_id}}/sessions/list": ("200", record("items", items=many(WITH_UID))),
-    f"GET {W}/scopes/{{scope_id}}/status": ("200", record("", backfill_status={"types": ["object"], "open": BACKFILL})),
+    f"GET {W}/scopes/{{scope_id}}/status": (
+        "200",
+        record("", backfill_status={"types": ["object"], "open": BACKFILL}),
+    ),
 }
 BODIES: dict[str, dict[str, Any]] = {
     f"POST {W}/chat": QUESTION,
@@ -121,13 +136,20 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 def missing(want: dict[str, Any], have: dict[str, Any], place: str, *, request: bool) -> list[str]:
-    return [where for kind, where in differences(want, have, place, request=request) if kind == "missing"]
+    return [
+        where
+        for kind, where in differences(want, have, place, request=request)
+        if kind == "missing"
+    ]
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_newer_clients_find_what_they_read(name: str) -> None:
     status, want = ANSWERS[name]
-    assert missing(want, ours("v3")[name]["answers"][status], f"{name} answer {status}", request=False) == []
+    assert (
+        missing(want, ours("v3")[name]["answers"][status], f"{name} answer {status}", request=False)
+        == []
+    )
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -139,10 +161,16 @@ def test_newer_clients_may_send_what_they_send(name: str) -> None:
     ("name", "parameters", "body"),
     [
         (f"POST {W}/chat", {"path workspace_id"}, "application/json"),
-        (f"GET {W}/conclusions/{{conclusion_id}}", {"path workspace_id", "path conclusion_id"}, None),
+        (
+            f"GET {W}/conclusions/{{conclusion_id}}",
+            {"path workspace_id", "path conclusion_id"},
+            None,
+        ),
     ],
 )
-def test_the_newer_operations_take_nothing_else(name: str, parameters: set[str], body: str | None) -> None:
+def test_the_newer_operations_take_nothing_else(
+    name: str, parameters: set[str], body: str | None
+) -> None:
     have = ours("v3")[name]
     assert have["parameters"].keys() == parameters
     assert all(parameter["must"] for parameter in have["parameters"].values())
@@ -154,7 +182,10 @@ def test_the_newer_operations_take_nothing_else(name: str, parameters: set[str],
 
 @pytest.mark.parametrize("path", [f"{W}/chat", f"{W}/peers/{{peer_id}}/chat"])
 def test_chats_may_answer_as_a_stream(path: str) -> None:
-    assert document("v3")["paths"][path]["post"]["responses"]["200"]["content"].keys() == {"application/json", "text/event-stream"}
+    assert document("v3")["paths"][path]["post"]["responses"]["200"]["content"].keys() == {
+        "application/json",
+        "text/event-stream",
+    }
 
 
 def test_workspace_chat_has_neither_target_nor_filters() -> None:

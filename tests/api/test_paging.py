@@ -20,7 +20,9 @@ LISTINGS = {
 }
 
 every_listing = pytest.mark.parametrize("listing", LISTINGS)
-every_body_listing = pytest.mark.parametrize("listing", [name for name, (method, _) in LISTINGS.items() if method == "POST"])
+every_body_listing = pytest.mark.parametrize(
+    "listing", [name for name, (method, _) in LISTINGS.items() if method == "POST"]
+)
 
 
 @pytest.fixture
@@ -66,8 +68,11 @@ def test_reverse_turns_the_whole_listing_round(full: Api, listing: str) -> None:
     assert read(full, listing, reverse="true", size=2, page=2)["items"] == whole[::-1][2:4]
 
 
-def test_what_was_created_at_the_same_moment_keeps_its_order_both_ways(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The internal id decides, not the name, and `reverse` turns that round too: no page repeats or skips a row."""
+def test_what_was_created_at_the_same_moment_keeps_its_order_both_ways(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The internal id decides, not the name, and `reverse` turns that round too: no page repeats or
+    skips a row."""
     moment = api.runtime.clock()
     monkeypatch.setattr(api.runtime, "clock", lambda: moment)
     names = ["s5", "s1", "s4", "s2", "s3"]
@@ -88,7 +93,13 @@ def test_what_was_created_at_the_same_moment_keeps_its_order_both_ways(api: Api,
         ("POST", "/sessions/list", {}, "id", names),
         ("POST", "/peers/alice/sessions", {}, "id", names),
         ("POST", "/sessions/s5/messages/list", {}, "content", names),
-        ("POST", "/sessions/s5/messages/list", {"filters": {"token_count": {"gt": 0}}}, "content", names),
+        (
+            "POST",
+            "/sessions/s5/messages/list",
+            {"filters": {"token_count": {"gt": 0}}},
+            "content",
+            names,
+        ),
         ("POST", "/conclusions/list", {}, "content", names[::-1]),
         ("GET", "/sessions/s5/peers", ..., "id", peers),
         ("POST", "/scopes/list", ..., "id", [f"x-{name}" for name in names]),
@@ -96,8 +107,13 @@ def test_what_was_created_at_the_same_moment_keeps_its_order_both_ways(api: Api,
         ("GET", "/webhooks", ..., "url", [f"https://93.184.215.14/{name}" for name in names]),
     ):
 
-        def pages(how: str, method: str = method, path: str = path, body: Any = body, shown: str = shown) -> list[str]:
-            answers = [api.ok(api.call(method, f"{path}?size=2&page={number}&reverse={how}", body)) for number in (1, 2, 3)]
+        def pages(
+            how: str, method: str = method, path: str = path, body: Any = body, shown: str = shown
+        ) -> list[str]:
+            answers = [
+                api.ok(api.call(method, f"{path}?size=2&page={number}&reverse={how}", body))
+                for number in (1, 2, 3)
+            ]
             return [item[shown] for answer in answers for item in answer["items"]]
 
         assert pages("false") == expected, path
@@ -113,7 +129,18 @@ def test_a_page_past_the_end_is_empty_with_the_real_totals(full: Api, listing: s
 
 
 ODD: dict[str, list[str]] = {
-    "page": ["0", "-1", "x", "", "1.5", "99999999999999999999", "9223372036854775807", "1e3", "true", "٣"],
+    "page": [
+        "0",
+        "-1",
+        "x",
+        "",
+        "1.5",
+        "99999999999999999999",
+        "9223372036854775807",
+        "1e3",
+        "true",
+        "٣",
+    ],
     "size": ["0", "-1", "101", "x", "", "99999999999999999999"],
     "reverse": ["backwards"],
 }
@@ -121,12 +148,16 @@ ODD: dict[str, list[str]] = {
 
 
 @every_listing
-def test_odd_page_numbers_sizes_and_directions_are_refused(api: Api, listing: str, subtests: pytest.Subtests) -> None:
+def test_odd_page_numbers_sizes_and_directions_are_refused(
+    api: Api, listing: str, subtests: pytest.Subtests
+) -> None:
     method, path = LISTINGS[listing]
     for parameter, values in ODD.items():
         for value in values:
             with subtests.test(parameter=parameter, value=value):
-                api.refused(api.call(method, path, query_string={parameter: value}), ["query", parameter])
+                api.refused(
+                    api.call(method, path, query_string={parameter: value}), ["query", parameter]
+                )
 
 
 NO_FILTERS: list[dict[str, Any]] = [
@@ -176,7 +207,9 @@ BAD_FILTERS: list[dict[str, Any]] = [
 
 
 @every_body_listing
-def test_bad_filters_are_refused_with_a_place(full: Api, listing: str, subtests: pytest.Subtests) -> None:
+def test_bad_filters_are_refused_with_a_place(
+    full: Api, listing: str, subtests: pytest.Subtests
+) -> None:
     _, path = LISTINGS[listing]
     for filters in BAD_FILTERS:
         with subtests.test(filters=filters):

@@ -64,7 +64,13 @@ def test_list_is_oldest_first_and_reversible(api: Api) -> None:
 
 
 def test_list_of_an_unknown_workspace_is_empty_and_creates_nothing(api: Api) -> None:
-    assert api.ok(api.post("/peers/list")) == {"items": [], "total": 0, "page": 1, "size": 50, "pages": 0}
+    assert api.ok(api.post("/peers/list")) == {
+        "items": [],
+        "total": 0,
+        "page": 1,
+        "size": 50,
+        "pages": 0,
+    }
     api.create()
 
 
@@ -109,10 +115,16 @@ class TestCard:
     def test_is_null_until_it_is_written(self, api: Api) -> None:
         api.peer("alice")
         assert api.ok(api.get("/peers/alice/card")) == {"peer_card": None}
-        assert api.ok(api.get("/peers/alice/card", query_string={"target": "nobody"})) == {"peer_card": None}
+        assert api.ok(api.get("/peers/alice/card", query_string={"target": "nobody"})) == {
+            "peer_card": None
+        }
 
     def test_write_creates_the_peer_and_shows_what_was_stored(self, api: Api) -> None:
-        answer = api.ok(api.put("/peers/alice/card", {"peer_card": ["Name: Alice", "name:  ALICE", "Likes tea\0"]}))
+        answer = api.ok(
+            api.put(
+                "/peers/alice/card", {"peer_card": ["Name: Alice", "name:  ALICE", "Likes tea\0"]}
+            )
+        )
         assert answer == {"peer_card": ["Name: Alice", "Likes tea"]}
         assert api.ok(api.get("/peers/alice/card")) == answer
 
@@ -122,11 +134,17 @@ class TestCard:
 
     def test_about_another(self, api: Api) -> None:
         api.ok(api.put("/peers/alice/card", {"peer_card": ["own"]}))
-        api.ok(api.put("/peers/alice/card", {"peer_card": ["about bob"]}, query_string={"target": "bob"}))
+        api.ok(
+            api.put(
+                "/peers/alice/card", {"peer_card": ["about bob"]}, query_string={"target": "bob"}
+            )
+        )
         assert api.ok(api.get("/peers/alice/card"))["peer_card"] == ["own"]
         assert api.ok(api.get("/peers/alice/card?target=bob"))["peer_card"] == ["about bob"]
         assert api.ok(api.get("/peers/alice/card?target=alice"))["peer_card"] == ["own"]
-        assert api.ok(api.get("/peers/alice/card?target="))["peer_card"] == ["own"], "an empty target is none"
+        assert api.ok(api.get("/peers/alice/card?target="))["peer_card"] == ["own"], (
+            "an empty target is none"
+        )
         assert api.ids("/peers/list") == ["alice"], "the target need not exist and is not created"
 
     @pytest.mark.parametrize("card", [None, "x", {}, [1], [None], [["x"]]])

@@ -1,7 +1,9 @@
-"""Every route of every generation with every kind of key, in a world with a secret in each of its places: no answer tells a key what is
-not for it. Who may learn which secret is written out here, beside the secret, and not taken from the code.
+"""Every route of every generation with every kind of key, in a world with a secret in each of its
+places: no answer tells a key what is not for it. Who may learn which secret is written out here,
+beside the secret, and not taken from the code.
 
-Nothing that is asked changes the world: each write is undone once it is answered. So the order is free, and destructive routes are asked.
+Nothing that is asked changes the world: each write is undone once it is answered. So the order is
+free, and destructive routes are asked.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ LEARN: dict[str, set[str]] = {
     # Whoever has a key of the workspace may get the workspace.
     "metadata of the workspace": NARROW,
     "instructions of the workspace": NARROW,
-    # Peers are shown to those who are in a session with them now, and a session's key gets any peer as it is.
+    # Peers are shown to those who are in a session with them now, and a session's key gets any peer
+    # as it is.
     "metadata of alice": ALICE | BOB | SESSIONS,
     "metadata of bob": ALICE | BOB | SESSIONS,
     "metadata of carol": CAROL | DAVE | SESSIONS,
@@ -92,7 +95,8 @@ LEARN: dict[str, set[str]] = {
     "metadata of the scope": set(),
     "address of the webhook": set(),
 }
-"""Every secret of acme, by what it is, and which narrow keys may learn it. An admin's and the workspace's keys may learn all of them."""
+"""Every secret of acme, by what it is, and which narrow keys may learn it. An admin's and the
+workspace's keys may learn all of them."""
 
 ABROAD: dict[str, set[str]] = {
     "there: metadata of the workspace": ELSEWHERE,
@@ -128,10 +132,14 @@ class World:
     uids: dict[str, list[str]] = field(default_factory=dict)
     """The same in paths of generation 1."""
 
-    def told(self, method: str, path: str, key: str, options: dict[str, Any]) -> tuple[int, set[str]]:
+    def told(
+        self, method: str, path: str, key: str, options: dict[str, Any]
+    ) -> tuple[int, set[str]]:
         """The status, and which secrets stand anywhere in the answer: body, stream or headers."""
         if "data" in options:  # a file is read once
-            options = {"data": {**options["data"], "file": (io.BytesIO(b"x"), "a.txt", "text/plain")}}
+            options = {
+                "data": {**options["data"], "file": (io.BytesIO(b"x"), "a.txt", "text/plain")}
+            }
         answer = self.keyed.call(method, path, self.tokens[key], **options)
         text = answer.get_data(as_text=True) + json.dumps(list(answer.headers.items()))
         answer.close()
@@ -144,35 +152,63 @@ def plant(keyed: Keyed) -> World:
     world = World(keyed)
 
     def peer(name: str, at: str = W, prefix: str = "") -> str:
-        made = do("POST", f"{at}/peers", {"id": name, "metadata": {"about": secret(f"{prefix}metadata of {name}")}})
+        made = do(
+            "POST",
+            f"{at}/peers",
+            {"id": name, "metadata": {"about": secret(f"{prefix}metadata of {name}")}},
+        )
         return str(made["uid"])
 
     def session(name: str, *members: str) -> str:
-        given = {"id": name, "peers": {member: {} for member in members}, "metadata": {"topic": secret(f"metadata of {name}")}}
+        given = {
+            "id": name,
+            "peers": {member: {} for member in members},
+            "metadata": {"topic": secret(f"metadata of {name}")},
+        }
         return str(do("POST", f"{W}/sessions", given)["uid"])
 
     def say(name: str, author: str, what: str, at: str = W, **more: Any) -> str:
-        given = {"messages": [{"peer_id": author, "content": f"The {secret(what)} is mine.", **more}]}
+        given = {
+            "messages": [{"peer_id": author, "content": f"The {secret(what)} is mine.", **more}]
+        }
         return str(do("POST", f"{at}/sessions/{name}/messages", given)[0]["id"])
 
     def hold(observer: str, observed: str, what: str, session: str | None, at: str = W) -> str:
-        given = {"observer_id": observer, "observed_id": observed, "content": f"Knows the {secret(what)}.", "session_id": session}
+        given = {
+            "observer_id": observer,
+            "observed_id": observed,
+            "content": f"Knows the {secret(what)}.",
+            "session_id": session,
+        }
         return str(do("POST", f"{at}/conclusions", {"conclusions": [given]})[0]["id"])
 
     instructions = {"reasoning": {"custom_instructions": secret("instructions of the workspace")}}
-    given = {"id": "acme", "metadata": {"plan": secret("metadata of the workspace")}, "configuration": instructions}
+    given = {
+        "id": "acme",
+        "metadata": {"plan": secret("metadata of the workspace")},
+        "configuration": instructions,
+    }
     app = do("POST", "/v3/workspaces", given)["uid"]
     users = {name: peer(name) for name in ("alice", "bob", "carol", "dave")}
     by_uid = {name: f"/v1/apps/{app}/users/{uid}" for name, uid in users.items()}
     room, hall = session("room", "alice", "bob", "carol"), session("hall", "carol", "dave")
     first = say("room", "alice", "said in room")
     do("DELETE", f"{W}/sessions/room/peers", ["carol"])
-    later = say("room", "bob", "said in room after carol left", metadata={"note": secret("metadata of what was said in room")})
+    later = say(
+        "room",
+        "bob",
+        "said in room after carol left",
+        metadata={"note": secret("metadata of what was said in room")},
+    )
     say("hall", "dave", "said in hall")
 
     owned: dict[str, str] = {}
     for name in ("den", "attic"):
-        owned[name] = do("POST", f"{by_uid['alice']}/sessions", {"metadata": {"topic": secret(f"metadata of {name}")}})["id"]
+        owned[name] = do(
+            "POST",
+            f"{by_uid['alice']}/sessions",
+            {"metadata": {"topic": secret(f"metadata of {name}")}},
+        )["id"]
         said = {"content": f"The {secret(f'said in {name}')} is mine.", "is_user": True}
         do("POST", f"{by_uid['alice']}/sessions/{owned[name]}/messages", said)
     do("DELETE", f"{W}/sessions/{owned['attic']}/peers", ["alice"])
@@ -181,7 +217,11 @@ def plant(keyed: Keyed) -> World:
 
     for holder, target in (("alice", None), ("alice", "bob"), ("bob", "alice"), ("dave", None)):
         name = f"card of {holder}" + (f" about {target}" if target else "")
-        do("PUT", f"{W}/peers/{holder}/card" + (f"?target={target}" if target else ""), {"peer_card": [secret(name)]})
+        do(
+            "PUT",
+            f"{W}/peers/{holder}/card" + (f"?target={target}" if target else ""),
+            {"peer_card": [secret(name)]},
+        )
 
     held = [
         hold("alice", "alice", "alice holds, stated in room", "room"),
@@ -211,13 +251,29 @@ def plant(keyed: Keyed) -> World:
     keyed.runtime.storage.write(further)
 
     collections = f"{by_uid['alice']}/collections"
-    shelf = do("POST", collections, {"name": "shelf", "metadata": {"note": secret("metadata of the shelf")}})["id"]
-    document = do("POST", f"{collections}/{shelf}/documents", {"content": f"The {secret('document on the shelf')}."})["id"]
+    shelf = do(
+        "POST",
+        collections,
+        {"name": "shelf", "metadata": {"note": secret("metadata of the shelf")}},
+    )["id"]
+    document = do(
+        "POST",
+        f"{collections}/{shelf}/documents",
+        {"content": f"The {secret('document on the shelf')}."},
+    )["id"]
     honcho = do("GET", f"{collections}/name/honcho")["id"]
     notes = f"{by_uid['alice']}/metamessages"
     note = do("POST", notes, {"label": "x", "content": secret("note about alice")})["id"]
-    do("POST", notes, {"label": "x", "content": secret("note about alice in room"), "session_id": room})
-    do("POST", f"{by_uid['dave']}/metamessages", {"label": "x", "content": secret("note about dave")})
+    do(
+        "POST",
+        notes,
+        {"label": "x", "content": secret("note about alice in room"), "session_id": room},
+    )
+    do(
+        "POST",
+        f"{by_uid['dave']}/metamessages",
+        {"label": "x", "content": secret("note about dave")},
+    )
     do("POST", f"{W}/scopes", {"id": "team", "metadata": {"note": secret("metadata of the scope")}})
     do("POST", f"{W}/scopes/team/sessions", {"session_ids": ["room", "hall"]})
     address = f"https://93.184.215.14/{SECRETS['address of the webhook']}"
@@ -231,7 +287,10 @@ def plant(keyed: Keyed) -> World:
     say("room", "alice", "there: said in room", there)
     hold("alice", "alice", "there: alice holds", None, there)
     labelled = key_services.mint(
-        keyed.runtime, Principal(admin=True), key_services.KeyRequest(workspace_id="acme"), label=SECRETS["label of a key"]
+        keyed.runtime,
+        Principal(admin=True),
+        key_services.KeyRequest(workspace_id="acme"),
+        label=SECRETS["label of a key"],
     )
 
     claims: dict[str, dict[str, Any]] = {
@@ -257,7 +316,9 @@ def plant(keyed: Keyed) -> World:
         "elsewhere": {"w": "other"},
         "alice elsewhere": {"w": "other", "p": "alice"},
     }
-    world.tokens = {"nobody": None, "admin": keyed.admin} | {name: signed({"t": "", **given}) for name, given in claims.items()}
+    world.tokens = {"nobody": None, "admin": keyed.admin} | {
+        name: signed({"t": "", **given}) for name, given in claims.items()
+    }
     assert world.tokens.keys() == EVERYBODY
     world.slugs = {
         "workspace_id": ["acme"],
@@ -332,7 +393,8 @@ def world() -> Iterator[World]:
 
 
 def paths(world: World, rule: str) -> Iterator[str]:
-    """The rule with everything of acme in the places of its parameters, and once with the other workspace, where names are the same."""
+    """The rule with everything of acme in the places of its parameters, and once with the other
+    workspace, where names are the same."""
     known = world.uids if rule.startswith("/v1/apps") else world.slugs
     names = [part.partition(">")[0].rpartition(":")[2] for part in rule.split("<")[1:]]
     for values in product(*(known[name] for name in names)):
@@ -342,9 +404,14 @@ def paths(world: World, rule: str) -> Iterator[str]:
 
 
 def good(method: str, rule: str) -> tuple[Any, str]:
-    """A body and a query, from the tables of who may call what, which have every route (or fail)."""
+    """A body and a query, from the tables of who may call what, which have every route (or
+    fail)."""
     if rule.startswith("/v1/") and not rule.startswith("/v1/workspaces"):
-        short = next(name + rule[len(prefix) :] for prefix, name in test_v1_auth_matrix.SHORT.items() if rule.startswith(prefix))
+        short = next(
+            name + rule[len(prefix) :]
+            for prefix, name in test_v1_auth_matrix.SHORT.items()
+            if rule.startswith(prefix)
+        )
         first = test_v1_auth_matrix.TABLE[f"{method} {short}"]
         return first.body, "" if "{" in first.query else first.query
     later = rule.replace("/v1/", "/v2/", 1)
@@ -355,21 +422,47 @@ def good(method: str, rule: str) -> tuple[Any, str]:
 
 
 def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
-    """Bodies and queries. The good ones come from the tables of who may call what, which have every route."""
+    """Bodies and queries. The good ones come from the tables of who may call what, which have every
+    route."""
     names = world.uids if rule.startswith("/v1/apps") else world.slugs
     if method in ("GET", "HEAD", "DELETE") and not rule.endswith("/sessions/<session_id>/peers"):
         yield {}
         if method == "DELETE":
             return
-        query = {"tokens": "9000", "deep_copy": "true", "search_query": ASKED, "workspace_id": "acme"}
+        query = {
+            "tokens": "9000",
+            "deep_copy": "true",
+            "search_query": ASKED,
+            "workspace_id": "acme",
+        }
         if rule.endswith(("/context", "/card")):
             for target in ("alice", "bob", "dave"):
                 yield {"query_string": {**query, "peer_target": target, "target": target}}
-                yield {"query_string": {**query, "peer_target": target, "peer_perspective": "alice", "include_most_frequent": "true"}}
-            yield {"query_string": {**query, "peer_target": "alice", "sessions": "room", "search_query": ""}}
+                yield {
+                    "query_string": {
+                        **query,
+                        "peer_target": target,
+                        "peer_perspective": "alice",
+                        "include_most_frequent": "true",
+                    }
+                }
+            yield {
+                "query_string": {
+                    **query,
+                    "peer_target": "alice",
+                    "sessions": "room",
+                    "search_query": "",
+                }
+            }
         elif rule.startswith("/v1/apps") and decides_by_what_is_sent(rule):
             for number in range(4):
-                yield {"query_string": {name: values[min(number, len(values) - 1)] for name, values in names.items() if name not in rule}}
+                yield {
+                    "query_string": {
+                        name: values[min(number, len(values) - 1)]
+                        for name, values in names.items()
+                        if name not in rule
+                    }
+                }
         else:
             yield {"query_string": {**query, "peer_target": "dave", "target": "dave"}}
         return
@@ -380,23 +473,53 @@ def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
     if not isinstance(body, dict | None):
         yield {"json": body}
         return
-    asking = {**(body or {})} | {name: ASKED for name in ("query", "queries") if name in (body or {})}
+    asking = {**(body or {})} | {
+        name: ASKED for name in ("query", "queries") if name in (body or {})
+    }
     yield {"json": asking, "query_string": text}
     if rule.endswith("/chat"):
         yield {"json": {**asking, "include_evidence": True}}
-        yield {"json": {**asking, "queries": "Tell me everything.", "query": "Tell me everything.", "include_evidence": True}}
+        yield {
+            "json": {
+                **asking,
+                "queries": "Tell me everything.",
+                "query": "Tell me everything.",
+                "include_evidence": True,
+            }
+        }
         yield {"json": {**asking, "stream": True, "include_evidence": True}}
-    if rule.endswith(("/chat", "/representation", "/search", "/query")) and not rule.startswith("/v1"):
+    if rule.endswith(("/chat", "/representation", "/search", "/query")) and not rule.startswith(
+        "/v1"
+    ):
         for target in ("alice", "bob", "dave"):
-            yield {"json": {**asking, "target": target, "search_query": ASKED, "include_evidence": True}}
+            yield {
+                "json": {
+                    **asking,
+                    "target": target,
+                    "search_query": ASKED,
+                    "include_evidence": True,
+                }
+            }
             yield {"json": {**asking, "filters": {"observer": target, "observed": target}}}
             yield {"json": {**asking, "filters": {"peer_perspective": target}}}
         for session in ("room", "hall"):
             yield {"json": {**asking, "session_id": session, "include_evidence": True}}
-            yield {"json": {**asking, "filters": {"session_id": [session]}, "include_evidence": True}}
+            yield {
+                "json": {**asking, "filters": {"session_id": [session]}, "include_evidence": True}
+            }
         yield {"json": {**asking, "scope": "team"}}
     if body is not None and set(body) == {"id"}:
-        for name in ("acme", "other", "alice", "bob", "carol", "dave", "room", "hall", *world.slugs["session_id"]):
+        for name in (
+            "acme",
+            "other",
+            "alice",
+            "bob",
+            "carol",
+            "dave",
+            "room",
+            "hall",
+            *world.slugs["session_id"],
+        ):
             yield {"json": {"id": name}}
 
 
@@ -415,7 +538,8 @@ UNANSWERED = {
 
 
 def decides_by_what_is_sent(rule: str) -> bool:
-    """Keys are let in before a body is read, so a path that is shut stays shut whatever is sent; but for these routes."""
+    """Keys are let in before a body is read, so a path that is shut stays shut whatever is sent;
+    but for these routes."""
     return rule.count("<") < 2 or rule.endswith(("/sessions", "/users", "/collections"))
 
 
@@ -427,15 +551,22 @@ def test_no_answer_tells_a_key_what_is_not_for_it(world: World) -> None:
         answered = False
         for path in paths(world, rule):
             shut: set[str] = set()
-            # The early paths of generation 2 lead to the same handlers: which keys they let in is asked, not all that may be sent.
-            for options in islice(sent(world, method, rule), 1 if rule.startswith("/v1/workspaces") else None):
+            # The early paths of generation 2 lead to the same handlers: which keys they let in is
+            # asked, not all that may be sent.
+            for options in islice(
+                sent(world, method, rule), 1 if rule.startswith("/v1/workspaces") else None
+            ):
                 for key in world.tokens.keys() - shut:
                     status, told = world.told(method, path, key, options)
                     if status == 401 and not decides_by_what_is_sent(rule):
                         shut.add(key)
                     answered = answered or (key == "admin" and status < 400)
                     learnt[key] |= told
-                    wrong += [f"{key} learns {name!r}: {method} {path} {options}" for name in told if key not in may_learn(name)]
+                    wrong += [
+                        f"{key} learns {name!r}: {method} {path} {options}"
+                        for name in told
+                        if key not in may_learn(name)
+                    ]
         if not answered:
             unanswered.add(f"{method} {rule}")
     assert not wrong, "\n".join([f"{len(wrong)} answers, of them", *wrong[:20]])

@@ -1,4 +1,5 @@
-"""`/docs`: pages on which the API can be tried, with everything that they need and nothing from elsewhere."""
+"""`/docs`: pages on which the API can be tried, with everything that they need and nothing from
+elsewhere."""
 
 from __future__ import annotations
 
@@ -44,14 +45,21 @@ def test_nothing_may_be_loaded_from_elsewhere_and_no_script_be_injected(keyed: F
     client = keyed.test_client()
     for path in ("/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"):
         with client.get(path) as answer:
-            policy = dict(part.strip().split(" ", 1) for part in answer.headers["Content-Security-Policy"].split(";"))
+            policy = dict(
+                part.strip().split(" ", 1)
+                for part in answer.headers["Content-Security-Policy"].split(";")
+            )
             assert policy["default-src"] == "'none'"
             assert policy["script-src"] == "'self'"
             assert policy["connect-src"] == "'self'"
             assert policy["frame-ancestors"] == "'none'"
-            assert not re.search(r"https?:|\*|unsafe-eval", answer.headers["Content-Security-Policy"])
+            assert not re.search(
+                r"https?:|\*|unsafe-eval", answer.headers["Content-Security-Policy"]
+            )
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert not re.search(r"<script(?![^>]*src=)|\son\w+=|javascript:", client.get("/docs").text), "no script inside the page"
+    assert not re.search(r"<script(?![^>]*src=)|\son\w+=|javascript:", client.get("/docs").text), (
+        "no script inside the page"
+    )
 
 
 def test_each_document_can_be_looked_at(keyed: Flask) -> None:
@@ -66,11 +74,19 @@ def test_each_document_can_be_looked_at(keyed: Flask) -> None:
 
 def test_a_key_can_be_given(keyed: Flask) -> None:
     document = keyed.test_client().get("/openapi.json").get_json()
-    assert document["components"]["securitySchemes"] == {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
+    assert document["components"]["securitySchemes"] == {
+        "HTTPBearer": {"type": "http", "scheme": "bearer"}
+    }
     operations = [
-        (path, operation) for path, item in document["paths"].items() for method, operation in item.items() if method != "parameters"
+        (path, operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "parameters"
     ]
-    assert [path for path, operation in operations if "security" not in operation] == ["/health", "/health/ready"]
+    assert [path for path, operation in operations if "security" not in operation] == [
+        "/health",
+        "/health/ready",
+    ]
 
 
 def test_the_page_calls_no_validator_and_takes_no_address_from_the_query() -> None:
@@ -90,8 +106,10 @@ require("vm").runInNewContext(require("fs").readFileSync(start, "utf-8"), {
   URL, URLSearchParams,
   SwaggerUIBundle: Object.assign((options) => { given = options; }, { presets: { apis: {} } }),
 });
-const update = given.plugins[0]().statePlugins.spec.wrapActions.updateJsonSpec((described) => described);
-console.log(JSON.stringify({ url: given.url, validatorUrl: given.validatorUrl, described: update({ info: { title: "t" } }) }));
+const update = given.plugins[0]().statePlugins.spec.wrapActions.updateJsonSpec((described) => \
+described);
+console.log(JSON.stringify({ url: given.url, validatorUrl: given.validatorUrl, described: update({ \
+info: { title: "t" } }) }));
 """
 """What the page's script asks of Swagger UI at an address."""
 
@@ -102,22 +120,43 @@ console.log(JSON.stringify({ url: given.url, validatorUrl: given.validatorUrl, d
     [
         ("http://localhost:8000/docs", "v3/openapi.json", "http://localhost:8000"),
         ("http://localhost:8000/docs?of=v1#/messages", "v1/openapi.json", "http://localhost:8000"),
-        ("http://localhost:8000/docs?of=https://elsewhere.example/x.json", "v3/openapi.json", "http://localhost:8000"),
-        ("https://example.org/some/prefix/docs", "v3/openapi.json", "https://example.org/some/prefix"),
+        (
+            "http://localhost:8000/docs?of=https://elsewhere.example/x.json",
+            "v3/openapi.json",
+            "http://localhost:8000",
+        ),
+        (
+            "https://example.org/some/prefix/docs",
+            "v3/openapi.json",
+            "https://example.org/some/prefix",
+        ),
     ],
 )
 def test_requests_go_where_the_page_came_from(address: str, document: str, root: str) -> None:
     """Behind a proxy's prefix as well: the key must not be sent to what else lives on that host."""
-    documents = json.dumps([{"name": name, "path": f"{name}/openapi.json"} for name in ("v3", "v1")])
+    documents = json.dumps(
+        [{"name": name, "path": f"{name}/openapi.json"} for name in ("v3", "v1")]
+    )
     command = ["node", "-e", STARTED, "--", str(FOLDER / "page" / "start.js"), address, documents]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     described = {"info": {"title": "t"}, "servers": [{"url": root}]}
-    assert json.loads(done.stdout) == {"url": document, "validatorUrl": None, "described": described}
+    assert json.loads(done.stdout) == {
+        "url": document,
+        "validatorUrl": None,
+        "described": described,
+    }
 
 
 @pytest.mark.parametrize(
-    "path", ["/docs/..%2f__init__.py", "/docs/page.html", "/docs/nothing.js", "/docs/vendor/LICENSE", "/docs//start.js"]
+    "path",
+    [
+        "/docs/..%2f__init__.py",
+        "/docs/page.html",
+        "/docs/nothing.js",
+        "/docs/vendor/LICENSE",
+        "/docs//start.js",
+    ],
 )
 def test_nothing_else_is_served(keyed: Flask, path: str) -> None:
     answer = keyed.test_client().get(path)
@@ -141,7 +180,10 @@ def test_the_page_with_a_slash_is_the_page(keyed: Flask) -> None:
 
 def test_the_files_of_others_are_as_they_were_published() -> None:
     vendor = FOLDER / "vendor"
-    sums = dict(reversed(line.split()) for line in re.findall(r"^    ([0-9a-f]{64} .*)$", (vendor / "README.md").read_text(), re.M))
+    sums = dict(
+        reversed(line.split())
+        for line in re.findall(r"^    ([0-9a-f]{64} .*)$", (vendor / "README.md").read_text(), re.M)
+    )
     assert sums.keys() == {path.name for path in vendor.iterdir()} - {"README.md"}
     for name, digest in sums.items():
         assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() == digest, name

@@ -19,7 +19,17 @@ from memservice.settings import load_settings
 from memservice.spi.web import ADMIN, OPEN, Access, access
 
 KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
-PATHS = ("/undeclared", "/open", "/admin", "/of/w", "/public/inherits", "/public/strict", "/late", "/files/style.css", "/shown/style.css")
+PATHS = (
+    "/undeclared",
+    "/open",
+    "/admin",
+    "/of/w",
+    "/public/inherits",
+    "/public/strict",
+    "/late",
+    "/files/style.css",
+    "/shown/style.css",
+)
 
 
 class Plugin:
@@ -30,20 +40,33 @@ class Plugin:
 
     @hookimpl
     def memservice_blueprints(self) -> list[Blueprint]:
-        extra, public = Blueprint("extra", __name__), Blueprint("public", __name__, url_prefix="/public")
+        extra, public = (
+            Blueprint("extra", __name__),
+            Blueprint("public", __name__, url_prefix="/public"),
+        )
         hidden = Blueprint("hidden", __name__, static_folder=self._folder, static_url_path="/files")
-        shown = access(OPEN)(Blueprint("shown", __name__, static_folder=self._folder, static_url_path="/shown"))
+        shown = access(OPEN)(
+            Blueprint("shown", __name__, static_folder=self._folder, static_url_path="/shown")
+        )
         extra.before_app_request(lambda: self.ran.append("before"))
 
         def view(name: str) -> dict[str, str]:
             self.ran.append(name)
             return {"name": name}
 
-        extra.add_url_rule("/undeclared", "undeclared", lambda: view("undeclared"), methods=["GET", "POST"])
-        extra.add_url_rule("/open", "open", access(OPEN)(lambda: view("open")), methods=["GET", "POST"])
+        extra.add_url_rule(
+            "/undeclared", "undeclared", lambda: view("undeclared"), methods=["GET", "POST"]
+        )
+        extra.add_url_rule(
+            "/open", "open", access(OPEN)(lambda: view("open")), methods=["GET", "POST"]
+        )
         extra.add_url_rule("/admin", "admin", access(ADMIN)(lambda: view("admin")))
         parameter = "nothing" if self._wrong else "workspace_id"
-        extra.add_url_rule("/of/<workspace_id>", "of", access(Access(workspace=parameter))(lambda workspace_id: view(workspace_id)))
+        extra.add_url_rule(
+            "/of/<workspace_id>",
+            "of",
+            access(Access(workspace=parameter))(lambda workspace_id: view(workspace_id)),
+        )
         access(OPEN)(public)
         public.add_url_rule("/inherits", "inherits", lambda: view("inherits"))
         public.add_url_rule("/strict", "strict", access(ADMIN)(lambda: view("strict")))
@@ -80,15 +103,23 @@ def minted(rt: Runtime, wanted: api_keys.KeyRequest) -> str:
 FREE = {"/open", "/public/inherits", "/shown/style.css"}
 
 
-def test_routes_are_closed_unless_they_declare_otherwise(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_routes_are_closed_unless_they_declare_otherwise(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     plugin = Plugin(tmp_path)
     client, rt = made(tmp_path, plugin, **KEYS)
     assert "the route /undeclared of a plugin declares no access" in caplog.text
     assert "/admin" not in caplog.text
     assert opened(client, None) == opened(client, "none") == FREE
-    assert plugin.ran == 2 * ["before", "open", "before", "inherits", "before"], "nothing of the plugin runs for those turned away"
+    assert plugin.ran == 2 * ["before", "open", "before", "inherits", "before"], (
+        "nothing of the plugin runs for those turned away"
+    )
     assert opened(client, minted(rt, api_keys.KeyRequest(workspace_id="w"))) == FREE | {"/of/w"}
-    for narrow in ({"workspace_id": "v"}, {"workspace_id": "w", "peer_id": "p"}, {"workspace_id": "w", "session_id": "s"}):
+    for narrow in (
+        {"workspace_id": "v"},
+        {"workspace_id": "w", "peer_id": "p"},
+        {"workspace_id": "w", "session_id": "s"},
+    ):
         assert opened(client, minted(rt, api_keys.KeyRequest(**narrow))) == FREE, narrow
     assert opened(client, minted(rt, api_keys.KeyRequest())) == set(PATHS)
 
@@ -104,9 +135,13 @@ def test_without_authentication_they_are_open_but_not_to_pages_of_others(tmp_pat
     assert client.get("/open", headers={"Host": "evil.example"}).status_code == 421
     assert plugin.ran == []
     assert client.post("/open", headers={"Origin": "http://localhost"}).status_code == 200
-    assert client.post("/open", json={}, headers=strange).status_code == 200, "a browser has asked by a preflight, which is refused"
+    assert client.post("/open", json={}, headers=strange).status_code == 200, (
+        "a browser has asked by a preflight, which is refused"
+    )
 
 
 def test_an_access_that_cannot_be_looked_at_is_refused_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="/of/<workspace_id> of a plugin declares access by 'nothing'"):
+    with pytest.raises(
+        ConfigurationError, match="/of/<workspace_id> of a plugin declares access by 'nothing'"
+    ):
         made(tmp_path, Plugin(tmp_path, wrong=True))

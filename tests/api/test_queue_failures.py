@@ -24,8 +24,14 @@ class Failing:
     """An application whose reasoner fails as long as it is told to."""
 
     def __init__(self, folder: Path) -> None:
-        environ = {"DB_CONNECTION_URI": sqlite_store_at(folder / "f.db"), "REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "2"}
-        settings = load_settings(environ=environ | {"WORKER_RETRY_BACKOFF_SECONDS": "0"}, cwd=folder)
+        environ = {
+            "DB_CONNECTION_URI": sqlite_store_at(folder / "f.db"),
+            "REASONER": "scripted",
+            "WORKER_MAX_ATTEMPTS": "2",
+        }
+        settings = load_settings(
+            environ=environ | {"WORKER_RETRY_BACKOFF_SECONDS": "0"}, cwd=folder
+        )
         self.reasoner = Scripted()
         self.rt = Runtime(settings, load_plugins(settings, extra=[self.reasoner]))
         self.rt.storage.migrate()
@@ -33,7 +39,12 @@ class Failing:
 
     def say(self, session: str, text: str, workspace: str = "w") -> None:
         body = {"messages": [{"peer_id": "alice", "content": text}]}
-        assert self.http.post(f"/v3/workspaces/{workspace}/sessions/{session}/messages", json=body).status_code == 201
+        assert (
+            self.http.post(
+                f"/v3/workspaces/{workspace}/sessions/{session}/messages", json=body
+            ).status_code
+            == 201
+        )
 
     def work(self, *, fails: bool) -> None:
         def no(request: object) -> None:
@@ -48,7 +59,9 @@ class Failing:
         return answer.json
 
     def retry(self, body: object = None) -> Any:
-        return self.http.post(f"{W}/queue/failures/retry", **({} if body is None else {"json": body}))
+        return self.http.post(
+            f"{W}/queue/failures/retry", **({} if body is None else {"json": body})
+        )
 
 
 @pytest.fixture
@@ -62,15 +75,31 @@ def test_a_failure_says_what_it_is_about_and_what_went_wrong(failing: Failing) -
     failing.say("s", "I like tea.")
     failing.work(fails=True)
     page = failing.failures()
-    assert {name: page[name] for name in ("total", "page", "size", "pages")} == {"total": 1, "page": 1, "size": 50, "pages": 1}
+    assert {name: page[name] for name in ("total", "page", "size", "pages")} == {
+        "total": 1,
+        "page": 1,
+        "size": 50,
+        "pages": 1,
+    }
     (failure,) = page["items"]
     about = ("task_type", "session_id", "observer_id", "observed_id", "attempts", "error")
-    assert [failure[name] for name in about] == ["representation", "s", None, "alice", 2, "RuntimeError: the model is away"]
+    assert [failure[name] for name in about] == [
+        "representation",
+        "s",
+        None,
+        "alice",
+        2,
+        "RuntimeError: the model is away",
+    ]
     assert failure.keys() == {*about, "id", "created_at", "failed_at"}
     assert "tea" not in str(page), "nothing of what was said"
     status = failing.http.get(f"{W}/queue/status").json
     assert status is not None
-    assert (status["total_work_units"], status["completed_work_units"], status["pending_work_units"]) == (1, 1, 0)
+    assert (
+        status["total_work_units"],
+        status["completed_work_units"],
+        status["pending_work_units"],
+    ) == (1, 1, 0)
 
 
 def test_the_latest_failure_comes_first_and_other_workspaces_are_apart(failing: Failing) -> None:
@@ -92,14 +121,22 @@ def test_all_failures_or_some_are_tried_again_with_all_their_tries(failing: Fail
     assert failing.retry({"ids": [ids["s"]]}).json == {"retried": 1}
     assert {item["session_id"] for item in failing.failures()["items"]} == {"t", "u"}
     failing.work(fails=True)
-    assert {item["session_id"]: item["attempts"] for item in failing.failures()["items"]} == {"s": 2, "t": 2, "u": 2}
+    assert {item["session_id"]: item["attempts"] for item in failing.failures()["items"]} == {
+        "s": 2,
+        "t": 2,
+        "u": 2,
+    }
     assert failing.retry().json == {"retried": 3}
     failing.work(fails=False)
     assert failing.failures()["total"] == 0
     with failing.rt.storage.read() as tx:
         from memservice.domain.records import Conclusion
 
-        assert sorted(row.content for row in tx.rows.page(Conclusion)) == ["I was in s.", "I was in t.", "I was in u."]
+        assert sorted(row.content for row in tx.rows.page(Conclusion)) == [
+            "I was in s.",
+            "I was in t.",
+            "I was in u.",
+        ]
 
 
 def test_an_id_that_is_no_failure_is_told_and_nothing_is_tried(failing: Failing) -> None:
@@ -107,7 +144,10 @@ def test_an_id_that_is_no_failure_is_told_and_nothing_is_tried(failing: Failing)
     failing.work(fails=True)
     (failure,) = failing.failures()["items"]
     answer = failing.retry({"ids": [failure["id"], "nobody"]})
-    assert (answer.status_code, answer.json) == (404, {"detail": "Task nobody not found among the failures of workspace w"})
+    assert (answer.status_code, answer.json) == (
+        404,
+        {"detail": "Task nobody not found among the failures of workspace w"},
+    )
     assert failing.failures()["total"] == 1
     assert failing.retry({"ids": []}).json == {"retried": 0}
     assert failing.retry({"ids": "all"}).status_code == 422

@@ -18,10 +18,21 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
 
-MESSAGE = ["id", "content", "peer_id", "session_id", "metadata", "created_at", "workspace_id", "token_count"]
+MESSAGE = [
+    "id",
+    "content",
+    "peer_id",
+    "session_id",
+    "metadata",
+    "created_at",
+    "workspace_id",
+    "token_count",
+]
 
 
-def summarize(api: Api, session: str, kind: str, content: str, message: dict[str, Any], tokens: int) -> None:
+def summarize(
+    api: Api, session: str, kind: str, content: str, message: dict[str, Any], tokens: int
+) -> None:
     """Store a summary up to this message, as the background work does."""
 
     def change(tx: Transaction) -> None:
@@ -60,8 +71,16 @@ class TestRepresentation:
         assert api.ok(api.post("/peers/alice/representation", {})) == {"representation": ""}
         api.peer("alice")
         api.conclude("alice", "alice", "likes tea")
-        assert api.ok(api.post("/peers/alice/representation", {"target": "nobody"}))["representation"] == ""
-        assert api.ok(api.post("/peers/alice/representation", {"session_id": "none"}))["representation"] == ""
+        assert (
+            api.ok(api.post("/peers/alice/representation", {"target": "nobody"}))["representation"]
+            == ""
+        )
+        assert (
+            api.ok(api.post("/peers/alice/representation", {"session_id": "none"}))[
+                "representation"
+            ]
+            == ""
+        )
 
     def test_of_another(self, api: Api) -> None:
         api.peer("alice")
@@ -77,7 +96,11 @@ class TestRepresentation:
         api.conclude("alice", "alice", *[f"fact number {number}" for number in range(40)])
 
         def count(**body: Any) -> int:
-            return int(api.ok(api.post("/peers/alice/representation", body))["representation"].count("fact number"))
+            return int(
+                api.ok(api.post("/peers/alice/representation", body))["representation"].count(
+                    "fact number"
+                )
+            )
 
         assert count() == 25
         assert count(max_conclusions=None) == 40
@@ -94,11 +117,20 @@ class TestRepresentation:
         api.session("s")
         api.conclude("alice", "alice", "said in s", session="s")
         api.conclude("alice", "alice", "said nowhere")
-        for body in ({"session_id": "s"}, {"filters": {"session_id": "s"}}, {"filters": {"session_id": {"in": ["s", "other"]}}}):
+        for body in (
+            {"session_id": "s"},
+            {"filters": {"session_id": "s"}},
+            {"filters": {"session_id": {"in": ["s", "other"]}}},
+        ):
             text = api.ok(api.post("/peers/alice/representation", body))["representation"]
             assert "said in s" in text
             assert "said nowhere" not in text
-        assert api.ok(api.post("/peers/alice/representation", {"filters": {"session_id": []}}))["representation"] == ""
+        assert (
+            api.ok(api.post("/peers/alice/representation", {"filters": {"session_id": []}}))[
+                "representation"
+            ]
+            == ""
+        )
 
     BAD: tuple[tuple[dict[str, Any], list[str | int] | None], ...] = (
         ({"max_conclusions": 0}, ["body", "max_conclusions"]),
@@ -131,7 +163,9 @@ class TestRepresentation:
         one = api.ok(api.post("/peers/alice/representation", {"scope": "mine"}))["representation"]
         assert "seen by the scope" in one
         assert "own" not in one
-        several = api.ok(api.post("/peers/alice/representation", {"scope": ["mine"]}))["representation"]
+        several = api.ok(api.post("/peers/alice/representation", {"scope": ["mine"]}))[
+            "representation"
+        ]
         assert "own in s" in several
         assert "own elsewhere" not in several
         api.missing(api.post("/peers/alice/representation", {"scope": "unknown"}), "unknown")
@@ -140,8 +174,18 @@ class TestRepresentation:
 
     def test_a_query_puts_what_fits_first(self, api: Api) -> None:
         api.peer("alice")
-        api.conclude("alice", "alice", "owns a boat in Kiel", *[f"unrelated note number {number}" for number in range(30)])
-        text = api.ok(api.post("/peers/alice/representation", {"search_query": "boat in Kiel", "max_conclusions": 3}))["representation"]
+        api.conclude(
+            "alice",
+            "alice",
+            "owns a boat in Kiel",
+            *[f"unrelated note number {number}" for number in range(30)],
+        )
+        text = api.ok(
+            api.post(
+                "/peers/alice/representation",
+                {"search_query": "boat in Kiel", "max_conclusions": 3},
+            )
+        )["representation"]
         assert "owns a boat in Kiel" in text
 
 
@@ -159,7 +203,12 @@ class TestPeerContext:
     def test_about_another(self, api: Api) -> None:
         api.ok(api.put("/peers/alice/card?target=bob", {"peer_card": ["bob is tall"]}))
         found = api.ok(api.get("/peers/alice/context?target=bob"))
-        assert found == {"peer_id": "alice", "target_id": "bob", "representation": "", "peer_card": ["bob is tall"]}
+        assert found == {
+            "peer_id": "alice",
+            "target_id": "bob",
+            "representation": "",
+            "peer_card": ["bob is tall"],
+        }
 
     @pytest.mark.parametrize(
         ("query", "name"),
@@ -178,7 +227,13 @@ class TestPeerContext:
 class TestSessionContext:
     def test_of_an_unknown_session_is_an_empty_shell(self, api: Api) -> None:
         found = api.ok(api.get("/sessions/s/context"))
-        assert found == {"id": "s", "messages": [], "summary": None, "peer_representation": None, "peer_card": None}
+        assert found == {
+            "id": "s",
+            "messages": [],
+            "summary": None,
+            "peer_representation": None,
+            "peer_card": None,
+        }
         assert list(found) == ["id", "messages", "summary", "peer_representation", "peer_card"]
 
     def test_keeps_the_newest_that_fit_oldest_first(self, api: Api) -> None:
@@ -202,7 +257,13 @@ class TestSessionContext:
             "created_at": "2026-01-02T03:04:05Z",
             "token_count": 5,
         }
-        assert list(found["summary"]) == ["content", "message_id", "summary_type", "created_at", "token_count"]
+        assert list(found["summary"]) == [
+            "content",
+            "message_id",
+            "summary_type",
+            "created_at",
+            "token_count",
+        ]
         assert found["messages"] == made[6:]
         without = api.ok(api.get("/sessions/s/context?summary=false"))
         assert without["summary"] is None
@@ -288,7 +349,11 @@ class TestSessionContext:
 
 class TestSummaries:
     def test_of_an_unknown_session_are_null(self, api: Api) -> None:
-        assert api.ok(api.get("/sessions/s/summaries")) == {"id": "s", "short_summary": None, "long_summary": None}
+        assert api.ok(api.get("/sessions/s/summaries")) == {
+            "id": "s",
+            "short_summary": None,
+            "long_summary": None,
+        }
 
     def test_both_kinds(self, api: Api) -> None:
         made = api.say("s", ("alice", "hello"))
@@ -303,7 +368,12 @@ class TestSummaries:
 
 class TestQueue:
     def test_of_an_unknown_workspace_is_zero(self, api: Api) -> None:
-        zeros = {"total_work_units": 0, "completed_work_units": 0, "in_progress_work_units": 0, "pending_work_units": 0}
+        zeros = {
+            "total_work_units": 0,
+            "completed_work_units": 0,
+            "in_progress_work_units": 0,
+            "pending_work_units": 0,
+        }
         assert api.ok(api.get("/queue/status")) == {**zeros, "sessions": None}
 
     def test_counts_items_by_session(self, api: Api) -> None:
@@ -347,13 +417,18 @@ class TestQueue:
 def test_how_many_conclusions_there_are_where_nothing_is_said(tmp_path: Path) -> None:
     with talking(tmp_path, DERIVER_WORKING_REPRESENTATION_MAX_OBSERVATIONS="3") as (api, _):
         api.say("s", ("alice", "Hello."))
-        api.conclude("alice", "alice", *[f"Alice saw whale number {number}." for number in range(9)])
+        api.conclude(
+            "alice", "alice", *[f"Alice saw whale number {number}." for number in range(9)]
+        )
 
         def told(answer: dict[str, Any], name: str = "representation") -> int:
             return str(answer[name]).count("whale")
 
         assert told(api.ok(api.get("/peers/alice/context"))) == 3
         assert told(api.ok(api.get("/peers/alice/context?max_conclusions=7"))) == 7
-        assert told(api.ok(api.get("/sessions/s/context?peer_target=alice")), "peer_representation") == 3
+        assert (
+            told(api.ok(api.get("/sessions/s/context?peer_target=alice")), "peer_representation")
+            == 3
+        )
         assert told(api.ok(api.post("/peers/alice/representation", {}))) == 9, "there it is 25"
         assert told(api.ok(api.post("/peers/alice/representation", {"max_conclusions": None}))) == 3

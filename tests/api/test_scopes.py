@@ -1,4 +1,5 @@
-"""Scopes over HTTP: the seven routes, scopes of new sessions, and where the name of a scope is refused."""
+"""Scopes over HTTP: the seven routes, scopes of new sessions, and where the name of a scope is
+refused."""
 
 from __future__ import annotations
 
@@ -43,7 +44,12 @@ def work(api: Api) -> None:
 
 def held(api: Api, name: str = "x") -> list[tuple[str, str]]:
     """What the scope knows, oldest first: whom of, and what."""
-    found = api.ok(api.post("/conclusions/list", {"filters": {"observer_id": SCOPE_PREFIX + name, "level": "explicit"}}))
+    found = api.ok(
+        api.post(
+            "/conclusions/list",
+            {"filters": {"observer_id": SCOPE_PREFIX + name, "level": "explicit"}},
+        )
+    )
     return [(item["observed_id"], item["content"]) for item in reversed(found["items"])]
 
 
@@ -76,7 +82,9 @@ def test_the_longest_name(api: Api) -> None:
     assert api.ids("/scopes/list") == [name]
 
 
-@pytest.mark.parametrize("body", [{}, {"id": None}, {"id": 5}, {"id": "x", "metadata": []}, [], "x"])
+@pytest.mark.parametrize(
+    "body", [{}, {"id": None}, {"id": 5}, {"id": "x", "metadata": []}, [], "x"]
+)
 def test_bodies_of_the_wrong_shape_are_refused(api: Api, body: object) -> None:
     api.refused(api.post("/scopes", body))
 
@@ -103,7 +111,8 @@ def test_a_scope_is_no_ordinary_peer(api: Api) -> None:
 
 
 def test_a_name_that_a_peer_has_is_a_conflict(api: Api) -> None:
-    """Only the name and the kind together make a scope: an older peer of such a name stays an ordinary one."""
+    """Only the name and the kind together make a scope: an older peer of such a name stays an
+    ordinary one."""
     api.session("s", peers={"alice": {}})
 
     def rename(tx: Transaction) -> None:
@@ -165,7 +174,9 @@ def test_a_scope_is_no_visible_member_and_counts_for_no_limit(api: Api) -> None:
     limit = api.runtime.settings.app.session_observers_limit
     observers = {f"p{n}": {"observe_others": True} for n in range(limit)}
     api.session("s", peers=observers, scopes=["x"])
-    assert sorted(peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]) == sorted(observers)
+    assert sorted(peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]) == sorted(
+        observers
+    )
     api.ok(api.put("/sessions/s/peers", {"p0": {}}))
     assert api.ids("/scopes/x/sessions/list") == ["s"], "replacing the peers leaves the scopes"
 
@@ -199,13 +210,17 @@ def test_backfill_and_removal(api: Api) -> None:
 
     api.say("s", ("alice", "I have two cats."))
     work(api)
-    assert held(api)[2:] == [("alice", "I have two cats.")], "what is said later is derived for the scope as well"
+    assert held(api)[2:] == [("alice", "I have two cats.")], (
+        "what is said later is derived for the scope as well"
+    )
 
     remove(api, "s")
     work(api)
     assert held(api) == []
     assert status(api) == {}
-    own = api.ok(api.post("/conclusions/list", {"filters": {"observer_id": "alice", "session_id": "s"}}))
+    own = api.ok(
+        api.post("/conclusions/list", {"filters": {"observer_id": "alice", "session_id": "s"}})
+    )
     assert own["total"] == 2, "what others hold stays"
 
 
@@ -217,14 +232,31 @@ def test_what_was_said_in_a_session_that_left_is_not_the_scopes_any_more(api: Ap
     work(api)
 
     def read(path: str, **body: Any) -> int:
-        found = api.ok(api.post(path, {"query": "tortoise", "include_evidence": True, **body}))["evidence"]
+        found = api.ok(api.post(path, {"query": "tortoise", "include_evidence": True, **body}))[
+            "evidence"
+        ]
         return len(found["conclusions"]) + len(found["messages"])
 
     def recalled() -> list[bool]:
-        chats = [read(path, scope=given) > 0 for path in ("/peers/alice/chat", "/chat") for given in ("x", ["x"])]
+        chats = [
+            read(path, scope=given) > 0
+            for path in ("/peers/alice/chat", "/chat")
+            for given in ("x", ["x"])
+        ]
         bodies = [{"scope": given, "search_query": "tortoise"} for given in ("x", ["x"])]
-        known = ["tortoise" in api.ok(api.post("/peers/alice/representation", body))["representation"] for body in bodies]
-        return [*chats, *known, "s" in {row["session_id"] for row in api.ok(api.post("/search", {"query": "tortoise", "scope": "x"}))}]
+        known = [
+            "tortoise" in api.ok(api.post("/peers/alice/representation", body))["representation"]
+            for body in bodies
+        ]
+        return [
+            *chats,
+            *known,
+            "s"
+            in {
+                row["session_id"]
+                for row in api.ok(api.post("/search", {"query": "tortoise", "scope": "x"}))
+            },
+        ]
 
     assert recalled() == [True] * 7
     remove(api, "s")
@@ -238,7 +270,10 @@ def test_a_session_of_which_nothing_is_known_completes_with_nothing(api: Api) ->
     scope(api)
     add(api, "s")
     work(api)
-    assert {key: value for key, value in status(api)["s"].items() if key != "updated_at"} == {"state": "completed", "docs_copied": 0}
+    assert {key: value for key, value in status(api)["s"].items() if key != "updated_at"} == {
+        "state": "completed",
+        "docs_copied": 0,
+    }
 
 
 def test_a_session_without_messages_needs_no_backfill(api: Api) -> None:
@@ -269,20 +304,30 @@ def test_scopes_of_a_new_session(api: Api) -> None:
 def test_bad_names_of_scopes_create_no_session(api: Api, name: str) -> None:
     api.create()
     api.refused(api.post("/sessions", {"id": "s", "scopes": ["ok", name]}), ["body", "scopes", 1])
-    api.refused(api.post("/sessions", {"id": "s", "scopes": [f"n{n}" for n in range(101)]}), ["body", "scopes"])
+    api.refused(
+        api.post("/sessions", {"id": "s", "scopes": [f"n{n}" for n in range(101)]}),
+        ["body", "scopes"],
+    )
     assert api.ids("/sessions/list") == []
     assert api.ids("/scopes/list") == []
 
 
-def test_scopes_of_too_many_sessions_are_not_searched_together(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as an allowlist may name. One scope by itself may have any number: it is asked for what it holds."""
+def test_scopes_of_too_many_sessions_are_not_searched_together(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as an allowlist may name. One scope by itself may have any number: it is asked for
+    what it holds."""
     monkeypatch.setattr(representation, "MAX_SESSIONS", 2)
     for name, sessions in (("x", ("a", "b")), ("y", ("b", "c"))):
         scope(api, name)
         for session in sessions:
             api.say(session, ("alice", f"I have been to {session}."))
             add(api, session, to=name)
-    for path, body in (("/peers/alice/representation", {}), ("/peers/alice/chat", {"query": "x"}), ("/chat", {"query": "x"})):
+    for path, body in (
+        ("/peers/alice/representation", {}),
+        ("/peers/alice/chat", {"query": "x"}),
+        ("/chat", {"query": "x"}),
+    ):
         (problem,) = api.refused(api.post(path, {**body, "scope": ["x", "y"]}), ["body", "scope"])
         assert "3" in problem["msg"]
         assert "at most 2" in problem["msg"]
@@ -309,12 +354,27 @@ def replace_workspace(api: Api) -> Api:
 REFUSED: dict[str, tuple[str, str, Any, list[str | int]]] = {
     "peer update": ("PUT", "/peers/{}", {"metadata": {}}, ["path", "peer_id"]),
     "representation": ("POST", "/peers/{}/representation", {}, ["path", "peer_id"]),
-    "representation target": ("POST", "/peers/alice/representation", {"target": "{}"}, ["body", "target"]),
+    "representation target": (
+        "POST",
+        "/peers/alice/representation",
+        {"target": "{}"},
+        ["body", "target"],
+    ),
     "peer context": ("GET", "/peers/{}/context", None, ["path", "peer_id"]),
     "peer context target": ("GET", "/peers/alice/context?target={}", None, ["query", "target"]),
     "card target": ("PUT", "/peers/alice/card?target={}", {"peer_card": []}, ["query", "target"]),
-    "session context target": ("GET", "/sessions/s/context?peer_target={}", None, ["query", "peer_target"]),
-    "session create": ("POST", "/sessions", {"id": "s", "peers": {"{}": {}}}, ["body", "peers", "{}"]),
+    "session context target": (
+        "GET",
+        "/sessions/s/context?peer_target={}",
+        None,
+        ["query", "peer_target"],
+    ),
+    "session create": (
+        "POST",
+        "/sessions",
+        {"id": "s", "peers": {"{}": {}}},
+        ["body", "peers", "{}"],
+    ),
     "session peers add": ("POST", "/sessions/s/peers", {"{}": {}}, ["body", "{}"]),
     "session peers set": ("PUT", "/sessions/s/peers", {"{}": {}}, ["body", "{}"]),
     "message author": (
@@ -325,8 +385,18 @@ REFUSED: dict[str, tuple[str, str, Any, list[str | int]]] = {
     ),
     "peer create": ("POST", "/peers", {"id": "{}"}, ["body", "id"]),
     "chat": ("POST", "/peers/{}/chat", {"query": "x"}, ["path", "peer_id"]),
-    "chat target": ("POST", "/peers/alice/chat", {"query": "x", "target": "{}"}, ["body", "target"]),
-    "dream observed": ("POST", "/schedule_dream", {"observer": "alice", "observed": "{}", "dream_type": "omni"}, ["body", "observed"]),
+    "chat target": (
+        "POST",
+        "/peers/alice/chat",
+        {"query": "x", "target": "{}"},
+        ["body", "target"],
+    ),
+    "dream observed": (
+        "POST",
+        "/schedule_dream",
+        {"observer": "alice", "observed": "{}", "dream_type": "omni"},
+        ["body", "observed"],
+    ),
 }
 """Refused whether there is such a scope or not."""
 
@@ -334,10 +404,19 @@ REFUSED_IF_THERE: dict[str, tuple[str, str, Any, int]] = {
     "conclusion observed": (
         "POST",
         "/conclusions",
-        {"conclusions": [{"content": "x", "observer_id": "alice", "observed_id": "{}", "session_id": "s"}]},
+        {
+            "conclusions": [
+                {"content": "x", "observer_id": "alice", "observed_id": "{}", "session_id": "s"}
+            ]
+        },
         404,
     ),
-    "session context perspective": ("GET", "/sessions/s/context?peer_target=alice&peer_perspective={}", None, 404),
+    "session context perspective": (
+        "GET",
+        "/sessions/s/context?peer_target=alice&peer_perspective={}",
+        None,
+        404,
+    ),
     "peer config get": ("GET", "/sessions/s/peers/{}/config", None, 404),
     "peer config put": ("PUT", "/sessions/s/peers/{}/config", {"observe_me": True}, 404),
     "session peers remove": ("DELETE", "/sessions/s/peers", ["{}"], 200),
@@ -348,18 +427,32 @@ ALLOWED: dict[str, tuple[str, str, Any, int]] = {
     "conclusion observer": (
         "POST",
         "/conclusions",
-        {"conclusions": [{"content": "x", "observer_id": "{}", "observed_id": "alice", "session_id": "s"}]},
+        {
+            "conclusions": [
+                {"content": "x", "observer_id": "{}", "observed_id": "alice", "session_id": "s"}
+            ]
+        },
         201,
     ),
     "card get": ("GET", "/peers/{}/card?target=alice", None, 200),
     "card put": ("PUT", "/peers/{}/card?target=alice", {"peer_card": ["likes tea"]}, 200),
-    "dream observer": ("POST", "/schedule_dream", {"observer": "{}", "observed": "alice", "dream_type": "omni"}, 204),
+    "dream observer": (
+        "POST",
+        "/schedule_dream",
+        {"observer": "{}", "observed": "alice", "dream_type": "omni"},
+        204,
+    ),
     "queue status observer": ("GET", "/queue/status?observer_id={}", None, 200),
     "queue status sender": ("GET", "/queue/status?sender_id={}", None, 200),
     "peer search": ("POST", "/peers/{}/search", {"query": "hello"}, 200),
     "peer sessions": ("POST", "/peers/{}/sessions", {}, 200),
     "conclusions list": ("POST", "/conclusions/list", {"filters": {"observer_id": "{}"}}, 200),
-    "conclusions query": ("POST", "/conclusions/query", {"query": "tea", "filters": {"observer_id": "{}", "observed_id": "alice"}}, 200),
+    "conclusions query": (
+        "POST",
+        "/conclusions/query",
+        {"query": "tea", "filters": {"observer_id": "{}", "observed_id": "alice"}},
+        200,
+    ),
 }
 
 
@@ -386,7 +479,9 @@ def populated(api: Api) -> None:
 def test_a_scope_is_refused(api: Api, where: str, name: str) -> None:
     populated(api)
     method, path, body, loc = REFUSED[where]
-    api.refused(ask(api, method, path, body, name), [name if step == "{}" else step for step in loc])
+    api.refused(
+        ask(api, method, path, body, name), [name if step == "{}" else step for step in loc]
+    )
 
 
 @pytest.mark.parametrize("where", REFUSED_IF_THERE)
@@ -418,5 +513,7 @@ def test_what_is_refused_changes_nothing(api: Api) -> None:
         assert workspace is not None
         found: list[Peer] = tx.peers.page(workspace.key)
         entries = tx.rows.count(ScopeSession)
-    assert [peer.configuration for peer in found if peer.slug == "scope.x"] == [{"observe_me": False}]
+    assert [peer.configuration for peer in found if peer.slug == "scope.x"] == [
+        {"observe_me": False}
+    ]
     assert entries >= 1

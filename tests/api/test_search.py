@@ -20,7 +20,11 @@ def talk(api: Api) -> Api:
         ("bob", "My telescope arrived from Norway yesterday"),
         ("alice", "The bakery on Elm Street sells rye bread"),
     )
-    api.say("office", ("carol", "The quarterly budget meeting moved to Thursday"), ("bob", "I will bring rye bread to the meeting"))
+    api.say(
+        "office",
+        ("carol", "The quarterly budget meeting moved to Thursday"),
+        ("bob", "I will bring rye bread to the meeting"),
+    )
     return api
 
 
@@ -32,17 +36,34 @@ def test_workspace_search_answers_plain_messages_best_first(talk: Api) -> None:
     found = talk.ok(talk.post("/search", {"query": "telescope from Norway"}))
     assert isinstance(found, list)
     assert found[0]["content"] == "My telescope arrived from Norway yesterday"
-    assert list(found[0]) == ["id", "content", "peer_id", "session_id", "metadata", "created_at", "workspace_id", "token_count"]
+    assert list(found[0]) == [
+        "id",
+        "content",
+        "peer_id",
+        "session_id",
+        "metadata",
+        "created_at",
+        "workspace_id",
+        "token_count",
+    ]
     assert found[0]["workspace_id"] == talk.workspace
 
 
 def test_session_search_stays_in_the_session(talk: Api) -> None:
-    assert contents(talk, "/sessions/office/search", "rye bread")[0] == "I will bring rye bread to the meeting"
-    assert {item["session_id"] for item in talk.ok(talk.post("/sessions/office/search", {"query": "rye bread"}))} == {"office"}
+    assert (
+        contents(talk, "/sessions/office/search", "rye bread")[0]
+        == "I will bring rye bread to the meeting"
+    )
+    assert {
+        item["session_id"]
+        for item in talk.ok(talk.post("/sessions/office/search", {"query": "rye bread"}))
+    } == {"office"}
 
 
 def test_peer_search_finds_what_the_peer_wrote(talk: Api) -> None:
-    assert {item["peer_id"] for item in talk.ok(talk.post("/peers/bob/search", {"query": "rye bread"}))} == {"bob"}
+    assert {
+        item["peer_id"] for item in talk.ok(talk.post("/peers/bob/search", {"query": "rye bread"}))
+    } == {"bob"}
 
 
 def test_limit(talk: Api) -> None:
@@ -64,7 +85,22 @@ def test_query_is_required_but_may_be_empty(talk: Api) -> None:
         assert isinstance(talk.ok(talk.post(path, {"query": "\0 \0", "filters": None})), list)
 
 
-@pytest.mark.parametrize("query", ["-", ".", "%", "_", '"AND OR NOT ( *', "日本語", "🙂", "a" * 10_000, "NEAR(x y)", "';--", "\u202e"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "-",
+        ".",
+        "%",
+        "_",
+        '"AND OR NOT ( *',
+        "日本語",
+        "🙂",
+        "a" * 10_000,
+        "NEAR(x y)",
+        "';--",
+        "\u202e",
+    ],
+)
 def test_queries_of_any_kind_answer(talk: Api, query: str) -> None:
     for path in ("/search", "/sessions/office/search", "/peers/bob/search"):
         assert isinstance(talk.ok(talk.post(path, {"query": query})), list)
@@ -89,10 +125,18 @@ def test_filters_narrow(talk: Api) -> None:
 
 
 def test_what_the_route_fixes_overwrites_the_filter(talk: Api) -> None:
-    assert contents(talk, "/sessions/office/search", "rye bread", filters={"session_id": "kitchen", "workspace_id": "other"})
-    assert {item["peer_id"] for item in talk.ok(talk.post("/peers/bob/search", {"query": "rye", "filters": {"peer_id": "alice"}}))} == {
-        "bob"
-    }
+    assert contents(
+        talk,
+        "/sessions/office/search",
+        "rye bread",
+        filters={"session_id": "kitchen", "workspace_id": "other"},
+    )
+    assert {
+        item["peer_id"]
+        for item in talk.ok(
+            talk.post("/peers/bob/search", {"query": "rye", "filters": {"peer_id": "alice"}})
+        )
+    } == {"bob"}
 
 
 def test_perspective_shows_what_a_peer_was_there_for(talk: Api) -> None:
@@ -111,12 +155,18 @@ def test_scope_narrows_to_its_sessions(talk: Api) -> None:
     assert "The bakery on Elm Street sells rye bread" not in found
     assert contents(talk, "/search", "rye bread", scope="empty") == []
     talk.missing(talk.post("/search", {"query": "rye", "scope": "unknown"}), "unknown")
-    talk.refused(talk.post("/search", {"query": "rye", "scope": "work", "filters": {"session_id": "office"}}))
+    talk.refused(
+        talk.post("/search", {"query": "rye", "scope": "work", "filters": {"session_id": "office"}})
+    )
 
 
 def test_nothing_of_another_workspace_is_found(talk: Api) -> None:
     other = f"{talk.workspace}-other"
     talk.ok(
-        talk.post(f"//v3/workspaces/{other}/sessions/s/messages", {"messages": [{"content": "rye bread secret", "peer_id": "eve"}]}), 201
+        talk.post(
+            f"//v3/workspaces/{other}/sessions/s/messages",
+            {"messages": [{"content": "rye bread secret", "peer_id": "eve"}]},
+        ),
+        201,
     )
     assert "rye bread secret" not in contents(talk, "/search", "rye bread secret", limit=100)

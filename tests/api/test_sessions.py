@@ -34,8 +34,21 @@ def config(api: Api, peer: str, session: str = "s") -> Any:
 
 
 def test_create_answers_all_fields_in_order_and_creates_what_is_missing(api: Api) -> None:
-    made = api.session("s", metadata={"a": 1}, configuration={"dream": {"enabled": False}}, peers={"alice": {"observe_others": True}})
-    assert list(made) == ["id", "uid", "is_active", "workspace_id", "metadata", "configuration", "created_at"]
+    made = api.session(
+        "s",
+        metadata={"a": 1},
+        configuration={"dream": {"enabled": False}},
+        peers={"alice": {"observe_others": True}},
+    )
+    assert list(made) == [
+        "id",
+        "uid",
+        "is_active",
+        "workspace_id",
+        "metadata",
+        "configuration",
+        "created_at",
+    ]
     assert made["id"] == "s"
     assert made["is_active"] is True
     assert made["workspace_id"] == api.workspace
@@ -47,10 +60,21 @@ def test_create_answers_all_fields_in_order_and_creates_what_is_missing(api: Api
 
 def test_an_existing_session_is_updated(api: Api) -> None:
     made = api.session(
-        "s", metadata={"a": 1}, configuration={"dream": {"enabled": False}, "summary": {"enabled": False}}, peers={"alice": {}}
+        "s",
+        metadata={"a": 1},
+        configuration={"dream": {"enabled": False}, "summary": {"enabled": False}},
+        peers={"alice": {}},
     )
     changed = api.ok(
-        api.post("/sessions", {"id": "s", "metadata": {"b": 2}, "configuration": {"summary": {"enabled": True}}, "peers": {"bob": {}}})
+        api.post(
+            "/sessions",
+            {
+                "id": "s",
+                "metadata": {"b": 2},
+                "configuration": {"summary": {"enabled": True}},
+                "peers": {"bob": {}},
+            },
+        )
     )
     assert changed["uid"] == made["uid"]
     assert changed["metadata"] == {"b": 2}
@@ -60,18 +84,27 @@ def test_an_existing_session_is_updated(api: Api) -> None:
 
 
 def test_aliases(api: Api) -> None:
-    made = api.ok(api.post("/sessions", {"name": "s", "peer_names": {"alice": {"observe_me": False}}}), 201)
+    made = api.ok(
+        api.post("/sessions", {"name": "s", "peer_names": {"alice": {"observe_me": False}}}), 201
+    )
     assert made["id"] == "s"
     assert members(api) == ["alice"]
     assert config(api, "alice") == {"observe_me": False, "observe_others": None}
 
 
 def test_update_creates_replaces_and_merges(api: Api) -> None:
-    made = api.ok(api.put("/sessions/s", {"metadata": {"a": 1}, "configuration": {"dream": {"enabled": False}}}))
+    made = api.ok(
+        api.put(
+            "/sessions/s", {"metadata": {"a": 1}, "configuration": {"dream": {"enabled": False}}}
+        )
+    )
     assert made["id"] == "s"
     changed = api.ok(api.put("/sessions/s", {"configuration": {"reasoning": {"enabled": False}}}))
     assert changed["metadata"] == {"a": 1}
-    assert changed["configuration"] == {"dream": {"enabled": False}, "reasoning": {"enabled": False}}
+    assert changed["configuration"] == {
+        "dream": {"enabled": False},
+        "reasoning": {"enabled": False},
+    }
     assert api.ok(api.put("/sessions/s", {"metadata": {}}))["metadata"] == {}
 
 
@@ -82,7 +115,9 @@ def test_bad_names_are_refused(api: Api, name: str) -> None:
 
 def test_bad_peer_names_are_refused_and_nothing_is_created(api: Api) -> None:
     api.create()
-    api.refused(api.post("/sessions", {"id": "s", "peers": {"ok": {}, "not ok": {}, "scope.x": {}}}))
+    api.refused(
+        api.post("/sessions", {"id": "s", "peers": {"ok": {}, "not ok": {}, "scope.x": {}}})
+    )
     assert api.ids("/sessions/list") == []
     assert api.ids("/peers/list") == []
 
@@ -96,7 +131,9 @@ def test_bad_peer_names_are_refused_and_nothing_is_created(api: Api) -> None:
         ({"alice": {"observe_me": "perhaps"}}, ["body", "peers", "alice", "observe_me"]),
     ],
 )
-def test_peers_of_the_wrong_shape_are_refused(api: Api, peers: object, loc: list[str | int]) -> None:
+def test_peers_of_the_wrong_shape_are_refused(
+    api: Api, peers: object, loc: list[str | int]
+) -> None:
     api.refused(api.post("/sessions", {"id": "s", "peers": peers}), loc)
 
 
@@ -117,14 +154,20 @@ def test_a_session_that_awaits_erasure_is_not_found_for_writers(api: Api) -> Non
     begin_deletion(api, "s")
     api.missing(api.post("/sessions", {"id": "s"}), "s")
     api.missing(api.put("/sessions/s", {"metadata": {}}), "s")
-    api.missing(api.post("/sessions/s/messages", {"messages": [{"content": "x", "peer_id": "alice"}]}), "s")
+    api.missing(
+        api.post("/sessions/s/messages", {"messages": [{"content": "x", "peer_id": "alice"}]}), "s"
+    )
     api.missing(api.post("/sessions/s/peers", {"bob": {}}), "s")
     assert len(api.ids("/sessions/s/messages/list")) == 1, "reads still answer"
-    assert [item["is_active"] for item in api.ok(api.post("/peers/alice/sessions"))["items"]] == [False]
+    assert [item["is_active"] for item in api.ok(api.post("/peers/alice/sessions"))["items"]] == [
+        False
+    ]
 
 
 class TestMembers:
-    def test_add_creates_session_and_peers_and_keeps_an_active_members_config(self, api: Api) -> None:
+    def test_add_creates_session_and_peers_and_keeps_an_active_members_config(
+        self, api: Api
+    ) -> None:
         added = api.ok(api.post("/sessions/s/peers", {"alice": {"observe_me": False}}))
         assert added["id"] == "s"
         api.ok(api.post("/sessions/s/peers", {"alice": {"observe_me": True}, "bob": {}}))
@@ -150,7 +193,9 @@ class TestMembers:
     def test_remove_takes_an_array_and_ignores_unknown_names(self, api: Api) -> None:
         api.missing(api.delete("/sessions/s/peers", ["alice"]), "s")
         api.session("s", peers={"alice": {}, "bob": {}})
-        assert api.ok(api.delete("/sessions/s/peers", ["alice", "nobody", "scope.none"]))["id"] == "s"
+        assert (
+            api.ok(api.delete("/sessions/s/peers", ["alice", "nobody", "scope.none"]))["id"] == "s"
+        )
         assert members(api) == ["bob"]
 
     @pytest.mark.parametrize("body", [{}, {"peers": ["alice"]}, "alice", [1], [None], None, 3])
@@ -161,13 +206,21 @@ class TestMembers:
 
     @pytest.mark.parametrize("body", [[], "alice", 3, None, {"alice": 1}])
     @pytest.mark.parametrize("method", ["POST", "PUT"])
-    def test_add_and_set_refuse_anything_but_an_object(self, api: Api, method: str, body: object) -> None:
+    def test_add_and_set_refuse_anything_but_an_object(
+        self, api: Api, method: str, body: object
+    ) -> None:
         api.session("s")
         problems = api.refused(api.call(method, "/sessions/s/peers", body))
         assert problems[0]["loc"][0] == "body"
 
     def test_list_of_an_unknown_session_is_empty(self, api: Api) -> None:
-        assert api.ok(api.get("/sessions/s/peers")) == {"items": [], "total": 0, "page": 1, "size": 50, "pages": 0}
+        assert api.ok(api.get("/sessions/s/peers")) == {
+            "items": [],
+            "total": 0,
+            "page": 1,
+            "size": 50,
+            "pages": 0,
+        }
 
     def test_list_leaves_out_scopes_and_can_be_paged(self, api: Api) -> None:
         api.session("s", peers={"alice": {}}, scopes=["mine"])
@@ -177,7 +230,14 @@ class TestMembers:
         assert (page["total"], page["pages"]) == (2, 2)
         page = api.ok(api.get("/sessions/s/peers?reverse=true"))
         assert [peer["id"] for peer in page["items"]] == ["bob", "alice"]
-        assert list(page["items"][0]) == ["id", "uid", "workspace_id", "created_at", "metadata", "configuration"]
+        assert list(page["items"][0]) == [
+            "id",
+            "uid",
+            "workspace_id",
+            "created_at",
+            "metadata",
+            "configuration",
+        ]
 
     def test_config_of_a_stranger_is_404(self, api: Api) -> None:
         api.session("s")
@@ -188,7 +248,9 @@ class TestMembers:
 
     def test_put_config_merges_and_answers_nothing(self, api: Api) -> None:
         api.session("s", peers={"alice": {"observe_me": False}})
-        answer = api.put("/sessions/s/peers/alice/config", {"observe_others": True, "observe_me": None})
+        answer = api.put(
+            "/sessions/s/peers/alice/config", {"observe_others": True, "observe_me": None}
+        )
         assert answer.status_code == 204
         assert answer.data == b""
         assert "Content-Type" not in answer.headers
@@ -220,7 +282,12 @@ class TestMembers:
             assert "10" in detail
             assert "11" in detail
         api.ok(api.post("/sessions/s/peers", {"late": {}}))
-        assert "10" in api.ok(api.put("/sessions/s/peers/late/config", {"observe_others": True}), 400)["detail"]
+        assert (
+            "10"
+            in api.ok(api.put("/sessions/s/peers/late/config", {"observe_others": True}), 400)[
+                "detail"
+            ]
+        )
         assert config(api, "late")["observe_others"] is None
         assert "other" not in api.ids("/sessions/list"), "a refused request stores nothing"
 
@@ -239,4 +306,7 @@ def test_scopes_on_create(api: Api) -> None:
     assert api.ids("/peers/scope.one/sessions") == ["s"]
     api.refused(api.post("/sessions", {"id": "t", "scopes": ["bad name"]}))
     api.refused(api.post("/sessions", {"id": "t", "scopes": [1]}), ["body", "scopes", 0])
-    api.refused(api.post("/sessions", {"id": "t", "scopes": [f"s{number}" for number in range(101)]}), ["body", "scopes"])
+    api.refused(
+        api.post("/sessions", {"id": "t", "scopes": [f"s{number}" for number in range(101)]}),
+        ["body", "scopes"],
+    )

@@ -84,7 +84,9 @@ def test_many_who_ask_whether_it_is_ready_cost_one_look(monkeypatch: pytest.Monk
     monkeypatch.setattr(doctor, "look", look)
     app = create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://"}, cwd=Path("/")))
     with ThreadPoolExecutor(20) as pool:
-        answers = list(pool.map(lambda _: app.test_client().get("/health/ready").get_json(), range(40)))
+        answers = list(
+            pool.map(lambda _: app.test_client().get("/health/ready").get_json(), range(40))
+        )
     assert len(looked) == 1
     assert answers == [answers[0]] * 40
     app.extensions["memservice"].close()

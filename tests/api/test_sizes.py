@@ -1,4 +1,5 @@
-"""How large may be what a caller sends: the same in all generations, said before it costs anything, and never in the way of older rows."""
+"""How large may be what a caller sends: the same in all generations, said before it costs anything,
+and never in the way of older rows."""
 
 from __future__ import annotations
 
@@ -38,29 +39,45 @@ def test_what_is_searched_for_has_a_length(talk: Three) -> None:
         for path in (*SEARCHES, memory):
             body = {"query": LONG, "filters": about} if path == memory else {"query": LONG}
             (problem,) = api.refused(api.post(path, body), ["body", "query"])
-            assert (problem["type"], "at most 10000 characters" in problem["msg"]) == ("string_too_long", True)
+            assert (problem["type"], "at most 10000 characters" in problem["msg"]) == (
+                "string_too_long",
+                True,
+            )
             assert api.post(path, {**body, "query": LONG[1:]}).status_code == 200, path
-        (problem,) = api.refused(api.post("/peers/alice/representation", {"search_query": LONG}), ["body", "search_query"])
+        (problem,) = api.refused(
+            api.post("/peers/alice/representation", {"search_query": LONG}),
+            ["body", "search_query"],
+        )
         assert problem["type"] == "string_too_long"
-        words = {"/peers/alice/context": "search_query", "/sessions/s1/context": "last_message" if name == "v2" else "search_query"}
+        words = {
+            "/peers/alice/context": "search_query",
+            "/sessions/s1/context": "last_message" if name == "v2" else "search_query",
+        }
         for path, word in words.items():
             api.refused(api.get(path, query_string={word: LONG}), ["query", word])
-    (problem,) = talk.second.refused(talk.second.post("/search", LONG))  # the bare text of the first clients
+    # the bare text of the first clients
+    (problem,) = talk.second.refused(talk.second.post("/search", LONG))
     assert problem["type"] == "string_too_long"
 
 
 def test_the_first_generation_keeps_its_smaller_length(talk: Three) -> None:
     user = talk.user()
     collection = talk.first.post(f"{user}/collections", {"name": "c"})["id"]
-    loc, _ = talk.first.problem("POST", f"{user}/collections/{collection}/documents/query", {"query": "x" * 1_001})
+    loc, _ = talk.first.problem(
+        "POST", f"{user}/collections/{collection}/documents/query", {"query": "x" * 1_001}
+    )
     assert loc == ["body", "query"]
 
 
 def test_a_line_of_a_card_has_a_length(talk: Three) -> None:
     for api in later(talk).values():
         line = "x" * (sizes.MAX_CARD_LINE + 1)
-        api.refused(api.put("/peers/alice/card", {"peer_card": ["short", line]}), ["body", "peer_card", 1])
-        assert api.ok(api.put("/peers/alice/card", {"peer_card": [line[1:]]})) == {"peer_card": [line[1:]]}
+        api.refused(
+            api.put("/peers/alice/card", {"peer_card": ["short", line]}), ["body", "peer_card", 1]
+        )
+        assert api.ok(api.put("/peers/alice/card", {"peer_card": [line[1:]]})) == {
+            "peer_card": [line[1:]]
+        }
 
 
 def test_an_older_card_is_still_read(talk: Three) -> None:
@@ -71,16 +88,29 @@ def test_an_older_card_is_still_read(talk: Three) -> None:
         alice = tx.peers.by_slug(tx.workspaces.by_slug(talk.workspace).key, ALICE)
         at = talk.runtime.clock()
         tx.cards.save(
-            Card(workspace_key=alice.workspace_key, observer_key=alice.key, target=ALICE, lines=longer, given=longer, updated_at=at)
+            Card(
+                workspace_key=alice.workspace_key,
+                observer_key=alice.key,
+                target=ALICE,
+                lines=longer,
+                given=longer,
+                updated_at=at,
+            )
         )
 
     talk.runtime.storage.write(lengthen)
-    assert [api.ok(api.get("/peers/alice/card"))["peer_card"] for api in later(talk).values()] == [longer, longer]
+    assert [api.ok(api.get("/peers/alice/card"))["peer_card"] for api in later(talk).values()] == [
+        longer,
+        longer,
+    ]
 
 
 def test_metadata_has_a_length(talk: Three) -> None:
     fits = {"a": "ü" * ((sizes.MAX_METADATA - 8) // 2)}
-    assert len(json.dumps(fits, ensure_ascii=False, separators=(",", ":")).encode()) == sizes.MAX_METADATA
+    assert (
+        len(json.dumps(fits, ensure_ascii=False, separators=(",", ":")).encode())
+        == sizes.MAX_METADATA
+    )
     large = {"a": fits["a"] + "x"}
     for api in later(talk).values():
         for path in ("", "/peers/alice", "/sessions/s1"):
@@ -88,10 +118,16 @@ def test_metadata_has_a_length(talk: Three) -> None:
             assert problem["msg"] == "Metadata may have at most 65536 bytes as JSON"
             assert api.put(path, {"metadata": fits}).status_code == 200
         message = {"peer_id": ALICE, "content": "x", "metadata": large}
-        api.refused(api.post("/sessions/s1/messages", {"messages": [message]}), ["body", "messages", 0, "metadata"])
+        api.refused(
+            api.post("/sessions/s1/messages", {"messages": [message]}),
+            ["body", "messages", 0, "metadata"],
+        )
         api.refused(api.put("/peers/alice", {"configuration": large}), ["body", "configuration"])
     assert talk.first.problem("PUT", talk.user(), {"metadata": large})[0] == ["body", "metadata"]
-    assert talk.first.problem("POST", f"{talk.user()}/sessions", {"metadata": large})[0] == ["body", "metadata"]
+    assert talk.first.problem("POST", f"{talk.user()}/sessions", {"metadata": large})[0] == [
+        "body",
+        "metadata",
+    ]
 
 
 LARGE = {
@@ -105,30 +141,52 @@ LARGE = {
     ("POST", "/v1/apps/<app_id>/users/<user_id>/sessions/<session_id>/messages/batch"),
     ("POST", "/v1/apps/<app_id>/users/<user_id>/sessions/<session_id>/chat"),
     ("POST", "/v1/apps/<app_id>/users/<user_id>/collections/<collection_id>/documents"),
-    ("PUT", "/v1/apps/<app_id>/users/<user_id>/collections/<collection_id>/documents/<document_id>"),
+    (
+        "PUT",
+        "/v1/apps/<app_id>/users/<user_id>/collections/<collection_id>/documents/<document_id>",
+    ),
 }
-"""All that carry long texts. A question of `/v1` may be 25 of 10,000 characters, each of which takes up to twelve bytes."""
+"""All that carry long texts. A question of `/v1` may be 25 of 10,000 characters, each of which
+takes up to twelve bytes."""
 
 
 def test_only_what_carries_long_texts_may_be_large() -> None:
-    assert {(operation.method, operation.rule) for operation, _ in walk(generations.GROUPS) if operation.large} == LARGE
+    assert {
+        (operation.method, operation.rule)
+        for operation, _ in walk(generations.GROUPS)
+        if operation.large
+    } == LARGE
 
 
 def test_the_body_of_any_other_route_is_refused_unread(talk: Three) -> None:
     for name, api in later(talk).items():
         said = {"CONTENT_LENGTH": str(sizes.MAX_BODY + 1)}
-        answer = api.post("/peers/list", data=b"{}", content_type="application/json", environ_overrides=said)
-        assert api.ok(answer, 413) == {"detail": "The request's body is too large: at most 1048576 bytes are read here"}, name
+        answer = api.post(
+            "/peers/list", data=b"{}", content_type="application/json", environ_overrides=said
+        )
+        assert api.ok(answer, 413) == {
+            "detail": "The request's body is too large: at most 1048576 bytes are read here"
+        }, name
         many = {"messages": [{"peer_id": ALICE, "content": "é" * 20_000} for _ in range(60)]}
         assert len(json.dumps(many).encode()) > 5 * sizes.MAX_BODY
         assert api.post("/sessions/s1/messages", many).status_code == (201 if name == "v3" else 200)
         said = {"CONTENT_LENGTH": str(sizes.MAX_LARGE_BODY + 1)}
-        answer = api.post("/sessions/s1/messages", data=b"{}", content_type="application/json", environ_overrides=said)
-        assert api.ok(answer, 413) == {"detail": "The request's body is too large: at most 100663296 bytes are read here"}
+        answer = api.post(
+            "/sessions/s1/messages",
+            data=b"{}",
+            content_type="application/json",
+            environ_overrides=said,
+        )
+        assert api.ok(answer, 413) == {
+            "detail": "The request's body is too large: at most 100663296 bytes are read here"
+        }
 
 
 def test_the_operators_page_has_the_sizes() -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
     section = page.partition("\n## Request limits\n")[2].partition("\n## ")[0]
-    shown = [int(number.replace(",", "")) for number in re.findall(r"^\| [^|]+ \| ([\d,]+) \|$", section, re.M)]
+    shown = [
+        int(number.replace(",", ""))
+        for number in re.findall(r"^\| [^|]+ \| ([\d,]+) \|$", section, re.M)
+    ]
     assert shown == [value for name, value in vars(sizes).items() if name.startswith("MAX_")]

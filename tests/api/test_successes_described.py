@@ -1,5 +1,6 @@
-"""Every operation of the third generation is tried until it has given each success that its document tells of, and what it gave is
-exactly that: no field that is not described, and none described that is never there."""
+"""Every operation of the third generation is tried until it has given each success that its
+document tells of, and what it gave is exactly that: no field that is not described, and none
+described that is never there."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ from support.stores.stores import sqlite_store_at
 
 SECRET = "s" * 40
 OPERATIONS = sorted(
-    (operation.method, operation.rule.replace("<", "{").replace(">", "}")) for operation, _ in walk((health.routes, *v3.GROUPS))
+    (operation.method, operation.rule.replace("<", "{").replace(">", "}"))
+    for operation, _ in walk((health.routes, *v3.GROUPS))
 )
 
 
@@ -58,7 +60,10 @@ class Talkative(Scripted):
 
     def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:  # type: ignore[override]
         yield "tea"
-        yield Answered(steps=[Step(uses=[ToolUse(name="search_memory", input={"query": "tea"})])], run_id="run-1")
+        yield Answered(
+            steps=[Step(uses=[ToolUse(name="search_memory", input={"query": "tea"})])],
+            run_id="run-1",
+        )
 
 
 @dataclass
@@ -70,7 +75,8 @@ class Told:
 
 
 class Story:
-    """A small world that is made, used and unmade over HTTP alone, but for a moment that needs a model."""
+    """A small world that is made, used and unmade over HTTP alone, but for a moment that needs a
+    model."""
 
     def __init__(self, folder: Path, receiver: Receiver) -> None:
         settings = {
@@ -91,7 +97,10 @@ class Story:
         self.client = self.app.test_client()
         self.receiver = receiver
         self.told = {operation: Told() for operation in OPERATIONS}
-        self.admin = {"Authorization": "Bearer " + jwt.encode({"t": "", "ad": True}, SECRET, algorithm="HS256")}
+        self.admin = {
+            "Authorization": "Bearer "
+            + jwt.encode({"t": "", "ad": True}, SECRET, algorithm="HS256")
+        }
 
     def work(self) -> None:
         Worker(self.rt).run_until_idle(60)
@@ -103,8 +112,12 @@ class Story:
         if body is not None:
             options["json"] = body
         answer = self.client.open(path, method=method, headers=self.admin, **options)
-        assert answer.status_code < 300, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
-        rule, _ = self.app.url_map.bind("localhost").match(path.partition("?")[0], method, return_rule=True)
+        assert answer.status_code < 300, (
+            f"{method} {path}: {answer.status_code} {answer.text[:300]}"
+        )
+        rule, _ = self.app.url_map.bind("localhost").match(
+            path.partition("?")[0], method, return_rule=True
+        )
         told = self.told[method, rule.rule.replace("<", "{").replace(">", "}")]
         told.statuses.add(answer.status_code)
         found = answer.get_json() if answer.data else None
@@ -123,25 +136,49 @@ class Story:
         self.do("GET", "/health")
         self.do("GET", "/health/ready")
         for _ in range(2):
-            self.do("POST", "/v3/workspaces", {"id": "w", "configuration": {"summary": {"messages_per_short_summary": 10}}})
+            self.do(
+                "POST",
+                "/v3/workspaces",
+                {"id": "w", "configuration": {"summary": {"messages_per_short_summary": 10}}},
+            )
             self.do("POST", "…/peers", {"id": "alice", "metadata": {"kind": "person"}})
-            self.do("POST", "…/sessions", {"id": "talk", "peers": {"alice": {}, "bob": {"observe_others": True}}})
+            self.do(
+                "POST",
+                "…/sessions",
+                {"id": "talk", "peers": {"alice": {}, "bob": {"observe_others": True}}},
+            )
             self.do("POST", "…/scopes", {"id": "work", "metadata": {"kind": "scope"}})
         self.do(
-            "PUT", "/v3/workspaces/w", {"configuration": {"summary": {"messages_per_short_summary": 10, "messages_per_long_summary": 20}}}
+            "PUT",
+            "/v3/workspaces/w",
+            {
+                "configuration": {
+                    "summary": {"messages_per_short_summary": 10, "messages_per_long_summary": 20}
+                }
+            },
         )
         self.do("PUT", "…/peers/alice", {"configuration": {"observe_me": True}})
         self.do("PUT", "…/sessions/talk", {"metadata": {"kind": "session"}})
         self.do("POST", "…/sessions/talk/peers", {"carol": {}})
         self.do("DELETE", "…/sessions/talk/peers", ["carol"])
         self.do("PUT", "…/sessions/talk/peers", {"alice": {}, "bob": {"observe_others": True}})
-        self.do("PUT", "…/sessions/talk/peers/bob/config", {"observe_me": True, "observe_others": True})
-        said = [{"peer_id": "alice", "content": f"I like tea number {n}.", "metadata": {"n": n}} for n in range(20)]
+        self.do(
+            "PUT", "…/sessions/talk/peers/bob/config", {"observe_me": True, "observe_others": True}
+        )
+        said = [
+            {"peer_id": "alice", "content": f"I like tea number {n}.", "metadata": {"n": n}}
+            for n in range(20)
+        ]
         self.message = self.do("POST", "…/sessions/talk/messages", {"messages": said})[0]["id"]
-        upload = {"file": (io.BytesIO(b"I like tea from a file."), "notes.txt", "text/plain"), "peer_id": "alice"}
+        upload = {
+            "file": (io.BytesIO(b"I like tea from a file."), "notes.txt", "text/plain"),
+            "peer_id": "alice",
+        }
         self.do("POST", "…/sessions/talk/messages/upload", data=upload)
         pair = {"observer_id": "alice", "observed_id": "alice", "session_id": "talk"}
-        self.conclusion = self.do("POST", "…/conclusions", {"conclusions": [{"content": "alice likes tea", **pair}]})[0]["id"]
+        self.conclusion = self.do(
+            "POST", "…/conclusions", {"conclusions": [{"content": "alice likes tea", **pair}]}
+        )[0]["id"]
         self.rt.storage.write(self.reason)
         self.do("POST", "…/scopes/work/sessions", {"session_ids": ["talk"]})
         self.do("GET", "…/queue/status")
@@ -154,12 +191,29 @@ class Story:
         assert workspace is not None
         row = tx.conclusions.by_uid(workspace.key, self.conclusion)
         assert row is not None
-        made = replace(row, key=0, uid=new_uid(), level="deductive", source_ids=[row.uid], content="tea it is", fingerprint=new_uid())
+        made = replace(
+            row,
+            key=0,
+            uid=new_uid(),
+            level="deductive",
+            source_ids=[row.uid],
+            content="tea it is",
+            fingerprint=new_uid(),
+        )
         stored = tx.conclusions.put([made])
         self.deduction = stored[0].uid
-        indexing.index_conclusions(self.rt, tx, workspace.key, stored, indexing.embed_inline(self.rt, [made.content]))
+        indexing.index_conclusions(
+            self.rt, tx, workspace.key, stored, indexing.embed_inline(self.rt, [made.content])
+        )
         now = self.rt.clock()
-        call = Usage(day=now.date().isoformat(), task="chat", provider="p", model="m", outcome="success", created_at=now)
+        call = Usage(
+            day=now.date().isoformat(),
+            task="chat",
+            provider="p",
+            model="m",
+            outcome="success",
+            created_at=now,
+        )
         tx.usage.add([replace(call, workspace_key=workspace.key, input_tokens=1)])
 
     def read(self) -> None:
@@ -182,11 +236,18 @@ class Story:
         self.do("GET", "…/sessions/talk/context?peer_target=alice")
         self.do("GET", "…/sessions/talk/summaries")
         assert self.do(
-            "POST", "…/conclusions/query", {"query": "tea", "filters": {"observer": "alice", "observed": "alice", "level": "deductive"}}
+            "POST",
+            "…/conclusions/query",
+            {
+                "query": "tea",
+                "filters": {"observer": "alice", "observed": "alice", "level": "deductive"},
+            },
         )
         self.do("GET", f"…/conclusions/{self.deduction}")
         for place in ("", "/peers/alice"):
-            self.do("POST", f"…{place}/chat", {"query": "What about tea?", "include_evidence": True})
+            self.do(
+                "POST", f"…{place}/chat", {"query": "What about tea?", "include_evidence": True}
+            )
         self.do("POST", "…/sessions/talk/clone")
         self.do("GET", "…/usage")
 
@@ -209,21 +270,37 @@ class Story:
         self.do("DELETE", f"…/webhooks/{endpoint}")
 
         self.reasoner.act = self.reasoner.fail
-        self.do("POST", "…/sessions/talk/messages", {"messages": [{"peer_id": "alice", "content": "I like coffee."}]})
+        self.do(
+            "POST",
+            "…/sessions/talk/messages",
+            {"messages": [{"peer_id": "alice", "content": "I like coffee."}]},
+        )
         self.do("POST", "…/schedule_dream", {"observer": "alice", "dream_type": "omni"})
         self.work()
         self.do("GET", "…/queue/failures")
         self.do("POST", "…/queue/failures/retry")
 
     def mint(self) -> None:
-        named = {"workspace_id": "w", "peer_id": "alice", "session_id": "talk", "label": "l", "expires_at": "2999-01-01T00:00:00Z"}
+        named = {
+            "workspace_id": "w",
+            "peer_id": "alice",
+            "session_id": "talk",
+            "label": "l",
+            "expires_at": "2999-01-01T00:00:00Z",
+        }
         made = self.do("POST", "/v3/keys", query_string=named)
-        used = self.client.get("/v3/workspaces/w/sessions/talk/context", headers={"Authorization": f"Bearer {made['key']}"})
+        used = self.client.get(
+            "/v3/workspaces/w/sessions/talk/context",
+            headers={"Authorization": f"Bearer {made['key']}"},
+        )
         assert used.status_code == 200
         self.do("DELETE", f"/v3/keys/{made['id']}")
         # That it was used is written off the request; a bound that tells a hang from an answer.
         until = time.monotonic() + 60
-        while self.do("GET", "/v3/keys")["items"][0]["last_used_at"] is None and time.monotonic() < until:
+        while (
+            self.do("GET", "/v3/keys")["items"][0]["last_used_at"] is None
+            and time.monotonic() < until
+        ):
             time.sleep(0.05)
 
     def unmake(self) -> None:
@@ -247,11 +324,15 @@ def described(method: str, path: str) -> dict[int, Any]:
     """The schema of each success; None where there is no body."""
     answers = document("v3")["paths"][path][method.lower()]["responses"]
     found = {int(status): answer for status, answer in answers.items() if status.startswith("2")}
-    return {status: answer.get("content", {}).get("application/json", {}).get("schema") for status, answer in found.items()}
+    return {
+        status: answer.get("content", {}).get("application/json", {}).get("schema")
+        for status, answer in found.items()
+    }
 
 
 def closed(schema: Any) -> Any:
-    """The schema with references followed, and objects without keys that it does not name; where it names none, any."""
+    """The schema with references followed, and objects without keys that it does not name; where it
+    names none, any."""
     if isinstance(schema, list):
         return [closed(inner) for inner in schema]
     if not isinstance(schema, dict):
@@ -286,7 +367,8 @@ def fields_of(schema: Any, place: str = "") -> Iterator[str]:
 
 
 def fields_in(value: Any, places: Sequence[str], place: str = "") -> Iterator[str]:
-    """The place of each field that has a value other than null. `places`: those that are described; what is not among them is a name."""
+    """The place of each field that has a value other than null. `places`: those that are described;
+    what is not among them is a name."""
     if isinstance(value, dict):
         for name, inner in value.items():
             here = f"{place}.{name}" if f"{place}.{name}" in places else f"{place}{{}}"
@@ -299,18 +381,24 @@ def fields_in(value: Any, places: Sequence[str], place: str = "") -> Iterator[st
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_each_success_is_as_described(told: dict[tuple[str, str], Told], method: str, path: str) -> None:
+def test_each_success_is_as_described(
+    told: dict[tuple[str, str], Told], method: str, path: str
+) -> None:
     schemas, seen = described(method, path), told[method, path]
     assert seen.statuses == schemas.keys()
     for status, body in seen.bodies:
         if schemas[status] is None:
             assert body is None
         else:
-            jsonschema.Draft202012Validator(closed(schemas[status]), format_checker=FORMATS).validate(body)
+            jsonschema.Draft202012Validator(
+                closed(schemas[status]), format_checker=FORMATS
+            ).validate(body)
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_each_described_field_is_told(told: dict[tuple[str, str], Told], method: str, path: str) -> None:
+def test_each_described_field_is_told(
+    told: dict[tuple[str, str], Told], method: str, path: str
+) -> None:
     for status, schema in described(method, path).items():
         places = list(fields_of(closed(schema or {})))
         bodies = [body for found, body in told[method, path].bodies if found == status]

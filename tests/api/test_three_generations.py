@@ -1,4 +1,5 @@
-"""What one generation writes, the other two read: the same assertions for each of them, on one workspace, noun by noun.
+"""What one generation writes, the other two read: the same assertions for each of them, on one
+workspace, noun by noun.
 
 Where a noun exists in some generations only, it must not show in the others.
 """
@@ -19,20 +20,30 @@ pytestmark = pytest.mark.every_index
 
 
 class TestSharedNouns(SharedNouns):
-    """Through the routes; tests/e2e/test_one_workspace.py has them through the published clients."""
+    """Through the routes; tests/e2e/test_one_workspace.py has them through the published
+    clients."""
 
 
-def test_the_name_of_a_deleted_session_is_not_used_again(three: Three, writer: Face, talk: str) -> None:
+def test_the_name_of_a_deleted_session_is_not_used_again(
+    three: Three, writer: Face, talk: str
+) -> None:
     name = three.slug(talk)
     writer.delete_session(talk, ALICE)
     for api in (three.second, three.newest):
         assert name not in api.ids("/sessions/list")
         api.missing(api.post("/sessions", {"id": name}), name)
-        assert api.post(f"/sessions/{name}/messages", {"messages": [{"peer_id": ALICE, "content": "x"}]}).status_code == 404
+        assert (
+            api.post(
+                f"/sessions/{name}/messages", {"messages": [{"peer_id": ALICE, "content": "x"}]}
+            ).status_code
+            == 404
+        )
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
-def test_a_conclusion_that_is_deleted_is_gone_everywhere(three: Three, writer: Face, talk: str, generation: str) -> None:
+def test_a_conclusion_that_is_deleted_is_gone_everywhere(
+    three: Three, writer: Face, talk: str, generation: str
+) -> None:
     gone, kept = writer.conclude(ALICE, "alice sings"), writer.conclude(ALICE, "alice dances")
     path = f"/observations/{gone}" if generation == "v2" else f"/conclusions/{gone}"
     api = three.second if generation == "v2" else three.newest
@@ -45,15 +56,26 @@ def test_what_was_said_is_found_by_the_later_two(three: Three, writer: Face, tal
     (said,) = writer.say(talk, ALICE, "I adopted a tortoise named Balthazar.")
     Worker(three.runtime).run_until_idle()
     for api in (three.second, three.newest):
-        assert [found["id"] for found in api.ok(api.post("/search", {"query": "Balthazar"}))] == [said]
+        assert [found["id"] for found in api.ok(api.post("/search", {"query": "Balthazar"}))] == [
+            said
+        ]
 
 
 def test_summaries(three: Three, writer: Face, talk: str) -> None:
-    writer.say(talk, ALICE, *(f"Fact number {number}: the tower is {number} metres high." for number in range(20)))
+    writer.say(
+        talk,
+        ALICE,
+        *(f"Fact number {number}: the tower is {number} metres high." for number in range(20)),
+    )
     Worker(three.runtime).run_until_idle()
     name = three.slug(talk)
-    texts = [api.ok(api.get(f"/sessions/{name}/summaries"))["short_summary"]["content"] for api in (three.second, three.newest)]
-    notes = three.first.post(f"{three.user()}/metamessages/list", {"label": "honcho_chat_summary_short"})["items"]
+    texts = [
+        api.ok(api.get(f"/sessions/{name}/summaries"))["short_summary"]["content"]
+        for api in (three.second, three.newest)
+    ]
+    notes = three.first.post(
+        f"{three.user()}/metamessages/list", {"label": "honcho_chat_summary_short"}
+    )["items"]
     if writer is three.faces["v1"]:
         texts += [note["content"] for note in notes]
         assert [note["session_id"] for note in notes] == [talk]
@@ -68,13 +90,17 @@ def test_summaries(three: Three, writer: Face, talk: str) -> None:
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
 def test_cards_and_webhooks(three: Three, generation: str) -> None:
-    writes, reads = (three.second, three.newest) if generation == "v2" else (three.newest, three.second)
+    writes, reads = (
+        (three.second, three.newest) if generation == "v2" else (three.newest, three.second)
+    )
     three.first.user(three.first.app())
     assert writes.put(f"/peers/{ALICE}/card", {"peer_card": ["Lives in Ulm"]}).status_code == 200
     assert reads.ok(reads.get(f"/peers/{ALICE}/card")) == {"peer_card": ["Lives in Ulm"]}
     answer = writes.post("/webhooks", {"url": "https://93.184.215.14/hook"})
     assert answer.status_code // 100 == 2
-    assert [item["id"] for item in reads.ok(reads.get("/webhooks"))["items"]] == [answer.get_json()["id"]]
+    assert [item["id"] for item in reads.ok(reads.get("/webhooks"))["items"]] == [
+        answer.get_json()["id"]
+    ]
     assert three.faces["v1"].peers() == {ALICE: {}}
     assert three.first.listed(f"{three.user()}/collections") == []
     assert three.first.listed(f"{three.user()}/metamessages") == []
@@ -84,11 +110,19 @@ def test_what_only_the_first_generation_has(three: Three) -> None:
     user = three.first.user(three.first.app())
     session = three.first.session(user)
     three.first.say(session, (True, "hello"))
-    before = [(face.peers(), face.sessions(ALICE), face.messages(uid(session), ALICE)) for face in three.all()[1:]]
-    three.first.post(f"{user}/metamessages", {"label": "mood", "content": "gloomy", "session_id": uid(session)})
+    before = [
+        (face.peers(), face.sessions(ALICE), face.messages(uid(session), ALICE))
+        for face in three.all()[1:]
+    ]
+    three.first.post(
+        f"{user}/metamessages", {"label": "mood", "content": "gloomy", "session_id": uid(session)}
+    )
     shelf = three.first.post(f"{user}/collections", {"name": "shelf"})["id"]
     three.first.post(f"{user}/collections/{shelf}/documents", {"content": "A gloomy tale."})
-    assert [(face.peers(), face.sessions(ALICE), face.messages(uid(session), ALICE)) for face in three.all()[1:]] == before
+    assert [
+        (face.peers(), face.sessions(ALICE), face.messages(uid(session), ALICE))
+        for face in three.all()[1:]
+    ] == before
     assert [face.known(ALICE) for face in three.all()] == [[]] * 3
     for api in (three.second, three.newest):
         assert api.ok(api.post("/search", {"query": "gloomy"})) == []
@@ -116,9 +150,15 @@ def test_members_that_come_and_go(three: Three, generation: str) -> None:
         assert api.delete(f"/sessions/{session}/peers", [ALICE]).status_code == 200
     assert [found for found, _ in first.sessions(ALICE)] == [uid(owned)]
     for other in (three.second, three.newest):
-        assert [peer["id"] for peer in other.ok(other.get("/sessions/room/peers"))["items"]] == ["bob"]
-        assert ALICE not in [peer["id"] for peer in other.ok(other.get(f"/sessions/{uid(owned)}/peers"))["items"]]
+        assert [peer["id"] for peer in other.ok(other.get("/sessions/room/peers"))["items"]] == [
+            "bob"
+        ]
+        assert ALICE not in [
+            peer["id"] for peer in other.ok(other.get(f"/sessions/{uid(owned)}/peers"))["items"]
+        ]
     assert three.first.refused(404, "PUT", f"{three.user()}/sessions/{room}", {"metadata": {}})
     first.say(uid(owned), ALICE, "I am back.")
     for other in (three.second, three.newest):
-        assert ALICE in [peer["id"] for peer in other.ok(other.get(f"/sessions/{uid(owned)}/peers"))["items"]]
+        assert ALICE in [
+            peer["id"] for peer in other.ok(other.get(f"/sessions/{uid(owned)}/peers"))["items"]
+        ]

@@ -1,5 +1,6 @@
-"""Any history of creations, renamings, archivings, deletions, erasures and re-creations by three generations: every step is answered as the
-model says, and whenever they are looked at, and in the end, so is every list of each generation, with totals that fit."""
+"""Any history of creations, renamings, archivings, deletions, erasures and re-creations by three
+generations: every step is answered as the model says, and whenever they are looked at, and in the
+end, so is every list of each generation, with totals that fit."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ import pytest
 from flask.testing import FlaskClient
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from memservice.app import create_app
 from memservice.runtime import Runtime, open_runtime
@@ -64,7 +71,9 @@ class Histories(RuleBasedStateMachine):
     def ask(self, method: str, path: str, body: Any = ..., *, status: int) -> Any:
         options: dict[str, Any] = {} if body is ... else {"json": body}
         answer = self.client.open(path, method=method, **options)
-        assert answer.status_code == status, f"{method} {path} {body}: {answer.status_code} instead of {status}: {answer.text[:300]}"
+        assert answer.status_code == status, (
+            f"{method} {path} {body}: {answer.status_code} instead of {status}: {answer.text[:300]}"
+        )
         return answer.get_json() if answer.data else None
 
     def items(self, path: str, body: Any = ..., query: str = "") -> list[Any]:
@@ -75,7 +84,10 @@ class Histories(RuleBasedStateMachine):
 
     def learn(self, place: Workspace) -> None:
         """The uids of what the last step made, as the third generation shows them."""
-        shown = {item["id"]: item["uid"] for item in self.items(f"/v3/workspaces/{place.slug}/peers/list")}
+        shown = {
+            item["id"]: item["uid"]
+            for item in self.items(f"/v3/workspaces/{place.slug}/peers/list")
+        }
         for peer in place.peers:
             if not peer.uid and peer.given_slug is not None:
                 peer.uid = shown[peer.given_slug]
@@ -83,7 +95,10 @@ class Histories(RuleBasedStateMachine):
             if not peer.uid:
                 (slug,) = shown.keys() - {other.slug for other in place.peers}
                 peer.uid, peer.given_slug, peer.given_name = shown[slug], slug, slug
-        rooms = {item["id"]: item["uid"] for item in self.items(f"/v3/workspaces/{place.slug}/sessions/list")}
+        rooms = {
+            item["id"]: item["uid"]
+            for item in self.items(f"/v3/workspaces/{place.slug}/sessions/list")
+        }
         for session in place.sessions:
             if not session.uid:
                 session.uid = rooms[session.slug]
@@ -148,7 +163,12 @@ class Histories(RuleBasedStateMachine):
     @rule(slug=PLACES.filter(lambda name: "&" not in name), by=LATER)
     def make_workspace(self, slug: str, by: str) -> None:
         found = self.slugged(slug)
-        self.ask("POST", f"/{by}/workspaces", {"id": slug}, status=201 if found is None and by == "v3" else 200)
+        self.ask(
+            "POST",
+            f"/{by}/workspaces",
+            {"id": slug},
+            status=201 if found is None and by == "v3" else 200,
+        )
         uid = self.ask("POST", "/v3/workspaces", {"id": slug}, status=200)["uid"]
         if found is None:
             self.places.append(Workspace(uid, slug, slug if self.named(slug) is None else None))
@@ -160,7 +180,12 @@ class Histories(RuleBasedStateMachine):
     def rename_app(self, pick: int, name: str) -> None:
         place = self.place(pick)
         other = self.named(name)
-        self.ask("PUT", f"/v1/apps/{place.uid}", {"name": name}, status=200 if other in (None, place) else 409)
+        self.ask(
+            "PUT",
+            f"/v1/apps/{place.uid}",
+            {"name": name},
+            status=200 if other in (None, place) else 409,
+        )
         if other is None:
             place.given_name = name
 
@@ -197,7 +222,12 @@ class Histories(RuleBasedStateMachine):
     def make_peer(self, pick: int, slug: str, by: str) -> None:
         place = self.place(pick)
         created = place.by_slug(slug) is None
-        self.ask("POST", f"/{by}/workspaces/{place.slug}/peers", {"id": slug}, status=201 if created and by == "v3" else 200)
+        self.ask(
+            "POST",
+            f"/{by}/workspaces/{place.slug}/peers",
+            {"id": slug},
+            status=201 if created and by == "v3" else 200,
+        )
         place.ensure([slug])
         self.learn(place)
 
@@ -206,7 +236,12 @@ class Histories(RuleBasedStateMachine):
     def rename_user(self, pick: int, name: str) -> None:
         place, user = self.inhabited(pick)
         other = place.by_name(name)
-        self.ask("PUT", self.at(place, user), {"name": name}, status=200 if other in (None, user) else 409)
+        self.ask(
+            "PUT",
+            self.at(place, user),
+            {"name": name},
+            status=200 if other in (None, user) else 409,
+        )
         if other is None:
             user.given_name = name
 
@@ -227,7 +262,13 @@ class Histories(RuleBasedStateMachine):
     def make_session(self, pick: int, slug: str, by: str, members: list[str]) -> None:
         place = self.place(pick)
         found = place.session(slug)
-        status = 404 if found is not None and found.state != ACTIVE else 201 if found is None and by == "v3" else 200
+        status = (
+            404
+            if found is not None and found.state != ACTIVE
+            else 201
+            if found is None and by == "v3"
+            else 200
+        )
         wanted = {"id": slug, "peers": {name: {} for name in members}}
         self.ask("POST", f"/{by}/workspaces/{place.slug}/sessions", wanted, status=status)
         if status != 404:
@@ -244,11 +285,18 @@ class Histories(RuleBasedStateMachine):
         return session
 
     @precondition(has_session)
-    @rule(pick=PICK, names=st.lists(PEERS, min_size=1, max_size=2, unique=True), by=LATER, how=st.sampled_from(["POST", "PUT"]))
+    @rule(
+        pick=PICK,
+        names=st.lists(PEERS, min_size=1, max_size=2, unique=True),
+        by=LATER,
+        how=st.sampled_from(["POST", "PUT"]),
+    )
     def add_or_set_members(self, pick: int, names: list[str], by: str, how: str) -> None:
         place, session, _ = self.held(pick)
         path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers"
-        self.ask(how, path, {name: {} for name in names}, status=200 if session.state == ACTIVE else 404)
+        self.ask(
+            how, path, {name: {} for name in names}, status=200 if session.state == ACTIVE else 404
+        )
         if session.state == ACTIVE:
             session.leave(list(session.members) if how == "PUT" else [])
             session.join(place.ensure(names))
@@ -261,7 +309,9 @@ class Histories(RuleBasedStateMachine):
         path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers"
         self.ask("DELETE", path, [user.slug, also], status=200 if session.state == ACTIVE else 404)
         if session.state == ACTIVE:
-            session.leave([peer for slug in (user.slug, also) if (peer := place.by_slug(slug)) is not None])
+            session.leave(
+                [peer for slug in (user.slug, also) if (peer := place.by_slug(slug)) is not None]
+            )
 
     @precondition(has_session)
     @rule(pick=PICK)
@@ -277,12 +327,18 @@ class Histories(RuleBasedStateMachine):
     def delete_session(self, pick: int, by: str) -> None:
         place, session, _ = self.held(pick)
         active = session.state == ACTIVE
-        self.ask("DELETE", f"/{by}/workspaces/{place.slug}/sessions/{session.slug}", status=202 if active else 404)
+        self.ask(
+            "DELETE",
+            f"/{by}/workspaces/{place.slug}/sessions/{session.slug}",
+            status=202 if active else 404,
+        )
         if active:
             session.state = DELETING
 
     @precondition(has_session)
-    @rule(pick=PICK, upto=st.none() | PICK, deep=st.booleans(), by=st.sampled_from(["v1", "v2", "v3"]))
+    @rule(
+        pick=PICK, upto=st.none() | PICK, deep=st.booleans(), by=st.sampled_from(["v1", "v2", "v3"])
+    )
     def clone(self, pick: int, upto: int | None, deep: bool, by: str) -> None:
         place, session, user = self.held(pick)
         if len(place.sessions) >= 4 * MANY:
@@ -293,11 +349,17 @@ class Histories(RuleBasedStateMachine):
             query += f"&message_id={self.message_ids(place, session)[until]}"
         if by == "v1":
             allowed = session.is_shown_to(user) and session.state != DELETING
-            answer = self.ask("GET", f"{self.at(place, user, session)}/clone{query}", status=200 if allowed else 404)
+            answer = self.ask(
+                "GET",
+                f"{self.at(place, user, session)}/clone{query}",
+                status=200 if allowed else 404,
+            )
         else:
             allowed, method = session.state == ACTIVE, "GET" if by == "v2" else "POST"
             path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/clone{query}"
-            answer = self.ask(method, path, status=404 if not allowed else 201 if by == "v3" else 200)
+            answer = self.ask(
+                method, path, status=404 if not allowed else 201 if by == "v3" else 200
+            )
         if allowed:
             place.clone(session, until, deep and by == "v1").uid = answer["id"]
 
@@ -320,7 +382,12 @@ class Histories(RuleBasedStateMachine):
         said = [(self.text(), is_user) for is_user in by]
         allowed = session.is_shown_to(user) and session.state != DELETING
         body = {"messages": [{"content": content, "is_user": is_user} for content, is_user in said]}
-        self.ask("POST", f"{self.at(place, user, session)}/messages/batch", body, status=200 if allowed else 404)
+        self.ask(
+            "POST",
+            f"{self.at(place, user, session)}/messages/batch",
+            body,
+            status=200 if allowed else 404,
+        )
         if allowed:
             authors = [user if is_user else place.the_assistant() for is_user in by]
             session.said += zip((content for content, _ in said), authors, strict=True)
@@ -349,7 +416,9 @@ class Histories(RuleBasedStateMachine):
         place, session, user = self.held(pick)
         allowed = session.is_shown_to(user) and session.state != DELETING
         wanted = {"label": self.text(), "content": "", "session_id": session.uid}
-        self.ask("POST", f"{self.at(place, user)}/metamessages", wanted, status=200 if allowed else 404)
+        self.ask(
+            "POST", f"{self.at(place, user)}/metamessages", wanted, status=200 if allowed else 404
+        )
         if allowed:
             place.notes.append(Note(user, session, wanted["label"]))
 
@@ -375,16 +444,22 @@ class Histories(RuleBasedStateMachine):
         apps = [(item["id"], item["name"]) for item in self.items("/v1/apps/list")]
         assert apps == [(place.uid, place.name) for place in self.places]
         for by in ("v2", "v3"):
-            assert [item["id"] for item in self.items(f"/{by}/workspaces/list")] == [place.slug for place in self.places]
+            assert [item["id"] for item in self.items(f"/{by}/workspaces/list")] == [
+                place.slug for place in self.places
+            ]
         for place in self.gone:
             self.ask("GET", f"/v1/apps?app_id={place.uid}", status=404)
             assert self.items(f"/v1/apps/{place.uid}/users/list") == []
 
     def see_peers(self, place: Workspace) -> None:
-        users = [(item["id"], item["name"]) for item in self.items(f"/v1/apps/{place.uid}/users/list")]
+        users = [
+            (item["id"], item["name"]) for item in self.items(f"/v1/apps/{place.uid}/users/list")
+        ]
         assert users == [(user.uid, user.name) for user in place.users]
         for by in ("v2", "v3"):
-            assert [item["id"] for item in self.items(f"/{by}/workspaces/{place.slug}/peers/list")] == [peer.slug for peer in place.peers]
+            assert [
+                item["id"] for item in self.items(f"/{by}/workspaces/{place.slug}/peers/list")
+            ] == [peer.slug for peer in place.peers]
 
     def see_sessions(self, place: Workspace) -> None:
         active = [session.slug for session in place.sessions if session.state == ACTIVE]
@@ -392,23 +467,42 @@ class Histories(RuleBasedStateMachine):
             at = f"/{by}/workspaces/{place.slug}"
             assert [item["id"] for item in self.items(f"{at}/sessions/list")] == active
             for peer in place.peers:
-                joined = [session.slug for session in place.sessions if session.state != ARCHIVED and peer in session.members]
-                assert [item["id"] for item in self.items(f"{at}/peers/{peer.slug}/sessions")] == joined
+                joined = [
+                    session.slug
+                    for session in place.sessions
+                    if session.state != ARCHIVED and peer in session.members
+                ]
+                assert [
+                    item["id"] for item in self.items(f"{at}/peers/{peer.slug}/sessions")
+                ] == joined
         for user in place.users:
-            shown = [(session.uid, session.state == ACTIVE) for session in place.sessions if session.is_shown_to(user)]
+            shown = [
+                (session.uid, session.state == ACTIVE)
+                for session in place.sessions
+                if session.is_shown_to(user)
+            ]
             path = f"{self.at(place, user)}/sessions"
             listed = self.items(f"{path}/list")
             assert [(item["id"], item["is_active"]) for item in listed] == shown
             assert {item["user_id"] for item in listed} <= {user.uid}
             only = [item["id"] for item in self.items(f"{path}/list", {"is_active": True})]
             assert only == [uid for uid, is_active in shown if is_active]
-            labels = [item["label"] for item in self.items(f"{self.at(place, user)}/metamessages/list")]
+            labels = [
+                item["label"] for item in self.items(f"{self.at(place, user)}/metamessages/list")
+            ]
             assert labels == [note.label for note in place.notes if note.owner is user]
 
     def see_messages(self, place: Workspace, session: Session) -> None:
         for user in place.users:
-            self.ask("GET", f"{self.at(place, user)}/sessions?session_id={session.uid}", status=200 if session.is_shown_to(user) else 404)
-            seen = [(item["content"], item["is_user"]) for item in self.items(f"{self.at(place, user, session)}/messages/list")]
+            self.ask(
+                "GET",
+                f"{self.at(place, user)}/sessions?session_id={session.uid}",
+                status=200 if session.is_shown_to(user) else 404,
+            )
+            seen = [
+                (item["content"], item["is_user"])
+                for item in self.items(f"{self.at(place, user, session)}/messages/list")
+            ]
             mine = [(content, author is user) for content, author in session.said]
             assert seen == (mine if session.is_shown_to(user) else [])
         for by in ("v2", "v3"):
@@ -420,9 +514,15 @@ class Histories(RuleBasedStateMachine):
     def see_members(self, place: Workspace, session: Session) -> None:
         present = {peer.slug for peer, inside in session.members.items() if inside}
         for by in ("v2", "v3"):
-            page = self.ask("GET", f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers?size=100", status=200)
+            page = self.ask(
+                "GET",
+                f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers?size=100",
+                status=200,
+            )
             assert page["total"] == len(page["items"])
-            assert {item["id"] for item in page["items"]} == (set() if session.state == ARCHIVED else present)
+            assert {item["id"] for item in page["items"]} == (
+                set() if session.state == ARCHIVED else present
+            )
 
 
 def run(uri: str, number: int, steps: int) -> None:
@@ -434,7 +534,12 @@ def run(uri: str, number: int, steps: int) -> None:
         runtime = opened
         client = create_app(runtime=opened).test_client()
 
-    bounds = settings(max_examples=number, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck))
+    bounds = settings(
+        max_examples=number,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     try:
         run_state_machine_as_test(OnStore, settings=bounds)
     finally:

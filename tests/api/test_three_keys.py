@@ -1,4 +1,5 @@
-"""Keys of each generation on each generation: whoever mints one, and whatever it names things by, it opens the same everywhere."""
+"""Keys of each generation on each generation: whoever mints one, and whatever it names things by,
+it opens the same everywhere."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ LATER = {"v2": "/v2/workspaces/acme", "v3": "/v3/workspaces/acme"}
 
 @dataclass
 class World:
-    """Workspace acme with alice, who owns a session and is in the session room with bob; bob owns a session of his own."""
+    """Workspace acme with alice, who owns a session and is in the session room with bob; bob owns a
+    session of his own."""
 
     keyed: Keyed
     uids: dict[str, str]
@@ -34,21 +36,32 @@ class World:
         uids["acme"] = do("POST", "/v3/workspaces", {"id": "acme"})["uid"]
         for name in ("alice", "bob"):
             uids[name] = do("POST", f"{LATER['v3']}/peers", {"id": name})["uid"]
-        uids["room"] = do("POST", f"{LATER['v3']}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}}})["uid"]
+        uids["room"] = do(
+            "POST", f"{LATER['v3']}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}}}
+        )["uid"]
         for session, owner in (("owned", "alice"), ("his", "bob")):
-            uids[session] = do("POST", f"/v1/apps/{uids['acme']}/users/{uids[owner]}/sessions", {})["id"]
+            uids[session] = do("POST", f"/v1/apps/{uids['acme']}/users/{uids[owner]}/sessions", {})[
+                "id"
+            ]
 
     def erase(self) -> None:
         """Let the work that waits be done, so that a deleted session's name is free."""
         Worker(self.keyed.runtime).run_until_idle()
 
     def mint(self, by: str, of: str) -> str:
-        """A key of generation `by`: of the workspace, of alice, of her own session or of the shared one."""
+        """A key of generation `by`: of the workspace, of alice, of her own session or of the shared
+        one."""
         uids = self.uids
         named = {
             "workspace": (f"app_id={uids['acme']}", "workspace_id=acme"),
-            "alice": (f"app_id={uids['acme']}&user_id={uids['alice']}", "workspace_id=acme&peer_id=alice"),
-            "owned": (f"session_id={uids['owned']}", f"workspace_id=acme&session_id={uids['owned']}"),
+            "alice": (
+                f"app_id={uids['acme']}&user_id={uids['alice']}",
+                "workspace_id=acme&peer_id=alice",
+            ),
+            "owned": (
+                f"session_id={uids['owned']}",
+                f"workspace_id=acme&session_id={uids['owned']}",
+            ),
             "room": (f"session_id={uids['room']}", "workspace_id=acme&session_id=room"),
         }[of]
         query = named[0] if by == "v1" else named[1]
@@ -99,7 +112,14 @@ EVERYTHING = (
     "his session",
 )
 OPENS = {
-    "workspace": {"the workspace", "alice", "bob", "her session", "the shared session", "his session"},
+    "workspace": {
+        "the workspace",
+        "alice",
+        "bob",
+        "her session",
+        "the shared session",
+        "his session",
+    },
     "alice": {"alice", "her session", "the shared session"},
     "owned": {"her session"},
     "room": {"the shared session"},
@@ -123,7 +143,9 @@ def test_a_key_opens_the_same_everywhere(world: World, by: str, of: str) -> None
     token = world.mint(by, of)
     for generation in GENERATIONS:
         found = {what: world.status(token, generation, what) for what in EVERYTHING}
-        assert found == {what: OPEN if what in OPENS[of] else SHUT for what in EVERYTHING}, generation
+        assert found == {what: OPEN if what in OPENS[of] else SHUT for what in EVERYTHING}, (
+            generation
+        )
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
@@ -139,24 +161,42 @@ def test_a_key_outlives_the_names(world: World, by: str) -> None:
 @pytest.mark.parametrize("by", GENERATIONS)
 def test_a_key_opens_an_archived_session_where_there_is_one(world: World, by: str) -> None:
     token, said = world.mint(by, "owned"), {"content": "still here", "is_user": True}
-    path = f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions/{world.uids['owned']}"
+    path = (
+        f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions/{world.uids['owned']}"
+    )
     assert world.keyed.call("DELETE", path, token).status_code == 200
     assert world.keyed.call("POST", f"{path}/messages", token, json=said).status_code == 200
     for root in LATER.values():
-        listed = world.keyed.call("POST", f"{root}/sessions/{world.uids['owned']}/messages/list", token, json={})
+        listed = world.keyed.call(
+            "POST", f"{root}/sessions/{world.uids['owned']}/messages/list", token, json={}
+        )
         assert (listed.status_code, listed.get_json()["total"]) == (200, 0)
-        assert world.keyed.call("DELETE", f"{root}/sessions/{world.uids['owned']}", token).status_code == 404
+        assert (
+            world.keyed.call("DELETE", f"{root}/sessions/{world.uids['owned']}", token).status_code
+            == 404
+        )
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
 def test_a_member_reads_and_one_that_left_does_not(world: World, by: str) -> None:
     token = world.mint(by, "alice")
-    assert [world.status(token, generation, "the shared session") for generation in GENERATIONS] == [OPEN] * 3
+    assert [
+        world.status(token, generation, "the shared session") for generation in GENERATIONS
+    ] == [OPEN] * 3
     world.keyed.do("DELETE", f"{LATER['v2']}/sessions/room/peers", ["alice"])
-    assert [world.status(token, generation, "the shared session") for generation in ("v2", "v3")] == [SHUT] * 2
+    assert [
+        world.status(token, generation, "the shared session") for generation in ("v2", "v3")
+    ] == [SHUT] * 2
     at = f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions"
-    assert world.keyed.call("GET", f"{at}?session_id={world.uids['room']}", token).status_code == 404
-    assert world.keyed.call("POST", f"{at}/{world.uids['room']}/messages/list", token, json={}).get_json()["total"] == 0
+    assert (
+        world.keyed.call("GET", f"{at}?session_id={world.uids['room']}", token).status_code == 404
+    )
+    assert (
+        world.keyed.call(
+            "POST", f"{at}/{world.uids['room']}/messages/list", token, json={}
+        ).get_json()["total"]
+        == 0
+    )
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
@@ -164,12 +204,15 @@ def test_a_revoked_key_is_revoked_everywhere(world: World, by: str) -> None:
     token = world.mint(by, "workspace")
     (key,) = world.keyed.do("GET", "/v3/keys")["items"]
     world.keyed.do("DELETE", f"/v3/keys/{key['id']}")
-    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [SHUT] * 3
+    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [
+        SHUT
+    ] * 3
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
 def test_a_key_of_a_deleted_workspace_does_not_open_its_successor(world: World, by: str) -> None:
-    """Nor do keys of its peers and sessions open those of the same name there, and a new key opens what the old one opened."""
+    """Nor do keys of its peers and sessions open those of the same name there, and a new key opens
+    what the old one opened."""
     tokens = {of: world.mint(by, of) for of in OPENS}
     world.keyed.do("DELETE", LATER["v2"])
     world.make_again()
@@ -177,32 +220,57 @@ def test_a_key_of_a_deleted_workspace_does_not_open_its_successor(world: World, 
         for generation in GENERATIONS:
             found = {what: world.status(token, generation, what) for what in EVERYTHING}
             assert found == dict.fromkeys(EVERYTHING, SHUT), (of, generation)
-    assert [world.status(world.mint(by, "workspace"), generation, "the workspace") for generation in GENERATIONS] == [OPEN] * 3
+    assert [
+        world.status(world.mint(by, "workspace"), generation, "the workspace")
+        for generation in GENERATIONS
+    ] == [OPEN] * 3
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
 def test_a_key_of_a_deleted_session_does_not_open_its_successor(world: World, by: str) -> None:
-    of_the_session, of_the_workspace, of_alice = (world.mint(by, of) for of in ("room", "workspace", "alice"))
+    of_the_session, of_the_workspace, of_alice = (
+        world.mint(by, of) for of in ("room", "workspace", "alice")
+    )
     world.keyed.do("DELETE", f"{LATER['v3']}/sessions/room")
-    assert [world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS] == [SHUT] * 3
+    assert [
+        world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS
+    ] == [SHUT] * 3
     world.erase()
-    assert [world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS] == [SHUT] * 3
-    again = world.keyed.do("POST", f"{LATER['v3']}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}}})
+    assert [
+        world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS
+    ] == [SHUT] * 3
+    again = world.keyed.do(
+        "POST", f"{LATER['v3']}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}}}
+    )
     assert again["uid"] != world.uids["room"]
     world.uids["room"] = again["uid"]
-    assert [world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS] == [SHUT] * 3
-    assert [world.status(of_the_workspace, generation, "the shared session") for generation in GENERATIONS] == [OPEN] * 3
-    assert [world.status(of_alice, generation, "the shared session") for generation in GENERATIONS] == [OPEN] * 3
-    assert [world.status(world.mint(by, "room"), generation, "the shared session") for generation in GENERATIONS] == [OPEN] * 3
+    assert [
+        world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS
+    ] == [SHUT] * 3
+    assert [
+        world.status(of_the_workspace, generation, "the shared session")
+        for generation in GENERATIONS
+    ] == [OPEN] * 3
+    assert [
+        world.status(of_alice, generation, "the shared session") for generation in GENERATIONS
+    ] == [OPEN] * 3
+    assert [
+        world.status(world.mint(by, "room"), generation, "the shared session")
+        for generation in GENERATIONS
+    ] == [OPEN] * 3
 
 
 @pytest.mark.parametrize("by", ["v2", "v3"])
-def test_a_key_made_before_its_workspace_is_of_the_first_that_gets_the_name(world: World, by: str) -> None:
+def test_a_key_made_before_its_workspace_is_of_the_first_that_gets_the_name(
+    world: World, by: str
+) -> None:
     """Clients create what they name when they first use it."""
     made = world.keyed.do("POST", f"/{by}/keys?workspace_id=later&session_id=s")["key"]
     messages = f"/{by}/workspaces/later/sessions/s/messages"
     said = {"messages": [{"peer_id": "alice", "content": "first"}]}
-    assert world.keyed.call("POST", messages, made, json=said).status_code == (200 if by == "v2" else 201)
+    assert world.keyed.call("POST", messages, made, json=said).status_code == (
+        200 if by == "v2" else 201
+    )
     assert world.keyed.call("POST", f"{messages}/list", made, json={}).status_code == 200
     world.keyed.do("DELETE", "/v2/workspaces/later")
     assert world.keyed.call("POST", messages, made, json=said).status_code == SHUT
@@ -216,32 +284,51 @@ def test_a_key_made_while_its_session_is_erased_is_of_the_next_one(world: World,
     token = world.mint(by, "room")
     world.erase()
     world.keyed.do("POST", f"{LATER['v3']}/sessions", {"id": "room"})
-    assert [world.status(token, generation, "the shared session") for generation in ("v2", "v3")] == [OPEN] * 2
+    assert [
+        world.status(token, generation, "the shared session") for generation in ("v2", "v3")
+    ] == [OPEN] * 2
     world.keyed.do("DELETE", f"{LATER['v3']}/sessions/room")
-    assert [world.status(token, generation, "the shared session") for generation in ("v2", "v3")] == [SHUT] * 2
+    assert [
+        world.status(token, generation, "the shared session") for generation in ("v2", "v3")
+    ] == [SHUT] * 2
 
 
 def test_a_token_without_an_id_goes_by_its_names_alone(world: World) -> None:
-    """As the contract has it: another server signed it with the same secret, and the store has never seen it."""
+    """As the contract has it: another server signed it with the same secret, and the store has
+    never seen it."""
     token = signed({"t": "", "w": "acme"})
     world.keyed.do("DELETE", LATER["v2"])
     assert world.status(token, "v3", "the workspace") == OPEN
     world.make_again()
-    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [OPEN] * 3
+    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [
+        OPEN
+    ] * 3
     api_keys.revoke_token(world.keyed.runtime, ALL, token)
-    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [SHUT] * 3
+    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [
+        SHUT
+    ] * 3
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shared_one_in_any(world: World, by: str) -> None:
+def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shared_one_in_any(
+    world: World, by: str
+) -> None:
     """The key of one member may not spoil for the others what is theirs as well."""
     app = f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions"
     token, room, owned = world.mint(by, "alice"), world.uids["room"], world.uids["owned"]
-    said = world.keyed.do("POST", f"{LATER['v3']}/sessions/room/messages", {"messages": [{"peer_id": "bob", "content": "mine"}]})[0]["id"]
+    said = world.keyed.do(
+        "POST",
+        f"{LATER['v3']}/sessions/room/messages",
+        {"messages": [{"peer_id": "bob", "content": "mine"}]},
+    )[0]["id"]
     before = world.keyed.do("POST", f"{LATER['v3']}/sessions/room/messages/list", {})
     requests: list[tuple[str, str, Any]] = [
         ("POST", f"{app}/{room}/messages", {"content": "x", "is_user": True}),
-        ("POST", f"{app}/{room}/messages/batch", {"messages": [{"content": "x", "is_user": False}]}),
+        (
+            "POST",
+            f"{app}/{room}/messages/batch",
+            {"messages": [{"content": "x", "is_user": False}]},
+        ),
         ("PUT", f"{app}/{room}/messages/{said}", {"metadata": {"spoilt": True}}),
         ("PUT", f"{app}/{room}", {"metadata": {"spoilt": True}}),
         ("GET", f"{app}/{room}/clone", ...),
@@ -249,7 +336,11 @@ def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shar
     ]
     for generation, at in LATER.items():
         requests += [
-            ("POST", f"{at}/sessions/room/messages", {"messages": [{"peer_id": "alice", "content": "x"}]}),
+            (
+                "POST",
+                f"{at}/sessions/room/messages",
+                {"messages": [{"peer_id": "alice", "content": "x"}]},
+            ),
             ("PUT", f"{at}/sessions/room/messages/{said}", {"metadata": {"spoilt": True}}),
             ("PUT", f"{at}/sessions/room", {"metadata": {"spoilt": True}}),
             ("GET" if generation == "v2" else "POST", f"{at}/sessions/room/clone", ...),
@@ -257,11 +348,26 @@ def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shar
         ]
     for method, path, body in requests:
         options = {} if body is ... else {"json": body}
-        assert world.keyed.call(method, path, token, **options).status_code == SHUT, f"{method} {path}"
+        assert world.keyed.call(method, path, token, **options).status_code == SHUT, (
+            f"{method} {path}"
+        )
     assert world.keyed.do("POST", f"{LATER['v3']}/sessions/room/messages/list", {}) == before
-    assert world.keyed.call("POST", f"{app}/{owned}/messages", token, json={"content": "x", "is_user": True}).status_code == OPEN
-    assert world.keyed.call("PUT", f"{app}/{owned}", token, json={"metadata": {"a": 1}}).status_code == OPEN
+    assert (
+        world.keyed.call(
+            "POST", f"{app}/{owned}/messages", token, json={"content": "x", "is_user": True}
+        ).status_code
+        == OPEN
+    )
+    assert (
+        world.keyed.call("PUT", f"{app}/{owned}", token, json={"metadata": {"a": 1}}).status_code
+        == OPEN
+    )
     assert world.keyed.call("GET", f"{app}/{owned}/clone", token).status_code == OPEN
     shared = world.mint(by, "room")
-    assert world.keyed.call("POST", f"{app}/{room}/messages", shared, json={"content": "x", "is_user": True}).status_code == OPEN
+    assert (
+        world.keyed.call(
+            "POST", f"{app}/{room}/messages", shared, json={"content": "x", "is_user": True}
+        ).status_code
+        == OPEN
+    )
     assert world.keyed.call("DELETE", f"{app}/{owned}", token).status_code == OPEN

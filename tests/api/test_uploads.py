@@ -23,11 +23,21 @@ UNREADABLE = b"\x89PNG\r\n\x1a\n"
 
 
 def send(
-    api: Api, data: bytes, name: str = "notes.txt", kind: str | None = "text/plain", *, headers: Any = None, **form: Any
+    api: Api,
+    data: bytes,
+    name: str = "notes.txt",
+    kind: str | None = "text/plain",
+    *,
+    headers: Any = None,
+    **form: Any,
 ) -> TestResponse:
     fields = {"peer_id": "alice", **form}
     file = (io.BytesIO(data), name) if kind is None else (io.BytesIO(data), name, kind)
-    answer = api.post(UPLOAD, data={"file": file, **{key: value for key, value in fields.items() if value is not None}}, headers=headers)
+    answer = api.post(
+        UPLOAD,
+        data={"file": file, **{key: value for key, value in fields.items() if value is not None}},
+        headers=headers,
+    )
     answer.request.environ["wsgi.input"].close()  # a file, where the form is a long one
     return answer
 
@@ -37,7 +47,9 @@ def upload(api: Api, *args: Any, **form: Any) -> Any:
 
 
 def listed(api: Api) -> list[Any]:
-    items: list[Any] = api.ok(api.post("/sessions/s/messages/list", query_string={"size": 100}))["items"]
+    items: list[Any] = api.ok(api.post("/sessions/s/messages/list", query_string={"size": 100}))[
+        "items"
+    ]
     return items
 
 
@@ -45,7 +57,10 @@ def internals(api: Api) -> list[dict[str, Any]]:
     with api.runtime.storage.read() as tx:
         workspace = tx.workspaces.by_slug(api.workspace)
         assert workspace is not None
-        return [message.internal for message in tx.rows.page(Message, equals(workspace_key=workspace.key))]
+        return [
+            message.internal
+            for message in tx.rows.page(Message, equals(workspace_key=workspace.key))
+        ]
 
 
 def test_a_text_file_is_one_message(api: Api) -> None:
@@ -55,9 +70,22 @@ def test_a_text_file_is_one_message(api: Api) -> None:
         metadata='{"from": {"phone": 1}}',
         created_at="2024-05-01T12:00:00+02:00",
     )
-    assert list(made) == ["id", "content", "peer_id", "session_id", "metadata", "created_at", "workspace_id", "token_count"]
+    assert list(made) == [
+        "id",
+        "content",
+        "peer_id",
+        "session_id",
+        "metadata",
+        "created_at",
+        "workspace_id",
+        "token_count",
+    ]
     assert made["content"] == "Dear diary – today\nit rained.\n"
-    assert (made["peer_id"], made["session_id"], made["workspace_id"]) == ("alice", "s", api.workspace)
+    assert (made["peer_id"], made["session_id"], made["workspace_id"]) == (
+        "alice",
+        "s",
+        api.workspace,
+    )
     assert made["metadata"] == {"from": {"phone": 1}}
     assert made["created_at"] == "2024-05-01T10:00:00Z"
     assert made["token_count"] > 0
@@ -82,7 +110,12 @@ def test_uploads_and_messages_stand_in_one_order(api: Api) -> None:
         ("Smørrebrød".encode("latin-1"), "a.txt", "text/plain", "Smørrebrød"),
         ("Smørrebrød".encode("utf-16"), "a.txt", "text/plain", "Smørrebrød"),
         ("Smørrebrød".encode("utf-8-sig"), "a.txt", "text/plain", "Smørrebrød"),
-        ('{\n "b": "ø",\n "a": [1, 2]\n}'.encode(), "a.json", "application/json", '{"b": "ø", "a": [1, 2]}'),
+        (
+            '{\n "b": "ø",\n "a": [1, 2]\n}'.encode(),
+            "a.json",
+            "application/json",
+            '{"b": "ø", "a": [1, 2]}',
+        ),
         (pdf_of("Hello there."), "a.pdf", PDF, "[Page 1]\nHello there."),
         (docx_of("Hello there."), "a.docx", DOCX, "Hello there."),
         (b"hi", "a.md", "application/octet-stream", "hi"),
@@ -114,11 +147,14 @@ def test_a_long_file_becomes_messages_that_have_everything_else_in_common(api: A
     assert "".join(message["content"] for message in made) == text
     assert all(len(message["content"]) <= 25_000 for message in made)
     assert all(message["content"].startswith("Paragraph") for message in made), "cut at blank lines"
-    assert {(message["peer_id"], json.dumps(message["metadata"]), message["created_at"]) for message in made} == {
-        ("alice", '{"book": 1}', "2024-05-01T00:00:00Z")
-    }
+    assert {
+        (message["peer_id"], json.dumps(message["metadata"]), message["created_at"])
+        for message in made
+    } == {("alice", '{"book": 1}', "2024-05-01T00:00:00Z")}
     assert listed(api) == made
-    assert api.ok(api.get("/queue/status"))["total_work_units"] == 0, "the configuration holds for all of them"
+    assert api.ok(api.get("/queue/status"))["total_work_units"] == 0, (
+        "the configuration holds for all of them"
+    )
     facts = internals(api)
     assert [fact["chunk_index"] for fact in facts] == list(range(len(made)))
     assert len({fact["file_id"] for fact in facts}) == 1
@@ -126,7 +162,11 @@ def test_a_long_file_becomes_messages_that_have_everything_else_in_common(api: A
     for fact, message in zip(facts, made, strict=True):
         first, last = fact["chunk_character_range"]
         assert text[first:last] == message["content"]
-        assert (fact["filename"], fact["original_file_size"], fact["content_type"]) == ("sea.txt", len(text), "text/plain")
+        assert (fact["filename"], fact["original_file_size"], fact["content_type"]) == (
+            "sea.txt",
+            len(text),
+            "text/plain",
+        )
         assert fact["total_chunks"] == len(made)
 
 
@@ -138,7 +178,10 @@ def test_there_may_be_more_than_a_hundred_pieces(api: Api) -> None:
 
 def test_facts_of_the_file_are_on_no_wire(api: Api) -> None:
     (made,) = upload(api, b"hi", "secret-name.txt")
-    for answer in (api.get(f"/sessions/s/messages/{made['id']}"), api.post("/sessions/s/messages/list")):
+    for answer in (
+        api.get(f"/sessions/s/messages/{made['id']}"),
+        api.post("/sessions/s/messages/list"),
+    ):
         assert "secret-name" not in answer.text
 
 
@@ -160,11 +203,19 @@ def test_other_types_are_refused(api: Api, data: bytes, name: str, kind: str) ->
     assert api.ok(api.post("/sessions/s/messages/list"))["total"] == 0
 
 
-@pytest.mark.parametrize("kind", ["text/pl\0ain", "text/" + "x" * 300_000, "text/", "text/a b", "text/é", "x" * 300_000])
+@pytest.mark.parametrize(
+    "kind", ["text/pl\0ain", "text/" + "x" * 300_000, "text/", "text/a b", "text/é", "x" * 300_000]
+)
 def test_a_type_that_is_no_name_is_refused(api: Api, kind: str) -> None:
     """It would be kept with every message of the file, and not every storage could."""
-    body = PEER + FILE.replace(b"\r\n\r\n", f"\r\nContent-Type: {kind}\r\n\r\n".encode()) % b"a.txt" + b"--x--\r\n"
-    detail = api.ok(api.post(UPLOAD, data=body, content_type="multipart/form-data; boundary=x"), 415)["detail"]
+    body = (
+        PEER
+        + FILE.replace(b"\r\n\r\n", f"\r\nContent-Type: {kind}\r\n\r\n".encode()) % b"a.txt"
+        + b"--x--\r\n"
+    )
+    detail = api.ok(
+        api.post(UPLOAD, data=body, content_type="multipart/form-data; boundary=x"), 415
+    )["detail"]
     assert detail.startswith("Unsupported file type: ")
     assert len(detail) < 400
 
@@ -172,7 +223,9 @@ def test_a_type_that_is_no_name_is_refused(api: Api, kind: str) -> None:
 def test_a_file_that_is_too_large_is_refused(api: Api) -> None:
     detail = api.ok(send(api, b"x" * (5_242_880 + 1)), 413)["detail"]
     assert detail == "File size (5242881 bytes) exceeds maximum allowed size (5242880 bytes)"
-    assert api.ok(api.post("//v3/workspaces/list", {"filters": {"id": api.workspace}}))["total"] == 0
+    assert (
+        api.ok(api.post("//v3/workspaces/list", {"filters": {"id": api.workspace}}))["total"] == 0
+    )
 
 
 @pytest.mark.slow
@@ -193,7 +246,9 @@ def test_a_file_that_is_too_large_is_refused(api: Api) -> None:
 def test_a_file_that_cannot_be_read_is_refused(api: Api, data: bytes, name: str, kind: str) -> None:
     (problem,) = api.refused(send(api, data, name, kind))
     assert problem["loc"][:2] == ["body", "file"]
-    assert api.ok(api.post("//v3/workspaces/list", {"filters": {"id": api.workspace}}))["total"] == 0
+    assert (
+        api.ok(api.post("//v3/workspaces/list", {"filters": {"id": api.workspace}}))["total"] == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,7 +265,10 @@ def test_a_file_that_cannot_be_read_is_refused(api: Api, data: bytes, name: str,
         ({"configuration": "{"}, ["body", "configuration", 1]),
         ({"configuration": "[]"}, ["body", "configuration"]),
         ({"configuration": '{"reasoning": 5}'}, ["body", "configuration", "reasoning"]),
-        ({"configuration": '{"reasoning": {"enabled": "perhaps"}}'}, ["body", "configuration", "reasoning", "enabled"]),
+        (
+            {"configuration": '{"reasoning": {"enabled": "perhaps"}}'},
+            ["body", "configuration", "reasoning", "enabled"],
+        ),
         ({"created_at": "yesterday"}, ["body", "created_at"]),
         ({"created_at": "0000-01-01"}, ["body", "created_at"]),
         ({"peer_id": None}, ["body", "peer_id"]),
@@ -220,16 +278,22 @@ def test_a_file_that_cannot_be_read_is_refused(api: Api, data: bytes, name: str,
         ({"peer_id": "scope.mine"}, ["body", "peer_id"]),
     ],
 )
-def test_what_is_wrong_with_the_form_is_said_of_its_field(api: Api, form: dict[str, Any], loc: list[str | int]) -> None:
+def test_what_is_wrong_with_the_form_is_said_of_its_field(
+    api: Api, form: dict[str, Any], loc: list[str | int]
+) -> None:
     api.refused(send(api, b"hi", **form), loc)
-    assert api.ok(api.post("//v3/workspaces/list", {"filters": {"id": api.workspace}}))["total"] == 0
+    assert (
+        api.ok(api.post("//v3/workspaces/list", {"filters": {"id": api.workspace}}))["total"] == 0
+    )
 
 
 def test_every_problem_of_the_form_is_said_at_once(api: Api) -> None:
     answer = api.post(UPLOAD, data={"file": "no file"}, content_type="multipart/form-data")
     api.refused(answer, ["body", "file"])
     answer = api.post(UPLOAD, data={"metadata": (io.BytesIO(b"{}"), "m.json"), "created_at": "x"})
-    api.refused(answer, ["body", "file"], ["body", "peer_id"], ["body", "metadata"], ["body", "created_at"])
+    api.refused(
+        answer, ["body", "file"], ["body", "peer_id"], ["body", "metadata"], ["body", "created_at"]
+    )
 
 
 def test_a_problem_of_a_long_file_is_said_once(api: Api) -> None:
@@ -290,9 +354,14 @@ FILE = b'--x\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r
         (b"--x\r\n\r\nhi\r\n--x--\r\n", "x"),
     ],
 )
-def test_a_form_that_cannot_be_read_is_not_called_an_empty_one(api: Api, body: bytes, boundary: str) -> None:
+def test_a_form_that_cannot_be_read_is_not_called_an_empty_one(
+    api: Api, body: bytes, boundary: str
+) -> None:
     """Its fields are there, so they cannot be said to be missing."""
-    (problem,) = api.refused(api.post(UPLOAD, data=body, content_type=f"multipart/form-data; boundary={boundary}"), ["body"])
+    (problem,) = api.refused(
+        api.post(UPLOAD, data=body, content_type=f"multipart/form-data; boundary={boundary}"),
+        ["body"],
+    )
     assert problem["msg"].startswith("The form cannot be read")
 
 
@@ -302,13 +371,17 @@ def test_a_field_that_is_too_long_is_refused(api: Api) -> None:
 
 
 def test_a_form_of_too_many_parts_is_refused(api: Api) -> None:
-    detail = api.ok(api.post(UPLOAD, data={"x": ["y"] * 1001}, content_type="multipart/form-data"), 413)["detail"]
+    detail = api.ok(
+        api.post(UPLOAD, data={"x": ["y"] * 1001}, content_type="multipart/form-data"), 413
+    )["detail"]
     assert "it may have 1000 parts" in detail
 
 
 def test_of_two_files_none_is_dropped_unnoticed(api: Api) -> None:
     files = [(io.BytesIO(text), "a.txt", "text/plain") for text in (b"one", b"two")]
-    (problem,) = api.refused(api.post(UPLOAD, data={"file": files, "peer_id": "alice"}), ["body", "file"])
+    (problem,) = api.refused(
+        api.post(UPLOAD, data={"file": files, "peer_id": "alice"}), ["body", "file"]
+    )
     assert problem["msg"] == "Expected one file, got 2: send each in a request of its own"
     assert listed(api) == []
 
@@ -331,7 +404,10 @@ def test_pages_of_strangers_cannot_upload(api: Api, origin: str, status: int) ->
 def test_our_own_pages_can(api: Api) -> None:
     file = (io.BytesIO(b"hi"), "a.txt", "text/plain")
     answer = api.post(
-        UPLOAD, data={"file": file, "peer_id": "alice"}, headers={"Origin": "https://memory.localhost"}, base_url="http://memory.localhost"
+        UPLOAD,
+        data={"file": file, "peer_id": "alice"},
+        headers={"Origin": "https://memory.localhost"},
+        base_url="http://memory.localhost",
     )
     api.ok(answer, 201)
 

@@ -1,4 +1,5 @@
-"""Every route of the first generation with every kind of key, of either family. What is expected is written out here."""
+"""Every route of the first generation with every kind of key, of either family. What is expected is
+written out here."""
 
 from __future__ import annotations
 
@@ -42,14 +43,16 @@ KEYS: dict[str, dict[str, Any]] = {
     "slugs as uids": {"ap": "acme"},
     "uids as slugs": {"w": "{acme}"},
 }
-"""Keys that are valid as such, by what they are to app acme, user alice, her session and her collection. The narrowest name counts."""
+"""Keys that are valid as such, by what they are to app acme, user alice, her session and her
+collection. The narrowest name counts."""
 
 A = {"admin"}
 APP = A | {"app", "workspace"}
 USER = APP | {"user", "user, other app", "peer"}
 SESSION = USER | {"session", "session, its user", "session of v3"}
 COLLECTIONS = USER - {"peer"}
-"""The later generations show a peer's key no list of what is known, and let it store none; so neither does this one."""
+"""The later generations show a peer's key no list of what is known, and let it store none; so
+neither does this one."""
 COLLECTION = COLLECTIONS | {"collection", "collection, its user"}
 
 
@@ -102,14 +105,18 @@ TABLE = {
     "POST USER/collections": Row(f"{_USER}/collections", COLLECTIONS, NAMED),
     "POST USER/collections/list": Row(f"{_USER}/collections/list", COLLECTIONS),
     "GET USER/collections/name/<name>": Row(f"{_USER}/collections/name/shelf", COLLECTIONS),
-    "GET USER/collections": Row(f"{_USER}/collections", COLLECTION, query="collection_id={collection}"),
+    "GET USER/collections": Row(
+        f"{_USER}/collections", COLLECTION, query="collection_id={collection}"
+    ),
     "PUT COLLECTION": Row(_C, COLLECTION, METADATA),
     "DELETE COLLECTION": Row(_C, COLLECTION),
     "POST COLLECTION/documents": Row(f"{_C}/documents", COLLECTION, {"content": "x"}),
     "POST COLLECTION/documents/list": Row(f"{_C}/documents/list", COLLECTION),
     "POST COLLECTION/documents/query": Row(f"{_C}/documents/query", COLLECTION, {"query": "x"}),
     "GET COLLECTION/documents/<document_id>": Row(f"{_C}/documents/{{document}}", COLLECTION),
-    "PUT COLLECTION/documents/<document_id>": Row(f"{_C}/documents/{{document}}", COLLECTION, METADATA),
+    "PUT COLLECTION/documents/<document_id>": Row(
+        f"{_C}/documents/{{document}}", COLLECTION, METADATA
+    ),
     "DELETE COLLECTION/documents/<document_id>": Row(f"{_C}/documents/{{document}}", COLLECTION),
 }
 """Method and rule, with APP, USER, SESSION and COLLECTION for their paths."""
@@ -128,15 +135,24 @@ def served() -> frozenset[str]:
     found = set()
     for rule in create_app(load_settings(environ={})).url_map.iter_rules():
         if rule.rule.startswith("/v1/") and not rule.rule.startswith("/v1/workspaces"):
-            short = next(name + rule.rule[len(prefix) :] for prefix, name in SHORT.items() if rule.rule.startswith(prefix))
+            short = next(
+                name + rule.rule[len(prefix) :]
+                for prefix, name in SHORT.items()
+                if rule.rule.startswith(prefix)
+            )
             found |= {f"{method} {short}" for method in (rule.methods or set()) - {"HEAD"}}
     return frozenset(found)
 
 
 def test_the_table_has_every_route() -> None:
     missing, gone = served() - TABLE.keys(), TABLE.keys() - served()
-    assert not missing, f"add a row to TABLE in {__file__} for each of {sorted(missing)}: its path, and the KEYS that may use it"
-    assert not gone, f"take these rows out of TABLE in {__file__}, no route has them: {sorted(gone)}"
+    assert not missing, (
+        f"add a row to TABLE in {__file__} for each of {sorted(missing)}: its path, and "
+        "the KEYS that may use it"
+    )
+    assert not gone, (
+        f"take these rows out of TABLE in {__file__}, no route has them: {sorted(gone)}"
+    )
 
 
 @dataclass
@@ -153,17 +169,28 @@ class World:
     def ask(self, name: str, token: str | None) -> TestResponse:
         row = TABLE[name]
         options = {} if row.body is None else {"json": row.body}
-        return self.keyed.call(name.split(" ")[0], self.filled(row.path), token, query_string=self.filled(row.query), **options)
+        return self.keyed.call(
+            name.split(" ")[0],
+            self.filled(row.path),
+            token,
+            query_string=self.filled(row.query),
+            **options,
+        )
 
     def key(self, name: str) -> str:
-        return signed({"t": "", **{claim: self.filled(value) for claim, value in KEYS[name].items()}})
+        return signed(
+            {"t": "", **{claim: self.filled(value) for claim, value in KEYS[name].items()}}
+        )
 
 
 def opened() -> World:
     keyed = Keyed.open()
     places = populate(keyed)
     apps = {item["name"]: item["id"] for item in keyed.do("POST", "/v1/apps/list")["items"]}
-    users = {item["name"]: item["id"] for item in keyed.do("POST", f"/v1/apps/{apps['acme']}/users/list")["items"]}
+    users = {
+        item["name"]: item["id"]
+        for item in keyed.do("POST", f"/v1/apps/{apps['acme']}/users/list")["items"]
+    }
     user = f"/v1/apps/{apps['acme']}/users/{users['alice']}"
     session = keyed.do("POST", f"{user}/sessions", {})["id"]
     collection = keyed.do("POST", f"{user}/collections", {"name": "shelf"})["id"]
@@ -173,10 +200,14 @@ def opened() -> World:
         "session": session,
         "room": keyed.do("POST", "/v3/workspaces/acme/sessions", {"id": "room"})["uid"],
         "collection": collection,
-        "others": keyed.do("POST", f"/v1/apps/{apps['acme']}/users/{users['bob']}/collections", {"name": "shelf"})["id"],
+        "others": keyed.do(
+            "POST", f"/v1/apps/{apps['acme']}/users/{users['bob']}/collections", {"name": "shelf"}
+        )["id"],
         "message": keyed.do("POST", f"{user}/sessions/{session}/messages", MESSAGE)["id"],
         "note": keyed.do("POST", f"{user}/metamessages", NOTE)["id"],
-        "document": keyed.do("POST", f"{user}/collections/{collection}/documents", {"content": "x"})["id"],
+        "document": keyed.do(
+            "POST", f"{user}/collections/{collection}/documents", {"content": "x"}
+        )["id"],
     }
     return World(keyed, places, names)
 
@@ -226,7 +257,11 @@ def test_who_is_not(unchanged: World, name: str, subtests: pytest.Subtests) -> N
 @pytest.mark.parametrize("name", GUARDED)
 def test_what_opens_nothing(unchanged: World, name: str) -> None:
     row = TABLE[name]
-    fills = {"admin": unchanged.keyed.admin, "revoked": unchanged.places.revoked, "revoked_foreign": unchanged.places.revoked_foreign}
+    fills = {
+        "admin": unchanged.keyed.admin,
+        "revoked": unchanged.places.revoked,
+        "revoked_foreign": unchanged.places.revoked_foreign,
+    }
     for what in EVERYWHERE:
         header = HEADERS[what]
         headers = {} if header is None else {"Authorization": header.format(**fills)}
@@ -243,9 +278,23 @@ def test_what_opens_nothing(unchanged: World, name: str) -> None:
 
 LOOK_UPS: dict[str, dict[str, str | None]] = {
     "/v1/apps": {"app": "acme", "workspace": "acme", "other app": "other"},
-    f"{_APP}/users": {"user": "alice", "user, other app": "alice", "peer": "alice", "other user": "bob"},
-    f"{_USER}/sessions": {"session": "session", "session, its user": "session", "session of v3": "session", "other session": "room"},
-    f"{_USER}/collections": {"collection": "collection", "collection, its user": "collection", "other collection": None},
+    f"{_APP}/users": {
+        "user": "alice",
+        "user, other app": "alice",
+        "peer": "alice",
+        "other user": "bob",
+    },
+    f"{_USER}/sessions": {
+        "session": "session",
+        "session, its user": "session",
+        "session of v3": "session",
+        "other session": "room",
+    },
+    f"{_USER}/collections": {
+        "collection": "collection",
+        "collection, its user": "collection",
+        "other collection": None,
+    },
 }
 """What each look-up without an id finds by which key; None: what is not there."""
 
@@ -265,9 +314,16 @@ def test_a_key_says_what_is_looked_up(unchanged: World, path: str) -> None:
 def test_a_key_of_a_collection_opens_nothing_elsewhere(unchanged: World) -> None:
     for key in ("collection", "collection, its user"):
         token = unchanged.key(key)
-        for path in ("/v3/workspaces/acme/peers/list", "/v3/workspaces/acme/conclusions/list", "/v3/workspaces"):
+        for path in (
+            "/v3/workspaces/acme/peers/list",
+            "/v3/workspaces/acme/conclusions/list",
+            "/v3/workspaces",
+        ):
             assert unchanged.keyed.call("POST", path, token, json={"id": "acme"}).status_code == 401
-        assert unchanged.keyed.call("GET", "/v3/workspaces/acme/peers/alice/card", token).status_code == 401
+        assert (
+            unchanged.keyed.call("GET", "/v3/workspaces/acme/peers/alice/card", token).status_code
+            == 401
+        )
 
 
 # Keys that are made here
@@ -275,7 +331,10 @@ def test_a_key_of_a_collection_opens_nothing_elsewhere(unchanged: World) -> None
 
 def made(world: World, **query: str) -> str:
     answer = world.keyed.call(
-        "POST", "/v1/keys", world.keyed.admin, query_string={name: world.filled(value) for name, value in query.items()}
+        "POST",
+        "/v1/keys",
+        world.keyed.admin,
+        query_string={name: world.filled(value) for name, value in query.items()},
     )
     assert answer.status_code == 200, answer.text
     assert list(answer.get_json()) == ["key"]
@@ -292,11 +351,15 @@ def made(world: World, **query: str) -> str:
         ({"collection_id": "{collection}"}, COLLECTION),
     ],
 )
-def test_a_key_that_is_made_opens_its_own_subtree(world: World, named: dict[str, str], opens: set[str]) -> None:
+def test_a_key_that_is_made_opens_its_own_subtree(
+    world: World, named: dict[str, str], opens: set[str]
+) -> None:
     token = made(world, **named)
     narrow = next(key for key in ("collection", "session", "user", "app") if key in opens)
     for name, row in TABLE.items():
-        if "openapi" in name or name.startswith(("DELETE", "PUT", "POST APP/users", "POST USER/collections")):
+        if "openapi" in name or name.startswith(
+            ("DELETE", "PUT", "POST APP/users", "POST USER/collections")
+        ):
             continue
         expected = world.ask(name, world.key(narrow)).status_code
         assert (expected == 401) == (narrow not in row.allowed), name
@@ -309,7 +372,12 @@ def test_a_key_that_ends(world: World) -> None:
     assert claims["exp"] == 32472144000
     assert claims["us"] == world.names["alice"]
     assert world.ask("PUT USER", token).status_code == 200
-    past = world.keyed.call("POST", "/v1/keys", world.keyed.admin, query_string={"user_id": "x", "expires_at": "2020-01-01"})
+    past = world.keyed.call(
+        "POST",
+        "/v1/keys",
+        world.keyed.admin,
+        query_string={"user_id": "x", "expires_at": "2020-01-01"},
+    )
     assert past.status_code == 422
 
 
@@ -317,7 +385,10 @@ def test_a_key_for_nothing(world: World) -> None:
     answer = world.keyed.call("POST", "/v1/keys", world.keyed.admin)
     assert answer.status_code == 422
     (problem,) = answer.get_json()["detail"]
-    assert problem["msg"] == "At least one of app_id, user_id, session_id, or collection_id must be provided"
+    assert (
+        problem["msg"]
+        == "At least one of app_id, user_id, session_id, or collection_id must be provided"
+    )
 
 
 def test_a_key_is_listed_and_revoked_as_any_other(world: World) -> None:
@@ -334,14 +405,25 @@ def test_the_list_does_not_show_a_key_of_a_collection_as_one_of_its_workspace(wo
     made(world, app_id="{acme}", user_id="{alice}", collection_id="{collection}")
     made(world, app_id="x" * 300)
     of_nothing, of_collection = world.keyed.do("GET", "/v3/keys?reverse=true&size=2")["items"]
-    assert (of_collection["workspace_id"], of_collection["label"]) == ("acme", f"collection {world.names['collection']}")
+    assert (of_collection["workspace_id"], of_collection["label"]) == (
+        "acme",
+        f"collection {world.names['collection']}",
+    )
     assert (of_nothing["workspace_id"], of_nothing["label"]) == (None, f"app {'x' * 196}")
 
 
 def test_a_revoked_key_of_another_server_is_listed_by_what_it_opened(world: World) -> None:
     api_keys.revoke_token(world.keyed.runtime, ALL, world.key("user"))
-    (key,) = [item for item in world.keyed.do("GET", "/v3/keys?size=100")["items"] if item["peer_id"] == "alice"]
-    assert (key["label"], key["workspace_id"], key["revoked_at"] is not None) == ("without an id, goes by its names", "acme", True)
+    (key,) = [
+        item
+        for item in world.keyed.do("GET", "/v3/keys?size=100")["items"]
+        if item["peer_id"] == "alice"
+    ]
+    assert (key["label"], key["workspace_id"], key["revoked_at"] is not None) == (
+        "without an id, goes by its names",
+        "acme",
+        True,
+    )
 
 
 def test_clients_of_the_second_generation_ask_for_theirs_here(world: World) -> None:
@@ -351,6 +433,8 @@ def test_clients_of_the_second_generation_ask_for_theirs_here(world: World) -> N
 
 
 def test_keys_are_not_made_where_nobody_asks_for_them() -> None:
-    client = create_app(load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})).test_client()
+    client = create_app(
+        load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})
+    ).test_client()
     answer = client.post("/v1/keys?app_id=x")
     assert (answer.status_code, answer.get_json()) == (405, {"detail": "Feature is disabled"})

@@ -1,4 +1,5 @@
-"""Whatever is sent to the first generation, the answer is one of the contract's: never a 5xx, always JSON, and a 422 says where."""
+"""Whatever is sent to the first generation, the answer is one of the contract's: never a 5xx,
+always JSON, and a 422 says where."""
 
 from __future__ import annotations
 
@@ -39,10 +40,22 @@ def known(api: Api) -> dict[str, str]:
 
 
 GOOD: dict[str, Any] = {
-    "/list": {"filter": {"a": {"b": [1]}}, "is_active": True, "label": "x", "session_id": "x", "message_id": "y"},
+    "/list": {
+        "filter": {"a": {"b": [1]}},
+        "is_active": True,
+        "label": "x",
+        "session_id": "x",
+        "message_id": "y",
+    },
     "/messages": {"content": "hello", "is_user": True, "metadata": {"n": 1}},
     "/batch": {"messages": [{"content": "hello", "is_user": False, "metadata": {"n": 1}}]},
-    "/metamessages": {"label": "x", "content": "y", "session_id": None, "message_id": None, "metadata": {}},
+    "/metamessages": {
+        "label": "x",
+        "content": "y",
+        "session_id": None,
+        "message_id": None,
+        "metadata": {},
+    },
     "<metamessage_id>": {"label": "x", "session_id": "s", "message_id": "m", "metadata": {"n": 1}},
     "/documents": {"content": "The cat sleeps.", "metadata": {"n": 1}},
     "<document_id>": {"content": "The cat runs.", "metadata": None},
@@ -58,13 +71,21 @@ def good_body(operation: Operation) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.rule}")
-@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@pytest.mark.parametrize(
+    "operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.rule}"
+)
+@settings(
+    max_examples=examples(10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.DataObject) -> None:
     found = _world(api)
     path = "/".join(
-        quote(found[part[1:-1]] if data.draw(st.integers(0, 5)) else data.draw(names), safe="") if part.startswith("<") else part
+        quote(found[part[1:-1]] if data.draw(st.integers(0, 5)) else data.draw(names), safe="")
+        if part.startswith("<")
+        else part
         for part in operation.rule.split("/")
     )
     answer = api.client.open(
@@ -73,14 +94,22 @@ def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.D
         data=data.draw(bodies(operation, good_body(operation))),
         content_type=data.draw(st.sampled_from(["application/json"] * 9 + [None, "text/plain"])),
     )
-    assert answer.status_code in {200, 401, 404, 405, 409, 422, 307}, (answer.status_code, answer.text[:300])
+    assert answer.status_code in {200, 401, 404, 405, 409, 422, 307}, (
+        answer.status_code,
+        answer.text[:300],
+    )
     if answer.status_code == 307 or answer.mimetype == "text/event-stream":
         return
     body = answer.get_json()
     if answer.status_code == 422:
         assert body["detail"]
         assert all(problem.keys() == {"loc", "msg", "type"} for problem in body["detail"])
-        assert {problem["loc"][0] for problem in body["detail"]} <= {"path", "query", "body", "header"}
+        assert {problem["loc"][0] for problem in body["detail"]} <= {
+            "path",
+            "query",
+            "body",
+            "header",
+        }
     elif answer.status_code >= 400:
         assert isinstance(body["detail"], str)
 
@@ -89,7 +118,8 @@ _worlds: dict[tuple[int, str], dict[str, str]] = {}
 
 
 def _world(api: Api) -> dict[str, str]:
-    """The same for all requests of one test. What one of them deletes is not there for the next: they are answered as well."""
+    """The same for all requests of one test. What one of them deletes is not there for the next:
+    they are answered as well."""
     key = (id(api.app), api.workspace)
     if key not in _worlds:
         _worlds[key] = known(api)

@@ -1,4 +1,5 @@
-"""What the first generation remembers: metamessages, collections, documents and chat, and what the others make of them."""
+"""What the first generation remembers: metamessages, collections, documents and chat, and what the
+others make of them."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ def user(first: First) -> str:
 def shelf(first: First, user: str) -> str:
     """A collection with three documents."""
     shelf = f"{user}/collections/{first.post(f'{user}/collections', {'name': 'shelf'})['id']}"
-    for text, kind in (("The cat sleeps on the sofa.", "cat"), ("A recipe for lentil soup.", "food"), ("The cat chases mice.", "cat")):
+    for text, kind in (
+        ("The cat sleeps on the sofa.", "cat"),
+        ("A recipe for lentil soup.", "food"),
+        ("The cat chases mice.", "cat"),
+    ):
         first.post(f"{shelf}/documents", {"content": text, "metadata": {"kind": kind}})
     return shelf
 
@@ -46,16 +51,33 @@ def test_a_metamessage_is_about_a_user_a_session_or_a_message(first: First, user
     path = f"{user}/metamessages"
     plain = first.post(path, {"metamessage_type": "mood", "content": "happy", "metadata": {"a": 1}})
     assert list(plain) == [
-        "id", "label", "content", "user_id", "app_id", "session_id", "message_id", "metadata", "created_at", "metamessage_type",
+        "id", "label", "content", "user_id", "app_id", "session_id", "message_id", "metadata",
+        "created_at", "metamessage_type",
     ]  # fmt: skip
-    assert (plain["label"], plain["metamessage_type"], plain["session_id"], plain["message_id"]) == ("mood", "mood", None, None)
+    assert (
+        plain["label"],
+        plain["metamessage_type"],
+        plain["session_id"],
+        plain["message_id"],
+    ) == ("mood", "mood", None, None)
     about = first.post(path, {"label": "mood", "content": "", "session_id": uid(session)})
-    closest = first.post(path, {"label": "x", "metamessage_type": "y", "content": "", "session_id": uid(session), "message_id": said["id"]})
+    closest = first.post(
+        path,
+        {
+            "label": "x",
+            "metamessage_type": "y",
+            "content": "",
+            "session_id": uid(session),
+            "message_id": said["id"],
+        },
+    )
     assert (closest["label"], closest["message_id"]) == ("y", said["id"])
     assert first.get(f"{path}/{closest['id']}") == closest
     assert first.listed(path) == [plain["id"], about["id"], closest["id"]]
     assert first.listed(path, {"label": "mood"}) == [plain["id"], about["id"]]
-    assert first.listed(path, {"metamessage_type": "mood", "label": "y", "session_id": uid(session)}) == [about["id"]]
+    assert first.listed(
+        path, {"metamessage_type": "mood", "label": "y", "session_id": uid(session)}
+    ) == [about["id"]]
     assert first.listed(path, {"message_id": said["id"]}) == [closest["id"]]
     assert first.listed(path, {"session_id": "", "label": ""}) == first.listed(path)
     assert first.listed(path, {"session_id": "unknown"}) == []
@@ -68,12 +90,27 @@ def test_a_metamessage_is_changed(first: First, user: str) -> None:
     note = first.post(f"{user}/metamessages", {"label": "a", "content": "text"})
     path = f"{user}/metamessages/{note['id']}"
     assert first.put(path, {}) == note
-    assert first.put(path, {"label": "b", "metadata": {"n": 1}}) == note | {"label": "b", "metamessage_type": "b", "metadata": {"n": 1}}
-    assert first.problem("PUT", path, {"message_id": said["id"]})[1] == "Cannot specify message_id without session_id"
+    assert first.put(path, {"label": "b", "metadata": {"n": 1}}) == note | {
+        "label": "b",
+        "metamessage_type": "b",
+        "metadata": {"n": 1},
+    }
+    assert (
+        first.problem("PUT", path, {"message_id": said["id"]})[1]
+        == "Cannot specify message_id without session_id"
+    )
     assert first.put(path, {"session_id": uid(session)})["session_id"] == uid(session)
-    assert first.put(path, {"message_id": said["id"], "session_id": None})["message_id"] == said["id"]
-    assert first.refused(404, "PUT", path, {"session_id": "unknown"}) == "Session not found or does not belong to user"
-    assert first.refused(404, "PUT", path, {"message_id": "unknown"}) == "Message not found or doesn't belong to session"
+    assert (
+        first.put(path, {"message_id": said["id"], "session_id": None})["message_id"] == said["id"]
+    )
+    assert (
+        first.refused(404, "PUT", path, {"session_id": "unknown"})
+        == "Session not found or does not belong to user"
+    )
+    assert (
+        first.refused(404, "PUT", path, {"message_id": "unknown"})
+        == "Message not found or doesn't belong to session"
+    )
     moved = first.put(path, {"session_id": uid(other)})
     assert (moved["session_id"], moved["message_id"]) == (uid(other), None)
 
@@ -85,15 +122,26 @@ def test_metamessages_that_cannot_be(first: First, user: str) -> None:
         for label in ("", "t" * 51):
             assert first.problem("POST", path, {key: label, "content": "x"})[0] == ["body", key]
             assert first.problem("PUT", f"{path}/x", {key: label})[0] == ["body", key]
-    assert first.problem("POST", path, {"label": "t", "content": "x", "message_id": "m"})[1].startswith("Cannot specify message_id")
+    assert first.problem("POST", path, {"label": "t", "content": "x", "message_id": "m"})[
+        1
+    ].startswith("Cannot specify message_id")
     note = {"label": "t", "content": "x"}
-    assert first.refused(404, "POST", path, note | {"session_id": "s"}) == "Session not found or does not belong to user"
+    assert (
+        first.refused(404, "POST", path, note | {"session_id": "s"})
+        == "Session not found or does not belong to user"
+    )
     unknown = note | {"session_id": uid(session), "message_id": "m"}
-    assert first.refused(404, "POST", path, unknown) == "Message not found or does not belong to session"
+    assert (
+        first.refused(404, "POST", path, unknown)
+        == "Message not found or does not belong to session"
+    )
     assert first.refused(404, "GET", f"{path}/x") == "Metamessage with ID x not found"
     assert first.refused(404, "PUT", f"{path}/x", {}) == "Metamessage with ID x not found"
     app = user.rpartition("/users/")[0]
-    assert first.refused(404, "POST", f"{app}/users/nobody/metamessages", note) == "User with ID 'nobody' not found"
+    assert (
+        first.refused(404, "POST", f"{app}/users/nobody/metamessages", note)
+        == "User with ID 'nobody' not found"
+    )
 
 
 # Collections
@@ -108,16 +156,33 @@ def test_a_collection_is_created_found_renamed_and_deleted(first: First, user: s
     assert first.get(f"{path}/name/other") == other
     assert first.listed(path) == [made["id"], other["id"]]
     assert first.listed(path, {"filter": {"a": 1}}) == [made["id"]]
-    assert first.refused(409, "POST", path, {"name": "other"}) == "Collection with name 'other' already exists"
+    assert (
+        first.refused(409, "POST", path, {"name": "other"})
+        == "Collection with name 'other' already exists"
+    )
     place = f"{path}/{made['id']}"
-    assert first.refused(409, "PUT", place, {"name": "other"}) == "Collection update failed - name already in use"
-    assert first.put(place, {"name": "books", "metadata": {}}) == made | {"name": "books", "metadata": {}}
-    assert first.problem("PUT", place, {})[1] == "Invalid collection configuration - at least one field must be provided"
+    assert (
+        first.refused(409, "PUT", place, {"name": "other"})
+        == "Collection update failed - name already in use"
+    )
+    assert first.put(place, {"name": "books", "metadata": {}}) == made | {
+        "name": "books",
+        "metadata": {},
+    }
+    assert (
+        first.problem("PUT", place, {})[1]
+        == "Invalid collection configuration - at least one field must be provided"
+    )
     assert first.delete(place) == {"message": "Collection deleted successfully"}
     for method, body in (("PUT", {"name": "x"}), ("DELETE", ...)):
-        assert first.refused(404, method, place, body) == "Collection not found or does not belong to user"
+        assert (
+            first.refused(404, method, place, body)
+            == "Collection not found or does not belong to user"
+        )
     assert first.refused(404, "GET", path, collection_id=made["id"])
-    assert first.refused(404, "GET", f"{path}/name/books") == "Collection with name 'books' not found"
+    assert (
+        first.refused(404, "GET", f"{path}/name/books") == "Collection with name 'books' not found"
+    )
     assert first.refused(401, "GET", path) == "Collection ID not found in query parameter or JWT"
 
 
@@ -133,12 +198,25 @@ def test_a_reserved_name(first: First, user: str, shelf: str, name: str) -> None
 
 def test_documents_are_stored_listed_and_found_by_cosine(first: First, shelf: str) -> None:
     made = first.post(f"{shelf}/documents/list")
-    assert list(made["items"][0]) == ["id", "content", "metadata", "created_at", "collection_id", "app_id", "user_id"]
+    assert list(made["items"][0]) == [
+        "id",
+        "content",
+        "metadata",
+        "created_at",
+        "collection_id",
+        "app_id",
+        "user_id",
+    ]
     assert (made["total"], made["items"][0]["collection_id"]) == (3, uid(shelf))
-    assert first.listed(f"{shelf}/documents", {"filter": {"kind": "cat"}}) == [made["items"][0]["id"], made["items"][2]["id"]]
+    assert first.listed(f"{shelf}/documents", {"filter": {"kind": "cat"}}) == [
+        made["items"][0]["id"],
+        made["items"][2]["id"],
+    ]
     assert first.get(f"{shelf}/documents/{made['items'][1]['id']}") == made["items"][1]
     query = {"query": "lentil soup recipe"}
-    assert contents(first.post(f"{shelf}/documents/query", query | {"top_k": 1})) == ["A recipe for lentil soup."]
+    assert contents(first.post(f"{shelf}/documents/query", query | {"top_k": 1})) == [
+        "A recipe for lentil soup."
+    ]
     every = first.post(f"{shelf}/documents/query", query)
     assert len(every) == 3, "no cut-off"
     assert every[0]["content"] == "A recipe for lentil soup."
@@ -150,12 +228,17 @@ def test_documents_are_stored_listed_and_found_by_cosine(first: First, shelf: st
 
 
 def test_a_filtered_query_finds_what_lies_far(first: First, user: str) -> None:
-    path = f"{user}/collections/{first.post(f'{user}/collections', {'name': 'many'})['id']}/documents"
+    path = (
+        f"{user}/collections/{first.post(f'{user}/collections', {'name': 'many'})['id']}/documents"
+    )
     for number in range(30):
-        first.post(path, {"content": f"The cat number {number} sleeps on the sofa.", "metadata": {"n": number}})
-    assert contents(first.post(f"{path}/query", {"query": "cat sofa", "top_k": 1, "filter": {"n": 17}})) == [
-        "The cat number 17 sleeps on the sofa."
-    ]
+        first.post(
+            path,
+            {"content": f"The cat number {number} sleeps on the sofa.", "metadata": {"n": number}},
+        )
+    assert contents(
+        first.post(f"{path}/query", {"query": "cat sofa", "top_k": 1, "filter": {"n": 17}})
+    ) == ["The cat number 17 sleeps on the sofa."]
     assert len(first.post(f"{path}/query", {"query": "cat", "top_k": 25})) == 25
 
 
@@ -169,7 +252,12 @@ def test_a_document_that_is_changed_is_one_of_now(first: First, shelf: str) -> N
     assert changed["metadata"] == {"new": 1}
     found = first.post(f"{shelf}/documents/query", {"query": "bicycle wheels", "top_k": 1})
     assert [each["id"] for each in found] == [document["id"]]
-    assert "two wheels" not in contents(first.post(f"{shelf}/documents/query", {"query": "sleeps on the sofa", "top_k": 1}))[0]
+    assert (
+        "two wheels"
+        not in contents(
+            first.post(f"{shelf}/documents/query", {"query": "sleeps on the sofa", "top_k": 1})
+        )[0]
+    )
     assert first.problem("PUT", path, {})[1] == "Content and metadata cannot both be None"
 
 
@@ -179,14 +267,28 @@ def test_a_deleted_document_is_gone(first: First, shelf: str) -> None:
     assert first.delete(path) == {"message": "Document deleted successfully"}
     assert first.refused(404, "DELETE", path) == "Document not found or does not belong to user"
     assert first.refused(404, "GET", path) == f"Document with ID '{document['id']}' not found"
-    assert first.refused(404, "PUT", path, {"content": "x"}) == f"Document with ID '{document['id']}' not found"
-    assert document["content"] not in contents(first.post(f"{shelf}/documents/query", {"query": "cat sleeps sofa"}))
+    assert (
+        first.refused(404, "PUT", path, {"content": "x"})
+        == f"Document with ID '{document['id']}' not found"
+    )
+    assert document["content"] not in contents(
+        first.post(f"{shelf}/documents/query", {"query": "cat sleeps sofa"})
+    )
 
 
 def test_equal_documents_are_two(first: First, shelf: str) -> None:
     for _ in range(2):
         first.post(f"{shelf}/documents", {"content": "twice"})
-    assert len([each for each in first.post(f"{shelf}/documents/list")["items"] if each["content"] == "twice"]) == 2
+    assert (
+        len(
+            [
+                each
+                for each in first.post(f"{shelf}/documents/list")["items"]
+                if each["content"] == "twice"
+            ]
+        )
+        == 2
+    )
 
 
 def test_bounds_of_documents(first: First, shelf: str) -> None:
@@ -196,16 +298,25 @@ def test_bounds_of_documents(first: First, shelf: str) -> None:
     assert first.problem("POST", path, {"content": long + "x"})[0] == ["body", "content"]
     assert first.problem("POST", path, {"content": "\0"})[0] == ["body", "content"]
     for top_k in (0, 51):
-        assert first.problem("POST", f"{path}/query", {"query": "x", "top_k": top_k})[0] == ["body", "top_k"]
+        assert first.problem("POST", f"{path}/query", {"query": "x", "top_k": top_k})[0] == [
+            "body",
+            "top_k",
+        ]
     assert first.problem("POST", f"{path}/query", {"query": "x" * 1001})[0] == ["body", "query"]
-    assert first.refused(404, "POST", f"{shelf}x/documents", {"content": "x"}) == "Collection not found or does not belong to user"
+    assert (
+        first.refused(404, "POST", f"{shelf}x/documents", {"content": "x"})
+        == "Collection not found or does not belong to user"
+    )
 
 
 def test_a_collection_goes_with_its_documents(first: First, shelf: str) -> None:
     before = _counts(first)
     first.delete(shelf)
     after = _counts(first)
-    assert (before["documents"] - after["documents"], before["collections"] - after["collections"]) == (3, 1)
+    assert (
+        before["documents"] - after["documents"],
+        before["collections"] - after["collections"],
+    ) == (3, 1)
 
 
 def _counts(first: First) -> dict[str, int]:
@@ -214,14 +325,23 @@ def _counts(first: First) -> dict[str, int]:
         return {name: tx.rows.count(record) for name, record in tables.items()}
 
 
-def test_documents_of_a_collection_are_seen_by_nobody_else(first: First, user: str, shelf: str) -> None:
+def test_documents_of_a_collection_are_seen_by_nobody_else(
+    first: First, user: str, shelf: str
+) -> None:
     api = first.api
     assert api.ok(api.post("/conclusions/list"))["total"] == 0
     pair = {"observer": "alice", "observed": "alice"}
     assert api.ok(api.post("/conclusions/query", {"query": "cat", "filters": pair})) == []
     assert api.ok(api.post("/search", {"query": "cat"})) == []
-    assert "cat" not in api.ok(api.post("/peers/alice/representation", {"search_query": "cat"}))["representation"]
-    assert "cat" not in str(api.ok(api.post("/peers/alice/chat", {"query": "Where does the cat sleep?"}))["content"])
+    assert (
+        "cat"
+        not in api.ok(api.post("/peers/alice/representation", {"search_query": "cat"}))[
+            "representation"
+        ]
+    )
+    assert "cat" not in str(
+        api.ok(api.post("/peers/alice/chat", {"query": "Where does the cat sleep?"}))["content"]
+    )
     api.ok(api.post("/schedule_dream", {"observer": "alice", "dream_type": "omni"}), 204)
     Worker(api.runtime).run_until_idle()
     assert api.ok(api.post("/conclusions/list"))["total"] == 0
@@ -234,7 +354,11 @@ def test_a_workspace_goes_with_everything(first: First, user: str, shelf: str) -
     first.api.ok(first.api.delete(""), 202)
     Worker(first.api.runtime).run_until_idle()
     after = _counts(first)
-    assert {name: before[name] - after[name] for name in before} == {"documents": 3, "collections": 1, "notes": 1}
+    assert {name: before[name] - after[name] for name in before} == {
+        "documents": 3,
+        "collections": 1,
+        "notes": 1,
+    }
 
 
 # The reserved collection
@@ -248,14 +372,22 @@ def known(first: First, user: str) -> str:
     return f"{user}/collections/{first.get(f'{user}/collections/name/honcho')['id']}"
 
 
-def test_facts_are_documents_of_the_reserved_collection(first: First, user: str, known: str) -> None:
+def test_facts_are_documents_of_the_reserved_collection(
+    first: First, user: str, known: str
+) -> None:
     (session,) = first.listed(f"{user}/sessions")
     (said,) = first.listed(f"{user}/sessions/{session}/messages")
     (fact,) = first.post(f"{known}/documents/list")["items"]
-    assert (fact["content"], fact["metadata"], fact["collection_id"]) == (TORTOISE, {"message_id": said}, uid(known))
+    assert (fact["content"], fact["metadata"], fact["collection_id"]) == (
+        TORTOISE,
+        {"message_id": said},
+        uid(known),
+    )
     assert first.listed(f"{known}/documents", {"filter": {"message_id": said}}) == [fact["id"]]
     assert first.get(f"{known}/documents/{fact['id']}") == fact
-    assert first.post(f"{known}/documents/query", {"query": "What is the tortoise called?"}) == [fact]
+    assert first.post(f"{known}/documents/query", {"query": "What is the tortoise called?"}) == [
+        fact
+    ]
     (conclusion,) = first.api.ok(first.api.post("/conclusions/list"))["items"]
     assert (conclusion["id"], conclusion["content"]) == (fact["id"], TORTOISE)
 
@@ -267,22 +399,31 @@ def test_the_reserved_collection_appears_with_the_first_fact(first: First, user:
     api.conclude("alice", "alice", "alice likes tea")
     (collection,) = first.post(f"{user}/collections/list")["items"]
     assert collection["name"] == "honcho"
-    assert contents(first.post(f"{user}/collections/{collection['id']}/documents/list")["items"]) == ["alice likes tea"]
+    assert contents(
+        first.post(f"{user}/collections/{collection['id']}/documents/list")["items"]
+    ) == ["alice likes tea"]
 
 
-def test_a_document_for_the_reserved_collection_is_a_conclusion(first: First, user: str, known: str) -> None:
+def test_a_document_for_the_reserved_collection_is_a_conclusion(
+    first: First, user: str, known: str
+) -> None:
     api = first.api
     for _ in range(2):
-        made = first.post(f"{known}/documents", {"content": "alice likes tea", "metadata": {"by": "hand"}})
+        made = first.post(
+            f"{known}/documents", {"content": "alice likes tea", "metadata": {"by": "hand"}}
+        )
     assert made["metadata"] == {"by": "hand"}
     found = {each["id"]: each for each in api.ok(api.post("/conclusions/list"))["items"]}
     assert len(found) == 3
     shown = found[made["id"]]
-    assert (shown["content"], shown["observer_id"], shown["observed_id"], shown["session_id"], shown["level"]) == (
+    assert (shown["content"], shown["observer_id"], shown["observed_id"], shown["session_id"],
+    shown["level"]) == (
         "alice likes tea", "alice", "alice", None, "explicit",
     )  # fmt: skip
     assert first.listed(f"{known}/documents", {"filter": {"by": "hand"}})[1] == made["id"]
-    changed = first.put(f"{known}/documents/{made['id']}", {"content": "alice prefers coffee", "metadata": {}})
+    changed = first.put(
+        f"{known}/documents/{made['id']}", {"content": "alice prefers coffee", "metadata": {}}
+    )
     assert changed["created_at"] > made["created_at"]
     assert api.ok(api.get(f"/conclusions/{made['id']}"))["content"] == "alice prefers coffee"
     pair = {"observer": "alice", "observed": "alice"}
@@ -292,8 +433,14 @@ def test_a_document_for_the_reserved_collection_is_a_conclusion(first: First, us
 
 def test_what_cannot_be_done_to_the_reserved_collection(first: First, known: str) -> None:
     (fact,) = first.listed(f"{known}/documents")
-    assert first.problem("DELETE", known)[1] == "Invalid collection configuration - 'honcho' is a reserved name"
-    assert first.problem("DELETE", f"{known}/documents/{fact}")[1] == "Cannot delete collection with reserved name 'honcho'"
+    assert (
+        first.problem("DELETE", known)[1]
+        == "Invalid collection configuration - 'honcho' is a reserved name"
+    )
+    assert (
+        first.problem("DELETE", f"{known}/documents/{fact}")[1]
+        == "Cannot delete collection with reserved name 'honcho'"
+    )
     assert first.problem("PUT", known, {"name": "mine"})[0] == ["body", "name"]
     assert first.put(known, {"metadata": {"a": 1}})["metadata"] == {"a": 1}
 
@@ -316,8 +463,12 @@ def test_what_others_hold_about_the_user_is_not_there(first: First, known: str) 
 # Chat
 
 
-@pytest.mark.parametrize("queries", ["What is the tortoise called?", ["Hello.", "What is the tortoise called?"]])
-def test_chat_answers_from_what_is_known(first: First, user: str, known: str, queries: object) -> None:
+@pytest.mark.parametrize(
+    "queries", ["What is the tortoise called?", ["Hello.", "What is the tortoise called?"]]
+)
+def test_chat_answers_from_what_is_known(
+    first: First, user: str, known: str, queries: object
+) -> None:
     session = first.session(user)
     whole = first.post(f"{session}/chat", {"queries": queries})
     assert list(whole) == ["content"]
@@ -327,20 +478,30 @@ def test_chat_answers_from_what_is_known(first: First, user: str, known: str, qu
     assert streamed.text.strip() == whole["content"]
     first.delete(session)
     assert "Balthazar" in first.post(f"{session}/chat", {"queries": queries})["content"]
-    assert "Balthazar" in first.post(f"{user}/sessions/unknown/chat", {"queries": queries})["content"]
+    assert (
+        "Balthazar" in first.post(f"{user}/sessions/unknown/chat", {"queries": queries})["content"]
+    )
 
 
-def test_chat_notes_what_is_known_beside_the_newest_thing_the_user_said(first: First, user: str, known: str) -> None:
+def test_chat_notes_what_is_known_beside_the_newest_thing_the_user_said(
+    first: First, user: str, known: str
+) -> None:
     session = first.session(user)
     notes = {"metamessage_type": "honcho_user_representation"}
     first.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
-    assert first.post(f"{user}/metamessages/list", notes)["total"] == 0, "the user has said nothing there"
+    assert first.post(f"{user}/metamessages/list", notes)["total"] == 0, (
+        "the user has said nothing there"
+    )
     first.say(session, (True, "Hello."), (False, "Good day."))
     for _ in range(2):
         first.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
     (note,) = first.post(f"{user}/metamessages/list", notes)["items"]
     said = first.post(f"{session}/messages/list")["items"][0]
-    assert (note["session_id"], note["message_id"], note["label"]) == (uid(session), said["id"], "honcho_user_representation")
+    assert (note["session_id"], note["message_id"], note["label"]) == (
+        uid(session),
+        said["id"],
+        "honcho_user_representation",
+    )
     assert "Balthazar" in note["content"]
     first.say(session, (True, "And now?"))
     first.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
@@ -352,7 +513,9 @@ def test_chat_calls_the_user_by_name(first: First) -> None:
     app = first.app()
     user = first.user(app, "Bob Smith")
     session = first.session(user)
-    assert "Bob Smith" in first.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
+    assert (
+        "Bob Smith" in first.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
+    )
     (told,) = first.post(f"{app}/users/list")["items"]
     first.put(user, {"name": "Robert Smith"})
     answer = first.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
@@ -364,12 +527,18 @@ def test_chat_of_one_about_whom_nothing_is_known(first: First, user: str) -> Non
     session = first.session(user)
     for queries in ("", ["", " "]):
         assert first.post(f"{session}/chat", {"queries": queries}) == {"content": "None"}
-        assert first.call("POST", f"{session}/chat", {"queries": queries, "stream": True}).text == "None"
+        assert (
+            first.call("POST", f"{session}/chat", {"queries": queries, "stream": True}).text
+            == "None"
+        )
     assert isinstance(first.post(f"{session}/chat", {"queries": "Who is it?"})["content"], str)
     (collection,) = first.post(f"{user}/collections/list")["items"]
     assert collection["name"] == "honcho", "asking makes it appear"
     app = user.rpartition("/users/")[0]
-    assert first.refused(404, "POST", f"{app}/users/nobody/sessions/x/chat", {"queries": "x"}) == "User with ID 'nobody' not found"
+    assert (
+        first.refused(404, "POST", f"{app}/users/nobody/sessions/x/chat", {"queries": "x"})
+        == "User with ID 'nobody' not found"
+    )
 
 
 @pytest.mark.parametrize(
@@ -384,7 +553,9 @@ def test_chat_of_one_about_whom_nothing_is_known(first: First, user: str) -> Non
         (None, "Field may not be null"),
     ],
 )
-def test_questions_that_cannot_be_asked(first: First, user: str, queries: object, said: str) -> None:
+def test_questions_that_cannot_be_asked(
+    first: First, user: str, queries: object, said: str
+) -> None:
     loc, message = first.problem("POST", f"{first.session(user)}/chat", {"queries": queries})
     assert loc == ["body", "queries"]
     assert message.startswith(said)

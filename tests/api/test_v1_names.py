@@ -1,4 +1,5 @@
-"""Apps and users of the first generation: free names that change, and the ids that the others know them by."""
+"""Apps and users of the first generation: free names that change, and the ids that the others know
+them by."""
 
 from __future__ import annotations
 
@@ -30,14 +31,26 @@ def test_a_taken_name_is_a_conflict_that_is_not_sent_again(first: First) -> None
     name = first.api.workspace
     app = first.app()
     answer = first.call("POST", "/apps", {"name": name})
-    assert (answer.status_code, answer.get_json()) == (409, {"detail": f"App with name '{name}' already exists"})
+    assert (answer.status_code, answer.get_json()) == (
+        409,
+        {"detail": f"App with name '{name}' already exists"},
+    )
     assert answer.headers["x-should-retry"] == "false"
     other = first.app(f"{name}-other")
-    assert first.refused(409, "PUT", other, {"name": name}) == "App update failed - unique constraint violation"
+    assert (
+        first.refused(409, "PUT", other, {"name": name})
+        == "App update failed - unique constraint violation"
+    )
     first.user(app), first.user(app, "bob")
-    assert first.refused(409, "POST", f"{app}/users", {"name": "bob"}) == "User with this name already exists"
+    assert (
+        first.refused(409, "POST", f"{app}/users", {"name": "bob"})
+        == "User with this name already exists"
+    )
     bob = first.get(f"{app}/users/name/bob")["id"]
-    assert first.refused(409, "PUT", f"{app}/users/{bob}", {"name": "alice"}) == "User update failed - unique constraint violation"
+    assert (
+        first.refused(409, "PUT", f"{app}/users/{bob}", {"name": "alice"})
+        == "User update failed - unique constraint violation"
+    )
     assert first.put(f"{app}/users/{bob}", {"name": "bob"})["name"] == "bob"
     assert first.user(other, "bob"), "names are unique in one app only"
 
@@ -47,16 +60,28 @@ def test_what_does_not_exist(first: First) -> None:
     assert first.refused(404, "GET", "/apps", app_id="nothing") == "App with ID nothing not found"
     assert first.refused(404, "GET", "/apps/name/nobody's") == "App with name 'nobody's' not found"
     assert first.refused(404, "PUT", "/apps/nothing", {}) == "App with ID nothing not found"
-    assert first.refused(404, "GET", f"{app}/users", user_id="nobody") == "User with ID 'nobody' not found"
-    assert first.refused(404, "GET", f"{app}/users/name/nobody") == "User with name 'nobody' not found"
+    assert (
+        first.refused(404, "GET", f"{app}/users", user_id="nobody")
+        == "User with ID 'nobody' not found"
+    )
+    assert (
+        first.refused(404, "GET", f"{app}/users/name/nobody") == "User with name 'nobody' not found"
+    )
     assert first.refused(404, "PUT", f"{app}/users/nobody", {}) == "User with ID 'nobody' not found"
-    assert first.refused(404, "POST", "/apps/nothing/users", {"name": "x"}) == "App with ID nothing not found"
+    assert (
+        first.refused(404, "POST", "/apps/nothing/users", {"name": "x"})
+        == "App with ID nothing not found"
+    )
     other = first.app(f"{first.api.workspace}-other")
-    assert first.refused(404, "GET", f"{other}/users", user_id=uid(first.user(app))), "a user of another app"
+    assert first.refused(404, "GET", f"{other}/users", user_id=uid(first.user(app))), (
+        "a user of another app"
+    )
     empty = {"items": [], "total": 0, "page": 3, "size": 50, "pages": 0}
     assert first.post("/apps/nothing/users/list", page=3) == empty
     assert first.refused(401, "GET", "/apps") == "App ID not found in query parameter or JWT"
-    assert first.refused(401, "GET", f"{app}/users") == "User ID not found in query parameter or JWT"
+    assert (
+        first.refused(401, "GET", f"{app}/users") == "User ID not found in query parameter or JWT"
+    )
 
 
 def test_bounds_of_names(first: First) -> None:
@@ -86,7 +111,11 @@ def test_get_or_create_finds_what_it_created(first: First) -> None:
 def test_get_or_create_finds_what_has_a_name_longer_than_a_new_one_may_be(first: First) -> None:
     app = first.app()
     long = f"{first.api.workspace}{'n' * 150}"
-    assert first.put(app, {"name": long})["id"] == first.get(f"/apps/get_or_create/{long}")["id"] == uid(app)
+    assert (
+        first.put(app, {"name": long})["id"]
+        == first.get(f"/apps/get_or_create/{long}")["id"]
+        == uid(app)
+    )
     peer = first.api.ok(first.api.post("/peers", {"id": "p" * 512}), 201)["uid"]
     assert first.get(f"{app}/users/get_or_create/{'p' * 512}")["id"] == peer
     assert first.listed(f"{app}/users") == [peer]
@@ -146,7 +175,10 @@ def test_a_renamed_user_is_called_by_its_name(first: First) -> None:
     user = first.user(app, "Ann B.")
     first.say(first.session(user), (True, "The key lies under the mat."), (False, "Good to know."))
     found = Api(first.api.app, first.api.runtime, first.api.workspace)
-    assert [each["peer_id"] for each in found.ok(found.post("/search", {"query": "What did Ann say?", "limit": 1}))] == [uid(user)]
+    assert [
+        each["peer_id"]
+        for each in found.ok(found.post("/search", {"query": "What did Ann say?", "limit": 1}))
+    ] == [uid(user)]
 
 
 def test_neither_scopes_nor_the_assistant_are_users(first: First) -> None:
@@ -155,7 +187,11 @@ def test_neither_scopes_nor_the_assistant_are_users(first: First) -> None:
     first.session(user)
     api.ok(api.post("/scopes", {"id": "team"}), 201)
     listed = first.post(f"{app}/users/list", size=1)
-    assert ([each["id"] for each in listed["items"]], listed["total"], listed["pages"]) == ([uid(user)], 1, 1)
+    assert ([each["id"] for each in listed["items"]], listed["total"], listed["pages"]) == (
+        [uid(user)],
+        1,
+        1,
+    )
     (assistant,) = set(api.ids("/peers/list")) - {"alice"}
     peers = {peer["id"]: peer for peer in api.ok(api.post("/peers/list"))["items"]}
     for name in (assistant, peers[assistant]["uid"]):
@@ -199,7 +235,9 @@ def test_pages(first: First) -> None:
         ({"n": None}, ""),
     ],
 )
-def test_a_filter_is_containment_and_nothing_else(first: First, filter_: object, found: str) -> None:
+def test_a_filter_is_containment_and_nothing_else(
+    first: First, filter_: object, found: str
+) -> None:
     app = first.app()
     metadata = {
         "a": {"n": 1, "tags": ["x", "y"]},

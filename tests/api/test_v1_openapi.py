@@ -1,4 +1,5 @@
-"""The first generation's document against the facts of the published one: nothing is missing, and what we add is listed here."""
+"""The first generation's document against the facts of the published one: nothing is missing, and
+what we add is listed here."""
 
 from __future__ import annotations
 
@@ -46,13 +47,17 @@ def test_the_same_operations() -> None:
 @pytest.mark.parametrize("name", COMPARED)
 def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
     found = list(compare("v1", name))
-    assert [place for kind, place in found if kind == "missing" and not re.fullmatch(DIFFERENT, place)] == []
+    assert [
+        place for kind, place in found if kind == "missing" and not re.fullmatch(DIFFERENT, place)
+    ] == []
     assert [place for kind, place in found if kind == "added" and not _is_listed(place)] == []
 
 
 def test_every_listed_addition_is_there() -> None:
     places = [place for name in COMPARED for kind, place in compare("v1", name) if kind == "added"]
-    assert [pattern for pattern in ADDED if not any(re.fullmatch(pattern, place) for place in places)] == []
+    assert [
+        pattern for pattern in ADDED if not any(re.fullmatch(pattern, place) for place in places)
+    ] == []
 
 
 def test_is_openapi_31_with_the_version_of_the_api() -> None:
@@ -64,17 +69,32 @@ def test_is_openapi_31_with_the_version_of_the_api() -> None:
 
 def test_the_document_says_of_one_operation_that_its_key_is_optional() -> None:
     asked = {name: found["keys"] for name, found in ours("v1").items()}
-    assert [name.rpartition("/")[2] for name, keys in asked.items() if keys != [["HTTPBearer"]]] == ["{message_id}"]
-    assert asked.pop(next(name for name, keys in asked.items() if keys != [["HTTPBearer"]])) == [[], ["HTTPBearer"]]
+    assert [
+        name.rpartition("/")[2] for name, keys in asked.items() if keys != [["HTTPBearer"]]
+    ] == ["{message_id}"]
+    assert asked.pop(next(name for name, keys in asked.items() if keys != [["HTTPBearer"]])) == [
+        [],
+        ["HTTPBearer"],
+    ]
 
 
 def test_a_server_that_asks_for_no_keys_says_so() -> None:
     read = create_app(load_settings(environ={})).test_client().get("/v1/openapi.json").get_json()
-    assert all({} in operation["security"] for item in read["paths"].values() for operation in item.values() if "security" in operation)
+    assert all(
+        {} in operation["security"]
+        for item in read["paths"].values()
+        for operation in item.values()
+        if "security" in operation
+    )
 
 
 def test_every_operation_has_a_summary_and_an_id_of_its_own() -> None:
-    operations = [operation for item in document("v1")["paths"].values() for operation in item.values() if isinstance(operation, dict)]
+    operations = [
+        operation
+        for item in document("v1")["paths"].values()
+        for operation in item.values()
+        if isinstance(operation, dict)
+    ]
     assert len(operations) == len(list(walk(v1.GROUPS)))
     assert all(operation["summary"] for operation in operations)
     ids = [operation["operationId"] for operation in operations]

@@ -1,4 +1,5 @@
-"""Sessions and messages of the first generation: owned, archived, cloned; what each generation sees of the other's."""
+"""Sessions and messages of the first generation: owned, archived, cloned; what each generation sees
+of the other's."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def user(first: First) -> str:
 
 
 def contents(first: First, session: str, **query: object) -> list[str]:
-    return [message["content"] for message in first.post(f"{session}/messages/list", **query)["items"]]
+    return [
+        message["content"] for message in first.post(f"{session}/messages/list", **query)["items"]
+    ]
 
 
 def test_a_session_is_created_found_updated_and_listed(first: First, user: str) -> None:
@@ -55,22 +58,53 @@ def test_unknown_sessions(first: First, user: str) -> None:
     assert first.refused(404, "PUT", unknown, {"metadata": {}}) == text
     assert first.refused(404, "DELETE", unknown) == text
     assert first.refused(404, "GET", f"{unknown}/clone") == "Session not found"
-    assert first.refused(404, "POST", f"{unknown}/messages", {"content": "", "is_user": True}) == text
+    assert (
+        first.refused(404, "POST", f"{unknown}/messages", {"content": "", "is_user": True}) == text
+    )
     assert first.refused(404, "GET", f"{unknown}/messages/x") == "Message with ID x not found"
-    assert first.refused(404, "PUT", f"{unknown}/messages/x", {"metadata": {}}) == "Message not found"
+    assert (
+        first.refused(404, "PUT", f"{unknown}/messages/x", {"metadata": {}}) == "Message not found"
+    )
     assert first.post(f"{unknown}/messages/list")["total"] == 0
-    assert first.refused(404, "POST", f"{app}/users/nobody/sessions", {}) == "User with ID 'nobody' not found"
+    assert (
+        first.refused(404, "POST", f"{app}/users/nobody/sessions", {})
+        == "User with ID 'nobody' not found"
+    )
     assert first.post(f"{app}/users/nobody/sessions/list")["total"] == 0
-    assert first.refused(401, "GET", f"{user}/sessions") == "Session ID not found in query parameter or JWT"
+    assert (
+        first.refused(401, "GET", f"{user}/sessions")
+        == "Session ID not found in query parameter or JWT"
+    )
     somebody = first.user(app, "bob")
-    assert first.refused(404, "PUT", f"{somebody}/sessions/{uid(first.session(user))}", {"metadata": {}}) == text
+    assert (
+        first.refused(
+            404, "PUT", f"{somebody}/sessions/{uid(first.session(user))}", {"metadata": {}}
+        )
+        == text
+    )
 
 
 def test_messages_are_stored_in_order(first: First, user: str) -> None:
     session = first.session(user)
-    made = first.post(f"{session}/messages", {"content": "", "is_user": "yes", "metadata": {"k": [1, 2]}})
-    assert list(made) == ["id", "content", "is_user", "session_id", "metadata", "created_at", "app_id", "user_id"]
-    assert (made["content"], made["is_user"], made["session_id"], made["user_id"]) == ("", True, uid(session), uid(user))
+    made = first.post(
+        f"{session}/messages", {"content": "", "is_user": "yes", "metadata": {"k": [1, 2]}}
+    )
+    assert list(made) == [
+        "id",
+        "content",
+        "is_user",
+        "session_id",
+        "metadata",
+        "created_at",
+        "app_id",
+        "user_id",
+    ]
+    assert (made["content"], made["is_user"], made["session_id"], made["user_id"]) == (
+        "",
+        True,
+        uid(session),
+        uid(user),
+    )
     batch = first.say(session, (False, "hi"), (True, "I like tea"), (False, "noted"))
     assert len({message["created_at"] for message in batch}) == 1
     assert [message["is_user"] for message in batch] == [False, True, False]
@@ -79,7 +113,11 @@ def test_messages_are_stored_in_order(first: First, user: str) -> None:
     assert first.post(f"{session}/messages/list", {"filter": {"k": [2]}})["items"] == [made]
     place = f"{session}/messages/{made['id']}"
     assert first.get(place) == made
-    assert first.put(place, {"metadata": {"new": True}}) == made | {"metadata": {"new": True}} == first.get(place)
+    assert (
+        first.put(place, {"metadata": {"new": True}})
+        == made | {"metadata": {"new": True}}
+        == first.get(place)
+    )
     assert first.post(f"{session}/messages/batch", {"messages": []}) == []
 
 
@@ -87,15 +125,28 @@ def test_bounds_of_messages(first: First, user: str) -> None:
     session = first.session(user)
     long = {"content": "x" * 50_000, "is_user": True}
     assert first.post(f"{session}/messages", long)["content"] == long["content"]
-    assert first.problem("POST", f"{session}/messages", {"content": "x" * 50_001, "is_user": True})[0] == ["body", "content"]
+    assert first.problem("POST", f"{session}/messages", {"content": "x" * 50_001, "is_user": True})[
+        0
+    ] == ["body", "content"]
     assert first.problem("POST", f"{session}/messages", {"content": "x"})[0] == ["body", "is_user"]
     many = [{"content": "x", "is_user": True}] * 101
-    assert first.problem("POST", f"{session}/messages/batch", {"messages": many})[0] == ["body", "messages"]
+    assert first.problem("POST", f"{session}/messages/batch", {"messages": many})[0] == [
+        "body",
+        "messages",
+    ]
     assert len(first.post(f"{session}/messages/batch", {"messages": many[:100]})) == 100
     deep: dict[str, object] = {"a": {"b": {"c": {"d": {"e": {}}}}}}
     wrong = {"messages": [many[0], many[0] | {"metadata": deep}]}
-    assert first.problem("POST", f"{session}/messages/batch", wrong)[0] == ["body", "messages", 1, "metadata"]
-    assert first.problem("POST", f"{session}/messages", many[0] | {"metadata": deep})[0] == ["body", "metadata"]
+    assert first.problem("POST", f"{session}/messages/batch", wrong)[0] == [
+        "body",
+        "messages",
+        1,
+        "metadata",
+    ]
+    assert first.problem("POST", f"{session}/messages", many[0] | {"metadata": deep})[0] == [
+        "body",
+        "metadata",
+    ]
     assert len(contents(first, session, size=100)) == 100
 
 
@@ -159,10 +210,15 @@ def test_a_clone_has_the_messages_up_to_one(first: First, user: str) -> None:
     assert clone["id"] != uid(session)
     assert (clone["metadata"], clone["user_id"], clone["is_active"]) == ({"a": 1}, uid(user), True)
     copies = first.post(f"{user}/sessions/{clone['id']}/messages/list")["items"]
-    assert [(copy["content"], copy["is_user"]) for copy in copies] == [("one", True), ("two", False)]
+    assert [(copy["content"], copy["is_user"]) for copy in copies] == [
+        ("one", True),
+        ("two", False),
+    ]
     assert {copy["created_at"] for copy in copies} == {clone["created_at"]}
     assert not {copy["id"] for copy in copies} & {message["id"] for message in said}
-    assert first.refused(404, "GET", f"{session}/clone", message_id="unknown") == "Session not found"
+    assert (
+        first.refused(404, "GET", f"{session}/clone", message_id="unknown") == "Session not found"
+    )
 
 
 def test_an_empty_session_can_be_cloned(first: First, user: str) -> None:
@@ -181,7 +237,10 @@ def test_a_deep_copy_has_metamessages_too(first: First, user: str) -> None:
     clone = first.get(f"{session}/clone", deep_copy=True, message_id=said[1]["id"])
     notes = first.post(f"{user}/metamessages/list", {"session_id": clone["id"]})["items"]
     copies = first.post(f"{user}/sessions/{clone['id']}/messages/list")["items"]
-    assert [(note["label"], note["message_id"]) for note in notes] == [("session", None), ("first", copies[0]["id"])]
+    assert [(note["label"], note["message_id"]) for note in notes] == [
+        ("session", None),
+        ("first", copies[0]["id"]),
+    ]
     shallow = first.get(f"{session}/clone")
     assert first.listed(f"{user}/metamessages", {"session_id": shallow["id"]}) == []
     assert len(first.listed(f"{user}/metamessages")) == 6
@@ -199,8 +258,14 @@ def test_what_is_written_here_is_read_elsewhere(first: First, user: str) -> None
     assert [message["id"] for message in messages] == [message["id"] for message in said]
     (assistant,) = set(api.ids("/peers/list")) - {"alice"}
     assert [message["peer_id"] for message in messages] == ["alice", assistant]
-    config = {peer: api.ok(api.get(f"/sessions/{uid(session)}/peers/{peer}/config")) for peer in ("alice", assistant)}
-    assert {peer: given["observe_me"] for peer, given in config.items()} == {"alice": True, assistant: False}
+    config = {
+        peer: api.ok(api.get(f"/sessions/{uid(session)}/peers/{peer}/config"))
+        for peer in ("alice", assistant)
+    }
+    assert {peer: given["observe_me"] for peer, given in config.items()} == {
+        "alice": True,
+        assistant: False,
+    }
 
 
 def test_what_is_written_elsewhere_is_read_here(first: First, user: str) -> None:
@@ -232,10 +297,15 @@ def test_the_owner_keeps_its_session_whoever_leaves_or_joins(first: First, user:
     first.say(session, (True, "one"))
     api.ok(api.put(f"/sessions/{uid(session)}/peers", {"carol": {}}))
     api.say(uid(session), ("carol", "two"))
-    assert [message["is_user"] for message in first.post(f"{session}/messages/list")["items"]] == [True, False]
+    assert [message["is_user"] for message in first.post(f"{session}/messages/list")["items"]] == [
+        True,
+        False,
+    ]
     assert first.listed(f"{user}/sessions") == [uid(session)]
     carol = first.get(f"{user.rpartition('/users/')[0]}/users/name/carol")["id"]
-    assert first.listed(f"{user.rpartition('/users/')[0]}/users/{carol}/sessions") == [], "owned by somebody else"
+    assert first.listed(f"{user.rpartition('/users/')[0]}/users/{carol}/sessions") == [], (
+        "owned by somebody else"
+    )
 
 
 def test_who_left_comes_back_by_its_own_words_alone(first: First, user: str) -> None:
@@ -251,7 +321,9 @@ def test_who_left_comes_back_by_its_own_words_alone(first: First, user: str) -> 
 def test_a_session_that_is_being_erased(first: First, user: str) -> None:
     api, session = first.api, first.session(user)
     first.say(session, (True, "one"))
-    note = first.post(f"{user}/metamessages", {"label": "x", "content": "", "session_id": uid(session)})
+    note = first.post(
+        f"{user}/metamessages", {"label": "x", "content": "", "session_id": uid(session)}
+    )
     first.post(f"{user}/metamessages", {"label": "y", "content": ""})
     api.ok(api.delete(f"/sessions/{uid(session)}"), 202)
     assert first.get(f"{user}/sessions", session_id=uid(session))["is_active"] is False
@@ -265,7 +337,12 @@ def test_a_session_that_is_being_erased(first: First, user: str) -> None:
 
 
 def test_the_operator_may_hide_the_others_sessions() -> None:
-    runtime = open_runtime(load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://", "API_V1_SHARED_SESSIONS": "false"}))
+    runtime = open_runtime(
+        load_settings(
+            environ={},
+            overrides={"DB_CONNECTION_URI": "memory://", "API_V1_SHARED_SESSIONS": "false"},
+        )
+    )
     api = Api(create_app(runtime=runtime), runtime, "w")
     first = First(api)
     user = first.user(first.app("w"))
@@ -281,7 +358,11 @@ def test_the_operator_may_hide_the_others_sessions() -> None:
 
 def test_facts_come_from_the_user_alone(first: First, user: str) -> None:
     api, session = first.api, first.session(user)
-    first.say(session, (True, "I adopted a tortoise named Balthazar."), (False, "I work as a nurse in Bergen."))
+    first.say(
+        session,
+        (True, "I adopted a tortoise named Balthazar."),
+        (False, "I work as a nurse in Bergen."),
+    )
     Worker(api.runtime).run_until_idle()
     held = api.ok(api.post("/conclusions/list"))["items"]
     assert [(each["observer_id"], each["observed_id"], each["content"]) for each in held] == [
@@ -289,8 +370,12 @@ def test_facts_come_from_the_user_alone(first: First, user: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(("value", "derived"), [(True, 0), (0, 0), ("no", 0), (False, 1), (None, 1)])
-def test_a_session_may_switch_deriving_off(first: First, user: str, value: object, derived: int) -> None:
+@pytest.mark.parametrize(
+    ("value", "derived"), [(True, 0), (0, 0), ("no", 0), (False, 1), (None, 1)]
+)
+def test_a_session_may_switch_deriving_off(
+    first: First, user: str, value: object, derived: int
+) -> None:
     api, session = first.api, first.session(user, metadata={"deriver_disabled": value})
     first.say(session, (True, "I adopted a tortoise named Balthazar."))
     Worker(api.runtime).run_until_idle()
@@ -307,9 +392,17 @@ def test_the_key_means_nothing_in_the_sessions_of_others(first: First, user: str
 
 def test_summaries_are_metamessages(first: First, user: str) -> None:
     api, session = first.api, first.session(user)
-    said = first.say(session, *[(bool(number % 2), f"Fact number {number}: the tower is {number} metres high.") for number in range(20)])
+    said = first.say(
+        session,
+        *[
+            (bool(number % 2), f"Fact number {number}: the tower is {number} metres high.")
+            for number in range(20)
+        ],
+    )
     Worker(api.runtime).run_until_idle()
-    (note,) = first.post(f"{user}/metamessages/list", {"label": "honcho_chat_summary_short"})["items"]
+    (note,) = first.post(f"{user}/metamessages/list", {"label": "honcho_chat_summary_short"})[
+        "items"
+    ]
     assert (note["session_id"], note["message_id"]) == (uid(session), said[-1]["id"])
     assert note["metadata"] == {"message_count": 20, "summary_type": "SHORT"}
     summary = api.ok(api.get(f"/sessions/{uid(session)}/summaries"))["short_summary"]

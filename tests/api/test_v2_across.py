@@ -23,7 +23,9 @@ class Pair:
         self.older = writer == "v2"
         both: tuple[Api, Api] = (second, second.newest)
         self.writer, self.reader = both if self.older else both[::-1]
-        self.memory = ("observations", "conclusions") if self.older else ("conclusions", "observations")
+        self.memory = (
+            ("observations", "conclusions") if self.older else ("conclusions", "observations")
+        )
 
     def written(self, method: str, path: str, body: Any = ...) -> Any:
         answer = self.writer.call(method, path, body)
@@ -42,9 +44,16 @@ def pair(request: pytest.FixtureRequest, second: Second) -> Pair:
 
 
 def test_workspaces(pair: Pair) -> None:
-    pair.written("PUT", "", {"metadata": {"a": 1}, "configuration": {"summary": {"enabled": False}, "own": 1}})
+    pair.written(
+        "PUT",
+        "",
+        {"metadata": {"a": 1}, "configuration": {"summary": {"enabled": False}, "own": 1}},
+    )
     found = pair.read("PUT", "", {})
-    assert (found["metadata"], found["configuration"]) == ({"a": 1}, {"summary": {"enabled": False}, "own": 1})
+    assert (found["metadata"], found["configuration"]) == (
+        {"a": 1},
+        {"summary": {"enabled": False}, "own": 1},
+    )
     pair.written("DELETE", "")
     answer = pair.reader.delete("")
     assert answer.status_code == 404
@@ -64,7 +73,9 @@ def test_configuration_of_sessions(pair: Pair) -> None:
 
 
 def test_peers_and_cards(pair: Pair) -> None:
-    made = pair.written("POST", "/peers", {"id": "a", "metadata": {"x": 1}, "configuration": {"observe_me": False}})
+    made = pair.written(
+        "POST", "/peers", {"id": "a", "metadata": {"x": 1}, "configuration": {"observe_me": False}}
+    )
     assert pair.read("POST", "/peers", {"id": "a"}) == made
     assert pair.reader.ids("/peers/list") == ["a"]
     pair.written("PUT", "/peers/a/card", {"peer_card": ["Name: Ann"]})
@@ -72,11 +83,18 @@ def test_peers_and_cards(pair: Pair) -> None:
 
 
 def test_sessions_and_their_peers(pair: Pair) -> None:
-    pair.written("POST", "/sessions", {"id": "s", "metadata": {"x": 1}, "peers": {"a": {"observe_others": True}, "b": {}}})
+    pair.written(
+        "POST",
+        "/sessions",
+        {"id": "s", "metadata": {"x": 1}, "peers": {"a": {"observe_others": True}, "b": {}}},
+    )
     found = pair.read("POST", "/sessions", {"id": "s"})
     assert (found["metadata"], found["is_active"]) == ({"x": 1}, True)
     assert {item["id"] for item in pair.read("GET", "/sessions/s/peers")["items"]} == {"a", "b"}
-    assert pair.read("GET", "/sessions/s/peers/a/config") == {"observe_me": None, "observe_others": True}
+    assert pair.read("GET", "/sessions/s/peers/a/config") == {
+        "observe_me": None,
+        "observe_others": True,
+    }
     assert pair.reader.ids("/peers/a/sessions") == ["s"]
     clone = pair.written("POST", "/sessions/s/clone")
     assert pair.reader.ids("/sessions/list") == ["s", clone["id"]]
@@ -86,7 +104,11 @@ def test_sessions_and_their_peers(pair: Pair) -> None:
 
 
 def test_messages_search_and_context(pair: Pair) -> None:
-    made = pair.written("POST", "/sessions/s/messages", {"messages": [{"peer_id": "a", "content": "The tortoise is called Balthazar."}]})
+    made = pair.written(
+        "POST",
+        "/sessions/s/messages",
+        {"messages": [{"peer_id": "a", "content": "The tortoise is called Balthazar."}]},
+    )
     assert pair.read("POST", "/sessions/s/messages/list")["items"] == made
     assert pair.read("GET", f"/sessions/s/messages/{made[0]['id']}") == made[0]
     assert pair.read("POST", "/search", {"query": "Balthazar"}) == made
@@ -95,18 +117,26 @@ def test_messages_search_and_context(pair: Pair) -> None:
     assert pair.read("GET", f"/sessions/s/messages/{made[0]['id']}") == changed
     status = pair.read("GET", "/queue/status")
     assert (status["total_work_units"], status["pending_work_units"]) == (1, 1)
-    assert "Balthazar" in pair.read("POST", "/peers/a/chat", {"query": "What is the tortoise called?"})["content"]
+    assert (
+        "Balthazar"
+        in pair.read("POST", "/peers/a/chat", {"query": "What is the tortoise called?"})["content"]
+    )
 
 
 def test_what_is_known(pair: Pair) -> None:
     here, there = pair.memory
     pair.written("POST", "/peers", {"id": "a"})
     pair.written("POST", "/sessions", {"id": "s"})
-    facts = [{"content": text, "observer_id": "a", "observed_id": "a", "session_id": "s"} for text in ("a sings", "a dances")]
+    facts = [
+        {"content": text, "observer_id": "a", "observed_id": "a", "session_id": "s"}
+        for text in ("a sings", "a dances")
+    ]
     made = pair.written("POST", f"/{here}", {here: facts})
     keys = ("id", "content", "observer_id", "observed_id", "session_id", "created_at")
     listed = pair.read("POST", f"/{there}/list", {})["items"]
-    assert [[item[key] for key in keys] for item in listed] == [[item[key] for key in keys] for item in made[::-1]]
+    assert [[item[key] for key in keys] for item in listed] == [
+        [item[key] for key in keys] for item in made[::-1]
+    ]
     asked = {"query": "dances", "top_k": 1, "filters": {"observer": "a", "observed": "a"}}
     assert [item["id"] for item in pair.read("POST", f"/{there}/query", asked)] == [made[1]["id"]]
     known = str(pair.read("POST", "/peers/a/representation", {})["representation"])

@@ -1,4 +1,5 @@
-"""Every route of the second generation with every kind of key. What is expected is written out here, by the rules of the third."""
+"""Every route of the second generation with every kind of key. What is expected is written out
+here, by the rules of the third."""
 
 from __future__ import annotations
 
@@ -32,8 +33,21 @@ from memservice.app import create_app
 from memservice.settings import load_settings
 from support.api.auth_world import Keyed, Places, populate, signed
 
-OBSERVATIONS = {"observations": [{"content": "likes tea", "observer_id": "alice", "observed_id": "alice", "session_id": "room"}]}
-_W, _P, _S = "/v2/workspaces/acme", "/v2/workspaces/acme/peers/alice", "/v2/workspaces/acme/sessions/room"
+OBSERVATIONS = {
+    "observations": [
+        {
+            "content": "likes tea",
+            "observer_id": "alice",
+            "observed_id": "alice",
+            "session_id": "room",
+        }
+    ]
+}
+_W, _P, _S = (
+    "/v2/workspaces/acme",
+    "/v2/workspaces/acme/peers/alice",
+    "/v2/workspaces/acme/sessions/room",
+)
 
 TABLE = {
     "POST /v2/workspaces/list": Row("/v2/workspaces/list", A),
@@ -47,8 +61,12 @@ TABLE = {
     "POST …/search": Row(f"{_W}/search", W, FOUND),
     "GET …/deriver/status": Row(f"{_W}/deriver/status", W),
     "GET …/queue/status": Row(f"{_W}/queue/status", W),
-    "POST …/trigger_dream": Row(f"{_W}/trigger_dream", W, {"observer": "alice", "dream_type": "consolidate"}),
-    "POST …/schedule_dream": Row(f"{_W}/schedule_dream", W, {"observer": "alice", "dream_type": "omni"}),
+    "POST …/trigger_dream": Row(
+        f"{_W}/trigger_dream", W, {"observer": "alice", "dream_type": "consolidate"}
+    ),
+    "POST …/schedule_dream": Row(
+        f"{_W}/schedule_dream", W, {"observer": "alice", "dream_type": "omni"}
+    ),
     "POST …/peers/list": Row(f"{_W}/peers/list", W),
     "POST …/sessions/list": Row(f"{_W}/sessions/list", W),
     "POST …/webhooks": Row(f"{_W}/webhooks", W, {"url": "https://93.184.215.14/other"}),
@@ -66,7 +84,9 @@ TABLE = {
     "POST …/peers/<peer_id>/search": Row(f"{_P}/search", P, FOUND),
     "POST …/peers/<peer_id>/messages": Row(f"{_P}/messages", P, MESSAGES),
     "POST …/peers/<peer_id>/messages/list": Row(f"{_P}/messages/list", P),
-    "GET /v2/peers/<peer_id>/card": Row("/v2/peers/alice/card", P | OF_OTHER_WORKSPACES, query="workspace_id=acme"),
+    "GET /v2/peers/<peer_id>/card": Row(
+        "/v2/peers/alice/card", P | OF_OTHER_WORKSPACES, query="workspace_id=acme"
+    ),
     # A session
     "PUT …/sessions/<session_id>": Row(_S, S, {}),
     "DELETE …/sessions/<session_id>": Row(_S, S),
@@ -87,7 +107,9 @@ TABLE = {
     "GET …/sessions/<session_id>/context": Row(f"{_S}/context", M),
     "GET …/sessions/<session_id>/summaries": Row(f"{_S}/summaries", M),
     "GET …/sessions/<session_id>/peers": Row(f"{_S}/peers", M),
-    "GET …/sessions/<session_id>/peers/<peer_id>/config": Row(f"{_S}/peers/alice/config", M - {"member"}),
+    "GET …/sessions/<session_id>/peers/<peer_id>/config": Row(
+        f"{_S}/peers/alice/config", M - {"member"}
+    ),
     "POST …/sessions/<session_id>/search": Row(f"{_S}/search", M, FOUND),
 } | {
     f"{method} …/{noun}{rest}": Row(f"{_W}/{noun}{path}", W, body)
@@ -115,14 +137,25 @@ def rules(prefix: str) -> frozenset[str]:
 
 def test_the_table_has_every_route() -> None:
     missing, gone = rules("/v2/") - TABLE.keys(), TABLE.keys() - rules("/v2/")
-    assert not missing, f"add a row to TABLE in {__file__} for each of {sorted(missing)}: its path, and the KEYS that may use it"
-    assert not gone, f"take these rows out of TABLE in {__file__}, no route has them: {sorted(gone)}"
+    assert not missing, (
+        f"add a row to TABLE in {__file__} for each of {sorted(missing)}: its path, and "
+        "the KEYS that may use it"
+    )
+    assert not gone, (
+        f"take these rows out of TABLE in {__file__}, no route has them: {sorted(gone)}"
+    )
 
 
 def test_the_earliest_path_has_those_of_workspaces() -> None:
-    of_workspaces = {name.replace("/v2/", "/v1/") for name in rules("/v2/") if "…" in name or "/workspaces" in name}
+    of_workspaces = {
+        name.replace("/v2/", "/v1/")
+        for name in rules("/v2/")
+        if "…" in name or "/workspaces" in name
+    }
     assert of_workspaces <= rules("/v1/")
-    assert {name for name in rules("/v1/") if "…" in name} == {name for name in of_workspaces if "…" in name}
+    assert {name for name in rules("/v1/") if "…" in name} == {
+        name for name in of_workspaces if "…" in name
+    }
 
 
 @pytest.fixture(scope="module")
@@ -149,14 +182,19 @@ def fresh(filled: tuple[Keyed, Places]) -> Iterator[tuple[Keyed, Places]]:
         yield filled
 
 
-def ask(keyed: Keyed, places: Places, name: str, authorization: str | None, earliest: bool = False) -> tuple[int, str]:
+def ask(
+    keyed: Keyed, places: Places, name: str, authorization: str | None, earliest: bool = False
+) -> tuple[int, str]:
     row = TABLE[name]
     path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(places, found[1])), row.rule)
     if earliest:
         path = path.replace("/v2/", "/v1/")
     options: dict[str, Any] = {"query_string": row.query}
     if row.body == "a file":
-        options["data"] = {"file": (io.BytesIO(b"I like tea."), "notes.txt", "text/plain"), "peer_id": "alice"}
+        options["data"] = {
+            "file": (io.BytesIO(b"I like tea."), "notes.txt", "text/plain"),
+            "peer_id": "alice",
+        }
     elif row.body is not None:
         options["json"] = row.body
     headers = {} if authorization is None else {"Authorization": authorization}
@@ -176,7 +214,9 @@ def test_turned_away(unchanged: tuple[Keyed, Places], name: str, subtests: pytes
     for wrong in EVERYWHERE:
         header = HEADERS[wrong]
         if header is not None:
-            header = header.format(admin=keyed.admin, revoked=places.revoked, revoked_foreign=places.revoked_foreign)
+            header = header.format(
+                admin=keyed.admin, revoked=places.revoked, revoked_foreign=places.revoked_foreign
+            )
         headers[header] = wrong
     for header, key in headers.items():
         for earliest in (False, True) if name in HAS_AN_EARLIEST_PATH else (False,):
@@ -197,11 +237,25 @@ def test_let_in(filled: tuple[Keyed, Places], name: str, subtests: pytest.Subtes
 class TestKeys:
     def test_minted_here_open_every_generation(self, fresh: tuple[Keyed, Places]) -> None:
         keyed, _ = fresh
-        for query, path in (("", ""), ("&peer_id=alice", "/peers/alice"), ("&session_id=room", "/sessions/room")):
+        for query, path in (
+            ("", ""),
+            ("&peer_id=alice", "/peers/alice"),
+            ("&session_id=room", "/sessions/room"),
+        ):
             token = keyed.do("POST", f"/v2/keys?workspace_id=acme{query}")["key"]
             for generation in ("v2", "v3"):
-                assert keyed.call("PUT", f"/{generation}/workspaces/acme{path}", token, json={}).status_code == 200
-                assert keyed.call("PUT", f"/{generation}/workspaces/other{path}", token, json={}).status_code == 401
+                assert (
+                    keyed.call(
+                        "PUT", f"/{generation}/workspaces/acme{path}", token, json={}
+                    ).status_code
+                    == 200
+                )
+                assert (
+                    keyed.call(
+                        "PUT", f"/{generation}/workspaces/other{path}", token, json={}
+                    ).status_code
+                    == 401
+                )
 
     def test_without_a_name_it_is_an_administrators(self, fresh: tuple[Keyed, Places]) -> None:
         keyed, _ = fresh
@@ -211,13 +265,26 @@ class TestKeys:
 
     def test_expiring_keys_work_until_then(self, fresh: tuple[Keyed, Places]) -> None:
         keyed, _ = fresh
-        token = keyed.do("POST", "/v2/keys?workspace_id=acme&expires_at=2999-01-01T00:00:00Z")["key"]
+        token = keyed.do("POST", "/v2/keys?workspace_id=acme&expires_at=2999-01-01T00:00:00Z")[
+            "key"
+        ]
         assert keyed.call("PUT", "/v2/workspaces/acme", token, json={}).status_code == 200
-        assert keyed.call("POST", "/v2/keys?workspace_id=acme&expires_at=2020-01-01T00:00:00Z", keyed.admin).status_code == 422
+        assert (
+            keyed.call(
+                "POST", "/v2/keys?workspace_id=acme&expires_at=2020-01-01T00:00:00Z", keyed.admin
+            ).status_code
+            == 422
+        )
         assert keyed.call("POST", "/v2/keys?peer_id=alice", keyed.admin).status_code == 422
 
     def test_while_nobody_needs_keys_there_are_none(self) -> None:
-        assert create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://"})).test_client().post("/v2/keys").status_code == 405
+        assert (
+            create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://"}))
+            .test_client()
+            .post("/v2/keys")
+            .status_code
+            == 405
+        )
 
     def test_a_workspaces_key_gets_its_own_workspace(self, fresh: tuple[Keyed, Places]) -> None:
         keyed, _ = fresh

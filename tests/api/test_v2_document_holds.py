@@ -1,4 +1,5 @@
-"""What is sent as the second generation's document says is answered as it says, and never with a server error."""
+"""What is sent as the second generation's document says is answered as it says, and never with a
+server error."""
 
 from __future__ import annotations
 
@@ -13,7 +14,10 @@ from api.test_document_holds import FEW, MANY, World, ask
 from memservice.api import v2
 from memservice.api.routing import walk
 
-OPERATIONS = sorted((operation.rule.replace("<", "{").replace(">", "}"), operation.method) for operation, _ in walk(v2.GROUPS))
+OPERATIONS = sorted(
+    (operation.rule.replace("<", "{").replace(">", "}"), operation.method)
+    for operation, _ in walk(v2.GROUPS)
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +42,9 @@ def test_answers_are_as_described(world: World, path: str, method: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
-def test_answers_are_as_described_to_many_requests(world: World, path: str, method: str, mode: GenerationMode) -> None:
+def test_answers_are_as_described_to_many_requests(
+    world: World, path: str, method: str, mode: GenerationMode
+) -> None:
     @MANY
     @given(data=st.data())
     def asked(data: st.DataObject) -> None:

@@ -23,9 +23,25 @@ from support.api.talker import Talker, talking
 pytestmark = pytest.mark.every_index
 
 GLOBAL = "__global_observations__"
-MESSAGE = ["id", "content", "peer_id", "session_id", "metadata", "created_at", "workspace_id", "token_count"]
+MESSAGE = [
+    "id",
+    "content",
+    "peer_id",
+    "session_id",
+    "metadata",
+    "created_at",
+    "workspace_id",
+    "token_count",
+]
 OBSERVATION = ["id", "content", "observer_id", "observed_id", "session_id", "created_at"]
-FORMS = [("1.0.1", str), ("1.1.0", str), ("1.8.0", dict), ("1.11.0", str), ("js 1.8.0", dict), ("js 2.2.0", str)]
+FORMS = [
+    ("1.0.1", str),
+    ("1.1.0", str),
+    ("1.8.0", dict),
+    ("1.11.0", str),
+    ("js 1.8.0", dict),
+    ("js 2.2.0", str),
+]
 """Of a representation, by client."""
 NAIVE = "2024-05-06T07:08:09.123456"
 
@@ -33,40 +49,75 @@ NAIVE = "2024-05-06T07:08:09.123456"
 class TestMessages:
     @pytest.mark.parametrize("path", ["/sessions/s/messages/", "/sessions/s/messages"])
     def test_are_stored_under_either_path(self, second: Second, path: str) -> None:
-        given = [{"peer_id": "a", "content": "one", "metadata": {"n": 1}, "created_at": NAIVE}, {"peer_id": "b", "content": ""}]
+        given = [
+            {"peer_id": "a", "content": "one", "metadata": {"n": 1}, "created_at": NAIVE},
+            {"peer_id": "b", "content": ""},
+        ]
         first, empty = second.ok(second.post(path, {"messages": given}))
         assert list(first) == MESSAGE
-        assert (first["content"], first["peer_id"], first["session_id"], first["metadata"]) == ("one", "a", "s", {"n": 1})
-        assert (first["created_at"], first["token_count"], first["workspace_id"]) == (NAIVE + "Z", 1, second.workspace)
+        assert (first["content"], first["peer_id"], first["session_id"], first["metadata"]) == (
+            "one",
+            "a",
+            "s",
+            {"n": 1},
+        )
+        assert (first["created_at"], first["token_count"], first["workspace_id"]) == (
+            NAIVE + "Z",
+            1,
+            second.workspace,
+        )
         assert (empty["content"], empty["token_count"]) == ("", 0)
         assert second.ok(second.get(f"/sessions/s/messages/{first['id']}")) == first
         assert second.ids("/sessions/s/messages/list") == [first["id"], empty["id"]]
         assert second.ids("/sessions/s/messages/list", reverse="true") == [empty["id"], first["id"]]
-        changed = second.ok(second.put(f"/sessions/s/messages/{first['id']}", {"metadata": {"n": 2}}))
+        changed = second.ok(
+            second.put(f"/sessions/s/messages/{first['id']}", {"metadata": {"n": 2}})
+        )
         assert changed == {**first, "metadata": {"n": 2}}
         assert second.ok(second.put(f"/sessions/s/messages/{first['id']}", {})) == changed
-        assert second.ok(second.get("/sessions/s/messages/" + "x" * 21), 404)["detail"] == f"Message with ID {'x' * 21} not found"
+        assert (
+            second.ok(second.get("/sessions/s/messages/" + "x" * 21), 404)["detail"]
+            == f"Message with ID {'x' * 21} not found"
+        )
 
     def test_are_at_most_a_hundred_of_25000_characters(self, second: Second) -> None:
         path, long = "/sessions/s/messages/", {"peer_id": "a", "content": "x" * 25_001}
         second.refused(second.post(path, {"messages": []}), ["body", "messages"])
-        second.refused(second.post(path, {"messages": [{"peer_id": "a", "content": "x"}] * 101}), ["body", "messages"])
+        second.refused(
+            second.post(path, {"messages": [{"peer_id": "a", "content": "x"}] * 101}),
+            ["body", "messages"],
+        )
         second.refused(second.post(path, {"messages": [long]}), ["body", "messages", 0, "content"])
         earliest = second.as_client("1.0.1")
-        assert len(earliest.ok(earliest.post(path, {"messages": [long]}))) == 1, "the first version took twice as much"
+        assert len(earliest.ok(earliest.post(path, {"messages": [long]}))) == 1, (
+            "the first version took twice as much"
+        )
         earliest.refused(earliest.post(path, {"messages": [{**long, "content": "x" * 50_001}]}))
 
     def test_one_alone_can_be_kept_from_the_deriver(self, second: Second) -> None:
         second.say("s", ("a", "I live in Ulm."), configuration={"deriver": {"enabled": False}})
         assert second.ok(second.get("/deriver/status"))["total_work_units"] == 0
-        second.say("s", ("a", "I live in Ulm."), configuration={"deriver": {"enabled": True}, "peer_card": {"use": False}})
+        second.say(
+            "s",
+            ("a", "I live in Ulm."),
+            configuration={"deriver": {"enabled": True}, "peer_card": {"use": False}},
+        )
         assert second.ok(second.get("/deriver/status"))["total_work_units"] == 1
 
     def test_come_from_files(self, second: Second) -> None:
-        form = {"peer_id": "a", "metadata": '{"from": "disk"}', "configuration": '{"deriver": {"enabled": false}}', "created_at": NAIVE}
+        form = {
+            "peer_id": "a",
+            "metadata": '{"from": "disk"}',
+            "configuration": '{"deriver": {"enabled": false}}',
+            "created_at": NAIVE,
+        }
         sent = {**form, "file": (io.BytesIO(b"I live in Ulm."), "a.txt", "text/plain")}
         (made,) = second.ok(second.post("/sessions/s/messages/upload", data=sent))
-        assert (made["content"], made["metadata"], made["created_at"]) == ("I live in Ulm.", {"from": "disk"}, NAIVE + "Z")
+        assert (made["content"], made["metadata"], made["created_at"]) == (
+            "I live in Ulm.",
+            {"from": "disk"},
+            NAIVE + "Z",
+        )
         assert second.ok(second.get("/deriver/status"))["total_work_units"] == 0
         empty = {"peer_id": "a", "file": (io.BytesIO(b""), "a.json", "application/json")}
         second.refused(second.post("/sessions/s/messages/upload", data=empty))
@@ -83,15 +134,23 @@ class TestMessages:
             ({"AND": []}, [one, two]),
         ]
         for filters, found in allowed:
-            assert second.ok(second.post("/sessions/s/messages/list", {"filters": filters}))["items"] == found, filters
+            assert (
+                second.ok(second.post("/sessions/s/messages/list", {"filters": filters}))["items"]
+                == found
+            ), filters
         refusals: list[tuple[Any, str]] = [
-            ({"id": "x"}, "Column 'id' is not allowed to be filtered on or does not exist on Message"),
+            (
+                {"id": "x"},
+                "Column 'id' is not allowed to be filtered on or does not exist on Message",
+            ),
             ({"NOT": None}, "NOT operator cannot be None"),
             ({"AND": {}}, "AND operator must contain a list, got dict"),
             ({"created_at": {"gte": "soon"}}, "Invalid datetime value: soon"),
         ]
         for filters, text in refusals:
-            (problem,) = second.refused(second.post("/sessions/s/messages/list", {"filters": filters}))
+            (problem,) = second.refused(
+                second.post("/sessions/s/messages/list", {"filters": filters})
+            )
             assert problem["loc"][:2] == ["body", "filters"]
             assert problem["msg"] == text
             assert problem["type"] == "value_error"
@@ -101,17 +160,37 @@ class TestSearch:
     @pytest.fixture
     def said(self, second: Second) -> list[Any]:
         made = second.say(
-            "s", ("a", "The tortoise is called Balthazar."), ("b", "Physics is taught by Clara."), ("a", "The tortoise sleeps.")
+            "s",
+            ("a", "The tortoise is called Balthazar."),
+            ("b", "Physics is taught by Clara."),
+            ("a", "The tortoise sleeps."),
         )
         return [*made, *second.say("t", ("b", "A tortoise again."))]
 
     def test_answers_a_list_best_first(self, second: Second, said: list[Any]) -> None:
-        assert second.ok(second.post("/search", {"query": "who is called Balthazar", "limit": 1})) == [said[0]]
-        assert {item["peer_id"] for item in second.ok(second.post("/peers/a/search", {"query": "tortoise physics"}))} == {"a"}
-        assert {item["session_id"] for item in second.ok(second.post("/sessions/t/search", {"query": "tortoise"}))} == {"t"}
-        filtered = second.ok(second.post("/search", {"query": "tortoise", "filters": {"peer_id": "b"}}))
+        assert second.ok(
+            second.post("/search", {"query": "who is called Balthazar", "limit": 1})
+        ) == [said[0]]
+        assert {
+            item["peer_id"]
+            for item in second.ok(second.post("/peers/a/search", {"query": "tortoise physics"}))
+        } == {"a"}
+        assert {
+            item["session_id"]
+            for item in second.ok(second.post("/sessions/t/search", {"query": "tortoise"}))
+        } == {"t"}
+        filtered = second.ok(
+            second.post("/search", {"query": "tortoise", "filters": {"peer_id": "b"}})
+        )
         assert sorted(item["id"] for item in filtered) == sorted([said[1]["id"], said[3]["id"]])
-        assert second.ok(second.post("/search", {"query": "tortoise", "filters": {"peer_perspective": "nobody"}})) == []
+        assert (
+            second.ok(
+                second.post(
+                    "/search", {"query": "tortoise", "filters": {"peer_perspective": "nobody"}}
+                )
+            )
+            == []
+        )
         wrong: Any
         for wrong in (
             {},
@@ -123,18 +202,30 @@ class TestSearch:
         ):
             second.refused(second.post("/search", wrong))
 
-    @pytest.mark.parametrize(("client", "body"), [("1.0.1", "tortoise"), ("1.1.0", "tortoise"), ("1.1.0", {"query": "tortoise"})])
+    @pytest.mark.parametrize(
+        ("client", "body"),
+        [("1.0.1", "tortoise"), ("1.1.0", "tortoise"), ("1.1.0", {"query": "tortoise"})],
+    )
     @pytest.mark.parametrize("path", ["/search", "/peers/a/search", "/sessions/s/search"])
-    def test_answers_early_clients_in_pages(self, second: Second, said: list[Any], client: str, body: Any, path: str) -> None:
+    def test_answers_early_clients_in_pages(
+        self, second: Second, said: list[Any], client: str, body: Any, path: str
+    ) -> None:
         early = second.as_client(client)
         whole = [item["id"] for item in second.ok(second.post(path, {"query": "tortoise"}))]
         assert len(whole) > 1
         page = early.ok(early.post(path, body, query_string={"page": 2, "size": 1}))
         assert [item["id"] for item in page["items"]] == whole[1:2]
-        assert (page["total"], page["page"], page["size"], page["pages"]) == (len(whole), 2, 1, len(whole))
+        assert (page["total"], page["page"], page["size"], page["pages"]) == (
+            len(whole),
+            2,
+            1,
+            len(whole),
+        )
         assert list(page["items"][0]) == MESSAGE
 
-    def test_a_bare_text_is_answered_in_pages_whoever_sends_it(self, second: Second, said: list[Any]) -> None:
+    def test_a_bare_text_is_answered_in_pages_whoever_sends_it(
+        self, second: Second, said: list[Any]
+    ) -> None:
         assert second.ok(second.post("/search", "Balthazar"))["items"][0] == said[0]
 
 
@@ -146,14 +237,20 @@ class TestCards:
         stored = second.ok(second.put("/peers/a/card", {"peer_card": lines}))["peer_card"]
         assert stored == [lines[0], *lines[2:41]]
         assert second.ok(second.get("/peers/a/card"))["peer_card"] == stored
-        second.ok(second.put("/peers/a/card", {"peer_card": ["Likes tea"]}, query_string={"target": "b"}))
-        assert second.ok(second.get("/peers/a/card", query_string={"target": "b"}))["peer_card"] == ["Likes tea"]
+        second.ok(
+            second.put("/peers/a/card", {"peer_card": ["Likes tea"]}, query_string={"target": "b"})
+        )
+        assert second.ok(second.get("/peers/a/card", query_string={"target": "b"}))[
+            "peer_card"
+        ] == ["Likes tea"]
         by_name = second.get("//v2/peers/a/card", query_string={"workspace_id": second.workspace})
         assert second.ok(by_name)["peer_card"] == stored
 
     def test_an_unknown_peer_has_none_and_is_not_made(self, second: Second) -> None:
         assert second.ok(second.get("/peers/nobody/card")) == {"peer_card": None}
-        second.missing(second.put("/peers/nobody/card", {"peer_card": []}), "nobody", second.workspace)
+        second.missing(
+            second.put("/peers/nobody/card", {"peer_card": []}), "nobody", second.workspace
+        )
         assert second.ids("/peers/list") == []
 
 
@@ -165,9 +262,18 @@ def derived(second: Second, level: str, content: str, **internal: Any) -> None:
         assert workspace is not None
         (first, *_) = tx.conclusions.page(workspace.key)
         row: Conclusion = replace(
-            first, key=0, uid=new_uid(), level=level, content=content, fingerprint=content, session=None, session_key=None
+            first,
+            key=0,
+            uid=new_uid(),
+            level=level,
+            content=content,
+            fingerprint=content,
+            session=None,
+            session_key=None,
         )
-        tx.conclusions.put([replace(row, internal=internal, source_ids=[first.uid], message_keys=[])])
+        tx.conclusions.put(
+            [replace(row, internal=internal, source_ids=[first.uid], message_keys=[])]
+        )
 
     second.runtime.storage.write(change)
 
@@ -185,21 +291,35 @@ class TestRepresentation:
     def test_is_an_object_here_and_text_there(self, known: Second) -> None:
         found = known.ok(known.post("/peers/a/representation", {}))["representation"]
         assert [item["content"] for item in found["explicit"]] == ["a lives in Ulm", "a keeps bees"]
-        assert all(item.keys() == {"created_at", "message_ids", "session_name", "content"} for item in found["explicit"])
+        assert all(
+            item.keys() == {"created_at", "message_ids", "session_name", "content"}
+            for item in found["explicit"]
+        )
         assert {item["session_name"] for item in found["explicit"]} == {"s"}
         assert [(item["conclusion"], item["premises"]) for item in found["deductive"]] == [
             ("a knows honey", ["a keeps bees"]),
             ("a likes animals", ["bees", "dogs"]),
         ]
         assert {item["session_name"] for item in found["deductive"]} == {GLOBAL}
-        assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", item["created_at"]) for item in found["explicit"])
+        assert all(
+            re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", item["created_at"])
+            for item in found["explicit"]
+        )
         text = known.ok(known.newest.post("/peers/a/representation", {}))["representation"]
-        assert all(content in text for content in ("a lives in Ulm", "a keeps bees", "a knows honey", "a likes animals"))
+        assert all(
+            content in text
+            for content in ("a lives in Ulm", "a keeps bees", "a knows honey", "a likes animals")
+        )
 
     @pytest.mark.parametrize(("client", "kind"), FORMS)
     def test_is_what_each_client_knows(self, known: Second, client: str, kind: type) -> None:
         asking = known.as_client(client)
-        assert isinstance(asking.ok(asking.post("/peers/a/representation", {"session_id": "s"}))["representation"], kind)
+        assert isinstance(
+            asking.ok(asking.post("/peers/a/representation", {"session_id": "s"}))[
+                "representation"
+            ],
+            kind,
+        )
         assert isinstance(asking.ok(asking.get("/peers/a/context"))["representation"], kind)
 
     def test_the_words_of_both_are_read(self, known: Second) -> None:
@@ -208,11 +328,23 @@ class TestRepresentation:
             assert len(found["explicit"]) + len(found["deductive"]) == 1
             context = known.ok(known.get("/peers/a/context", query_string=words))["representation"]
             assert len(context["explicit"]) + len(context["deductive"]) == 1
-        best = known.ok(known.post("/peers/a/representation", {"search_query": "bees", "search_top_k": 1, "max_observations": 1}))
+        best = known.ok(
+            known.post(
+                "/peers/a/representation",
+                {"search_query": "bees", "search_top_k": 1, "max_observations": 1},
+            )
+        )
         assert [item["content"] for item in best["representation"]["explicit"]] == ["a keeps bees"]
-        for wrong in ({"max_observations": 0}, {"max_observations": 101}, {"search_max_distance": 2}):
+        for wrong in (
+            {"max_observations": 0},
+            {"max_observations": 101},
+            {"search_max_distance": 2},
+        ):
             known.refused(known.post("/peers/a/representation", wrong), ["body", next(iter(wrong))])
-        known.refused(known.get("/peers/a/context", query_string={"max_observations": 0}), ["query", "max_observations"])
+        known.refused(
+            known.get("/peers/a/context", query_string={"max_observations": 0}),
+            ["query", "max_observations"],
+        )
 
     def test_of_nobody_is_empty(self, second: Second) -> None:
         assert second.ok(second.post("/peers/a/representation", {})) == {
@@ -223,24 +355,53 @@ class TestRepresentation:
 
     def test_a_message_that_is_quoted_stands_among_what_was_said(self, second: Second) -> None:
         (made,) = second.say("s", ("a", "My tortoise is called Balthazar."))
-        found = second.ok(second.post("/peers/a/representation", {"search_query": "Balthazar"}))["representation"]["explicit"]
-        assert [(item["content"], item["session_name"]) for item in found] == [(f"a: {made['content']}", "s")]
+        found = second.ok(second.post("/peers/a/representation", {"search_query": "Balthazar"}))[
+            "representation"
+        ]["explicit"]
+        assert [(item["content"], item["session_name"]) for item in found] == [
+            (f"a: {made['content']}", "s")
+        ]
         assert len(found[0]["message_ids"]) == 1
 
     def test_stands_in_contexts(self, known: Second) -> None:
         known.ok(known.put("/peers/a/card", {"peer_card": ["Name: Ann"]}))
         alone = known.ok(known.get("/peers/a/context"))
         assert list(alone) == ["peer_id", "target_id", "representation", "peer_card"]
-        assert (alone["peer_id"], alone["target_id"], alone["peer_card"]) == ("a", "a", ["Name: Ann"])
-        with_session = known.ok(known.get("/sessions/s/context", query_string={"peer_target": "a", "last_message": "bees"}))
-        assert list(with_session) == ["id", "messages", "summary", "peer_representation", "peer_card"]
+        assert (alone["peer_id"], alone["target_id"], alone["peer_card"]) == (
+            "a",
+            "a",
+            ["Name: Ann"],
+        )
+        with_session = known.ok(
+            known.get(
+                "/sessions/s/context", query_string={"peer_target": "a", "last_message": "bees"}
+            )
+        )
+        assert list(with_session) == [
+            "id",
+            "messages",
+            "summary",
+            "peer_representation",
+            "peer_card",
+        ]
         assert with_session["peer_card"] == ["Name: Ann"]
-        assert "a keeps bees" in [item["content"] for item in with_session["peer_representation"]["explicit"]]
-        one = known.ok(known.get("/sessions/s/context", query_string={"peer_target": "a", "max_observations": 1}))
+        assert "a keeps bees" in [
+            item["content"] for item in with_session["peer_representation"]["explicit"]
+        ]
+        one = known.ok(
+            known.get(
+                "/sessions/s/context", query_string={"peer_target": "a", "max_observations": 1}
+            )
+        )
         assert sum(len(part) for part in one["peer_representation"].values()) == 1
         known.refused(known.get("/sessions/s/context", query_string={"peer_perspective": "a"}))
         newer = known.as_client("1.11.0")
-        assert "a keeps bees" in newer.ok(newer.get("/sessions/s/context", query_string={"peer_target": "a"}))["peer_representation"]
+        assert (
+            "a keeps bees"
+            in newer.ok(newer.get("/sessions/s/context", query_string={"peer_target": "a"}))[
+                "peer_representation"
+            ]
+        )
 
 
 class TestSessionContext:
@@ -250,7 +411,13 @@ class TestSessionContext:
         summarize(second, "s", LONG, "Many numbers were counted.", said[3], 5)
         found = second.ok(second.get("/sessions/s/context"))
         assert found["summary"]["content"] == "Many numbers were counted."
-        assert list(found["summary"]) == ["content", "message_id", "summary_type", "created_at", "token_count"]
+        assert list(found["summary"]) == [
+            "content",
+            "message_id",
+            "summary_type",
+            "created_at",
+            "token_count",
+        ]
         assert found["messages"] == said[3:]
         assert (found["peer_representation"], found["peer_card"]) == (None, None)
         for client in ("1.0.1", "1.1.0"):
@@ -260,17 +427,35 @@ class TestSessionContext:
                 "messages": said[3:],
                 "summary": "Many numbers were counted.",
             }
-            assert early.ok(early.get("/sessions/s/context", query_string={"summary": "false"}))["summary"] == ""
+            assert (
+                early.ok(early.get("/sessions/s/context", query_string={"summary": "false"}))[
+                    "summary"
+                ]
+                == ""
+            )
         both = second.ok(second.get("/sessions/s/summaries"))
-        assert (both["id"], both["short_summary"]["content"], both["long_summary"]["message_id"]) == ("s", "Numbers.", said[3]["id"])
-        assert second.ok(second.get("/sessions/none/summaries")) == {"id": "none", "short_summary": None, "long_summary": None}
+        assert (
+            both["id"],
+            both["short_summary"]["content"],
+            both["long_summary"]["message_id"],
+        ) == ("s", "Numbers.", said[3]["id"])
+        assert second.ok(second.get("/sessions/none/summaries")) == {
+            "id": "none",
+            "short_summary": None,
+            "long_summary": None,
+        }
         assert second.ok(second.get("/sessions/none/context"))["messages"] == []
-        assert second.ok(second.get("/sessions/s/context", query_string={"tokens": 0}))["messages"] == []
+        assert (
+            second.ok(second.get("/sessions/s/context", query_string={"tokens": 0}))["messages"]
+            == []
+        )
         second.refused(second.get("/sessions/s/context", query_string={"tokens": 100_001}))
 
 
 class TestObservations:
-    @pytest.mark.parametrize(("path", "key"), [("/observations", "observations"), ("/conclusions", "conclusions")])
+    @pytest.mark.parametrize(
+        ("path", "key"), [("/observations", "observations"), ("/conclusions", "conclusions")]
+    )
     def test_under_both_names(self, second: Second, path: str, key: str) -> None:
         for name in ("a", "b"):
             second.peer(name)
@@ -280,17 +465,25 @@ class TestObservations:
         made = second.ok(second.post(path, {key: [{"content": text, **pair} for text in texts]}))
         assert [list(item) for item in made] == [OBSERVATION, OBSERVATION]
         assert [item["content"] for item in made] == texts
-        assert {(item["observer_id"], item["observed_id"], item["session_id"]) for item in made} == {("a", "b", "s")}
+        assert {
+            (item["observer_id"], item["observed_id"], item["session_id"]) for item in made
+        } == {("a", "b", "s")}
         assert second.ids(f"{path}/list") == [made[1]["id"], made[0]["id"]], "newest first"
         assert second.ids(f"{path}/list", reverse="true") == [made[0]["id"], made[1]["id"]]
         filters = {"observer": "a", "observed_id": "b"}
         asked = {"query": "allergic to peanuts", "top_k": 1, "filters": filters}
         assert second.ok(second.post(f"{path}/query", asked)) == [made[1]]
-        (problem,) = second.refused(second.post(f"{path}/query", {"query": "x", "filters": {"observer": "a"}}))
+        (problem,) = second.refused(
+            second.post(f"{path}/query", {"query": "x", "filters": {"observer": "a"}})
+        )
         assert problem["msg"] == "observer and observed must be specified for semantic search"
-        assert second.ok(second.delete(f"{path}/{made[0]['id']}")) == {"message": "Observation deleted successfully"}
+        assert second.ok(second.delete(f"{path}/{made[0]['id']}")) == {
+            "message": "Observation deleted successfully"
+        }
         answer = second.delete(f"{path}/{made[0]['id']}")
-        assert second.ok(answer, 404)["detail"] == f"Document {made[0]['id']} not found or does not belong to workspace {second.workspace}"
+        assert second.ok(answer, 404)["detail"] == (
+            f"Document {made[0]['id']} not found or does not belong to workspace {second.workspace}"
+        )
         assert second.ids(f"{path}/list") == [made[1]["id"]]
 
     def test_each_has_a_session_even_where_there_is_none(self, second: Second) -> None:
@@ -299,18 +492,35 @@ class TestObservations:
         second.conclude("a", "a", "from the session", session="s")
         (alone,) = second.conclude("a", "a", "from nowhere", session=GLOBAL)
         assert alone["session_id"] == GLOBAL
-        (there,) = second.ok(second.newest.post("/conclusions/list", {"filters": {"session_id": None}}))["items"]
+        (there,) = second.ok(
+            second.newest.post("/conclusions/list", {"filters": {"session_id": None}})
+        )["items"]
         assert (there["id"], there["session_id"]) == (alone["id"], None)
 
         def found(filters: Any) -> list[str]:
-            return [item["content"] for item in second.ok(second.post("/observations/list", {"filters": filters}))["items"]]
+            return [
+                item["content"]
+                for item in second.ok(second.post("/observations/list", {"filters": filters}))[
+                    "items"
+                ]
+            ]
 
         for is_global in (GLOBAL, [GLOBAL], {"in": [GLOBAL]}):
             assert found({"session_id": is_global}) == ["from nowhere"]
-        assert found({"session_id": {"ne": GLOBAL}}) == found({"NOT": [{"session_name": GLOBAL}]}) == ["from the session"]
+        assert (
+            found({"session_id": {"ne": GLOBAL}})
+            == found({"NOT": [{"session_name": GLOBAL}]})
+            == ["from the session"]
+        )
         assert found({"session_id": {"in": [GLOBAL, "s"]}}) == ["from nowhere", "from the session"]
         (nearest,) = second.ok(
-            second.post("/observations/query", {"query": "nowhere", "filters": {"observer": "a", "observed": "a", "session_id": GLOBAL}})
+            second.post(
+                "/observations/query",
+                {
+                    "query": "nowhere",
+                    "filters": {"observer": "a", "observed": "a", "session_id": GLOBAL},
+                },
+            )
         )
         assert nearest["session_id"] == GLOBAL
 
@@ -320,7 +530,10 @@ class TestObservations:
         second.missing(second.post("/observations", {"observations": [given]}), "none")
         for key in given:
             less = {name: value for name, value in given.items() if name != key}
-            second.refused(second.post("/observations", {"observations": [less]}), ["body", "observations", 0, key])
+            second.refused(
+                second.post("/observations", {"observations": [less]}),
+                ["body", "observations", 0, key],
+            )
         second.refused(second.post("/observations", {"observations": []}), ["body", "observations"])
 
     def test_those_of_scopes_are_not_shown(self, second: Second) -> None:
@@ -335,7 +548,9 @@ class TestObservations:
             scope = tx.peers.by_slug(workspace.key, "scope.team")
             (row,) = tx.conclusions.page(workspace.key)
             assert scope is not None
-            tx.conclusions.put([replace(row, key=0, uid=new_uid(), observer_key=scope.key, observer=scope.slug)])
+            tx.conclusions.put(
+                [replace(row, key=0, uid=new_uid(), observer_key=scope.key, observer=scope.slug)]
+            )
 
         second.runtime.storage.write(copied)
         assert second.ok(second.newest.post("/conclusions/list"))["total"] == 2
@@ -359,7 +574,9 @@ class TestChat:
         assert second.ok(second.post("/peers/a/chat", {"query": "Really?"})) == {"content": "None"}
 
     @pytest.mark.parametrize("client", [None, "1.8.0", "1.11.0"])
-    def test_a_stream_is_framed_as_this_generation_does(self, place: tuple[Second, Talker], client: str | None) -> None:
+    def test_a_stream_is_framed_as_this_generation_does(
+        self, place: tuple[Second, Talker], client: str | None
+    ) -> None:
         second = place[0] if client is None else place[0].as_client(client)
         answer = second.post("/peers/a/chat", {"query": "Really?", "stream": True})
         assert answer.mimetype == "text/event-stream"
@@ -371,14 +588,26 @@ class TestChat:
         assert rest == ""
 
     @pytest.mark.parametrize("client", ["1.0.1", "1.1.0", None])
-    def test_early_clients_ask_queries_and_stream_bare_text(self, place: tuple[Second, Talker], client: str | None) -> None:
+    def test_early_clients_ask_queries_and_stream_bare_text(
+        self, place: tuple[Second, Talker], client: str | None
+    ) -> None:
         second, talker = place[0] if client is None else place[0].as_client(client), place[1]
         assert second.ok(second.post("/peers/a/chat", {"queries": "One?"})) == {"content": "Yes."}
         answer = second.post("/peers/a/chat", {"queries": ["One?", "Two?"], "stream": True})
         assert (answer.status_code, answer.text) == (200, "Yes.")
         assert talker.last.question == "One?\nTwo?"
 
-    @pytest.mark.parametrize("body", [{}, {"query": ""}, {"query": "x" * 10_001}, {"queries": [1]}, {"queries": []}, {"queries": None}])
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {},
+            {"query": ""},
+            {"query": "x" * 10_001},
+            {"queries": [1]},
+            {"queries": []},
+            {"queries": None},
+        ],
+    )
     def test_what_is_no_question_is_refused(self, place: tuple[Second, Talker], body: Any) -> None:
         place[0].refused(place[0].post("/peers/a/chat", body), ["body", "query"])
 
@@ -396,14 +625,32 @@ class TestWork:
         made = second.session("s", peers={"b": {"observe_others": True}})
         second.say("s", ("a", "I live in Ulm."))
         status = second.ok(second.get(path))
-        assert list(status) == ["total_work_units", "completed_work_units", "in_progress_work_units", "pending_work_units", "sessions"]
+        assert list(status) == [
+            "total_work_units",
+            "completed_work_units",
+            "in_progress_work_units",
+            "pending_work_units",
+            "sessions",
+        ]
         assert (status["total_work_units"], status["pending_work_units"]) == (1, 1)
         assert status["sessions"][made["uid"]]["session_id"] == made["uid"], "by the internal id"
         assert second.ok(second.get(path, query_string={"session_id": "s"}))["sessions"] is None
-        for query, total in (({"observer_id": "b"}, 1), ({"sender_id": "a"}, 1), ({"sender_id": "b"}, 0), ({"observer_id": "nobody"}, 0)):
-            assert second.ok(second.get(path, query_string=query))["total_work_units"] == total, query
-        for query, total in (({"peer_id": "a"}, 1), ({"peer_id": "nobody", "include_sender": "true"}, 0)):
-            assert second.ok(second.get(path, query_string=query))["total_work_units"] == total, query
+        for query, total in (
+            ({"observer_id": "b"}, 1),
+            ({"sender_id": "a"}, 1),
+            ({"sender_id": "b"}, 0),
+            ({"observer_id": "nobody"}, 0),
+        ):
+            assert second.ok(second.get(path, query_string=query))["total_work_units"] == total, (
+                query
+            )
+        for query, total in (
+            ({"peer_id": "a"}, 1),
+            ({"peer_id": "nobody", "include_sender": "true"}, 0),
+        ):
+            assert second.ok(second.get(path, query_string=query))["total_work_units"] == total, (
+                query
+            )
 
     @pytest.mark.parametrize("kind", ["consolidate", "agent"])
     def test_dreams_are_triggered(self, second: Second, kind: str) -> None:
@@ -411,15 +658,24 @@ class TestWork:
         answer = second.post("/trigger_dream", {"observer": "a", "dream_type": kind})
         assert (answer.status_code, answer.data) == (204, b"")
         second.ok(second.post("/trigger_dream", {"observer": "a", "dream_type": kind}), 204)
-        assert second.ok(second.get("/deriver/status"))["total_work_units"] == 1, "one that waits already is enough"
+        assert second.ok(second.get("/deriver/status"))["total_work_units"] == 1, (
+            "one that waits already is enough"
+        )
         second.ok(second.post("/trigger_dream", {"observer": "nobody", "dream_type": kind}), 204)
-        assert second.ok(second.get("/deriver/status"))["total_work_units"] == 1, "of whom nobody knows there is nothing to dream"
-        second.refused(second.post("/trigger_dream", {"observer": "a", "dream_type": "omni"}), ["body", "dream_type"])
+        assert second.ok(second.get("/deriver/status"))["total_work_units"] == 1, (
+            "of whom nobody knows there is nothing to dream"
+        )
+        second.refused(
+            second.post("/trigger_dream", {"observer": "a", "dream_type": "omni"}),
+            ["body", "dream_type"],
+        )
 
     def test_dreams_are_scheduled_by_the_newest_name(self, second: Second) -> None:
         second.peer("a")
         second.session("s")
-        answer = second.post("/schedule_dream", {"observer": "a", "dream_type": "omni", "session_id": "s"})
+        answer = second.post(
+            "/schedule_dream", {"observer": "a", "dream_type": "omni", "session_id": "s"}
+        )
         assert (answer.status_code, answer.data) == (204, b"")
 
 
@@ -449,7 +705,10 @@ class TestWithoutASession:
     @pytest.mark.parametrize("client", ["1.0.1", "1.1.0"])
     def test_the_first_clients_store_messages_of_a_peer(self, second: Second, client: str) -> None:
         early = second.as_client(client)
-        given = [{"peer_id": "a", "content": f"number {number}", "metadata": {"even": number % 2 == 0}} for number in range(3)]
+        given = [
+            {"peer_id": "a", "content": f"number {number}", "metadata": {"even": number % 2 == 0}}
+            for number in range(3)
+        ]
         made = early.ok(early.post("/peers/a/messages", {"messages": given}))
         assert [item["content"] for item in made] == ["number 0", "number 1", "number 2"]
         assert early.ok(early.post("/peers/a/messages/list"))["items"] == made
@@ -459,7 +718,10 @@ class TestWithoutASession:
         second.say("s", ("a", "in a session"))
         assert early.ok(early.post("/peers/a/messages/list"))["total"] == 3
         assert early.ok(early.post("/peers/b/messages/list"))["items"] == []
-        early.refused(early.post("/peers/a/messages", {"messages": [{"peer_id": "b", "content": "x"}]}), ["body", "messages", 0, "peer_id"])
+        early.refused(
+            early.post("/peers/a/messages", {"messages": [{"peer_id": "b", "content": "x"}]}),
+            ["body", "messages", 0, "peer_id"],
+        )
         (room,) = {item["session_id"] for item in made}
         assert second.newest.ids(f"/sessions/{room}/messages/list") == [item["id"] for item in made]
 
@@ -485,13 +747,19 @@ class TestEarlyFilters:
             ("1.0.1", {"id": "a"}, ["b"]),
         ],
     )
-    def test_mean_the_metadata(self, peopled: Second, client: str, given: Any, found: list[str]) -> None:
+    def test_mean_the_metadata(
+        self, peopled: Second, client: str, given: Any, found: list[str]
+    ) -> None:
         early = peopled.as_client(client)
-        assert [item["id"] for item in early.ok(early.post("/peers/list", {"filter": given}))["items"]] == found
+        assert [
+            item["id"] for item in early.ok(early.post("/peers/list", {"filter": given}))["items"]
+        ] == found
 
     def test_filters_go_before_filter(self, peopled: Second) -> None:
         both = {"filters": {"id": "b"}, "filter": {"role": "cook"}}
-        assert [item["id"] for item in peopled.ok(peopled.post("/peers/list", both))["items"]] == ["b"]
+        assert [item["id"] for item in peopled.ok(peopled.post("/peers/list", both))["items"]] == [
+            "b"
+        ]
 
     def test_what_is_no_object_is_refused(self, peopled: Second) -> None:
         given: Any

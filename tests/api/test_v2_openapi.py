@@ -1,4 +1,5 @@
-"""The second generation's document against the facts of the published one: nothing is missing, and what we add is listed here."""
+"""The second generation's document against the facts of the published one: nothing is missing, and
+what we add is listed here."""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ ADDED = [
     r"POST .*/webhooks answer 200\.secret",
     r"POST .*/messages/?(upload)?: header Idempotency-Key",
     r".* answer 200(\.items\[\])?\.uid",
-    r".* body(\.messages\[\])?\.configuration\.(custom_instructions|dialectic|(peer_card|summary|dream)\.custom_instructions)",
+    (
+        r".* "
+        r"body(\.messages\[\])?\.configuration\.(custom_instructions|dialectic|(peer_card|summary|dream)\.custom_instructions)"
+    ),
     r"DELETE .* answer 20[02]\.message",
     r".*/representation answer 200\.(representation|explicit|deductive)",
     r".*/chat body\.reasoning_level",
@@ -79,14 +83,18 @@ def test_the_same_operations() -> None:
 @pytest.mark.parametrize("name", COMPARED)
 def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
     found = list(compare("v2", name))
-    assert [place for kind, place in found if kind == "missing" and not _fits(place, DIFFERENT)] == []
+    assert [
+        place for kind, place in found if kind == "missing" and not _fits(place, DIFFERENT)
+    ] == []
     assert [place for kind, place in found if kind == "added" and not _fits(place, ADDED)] == []
 
 
 @pytest.mark.parametrize(("kind", "patterns"), [("missing", DIFFERENT), ("added", ADDED)])
 def test_every_listed_difference_is_there(kind: str, patterns: list[str]) -> None:
     places = [place for name in COMPARED for found, place in compare("v2", name) if found == kind]
-    assert [pattern for pattern in patterns if not any(re.fullmatch(pattern, place) for place in places)] == []
+    assert [
+        pattern for pattern in patterns if not any(re.fullmatch(pattern, place) for place in places)
+    ] == []
 
 
 def test_is_openapi_31_with_the_version_of_the_api() -> None:
@@ -96,7 +104,12 @@ def test_is_openapi_31_with_the_version_of_the_api() -> None:
 
 
 def test_every_operation_has_a_summary_and_an_id_of_its_own() -> None:
-    operations = [operation for item in document("v2")["paths"].values() for operation in item.values() if isinstance(operation, dict)]
+    operations = [
+        operation
+        for item in document("v2")["paths"].values()
+        for operation in item.values()
+        if isinstance(operation, dict)
+    ]
     assert len(operations) == len(list(walk(v2.GROUPS)))
     assert all(operation["summary"] for operation in operations)
     ids = [operation["operationId"] for operation in operations]

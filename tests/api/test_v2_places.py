@@ -27,7 +27,9 @@ def test_everything_is_found_or_created_with_200(second: Second) -> None:
 def test_what_exists_is_changed_as_each_noun_wants_it(second: Second) -> None:
     path = "//v2/workspaces"
     second.ok(second.post(path, {"id": second.workspace, "metadata": {"a": 1}}))
-    assert second.ok(second.post(path, {"id": second.workspace, "metadata": {"a": 2}}))["metadata"] == {"a": 1}
+    assert second.ok(second.post(path, {"id": second.workspace, "metadata": {"a": 2}}))[
+        "metadata"
+    ] == {"a": 1}
     assert second.ok(second.put("", {"metadata": {"a": 3}}))["metadata"] == {"a": 3}
     second.peer("p", metadata={"a": 1}, configuration={"observe_me": False, "b": 1})
     assert second.peer("p", configuration={"c": 2})["configuration"] == {"c": 2}
@@ -46,8 +48,16 @@ def test_put_creates_what_is_missing(second: Second) -> None:
 
 class TestConfiguration:
     def test_deriver_here_is_reasoning_there(self, second: Second) -> None:
-        given = {"deriver": {"enabled": False, "custom_instructions": "Only facts."}, "dream": {"enabled": True, "other": 1}, "own": [1]}
-        shown = {"deriver": {"enabled": False, "custom_instructions": "Only facts."}, "dream": {"enabled": True}, "own": [1]}
+        given = {
+            "deriver": {"enabled": False, "custom_instructions": "Only facts."},
+            "dream": {"enabled": True, "other": 1},
+            "own": [1],
+        }
+        shown = {
+            "deriver": {"enabled": False, "custom_instructions": "Only facts."},
+            "dream": {"enabled": True},
+            "own": [1],
+        }
         there = {"reasoning" if name == "deriver" else name: value for name, value in shown.items()}
         assert second.ok(second.put("", {"configuration": given}))["configuration"] == shown
         assert second.session("s", configuration=given)["configuration"] == shown
@@ -57,32 +67,73 @@ class TestConfiguration:
         assert second.create()["configuration"]["deriver"] == {"enabled": True}
 
     def test_a_section_replaces_that_section_alone_and_null_nothing(self, second: Second) -> None:
-        second.ok(second.put("", {"configuration": {"deriver": {"enabled": False}, "summary": {"messages_per_short_summary": 12}}}))
-        changed = second.ok(second.put("", {"configuration": {"deriver": {"custom_instructions": "x"}, "summary": None}}))
-        assert changed["configuration"] == {"deriver": {"custom_instructions": "x"}, "summary": {"messages_per_short_summary": 12}}
+        second.ok(
+            second.put(
+                "",
+                {
+                    "configuration": {
+                        "deriver": {"enabled": False},
+                        "summary": {"messages_per_short_summary": 12},
+                    }
+                },
+            )
+        )
+        changed = second.ok(
+            second.put(
+                "", {"configuration": {"deriver": {"custom_instructions": "x"}, "summary": None}}
+            )
+        )
+        assert changed["configuration"] == {
+            "deriver": {"custom_instructions": "x"},
+            "summary": {"messages_per_short_summary": 12},
+        }
 
     @pytest.mark.parametrize("client", ["1.11.0", "js 2.2.0"])
     def test_newer_clients_say_and_read_reasoning(self, second: Second, client: str) -> None:
         newer = second.as_client(client)
-        assert newer.session("s", configuration={"reasoning": {"enabled": False}})["configuration"] == {"reasoning": {"enabled": False}}
+        assert newer.session("s", configuration={"reasoning": {"enabled": False}})[
+            "configuration"
+        ] == {"reasoning": {"enabled": False}}
         assert second.session("s")["configuration"] == {"deriver": {"enabled": False}}
 
     def test_deriver_goes_before_reasoning_where_both_are_sent(self, second: Second) -> None:
         both = {"reasoning": {"enabled": True}, "deriver": {"enabled": False}}
-        assert second.ok(second.put("", {"configuration": both}))["configuration"] == {"deriver": {"enabled": False}}
+        assert second.ok(second.put("", {"configuration": both}))["configuration"] == {
+            "deriver": {"enabled": False}
+        }
 
-    @pytest.mark.parametrize("switch", [{"deriver": {"enabled": False}}, {"deriver_disabled": True}, {"deriver_enabled": False}])
-    def test_every_switch_of_this_generation_stops_the_deriver(self, second: Second, switch: Any) -> None:
+    @pytest.mark.parametrize(
+        "switch",
+        [{"deriver": {"enabled": False}}, {"deriver_disabled": True}, {"deriver_enabled": False}],
+    )
+    def test_every_switch_of_this_generation_stops_the_deriver(
+        self, second: Second, switch: Any
+    ) -> None:
         second.session("quiet", configuration=switch)
         second.say("quiet", ("p", "I live in Ulm."))
         second.say("loud", ("p", "I live in Ulm."))
-        assert second.ok(second.get("/deriver/status", query_string={"session_id": "quiet"}))["total_work_units"] == 0
-        assert second.ok(second.get("/deriver/status", query_string={"session_id": "loud"}))["total_work_units"] == 1
+        assert (
+            second.ok(second.get("/deriver/status", query_string={"session_id": "quiet"}))[
+                "total_work_units"
+            ]
+            == 0
+        )
+        assert (
+            second.ok(second.get("/deriver/status", query_string={"session_id": "loud"}))[
+                "total_work_units"
+            ]
+            == 1
+        )
 
     def test_the_rules_are_enforced(self, second: Second) -> None:
         short = {"summary": {"messages_per_short_summary": 30, "messages_per_long_summary": 20}}
-        problems = second.refused(second.put("", {"configuration": short}), ["body", "configuration", "summary"])
-        assert problems[0]["msg"] == "messages_per_short_summary must be less than messages_per_long_summary"
+        problems = second.refused(
+            second.put("", {"configuration": short}), ["body", "configuration", "summary"]
+        )
+        assert (
+            problems[0]["msg"]
+            == "messages_per_short_summary must be less than messages_per_long_summary"
+        )
         for wrong in (
             {"deriver": {"enabled": "perhaps"}},
             {"reasoning\0": {"enabled": "perhaps"}},
@@ -93,7 +144,9 @@ class TestConfiguration:
 
 class TestWorkspaces:
     def test_deleting_one_takes_everything_and_shows_what_it_was(self, second: Second) -> None:
-        made = second.ok(second.put("", {"metadata": {"a": 1}, "configuration": {"deriver": {"enabled": True}}}))
+        made = second.ok(
+            second.put("", {"metadata": {"a": 1}, "configuration": {"deriver": {"enabled": True}}})
+        )
         second.say("open", ("p", "Hello."))
         assert second.ok(second.delete("")) == made
         second.missing(second.delete(""), second.workspace)
@@ -103,21 +156,37 @@ class TestWorkspaces:
 
     def test_are_listed_with_filters(self, second: Second) -> None:
         second.ok(second.put("", {"metadata": {"team": "red"}}))
-        listed = second.ok(second.post("//v2/workspaces/list", {"filters": {"id": second.workspace, "metadata": {"team": "red"}}}))
+        listed = second.ok(
+            second.post(
+                "//v2/workspaces/list",
+                {"filters": {"id": second.workspace, "metadata": {"team": "red"}}},
+            )
+        )
         assert [item["id"] for item in listed["items"]] == [second.workspace]
         assert (listed["total"], listed["page"], listed["size"], listed["pages"]) == (1, 1, 50, 1)
-        none = second.ok(second.post("//v2/workspaces/list", {"filters": {"id": "nobody-has-this"}}))
+        none = second.ok(
+            second.post("//v2/workspaces/list", {"filters": {"id": "nobody-has-this"}})
+        )
         assert (none["items"], none["total"], none["pages"]) == ([], 0, 0)
 
 
 class TestSessions:
     def test_peers_come_and_go(self, second: Second) -> None:
         second.session("s", peers={"a": {"observe_others": True}, "b": {}})
-        assert second.ok(second.post("/sessions/s/peers", {"c": {"observe_me": False}}))["id"] == "s"
-        assert {peer["id"] for peer in second.ok(second.get("/sessions/s/peers"))["items"]} == {"a", "b", "c"}
+        assert (
+            second.ok(second.post("/sessions/s/peers", {"c": {"observe_me": False}}))["id"] == "s"
+        )
+        assert {peer["id"] for peer in second.ok(second.get("/sessions/s/peers"))["items"]} == {
+            "a",
+            "b",
+            "c",
+        }
         second.ok(second.delete("/sessions/s/peers", ["b", "nobody"]))
         second.ok(second.put("/sessions/s/peers", {"c": {}, "d": {}}))
-        assert {peer["id"] for peer in second.ok(second.get("/sessions/s/peers"))["items"]} == {"c", "d"}
+        assert {peer["id"] for peer in second.ok(second.get("/sessions/s/peers"))["items"]} == {
+            "c",
+            "d",
+        }
         assert second.ids("/peers/a/sessions") == ["s"], "left, and still listed"
         second.missing(second.put("/sessions/none/peers", {}), "none")
         second.refused(second.post("/sessions", {"id": "t", "peers": ["a"]}), ["body", "peers"])
@@ -128,32 +197,56 @@ class TestSessions:
         assert (answer.status_code, answer.data) == (200, b"")
         answer = second.put("/sessions/s/peers/a/config", {"observe_others": True})
         assert (answer.status_code, answer.data) == (204, b"")
-        assert second.ok(second.get("/sessions/s/peers/a/config")) == {"observe_me": False, "observe_others": True}
+        assert second.ok(second.get("/sessions/s/peers/a/config")) == {
+            "observe_me": False,
+            "observe_others": True,
+        }
         second.missing(second.post("/sessions/s/peers/nobody/config", {}), "nobody")
 
     def test_at_most_ten_observe(self, second: Second) -> None:
-        answer = second.post("/sessions", {"id": "s", "peers": {f"p{number}": {"observe_others": True} for number in range(11)}})
+        answer = second.post(
+            "/sessions",
+            {"id": "s", "peers": {f"p{number}": {"observe_others": True} for number in range(11)}},
+        )
         assert "Maximum allowed is 10 observers" in second.ok(answer, 400)["detail"]
 
     def test_deleting_one_hides_it(self, second: Second) -> None:
         second.say("s", ("p", "Hello."))
-        assert second.ok(second.delete("/sessions/s"), 202) == {"message": "Session deleted successfully"}
+        assert second.ok(second.delete("/sessions/s"), 202) == {
+            "message": "Session deleted successfully"
+        }
         assert second.ids("/sessions/list") == []
         second.missing(second.post("/sessions", {"id": "s"}), "s")
         second.missing(second.delete("/sessions/s"), "s")
 
     @pytest.mark.parametrize("method", ["GET", "POST"])
     def test_clones(self, second: Second, method: str) -> None:
-        second.session("s", metadata={"a": 1}, configuration={"deriver": {"enabled": True}}, peers={"p": {"observe_me": False}})
+        second.session(
+            "s",
+            metadata={"a": 1},
+            configuration={"deriver": {"enabled": True}},
+            peers={"p": {"observe_me": False}},
+        )
         said = second.say("s", ("p", "one"), ("p", "two"), ("p", "three"))
-        clone = second.ok(second.call(method, "/sessions/s/clone", query_string={"message_id": said[1]["id"]}))
+        clone = second.ok(
+            second.call(method, "/sessions/s/clone", query_string={"message_id": said[1]["id"]})
+        )
         assert clone["id"] != "s"
-        assert (clone["metadata"], clone["configuration"]) == ({"a": 1}, {"deriver": {"enabled": True}})
+        assert (clone["metadata"], clone["configuration"]) == (
+            {"a": 1},
+            {"deriver": {"enabled": True}},
+        )
         copied = second.ok(second.post(f"/sessions/{clone['id']}/messages/list"))["items"]
         assert [message["content"] for message in copied] == ["one", "two"]
-        assert [message["token_count"] for message in copied] == [message["token_count"] for message in said[:2]]
-        assert second.ok(second.get(f"/sessions/{clone['id']}/peers/p/config"))["observe_me"] is False
-        assert second.ids("/sessions/list") == ["s", clone["id"]], "an empty answer would be a lost clone"
+        assert [message["token_count"] for message in copied] == [
+            message["token_count"] for message in said[:2]
+        ]
+        assert (
+            second.ok(second.get(f"/sessions/{clone['id']}/peers/p/config"))["observe_me"] is False
+        )
+        assert second.ids("/sessions/list") == ["s", clone["id"]], (
+            "an empty answer would be a lost clone"
+        )
         second.missing(second.call(method, "/sessions/none/clone"))
 
     def test_an_empty_one_is_cloned_for_good(self, second: Second) -> None:
@@ -176,7 +269,13 @@ class TestPages:
             second.refused(second.post(f"/{noun}/list", {}, query_string=query))
 
     def test_unknown_parents_have_empty_ones(self, second: Second) -> None:
-        for path in ("/peers/list", "/sessions/list", "/peers/p/sessions", "/sessions/s/messages/list", "/observations/list"):
+        for path in (
+            "/peers/list",
+            "/sessions/list",
+            "/peers/p/sessions",
+            "/sessions/s/messages/list",
+            "/observations/list",
+        ):
             assert second.ok(second.post(path))["items"] == []
         assert second.ok(second.get("/sessions/s/peers"))["items"] == []
 
@@ -186,7 +285,9 @@ class TestPages:
         second.ok(second.newest.post("/scopes", {"id": "team"}), 201)
         second.ok(second.newest.post("/scopes/team/sessions", {"session_ids": ["s"]}), 204)
         assert second.ids("/peers/list") == ["a"]
-        assert second.ok(second.post("/peers/list", {"kind": "scope"}))["total"] == 1, "unknown keys are ignored"
+        assert second.ok(second.post("/peers/list", {"kind": "scope"}))["total"] == 1, (
+            "unknown keys are ignored"
+        )
         assert second.ok(second.get("/sessions/s/peers"))["items"] == []
         second.refused(second.put("/peers/scope.team", {}))
 
@@ -196,7 +297,9 @@ class TestNames:
     def test_bad_ones_are_refused_everywhere(self, second: Second, name: str) -> None:
         second.refused(second.post("/peers", {"id": name}), ["body", "id"])
         second.refused(second.post("/sessions", {"id": name}), ["body", "id"])
-        second.refused(second.post("/sessions/s/messages/", {"messages": [{"peer_id": name, "content": "x"}]}))
+        second.refused(
+            second.post("/sessions/s/messages/", {"messages": [{"peer_id": name, "content": "x"}]})
+        )
 
     def test_long_ones_are_taken(self, second: Second) -> None:
         name = "x" * 512

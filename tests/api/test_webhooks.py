@@ -52,15 +52,25 @@ def test_an_endpoint_belongs_to_its_workspace(api: Api) -> None:
     assert api.ok(api.get(f"//v3/workspaces/{other}/webhooks"))["total"] == 0
     api.missing(api.delete(f"//v3/workspaces/{other}/webhooks/{made['id']}"), made["id"])
     api.missing(api.get(f"//v3/workspaces/{other}/webhooks/{made['id']}/deliveries"), made["id"])
-    assert api.ok(api.post(f"//v3/workspaces/{other}/webhooks", {"url": URL}), 201)["id"] != made["id"]
+    assert (
+        api.ok(api.post(f"//v3/workspaces/{other}/webhooks", {"url": URL}), 201)["id"] != made["id"]
+    )
 
 
 def test_a_workspace_must_exist_to_have_endpoints(api: Api) -> None:
     api.missing(api.post("/webhooks", {"url": URL}), api.workspace)
-    assert api.ok(api.get("/webhooks")) == {"items": [], "total": 0, "page": 1, "size": 50, "pages": 0}
+    assert api.ok(api.get("/webhooks")) == {
+        "items": [],
+        "total": 0,
+        "page": 1,
+        "size": 50,
+        "pages": 0,
+    }
     answer = api.get("/webhooks/test")
     assert (answer.status_code, answer.text) == (200, "null")
-    assert api.ok(api.post("//v3/workspaces/list", {"filters": {"id": api.workspace}}))["total"] == 0
+    assert (
+        api.ok(api.post("//v3/workspaces/list", {"filters": {"id": api.workspace}}))["total"] == 0
+    )
 
 
 def test_the_limit_counts_new_endpoints_only(api: Api) -> None:
@@ -82,7 +92,9 @@ def test_the_limit_holds_for_registrations_at_once(api: Api) -> None:
         client = api.app.test_client()
         start.wait(20)
         for k in range(4):
-            answer = client.post(f"/v3/workspaces/{api.workspace}/webhooks", json={"url": f"{URL}/{n}/{k}"})
+            answer = client.post(
+                f"/v3/workspaces/{api.workspace}/webhooks", json={"url": f"{URL}/{n}/{k}"}
+            )
             statuses.append(answer.status_code)
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(6)]
@@ -100,7 +112,10 @@ def test_endpoints_are_listed_in_order_by_pages(api: Api) -> None:
     page = api.ok(api.get("/webhooks", query_string={"size": 2, "page": 2}))
     assert [item["id"] for item in page["items"]] == made[2:4]
     assert (page["total"], page["pages"]) == (5, 3)
-    assert [item["id"] for item in api.ok(api.get("/webhooks", query_string={"reverse": "true"}))["items"]] == made[::-1]
+    assert [
+        item["id"]
+        for item in api.ok(api.get("/webhooks", query_string={"reverse": "true"}))["items"]
+    ] == made[::-1]
 
 
 def test_delete_forgets_an_endpoint(api: Api) -> None:
@@ -194,8 +209,22 @@ def test_from_registration_to_redelivery(open_to_loopback: Runtime, receiver: Re
     assert api.ok(api.get("/webhooks/test")) is None
     work()
     (attempt,) = api.ok(api.get(f"/webhooks/{made['id']}/deliveries"))["items"]
-    assert list(attempt) == ["id", "event_id", "type", "attempt", "status", "error", "duration_ms", "created_at"]
-    assert (attempt["type"], attempt["attempt"], attempt["status"], attempt["error"]) == ("test.event", 1, 503, None)
+    assert list(attempt) == [
+        "id",
+        "event_id",
+        "type",
+        "attempt",
+        "status",
+        "error",
+        "duration_ms",
+        "created_at",
+    ]
+    assert (attempt["type"], attempt["attempt"], attempt["status"], attempt["error"]) == (
+        "test.event",
+        1,
+        503,
+        None,
+    )
     (letter,) = api.ok(api.get(f"/webhooks/{made['id']}/dead_letters"))["items"]
     assert list(letter) == ["id", "event_id", "type", "attempts", "error", "created_at"]
     assert letter["event_id"] == attempt["event_id"] == receiver.requests[0].headers["webhook-id"]
@@ -204,7 +233,9 @@ def test_from_registration_to_redelivery(open_to_loopback: Runtime, receiver: Re
     accepted = api.ok(api.post(f"/deliveries/{letter['id']}/redeliver"), 202)
     assert list(accepted) == ["id", "created_at"]
     work()
-    assert [item["status"] for item in api.ok(api.get(f"/webhooks/{made['id']}/deliveries"))["items"]] == [200, 503]
+    assert [
+        item["status"] for item in api.ok(api.get(f"/webhooks/{made['id']}/deliveries"))["items"]
+    ] == [200, 503]
     assert api.ok(api.get(f"/webhooks/{made['id']}/dead_letters"))["total"] == 0
     assert api.ok(api.get("/webhooks"))["items"][0]["state"] == "active"
     api.ok(api.post(f"/deliveries/{attempt['id']}/redeliver"), 202)

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 SECTIONS = {
     "reasoning": {"enabled": False, "custom_instructions": "be brief"},
     "peer_card": {"use": True, "create": False, "custom_instructions": "card"},
-    "summary": {"enabled": True, "messages_per_short_summary": 10, "messages_per_long_summary": 30, "custom_instructions": "sum"},
+    "summary": {
+        "enabled": True,
+        "messages_per_short_summary": 10,
+        "messages_per_long_summary": 30,
+        "custom_instructions": "sum",
+    },
     "dream": {"enabled": False, "custom_instructions": "dream"},
     "dialectic": {"custom_instructions": "chat"},
     "custom_instructions": "all",
@@ -57,7 +62,9 @@ def test_bad_names_are_refused(api: Api, name: str) -> None:
 def test_the_longest_name_is_512_characters(api: Api) -> None:
     name = (api.workspace + "-" * 512)[:512]
     assert api.ok(api.post("//v3/workspaces", {"id": name}), 201)["id"] == name
-    assert api.ok(api.put(f"//v3/workspaces/{name}", {"metadata": {"long": True}}))["metadata"] == {"long": True}
+    assert api.ok(api.put(f"//v3/workspaces/{name}", {"metadata": {"long": True}}))["metadata"] == {
+        "long": True
+    }
 
 
 @pytest.mark.parametrize("field", ["metadata", "configuration"])
@@ -81,8 +88,16 @@ def test_update_replaces_metadata(api: Api) -> None:
 
 
 def test_update_merges_configuration_by_section(api: Api) -> None:
-    create(api, configuration={"reasoning": {"enabled": False, "custom_instructions": "x"}, "dream": {"enabled": False}})
-    changed = api.ok(api.put("", {"configuration": {"reasoning": {"enabled": True}, "dream": None}}))
+    create(
+        api,
+        configuration={
+            "reasoning": {"enabled": False, "custom_instructions": "x"},
+            "dream": {"enabled": False},
+        },
+    )
+    changed = api.ok(
+        api.put("", {"configuration": {"reasoning": {"enabled": True}, "dream": None}})
+    )
     assert changed["configuration"] == {"reasoning": {"enabled": True}, "dream": {"enabled": False}}
     assert api.ok(api.put("", {"configuration": None}))["configuration"] == changed["configuration"]
 
@@ -112,11 +127,19 @@ def test_sections_are_answered_with_known_keys_only_and_without_nulls(api: Api) 
         ({"reasoning": []}, ["reasoning"]),
         ({"custom_instructions": 5}, ["custom_instructions"]),
         ({"dialectic": {"custom_instructions": {}}}, ["dialectic", "custom_instructions"]),
-        ({"summary": {"messages_per_short_summary": 30, "messages_per_long_summary": 30}}, ["summary"]),
+        (
+            {"summary": {"messages_per_short_summary": 30, "messages_per_long_summary": 30}},
+            ["summary"],
+        ),
     ],
 )
-def test_configuration_of_the_wrong_shape_is_refused(api: Api, configuration: object, where: list[str | int]) -> None:
-    api.refused(api.post("//v3/workspaces", {"id": api.workspace, "configuration": configuration}), ["body", "configuration", *where])
+def test_configuration_of_the_wrong_shape_is_refused(
+    api: Api, configuration: object, where: list[str | int]
+) -> None:
+    api.refused(
+        api.post("//v3/workspaces", {"id": api.workspace, "configuration": configuration}),
+        ["body", "configuration", *where],
+    )
     api.refused(api.put("", {"configuration": configuration}), ["body", "configuration", *where])
 
 
@@ -127,29 +150,44 @@ def test_custom_instructions_are_bounded_in_tokens(api: Api) -> None:
 
 
 def test_nul_is_stripped(api: Api) -> None:
-    made = create(api, metadata={"a\0b": ["x\0", {"y": "\0"}]}, configuration={"custom_instructions": "a\0b", "mine": {"k\0": "\0"}})
+    made = create(
+        api,
+        metadata={"a\0b": ["x\0", {"y": "\0"}]},
+        configuration={"custom_instructions": "a\0b", "mine": {"k\0": "\0"}},
+    )
     assert made["metadata"] == {"ab": ["x", {"y": ""}]}
     assert made["configuration"] == {"custom_instructions": "ab", "mine": {"k": ""}}
 
 
 def test_metadata_may_have_100_keys_and_five_levels(api: Api) -> None:
     create(api, metadata={f"k{number}": number for number in range(100)})
-    api.refused(api.put("", {"metadata": {f"k{number}": number for number in range(101)}}), ["body", "metadata"])
+    api.refused(
+        api.put("", {"metadata": {f"k{number}": number for number in range(101)}}),
+        ["body", "metadata"],
+    )
     five: dict[str, Any] = {"1": {"2": {"3": {"4": {}}}}}
     assert api.ok(api.put("", {"metadata": five}))["metadata"] == five
-    api.refused(api.put("", {"metadata": {"1": {"2": {"3": {"4": {"5": {}}}}}}}), ["body", "metadata"])
+    api.refused(
+        api.put("", {"metadata": {"1": {"2": {"3": {"4": {"5": {}}}}}}}), ["body", "metadata"]
+    )
     lists: dict[str, Any] = {"1": [{"2": {"3": {"4": {"5": {"6": {}}}}}}]}
     assert api.ok(api.put("", {"metadata": lists}))["metadata"] == lists
 
 
 def test_list_filters_by_metadata_and_id(api: Api) -> None:
     create(api, metadata={"mark": api.workspace})
-    page = api.ok(api.post("//v3/workspaces/list", {"filters": {"metadata": {"mark": api.workspace}}}))
+    page = api.ok(
+        api.post("//v3/workspaces/list", {"filters": {"metadata": {"mark": api.workspace}}})
+    )
     assert [item["id"] for item in page["items"]] == [api.workspace]
     assert page["total"] == 1
     assert list(page) == ["items", "total", "page", "size", "pages"]
     assert list(page["items"][0]) == ["id", "uid", "metadata", "configuration", "created_at"]
-    page = api.ok(api.post("//v3/workspaces/list", {"filters": {"id": [api.workspace, f"{api.workspace}-unknown"]}}))
+    page = api.ok(
+        api.post(
+            "//v3/workspaces/list", {"filters": {"id": [api.workspace, f"{api.workspace}-unknown"]}}
+        )
+    )
     assert page["total"] == 1
 
 
@@ -165,4 +203,9 @@ def test_a_workspace_with_a_bad_name_in_the_path_is_422_everywhere(api: Api) -> 
         api.refused(api.post(url + "/peers/list"), ["path", "workspace_id"])
         api.refused(api.post(url + "/sessions", {"id": "s"}), ["path", "workspace_id"])
         api.refused(api.get(url + "/queue/status"), ["path", "workspace_id"])
-        api.refused(api.post(url + "/sessions/s/messages", {"messages": [{"content": "x", "peer_id": "p"}]}), ["path", "workspace_id"])
+        api.refused(
+            api.post(
+                url + "/sessions/s/messages", {"messages": [{"content": "x", "peer_id": "p"}]}
+            ),
+            ["path", "workspace_id"],
+        )

@@ -1,5 +1,6 @@
-"""The embedders that ask over HTTP keep the contract, over a real connection. What they understand is the server's business: the one
-here hashes, so it is not asked for paraphrases, nor which restatements it takes for duplicates."""
+"""The embedders that ask over HTTP keep the contract, over a real connection. What they understand
+is the server's business: the one here hashes, so it is not asked for paraphrases, nor which
+restatements it takes for duplicates."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from support.models.vectors import gemini_vectors, openai_vectors
 
 
 class _Http(EmbedderContract):
-    @pytest.mark.skip(reason="the scripted server hashes texts: paraphrases are tested with a model, in tests/unit/plugins/test_minilm.py")
+    @pytest.mark.skip(
+        reason=(
+            "the scripted server hashes texts: paraphrases are tested with a model, in "
+            "tests/unit/plugins/test_minilm.py"
+        )
+    )
     def test_paraphrases_lie_near_each_other(self) -> None:  # type: ignore[override]
         """Not of a server without a model."""
 

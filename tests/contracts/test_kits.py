@@ -1,4 +1,5 @@
-"""The contract suites fail what is broken: each adapter that is wrong in one way fails by the name of the test that looks for it."""
+"""The contract suites fail what is broken: each adapter that is wrong in one way fails by the name
+of the test that looks for it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from xml.etree import ElementTree
 import pytest
 
 HERE = Path(__file__).parents[1] / "support" / "broken"
-KITS = ("broken_storages", "broken_embedders", "broken_models", "broken_reasoners", "broken_indexes", "broken_webhooks")
+KITS = (
+    "broken_storages",
+    "broken_embedders",
+    "broken_models",
+    "broken_reasoners",
+    "broken_indexes",
+    "broken_webhooks",
+)
 
 pytestmark = pytest.mark.xdist_group("kits")
 
@@ -43,10 +51,21 @@ EXPECTED = _expected()
 
 @cache
 def _outcomes(report: Path) -> dict[tuple[str, str], str]:
-    """What became of the tests that have to fail, in one run of pytest: `failure`, `error`, `skipped` or `passed`."""
+    """What became of the tests that have to fail, in one run of pytest: `failure`, `error`,
+    `skipped` or `passed`."""
     nodes = [f"{HERE / kit}.py::{adapter}::{test}" for kit, adapter, test in EXPECTED]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={report}", "--tb=line", *nodes],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            f"--junit-xml={report}",
+            "--tb=line",
+            *nodes,
+        ],
         cwd=HERE.parents[2],
         capture_output=True,
         text=True,
@@ -57,7 +76,9 @@ def _outcomes(report: Path) -> dict[tuple[str, str], str]:
     outcomes = {}
     for case in ElementTree.parse(report).iter("testcase"):
         found = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-        outcomes[(case.attrib["classname"].rsplit(".", 1)[-1], case.attrib["name"])] = found[0] if found else "passed"
+        outcomes[(case.attrib["classname"].rsplit(".", 1)[-1], case.attrib["name"])] = (
+            found[0] if found else "passed"
+        )
     return outcomes
 
 
@@ -66,6 +87,10 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
     return _outcomes(tmp_path_factory.getbasetemp() / "kits.xml")
 
 
-@pytest.mark.parametrize(("kit", "adapter", "test"), EXPECTED, ids=[f"{adapter}-{test}" for _, adapter, test in EXPECTED])
-def test_the_kit_catches(outcomes: dict[tuple[str, str], str], kit: str, adapter: str, test: str) -> None:
+@pytest.mark.parametrize(
+    ("kit", "adapter", "test"), EXPECTED, ids=[f"{adapter}-{test}" for _, adapter, test in EXPECTED]
+)
+def test_the_kit_catches(
+    outcomes: dict[tuple[str, str], str], kit: str, adapter: str, test: str
+) -> None:
     assert outcomes[(adapter, test)] == "failure"

@@ -1,4 +1,5 @@
-"""Every language model that is shipped keeps the contract, over a real connection to a server that speaks its protocol."""
+"""Every language model that is shipped keeps the contract, over a real connection to a server that
+speaks its protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Vectors in Qdrant keep the contract, in the process and in the server that `MEMSERVICE_TEST_QDRANT_URL` names, where it does."""
+"""Vectors in Qdrant keep the contract, in the process and in the server that
+`MEMSERVICE_TEST_QDRANT_URL` names, where it does."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def place(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def client(place: str) -> Iterator[QdrantClient]:
-    opened = QdrantClient(IN_PROCESS) if place == IN_PROCESS else QdrantClient(url=place, timeout=30)
+    opened = (
+        QdrantClient(IN_PROCESS) if place == IN_PROCESS else QdrantClient(url=place, timeout=30)
+    )
     yield opened
     opened.close()
 
@@ -50,27 +53,41 @@ def name(client: QdrantClient) -> Iterator[str]:
 
 class TestQdrantVectors(VectorIndexContract):
     @pytest.fixture
-    def open_index(self, client: QdrantClient, place: str, name: str) -> Callable[[], Engine[VectorIndex]]:
+    def open_index(
+        self, client: QdrantClient, place: str, name: str
+    ) -> Callable[[], Engine[VectorIndex]]:
         return lambda: Engine(QdrantVectorIndex(client, place, name))
 
 
-def test_workspaces_share_a_collection_and_nothing_else(client: QdrantClient, place: str, name: str) -> None:
+def test_workspaces_share_a_collection_and_nothing_else(
+    client: QdrantClient, place: str, name: str
+) -> None:
     index = QdrantVectorIndex(client, place, name)
     index.upsert(None, OURS, [row(1, 10), row(2, 20)])
     index.upsert(None, THEIRS, [row(1, 0), row(3, 0)])
-    ours = [each.name for each in client.get_collections().collections if each.name.startswith(f"{name}_")]
+    ours = [
+        each.name
+        for each in client.get_collections().collections
+        if each.name.startswith(f"{name}_")
+    ]
     assert ours == [collection_of(name, OURS)] == [collection_of(name, THEIRS)]
     assert keys(index.query(None, OURS, at_angle(0), 9, IndexFilter())) == [1, 2]
     index.drop(None, OURS)
     assert (index.count(None, OURS), index.count(None, THEIRS)) == (0, 2)
 
 
-def test_a_collection_that_the_server_lost_is_begun_anew(client: QdrantClient, place: str, name: str) -> None:
+def test_a_collection_that_the_server_lost_is_begun_anew(
+    client: QdrantClient, place: str, name: str
+) -> None:
     index = QdrantVectorIndex(client, place, name)
     index.upsert(None, OURS, [row(1)])
     client.delete_collection(collection_of(name, OURS))
     assert index.query(None, OURS, at_angle(0), 9, IndexFilter()) == []
-    assert (index.count(None, OURS), index.keys(None, OURS), index.fetch(None, OURS, [1])) == (0, [], {})
+    assert (index.count(None, OURS), index.keys(None, OURS), index.fetch(None, OURS, [1])) == (
+        0,
+        [],
+        {},
+    )
     index.delete(None, OURS, [1])
     client.delete_collection(collection_of(name, OURS))
     index.upsert(None, OURS, [row(2)])
@@ -80,7 +97,9 @@ def test_a_collection_that_the_server_lost_is_begun_anew(client: QdrantClient, p
     assert index.keys(None, OURS) == [3]
 
 
-def test_erasing_takes_the_collections_of_one_namespace(client: QdrantClient, place: str, name: str) -> None:
+def test_erasing_takes_the_collections_of_one_namespace(
+    client: QdrantClient, place: str, name: str
+) -> None:
     other = f"{name}_b"
     ours, theirs = QdrantVectorIndex(client, place, name), QdrantVectorIndex(client, place, other)
     for index in (ours, theirs):
@@ -88,7 +107,11 @@ def test_erasing_takes_the_collections_of_one_namespace(client: QdrantClient, pl
             index.upsert(None, of, [row(1, vector=np.ones(of.dimension, np.float32))])
     ours.erase()
     assert (ours.count(None, OURS), theirs.count(None, OURS), theirs.count(None, WIDE)) == (0, 1, 1)
-    left = {each.name for each in client.get_collections().collections if each.name.startswith(f"{name}_")}
+    left = {
+        each.name
+        for each in client.get_collections().collections
+        if each.name.startswith(f"{name}_")
+    }
     assert left == {collection_of(other, OURS), collection_of(other, WIDE)}
     ours.upsert(None, OURS, [row(2)])
     assert ours.keys(None, OURS) == [2]
@@ -97,7 +120,10 @@ def test_erasing_takes_the_collections_of_one_namespace(client: QdrantClient, pl
 def test_embedders_have_collections_apart_whatever_they_are_called() -> None:
     from dataclasses import replace
 
-    names = {collection_of("n", replace(OURS, embedder=embedder)) for embedder in ("a/b:1", "a-b-1", "a/b:1 ", "ž" * 300, "")}
+    names = {
+        collection_of("n", replace(OURS, embedder=embedder))
+        for embedder in ("a/b:1", "a-b-1", "a/b:1 ", "ž" * 300, "")
+    }
     assert len(names) == 5
     for collection in names:
         assert len(collection) < 120

@@ -1,4 +1,5 @@
-"""Vectors in Redis keep the contract, by comparing all of them and by the graph; filters lose nothing and cannot be broken out of."""
+"""Vectors in Redis keep the contract, by comparing all of them and by the graph; filters lose
+nothing and cannot be broken out of."""
 
 from __future__ import annotations
 
@@ -14,10 +15,7 @@ from redis import Redis
 from memservice.domain.errors import ConfigurationError, IndexUnavailable
 from memservice.domain.records import Space
 from memservice.plugins import load_plugins
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
-)
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.providers import Context
 from memservice.spi.vectors import VectorIndex, VectorRow
 from memservice.testing.indexes import NOON, Engine
@@ -59,7 +57,8 @@ class TestRedisVectorsByTheGraph(VectorIndexContract):
 
 
 def test_filters_lose_nothing_in_a_large_space(client: Redis, name: str) -> None:
-    """A filter that few rows fit, all of them far from what is asked: the graph alone would come back with nothing."""
+    """A filter that few rows fit, all of them far from what is asked: the graph alone would come
+    back with nothing."""
     if isinstance(client, StandIn):
         pytest.skip("the stand-in has no graph")
     wide = space(5, dimension=16)
@@ -68,10 +67,16 @@ def test_filters_lose_nothing_in_a_large_space(client: Redis, name: str) -> None
     far = chance.standard_normal((30, 16)).astype(np.float32) - 3
     index = index_at(client, name, exact_up_to=100)
     index.upsert(None, wide, [row(n + 1, vector=each, session=1) for n, each in enumerate(near)])
-    index.upsert(None, wide, [row(n + 10_001, vector=each, session=2) for n, each in enumerate(far)])
+    index.upsert(
+        None, wide, [row(n + 10_001, vector=each, session=2) for n, each in enumerate(far)]
+    )
     asked = np.ones(16, np.float32)
     exact = index_at(client, name, exact_up_to=10_000)
-    for index_filter in (IndexFilter(sessions=(2,)), IndexFilter(sessions=(2, 3), since=None), EVERYTHING):
+    for index_filter in (
+        IndexFilter(sessions=(2,)),
+        IndexFilter(sessions=(2, 3), since=None),
+        EVERYTHING,
+    ):
         found = index.query(None, wide, asked, 20, index_filter)
         best = exact.query(None, wide, asked, 20, index_filter)
         assert len(found) == 20
@@ -102,7 +107,9 @@ def test_spaces_of_another_installation_are_apart(client: Redis, name: str) -> N
 
 
 @pytest.mark.parametrize("wild", ["", "*", "[a-z]", "\\"])
-def test_erasing_takes_one_namespace_whatever_it_is_called(client: Redis, name: str, wild: str) -> None:
+def test_erasing_takes_one_namespace_whatever_it_is_called(
+    client: Redis, name: str, wild: str
+) -> None:
     ours, theirs = f"{name}{wild}", f"{name}-b"
     try:
         for each in (ours, theirs):
@@ -117,7 +124,9 @@ def test_erasing_takes_one_namespace_whatever_it_is_called(client: Redis, name: 
 
 
 @pytest.mark.parametrize("lost", ["keys", "vectors"])
-def test_what_the_server_lost_shows_when_keys_are_listed(client: Redis, name: str, lost: str) -> None:
+def test_what_the_server_lost_shows_when_keys_are_listed(
+    client: Redis, name: str, lost: str
+) -> None:
     """A server that evicts may take the list of keys, or the vectors, away alone."""
     index = index_at(client, name)
     index.upsert(None, OURS, [row(key, key) for key in range(1, 8)])
@@ -147,7 +156,9 @@ def test_a_server_without_vector_sets_is_refused_by_name(kind: type[StandIn], wo
 
 def _open(**settings: object) -> VectorIndex:
     plugins = load_plugins()
-    opened: VectorIndex = plugins.open_provider(plugins.vector_index("redis"), settings, Context(lambda: NOON, log))
+    opened: VectorIndex = plugins.open_provider(
+        plugins.vector_index("redis"), settings, Context(lambda: NOON, log)
+    )
     return opened
 
 
@@ -168,11 +179,25 @@ def test_it_needs_to_be_told_where() -> None:
         _open(url="http://nowhere")
 
 
-def test_a_server_that_is_away_is_said_to_be_without_telling_the_password(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_is_away_is_said_to_be_without_telling_the_password(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     index = _open(url="redis://me:hunter2@127.0.0.1:9/0")
     assert "127.0.0.1:9" in caplog.text
-    place = Space(key=1, workspace_key=1, kind="conclusion", embedder="e", dimension=4, state="active", created_at=NOON)
-    for ask in (lambda: index.count(None, place), lambda: index.upsert(None, place, [row(1)]), lambda: index.delete(None, place, [1])):
+    place = Space(
+        key=1,
+        workspace_key=1,
+        kind="conclusion",
+        embedder="e",
+        dimension=4,
+        state="active",
+        created_at=NOON,
+    )
+    for ask in (
+        lambda: index.count(None, place),
+        lambda: index.upsert(None, place, [row(1)]),
+        lambda: index.delete(None, place, [1]),
+    ):
         with pytest.raises(IndexUnavailable, match=r"127\.0\.0\.1:9") as away:
             ask()
         assert "hunter2" not in str(away.value)

@@ -26,7 +26,10 @@ from support.stores.postgres_server import connect, drop_database, new_database
 
 CONTEXT = Context(lambda: datetime.now(UTC), logging.getLogger("memservice.test"))
 SHARED = frozenset({Capability.SHARED})
-SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname NOT IN ('public', 'information_schema')"
+SCHEMAS = (
+    "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname NOT IN "
+    "('public', 'information_schema')"
+)
 
 
 class Named(Schema):
@@ -57,7 +60,13 @@ class Town:
         return MemoryVectorIndex()
 
     def scratch(self, place: str) -> Scratch:
-        return Scratch(load_plugins(), self.provider, {"url": "operator's", "namespace": "operator's"}, place, CONTEXT)
+        return Scratch(
+            load_plugins(),
+            self.provider,
+            {"url": "operator's", "namespace": "operator's"},
+            place,
+            CONTEXT,
+        )
 
 
 def test_what_has_namespaces_is_given_one_for_each_test_and_erased(tmp_path: Path) -> None:
@@ -109,12 +118,18 @@ def database() -> Iterator[str]:
     drop_database(uri)
 
 
-def test_stores_of_tests_in_one_database_are_apart_and_gone_afterwards(database: str, tmp_path: Path) -> None:
+def test_stores_of_tests_in_one_database_are_apart_and_gone_afterwards(
+    database: str, tmp_path: Path
+) -> None:
     plugins = load_plugins()
     provider: StorageProvider = plugins.storage(database)
     scratch = Scratch(plugins, provider, {"schema": "public", "vectors": False}, database, CONTEXT)
     with connect(database) as connection:
-        with scratch.one(tmp_path) as open_one, scratch.one(tmp_path) as open_other, ExitStack() as closing:
+        with (
+            scratch.one(tmp_path) as open_one,
+            scratch.one(tmp_path) as open_other,
+            ExitStack() as closing,
+        ):
             for n, opened in enumerate((open_one, open_other)):
                 storage: Storage = opened()
                 closing.callback(storage.close)
@@ -124,7 +139,12 @@ def test_stores_of_tests_in_one_database_are_apart_and_gone_afterwards(database:
                     assert [fact.name for fact in tx.rows.page(r.Fact, equals())] == [f"store {n}"]
             assert len(connection.execute(SCHEMAS).fetchall()) == 2
         assert connection.execute(SCHEMAS).fetchall() == []
-        assert connection.execute("SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace").fetchall() == []
+        assert (
+            connection.execute(
+                "SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+            ).fetchall()
+            == []
+        )
 
 
 def test_the_extension_that_stores_share_stays(database: str, tmp_path: Path) -> None:

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from memservice.testing.webhooks import TransportFixture, WebhookTransportContract
-from memservice_webhooks.fixtures import (
-    http_fixture,
-    jsonl_fixture,
-)
+from memservice_webhooks.fixtures import http_fixture, jsonl_fixture
 
 
 class TestHttp(WebhookTransportContract):

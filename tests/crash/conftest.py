@@ -25,7 +25,9 @@ def gates(tmp_path: Path) -> Gates:
 @pytest.fixture
 def serve(tmp_path: Path, gates: Gates) -> Iterator[Serve]:
     """Start a service in a folder of its own, in which our gates and fail-points are plugins."""
-    site = failpoints.announce(tmp_path / "site", gate="support.processes.gate", failpoints="memservice.testing.failpoints")
+    site = failpoints.announce(
+        tmp_path / "site", gate="support.processes.gate", failpoints="memservice.testing.failpoints"
+    )
     started: list[Service] = []
 
     def start(*options: str, **settings: str) -> Service:

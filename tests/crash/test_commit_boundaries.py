@@ -39,22 +39,30 @@ def ends(folder: Path, what: str, storage: str) -> Any:
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leaves(tmp_path: Path, storage: str) -> None:
+def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leaves(
+    tmp_path: Path, storage: str
+) -> None:
     found = ends(tmp_path, "working", storage)
     whole = found["whole"]
-    # Two speakers, the first of them and `bob` observing: nothing here is empty, or the comparison would tell nothing.
+    # Two speakers, the first of them and `bob` observing: nothing here is empty, or the comparison
+    # would tell nothing.
     assert len(whole["conclusions"]) == 4 * len(boundaries.FACTS)
     assert {times for *_, times, _ in whole["conclusions"]} == {1}
     assert [kind for kind, *_ in whole["summaries"]] == ["short"]
     assert (whole["unfinished"], whole["leases"]) == (0, 0)
-    # The claim, the work and the release of two units of statements and one of summaries, at least, each before and after.
+    # The claim, the work and the release of two units of statements and one of summaries, at least,
+    # each before and after.
     assert len(found["reached"]) >= 2 * 9
     assert found["differing"] == {}
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_an_end_at_any_commit_of_a_request_loses_nothing_that_was_acknowledged(tmp_path: Path, storage: str) -> None:
+def test_an_end_at_any_commit_of_a_request_loses_nothing_that_was_acknowledged(
+    tmp_path: Path, storage: str
+) -> None:
     found = ends(tmp_path, "writing", storage)
     assert found["reached"] == ["kill:before:1", "kill:before:2", "kill:after:1", "kill:after:2"]
     assert found["differing"] == {}
-    assert [seq for _, seq, _, _ in found["whole"]["messages"]] == list(range(1, 2 * len(boundaries.FACTS) + 1))
+    assert [seq for _, seq, _, _ in found["whole"]["messages"]] == list(
+        range(1, 2 * len(boundaries.FACTS) + 1)
+    )

@@ -25,7 +25,9 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def test_what_a_killed_worker_had_in_hand_is_delivered_by_the_next(serve: Serve, receiver: Receiver) -> None:
+def test_what_a_killed_worker_had_in_hand_is_delivered_by_the_next(
+    serve: Serve, receiver: Receiver
+) -> None:
     service = serve(**SETTINGS)
     service.post("/sessions", {"id": "s"})
     hook = service.post("/webhooks", {"url": receiver.url()})
@@ -40,12 +42,16 @@ def test_what_a_killed_worker_had_in_hand_is_delivered_by_the_next(serve: Serve,
     service.drained()
     first, second = receiver.requests
     assert first.body == second.body
-    assert first.headers["webhook-id"] == second.headers["webhook-id"], "by this the endpoint knows that it is the same event"
+    assert first.headers["webhook-id"] == second.headers["webhook-id"], (
+        "by this the endpoint knows that it is the same event"
+    )
     deliveries = service.get(f"/webhooks/{hook['id']}/deliveries")["items"]
     assert [(one["attempt"], one["status"], one["error"]) for one in deliveries] == [(1, 204, None)]
 
 
-def test_several_workers_deliver_each_event_once_and_in_order(serve: Serve, receiver: Receiver) -> None:
+def test_several_workers_deliver_each_event_once_and_in_order(
+    serve: Serve, receiver: Receiver
+) -> None:
     service = serve("--no-worker", **SETTINGS)
     service.post("/sessions", {"id": "s"})
     for path in ("/1", "/2"):
@@ -69,8 +75,17 @@ def test_several_workers_deliver_each_event_once_and_in_order(serve: Serve, rece
     for _ in range(12):
         service.get("/webhooks/test")
     service.drained()
-    wanted = [uid for (uid,) in service.rows("SELECT json_extract(payload, '$.event_uid') FROM tasks WHERE kind = 'webhook' ORDER BY key")]
-    arrived = {path: [one.headers["webhook-id"] for one in receiver.requests if one.path == path] for path in ("/1", "/2")}
+    wanted = [
+        uid
+        for (uid,) in service.rows(
+            "SELECT json_extract(payload, '$.event_uid') FROM tasks WHERE kind = 'webhook' "
+            "ORDER BY key"
+        )
+    ]
+    arrived = {
+        path: [one.headers["webhook-id"] for one in receiver.requests if one.path == path]
+        for path in ("/1", "/2")
+    }
     assert overlaps == []
     for path, ids in arrived.items():
         assert len(ids) == 12, path

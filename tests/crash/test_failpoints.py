@@ -31,7 +31,17 @@ def test_a_point_is_read_as_it_is_written(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "kill", "kill:before", "kill:before:0", "kill:before:x", "kill:later:1", "die:before:1", "refuse:after:1"]
+    "text",
+    [
+        "",
+        "kill",
+        "kill:before",
+        "kill:before:0",
+        "kill:before:x",
+        "kill:later:1",
+        "die:before:1",
+        "refuse:after:1",
+    ],
 )
 def test_what_is_no_point_is_told(text: str) -> None:
     with pytest.raises(ConfigurationError, match="is no fail-point"):
@@ -40,7 +50,10 @@ def test_what_is_no_point_is_told(text: str) -> None:
 
 def test_points_are_for_the_processes_that_they_name() -> None:
     environ = {POINTS: "kill:before:3@worker stop:after:1 kill:before:9@serve"}
-    assert [str(point) for point in chosen(environ, ["memservice", "worker"])] == ["kill:before:3@worker", "stop:after:1"]
+    assert [str(point) for point in chosen(environ, ["memservice", "worker"])] == [
+        "kill:before:3@worker",
+        "stop:after:1",
+    ]
     assert chosen({}, ["memservice"]) == []
 
 
@@ -77,18 +90,54 @@ for number in (1, 2, 3):
 """
 
 
-@pytest.mark.parametrize(("point", "said", "stored"), [("kill:before:2", "1\n", ["1"]), ("kill:after:2", "1\n", ["1", "2"])])
-def test_a_process_that_finds_the_plugin_ends_where_it_is_told_to(tmp_path: Path, point: str, said: str, stored: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("point", "said", "stored"),
+    [("kill:before:2", "1\n", ["1"]), ("kill:after:2", "1\n", ["1", "2"])],
+)
+def test_a_process_that_finds_the_plugin_ends_where_it_is_told_to(
+    tmp_path: Path, point: str, said: str, stored: list[str]
+) -> None:
     site = announce(tmp_path / "site", failpoints="memservice.testing.failpoints")
     uri = f"sqlite:///{tmp_path}/m.db"
     log = tmp_path / "log"
-    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": python_path(site), "DB_CONNECTION_URI": f"failpoint+{uri}", POINTS: point}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": python_path(site),
+        "DB_CONNECTION_URI": f"failpoint+{uri}",
+        POINTS: point,
+    }
     command = [sys.executable, "-c", WRITES]
-    first = subprocess.run(command, env=environ | {LOG: str(log)}, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    first = subprocess.run(
+        command,
+        env=environ | {LOG: str(log)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (first.returncode, first.stdout) == (-signal.SIGKILL, said), first.stderr
-    look = "from memservice.runtime import open_runtime\nwith open_runtime().storage.read() as view:\n"
+    look = (
+        "from memservice.runtime import open_runtime\nwith open_runtime().storage.read() as view:\n"
+    )
     look += " print([name for name in '123' if view.facts.get(name)])"
-    held = subprocess.run([sys.executable, "-c", look], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    held = subprocess.run(
+        [sys.executable, "-c", look],
+        env=environ,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert held.stdout.strip() == str(stored)
-    again = subprocess.run(command, env=environ | {LOG: str(log)}, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    again = subprocess.run(
+        command,
+        env=environ | {LOG: str(log)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (again.returncode, again.stdout) == (0, "1\n2\n3\n"), again.stderr

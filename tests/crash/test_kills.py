@@ -1,4 +1,5 @@
-"""Processes are ended at random while clients write: nothing acknowledged is lost, and nothing is done twice."""
+"""Processes are ended at random while clients write: nothing acknowledged is lost, and nothing is
+done twice."""
 
 from __future__ import annotations
 
@@ -37,7 +38,11 @@ WEIGHTS = (6, 6, 3, 1, 2, 2)
 def kill(service: Service, victim: str) -> bool:
     """SIGKILL one process, or all at once. False if there was none of that kind."""
     roles = service.roles()
-    pids = [pid for group in roles.values() for pid in group] if victim == "everything" else roles[victim][:1]
+    pids = (
+        [pid for group in roles.values() for pid in group]
+        if victim == "everything"
+        else roles[victim][:1]
+    )
     hit = [send(pid, signal.SIGKILL) for pid in pids]
     return any(hit)
 
@@ -52,7 +57,9 @@ def ordeal(service: Service, kills: int, chance: random.Random) -> Counter[str]:
             continue
         done[victim] += 1
         if victim in ("master", "everything", "supervisor"):
-            eventually(lambda: service.server.process.poll() is not None, what="the supervisor ends")
+            eventually(
+                lambda: service.server.process.poll() is not None, what="the supervisor ends"
+            )
             service.restart()
         if not service.roles()["extra"]:
             service.add_worker()
@@ -68,10 +75,18 @@ def opened(uri: str, folder: Path) -> Runtime:
 def found_in(rt: Runtime) -> tuple[Held, Covered]:
     """Conclusions, and the position that each summary covers, without ids and times."""
     with rt.storage.read() as tx:
-        held = [(c.observer, c.observed, str(c.session), c.content, c.times_derived) for c in tx.rows.page(Conclusion)]
+        held = [
+            (c.observer, c.observed, str(c.session), c.content, c.times_derived)
+            for c in tx.rows.page(Conclusion)
+        ]
         sessions = {session.key: session.slug for session in tx.rows.page(Session)}
-        last = {summary: tx.messages.by_keys([summary.message_key])[summary.message_key].seq for summary in tx.rows.page(Summary)}
-    return sorted(held), sorted((sessions[summary.session_key], summary.kind, seq) for summary, seq in last.items())
+        last = {
+            summary: tx.messages.by_keys([summary.message_key])[summary.message_key].seq
+            for summary in tx.rows.page(Summary)
+        }
+    return sorted(held), sorted(
+        (sessions[summary.session_key], summary.kind, seq) for summary, seq in last.items()
+    )
 
 
 def without_ends(stored: dict[str, list[Message]], folder: Path) -> tuple[Held, Covered]:
@@ -79,7 +94,9 @@ def without_ends(stored: dict[str, list[Message]], folder: Path) -> tuple[Held, 
     rt = opened("memory://", folder)
     for session, said in stored.items():
         for start in range(0, len(said), 50):
-            drafts = [Draft(message.content, message.author) for message in said[start : start + 50]]
+            drafts = [
+                Draft(message.content, message.author) for message in said[start : start + 50]
+            ]
             messages.create(rt, Principal(admin=True), "w", session, drafts)
     Worker(rt).run_until_idle(60)
     found = found_in(rt)
@@ -89,7 +106,10 @@ def without_ends(stored: dict[str, list[Message]], folder: Path) -> tuple[Held, 
 
 def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None = None) -> None:
     """On the database of that URI, or on the file that a service starts with."""
-    settings = {"DERIVER_POLLING_STARTUP_JITTER_SECONDS": "0", "DERIVER_STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS": "1"}
+    settings = {
+        "DERIVER_POLLING_STARTUP_JITTER_SECONDS": "0",
+        "DERIVER_STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS": "1",
+    }
     service = serve(**settings, **({} if uri is None else {"DB_CONNECTION_URI": uri}))
     service.add_worker()
     writers = [Writer(number, f"s{number % 2}", keys=number < 2) for number in range(4)]
@@ -103,17 +123,30 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
     rt = opened(service.uri, folder)
     with rt.storage.read() as tx:
         sessions = tx.rows.page(Session)
-        stored = {session.slug: tx.messages.run(session.key, 1, session.message_count + 10) for session in sessions}
+        stored = {
+            session.slug: tx.messages.run(session.key, 1, session.message_count + 10)
+            for session in sessions
+        }
     for session in sessions:
         said = stored[session.slug]
-        assert [message.seq for message in said] == list(range(1, session.message_count + 1)), "positions are dense"
-        totals = [sum(message.tokens for message in said[: place + 1]) for place in range(len(said))]
+        assert [message.seq for message in said] == list(range(1, session.message_count + 1)), (
+            "positions are dense"
+        )
+        totals = [
+            sum(message.tokens for message in said[: place + 1]) for place in range(len(said))
+        ]
         assert [message.tokens_through for message in said] == totals
         assert session.token_total == totals[-1]
     for writer in writers:
-        own = [message.content for message in stored[writer.session] if message.author == writer.peer]
-        assert [content for content in own if content in writer.ids] == writer.acknowledged, "each once, in order"
-        assert {m.content: m.uid for m in stored[writer.session] if m.content in writer.ids} == writer.ids
+        own = [
+            message.content for message in stored[writer.session] if message.author == writer.peer
+        ]
+        assert [content for content in own if content in writer.ids] == writer.acknowledged, (
+            "each once, in order"
+        )
+        assert {
+            m.content: m.uid for m in stored[writer.session] if m.content in writer.ids
+        } == writer.ids
         assert set(own) <= {*writer.acknowledged, *writer.given_up}
         assert len(own) == len(set(own)), "what was not acknowledged is there at most once"
         assert not (writer.keys and writer.given_up)
@@ -124,7 +157,9 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
     assert len(expected) > 200
     assert held == expected
     assert covered == covering
-    failed = service.rows("SELECT kind, last_error FROM tasks WHERE state = 'failed' OR attempts > 0")
+    failed = service.rows(
+        "SELECT kind, last_error FROM tasks WHERE state = 'failed' OR attempts > 0"
+    )
     assert failed == [], "the end of a process is no failure of a task"
 
 
@@ -134,7 +169,9 @@ def test_nothing_is_lost_or_done_twice_when_processes_end(serve: Serve, tmp_path
 
 
 @pytest.mark.timeout(300)
-def test_nothing_is_lost_or_done_twice_on_postgres_when_processes_end(serve: Serve, tmp_path: Path) -> None:
+def test_nothing_is_lost_or_done_twice_on_postgres_when_processes_end(
+    serve: Serve, tmp_path: Path
+) -> None:
     with store_of("postgres", tmp_path) as uri:
         survive(serve, tmp_path, kills=12, seed=21, uri=uri)
 
@@ -142,6 +179,8 @@ def test_nothing_is_lost_or_done_twice_on_postgres_when_processes_end(serve: Ser
 @pytest.mark.heavy
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("storage", "seed"), [("sqlite", 1), ("sqlite", 2), ("postgres", 3)])
-def test_nothing_is_lost_or_done_twice_when_many_processes_end(serve: Serve, tmp_path: Path, storage: str, seed: int) -> None:
+def test_nothing_is_lost_or_done_twice_when_many_processes_end(
+    serve: Serve, tmp_path: Path, storage: str, seed: int
+) -> None:
     with store_of(storage, tmp_path) as uri:
         survive(serve, tmp_path, kills=40, seed=seed, uri=uri)

@@ -17,14 +17,19 @@ Serve = Callable[..., Service]
 
 FACTS = ("I keep bees behind the house.", "I repaired the old boat in May.")
 HELD = [("alice", content, 1) for content in FACTS]
-SOON: dict[str, Any] = {"DERIVER_POLLING_STARTUP_JITTER_SECONDS": "0", "DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS": "1"}
+SOON: dict[str, Any] = {
+    "DERIVER_POLLING_STARTUP_JITTER_SECONDS": "0",
+    "DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS": "1",
+}
 
 
 def say(service: Service) -> None:
     service.say("s", *[("alice", fact) for fact in FACTS])
 
 
-def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on(serve: Serve, gates: Gates) -> None:
+def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on(
+    serve: Serve, gates: Gates
+) -> None:
     short = {"DERIVER_STALE_SESSION_TIMEOUT_MINUTES": "0.02", **SOON}
     service = serve("--no-worker", REASONER="gated", **short)
     gates.close(DERIVE)
@@ -39,7 +44,9 @@ def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on
     assert service.texts() == HELD
     send(asleep.pid, signal.SIGCONT)
     log = service.folder / "worker-0.log"
-    eventually(lambda: "lost the lease" in log.read_text(encoding="utf-8"), what="the first worker notices")
+    eventually(
+        lambda: "lost the lease" in log.read_text(encoding="utf-8"), what="the first worker notices"
+    )
     service.say("t", ("alice", "I sing on Sundays in a choir."))
     service.drained()
     assert service.texts() == sorted([*HELD, ("alice", "I sing on Sundays in a choir.", 1)])
@@ -49,7 +56,9 @@ def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on
         assert worker.wait(20) == 0
 
 
-def test_a_worker_that_is_ended_at_work_is_replaced_and_its_work_done_once(serve: Serve, gates: Gates) -> None:
+def test_a_worker_that_is_ended_at_work_is_replaced_and_its_work_done_once(
+    serve: Serve, gates: Gates
+) -> None:
     service = serve(REASONER="gated")
     gates.close(DERIVE)
     say(service)
@@ -84,7 +93,9 @@ def test_sigterm_lets_the_work_in_hand_be_finished(serve: Serve, gates: Gates) -
 
 
 @pytest.mark.heavy
-def test_work_that_takes_longer_than_the_patience_is_taken_up_by_the_next_start(serve: Serve, gates: Gates) -> None:
+def test_work_that_takes_longer_than_the_patience_is_taken_up_by_the_next_start(
+    serve: Serve, gates: Gates
+) -> None:
     service = serve(REASONER="gated", GRACEFUL_TIMEOUT_SECONDS="0")
     gates.close(DERIVE)
     say(service)

@@ -22,7 +22,11 @@ def test_every_package_is_in_the_table(root: Path, page: str) -> None:
 def test_every_file_that_is_named_exists(root: Path, page: str) -> None:
     named = re.findall(r"`([\w/]+\.py)", page)
     assert len(named) >= 12
-    missing = [name for name in named if not (root / "memservice" / name).exists() and not (root / name).exists()]
+    missing = [
+        name
+        for name in named
+        if not (root / "memservice" / name).exists() and not (root / name).exists()
+    ]
     assert missing == []
 
 

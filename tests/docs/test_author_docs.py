@@ -1,4 +1,5 @@
-"""The plugin and the storage of the documentation are real ones: they are installed, listed, tested and used."""
+"""The plugin and the storage of the documentation are real ones: they are installed, listed, tested
+and used."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from memservice import hookspecs
 from support.clients.server import MEMSERVICE, environment
 from support.docs.blocks import blocks
 
-HOOKS = {name: function for name, function in vars(hookspecs).items() if name.startswith("memservice_")}
+HOOKS = {
+    name: function for name, function in vars(hookspecs).items() if name.startswith("memservice_")
+}
 
 
 @pytest.fixture
@@ -28,27 +31,50 @@ def written(tmp_path: Path, root: Path, request: pytest.FixtureRequest) -> Path:
         (tmp_path / name).write_text(text, encoding="utf-8")
     (module,) = [name.removesuffix(".py") for name in files if name.startswith("memservice_")]
     points = (
-        tomllib.loads(files["pyproject.toml"])["project"]["entry-points"]["memservice"] if "pyproject.toml" in files else {"shelf": module}
+        tomllib.loads(files["pyproject.toml"])["project"]["entry-points"]["memservice"]
+        if "pyproject.toml" in files
+        else {"shelf": module}
     )
     info = tmp_path / f"{module}-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: 1.0\n", encoding="utf-8")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: 1.0\n", encoding="utf-8"
+    )
     lines = [f"{name} = {target}" for name, target in points.items()]
-    (info / "entry_points.txt").write_text("\n".join(["[memservice]", *lines, ""]), encoding="utf-8")
+    (info / "entry_points.txt").write_text(
+        "\n".join(["[memservice]", *lines, ""]), encoding="utf-8"
+    )
     return tmp_path
 
 
 def run(folder: Path, *command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
     return subprocess.run(
-        command, cwd=folder, env=environment(PYTHONPATH=path, **settings), capture_output=True, text=True, timeout=300, check=False
+        command,
+        cwd=folder,
+        env=environment(PYTHONPATH=path, **settings),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
 
 
 @pytest.mark.timeout(320)
 @pytest.mark.parametrize("written", ["plugins.md", "storage.md"], indirect=True)
 def test_the_shown_plugin_keeps_its_contract(written: Path) -> None:
-    done = run(written, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", ".")
+    done = run(
+        written,
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        ".",
+    )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     summary = re.search(r"(\d+) passed", done.stdout)
     assert summary is not None
@@ -59,7 +85,9 @@ def test_the_shown_plugin_keeps_its_contract(written: Path) -> None:
 def test_the_shown_plugin_is_listed_and_used(written: Path) -> None:
     listed = run(written, str(MEMSERVICE), "plugins")
     assert listed.returncode == 0, listed.stdout
-    assert re.search(r"^embedder +words +words +memservice-words 1\.0 +inline$", listed.stdout, re.M)
+    assert re.search(
+        r"^embedder +words +words +memservice-words 1\.0 +inline$", listed.stdout, re.M
+    )
     assert re.search(r"^hook +memservice_message_storing +words ", listed.stdout, re.M)
     script = """
 from memservice.app import create_app
@@ -67,8 +95,10 @@ from memservice.settings import load_settings
 http = create_app(load_settings()).test_client()
 said = {"messages": [{"peer_id": "a", "content": "Pay with 4111 1111 1111 1111 please."}]}
 print(http.post("/v3/workspaces/w/sessions/s/messages", json=said).json[0]["content"])
-http.post("/v3/workspaces/w/conclusions", json={"conclusions": [{"observer_id": "a", "observed_id": "a", "content": "man bites dog"}]})
-found = http.post("/v3/workspaces/w/conclusions/query", json={"query": "Dog bites man", "filters": {"observer": "a", "observed": "a"}})
+http.post("/v3/workspaces/w/conclusions", json={"conclusions": [{"observer_id": "a", \
+"observed_id": "a", "content": "man bites dog"}]})
+found = http.post("/v3/workspaces/w/conclusions/query", json={"query": "Dog bites man", "filters": \
+{"observer": "a", "observed": "a"}})
 print([row["content"] for row in found.json])
 """
     upgraded = run(written, str(MEMSERVICE), "db", "upgrade", EMBEDDER="words")
@@ -79,17 +109,28 @@ print([row["content"] for row in found.json])
 
 @pytest.mark.parametrize("written", ["storage.md"], indirect=True)
 def test_the_shown_storage_is_found_by_its_scheme(written: Path) -> None:
-    assert run(written, str(MEMSERVICE), "db", "current", DB_CONNECTION_URI="shelf://").stdout == "shelf-1\n"
+    assert (
+        run(written, str(MEMSERVICE), "db", "current", DB_CONNECTION_URI="shelf://").stdout
+        == "shelf-1\n"
+    )
 
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_every_hook_is_documented_with_its_exact_signature(root: Path, hook: str) -> None:
     signature = str(inspect.signature(HOOKS[hook])).replace("'", "")
-    assert f"\n### `{hook}{signature}`\n" in (root / "docs" / "plugins.md").read_text(encoding="utf-8")
+    assert f"\n### `{hook}{signature}`\n" in (root / "docs" / "plugins.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_no_hook_is_documented_that_does_not_exist(root: Path) -> None:
-    assert set(re.findall(r"^### `(memservice_\w+)", (root / "docs" / "plugins.md").read_text(encoding="utf-8"), re.M)) == set(HOOKS)
+    assert set(
+        re.findall(
+            r"^### `(memservice_\w+)",
+            (root / "docs" / "plugins.md").read_text(encoding="utf-8"),
+            re.M,
+        )
+    ) == set(HOOKS)
 
 
 def test_every_operation_is_documented_with_its_parameters(root: Path) -> None:
@@ -100,7 +141,11 @@ def test_every_operation_is_documented_with_its_parameters(root: Path) -> None:
         if inspect.isfunction(function) and not name.startswith("_"):
             (shown,) = re.findall(rf"^\| `{name}\(([^)]*)\)`", text, re.M)
             names = re.findall(r"\w+(?==|,|$)", re.sub(r"=\w+", "", shown))
-            assert names == [parameter for parameter in inspect.signature(function).parameters if parameter != "self"], name
+            assert names == [
+                parameter
+                for parameter in inspect.signature(function).parameters
+                if parameter != "self"
+            ], name
 
 
 def test_every_suite_is_documented(root: Path) -> None:
@@ -109,5 +154,9 @@ def test_every_suite_is_documented(root: Path) -> None:
     text = (root / "docs" / "plugins.md").read_text(encoding="utf-8")
     folder = Path(memservice.testing.__file__).parent
     files = [*folder.glob("*.py"), *folder.glob("*/__init__.py")]
-    suites = {suite for file in files for suite in re.findall(r"^class (\w+Contract)\b", file.read_text(encoding="utf-8"), re.M)}
+    suites = {
+        suite
+        for file in files
+        for suite in re.findall(r"^class (\w+Contract)\b", file.read_text(encoding="utf-8"), re.M)
+    }
     assert suites == set(re.findall(r"`memservice\.testing\.\w+\.(\w+Contract)`", text))

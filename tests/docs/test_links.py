@@ -21,7 +21,12 @@ def anchor(heading: str) -> str:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    return {anchor(heading) for heading in re.findall(r"^#+ (.+)$", _CODE.sub("", page.read_text(encoding="utf-8")), re.M)}
+    return {
+        anchor(heading)
+        for heading in re.findall(
+            r"^#+ (.+)$", _CODE.sub("", page.read_text(encoding="utf-8")), re.M
+        )
+    }
 
 
 def broken(page: Path) -> list[str]:
@@ -43,5 +48,11 @@ def test_relative_links_resolve(page: Path) -> None:
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# One `two`, three?\n[a](#one-two-three) [b](#four) [c](other.md) [d](https://example.com/x#y)\n", encoding="utf-8")
+    page.write_text(
+        (
+            "# One `two`, three?\n[a](#one-two-three) [b](#four) [c](other.md) "
+            "[d](https://example.com/x#y)\n"
+        ),
+        encoding="utf-8",
+    )
     assert broken(page) == ["#four", "other.md"]

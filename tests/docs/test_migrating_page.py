@@ -1,4 +1,5 @@
-"""The page on older generations is true: its programs run with the clients it names and see one memory, its tables are what is served."""
+"""The page on older generations is true: its programs run with the clients it names and see one
+memory, its tables are what is served."""
 
 from __future__ import annotations
 
@@ -39,7 +40,12 @@ def page(root: Path) -> Path:
 
 @cache
 def document(generation: str) -> Any:
-    return create_app(load_settings(environ={})).test_client().get(f"/{generation}/openapi.json").get_json()
+    return (
+        create_app(load_settings(environ={}))
+        .test_client()
+        .get(f"/{generation}/openapi.json")
+        .get_json()
+    )
 
 
 @cache
@@ -56,7 +62,10 @@ def operations(generation: str) -> frozenset[str]:
 
 def named(cell: str, short: str) -> list[str]:
     """The operations in a cell, at full length."""
-    return [f"{method} {path.replace('…', short)}" for method, path in re.findall(r"(GET|POST|PUT|DELETE) ([^\s,;]+)", cell)]
+    return [
+        f"{method} {path.replace('…', short)}"
+        for method, path in re.findall(r"(GET|POST|PUT|DELETE) ([^\s,;]+)", cell)
+    ]
 
 
 @pytest.mark.e2e
@@ -69,9 +78,15 @@ def test_the_programs_run_as_printed(page: Path, tmp_path: Path) -> None:
             assert block.title is not None
             assert block.text.count(PRINTED_URL) == 1
             environment, requirements = INSTALLED[block.title]
-            assert {pin for pin in requirements if pin in block.text} == set(requirements), "the program says what it needs"
+            assert {pin for pin in requirements if pin in block.text} == set(requirements), (
+                "the program says what it needs"
+            )
             done = subprocess.run(
-                [str(client_python(environment, requirements)), "-c", block.text.replace(PRINTED_URL, server.url)],
+                [
+                    str(client_python(environment, requirements)),
+                    "-c",
+                    block.text.replace(PRINTED_URL, server.url),
+                ],
                 cwd=tmp_path,
                 env={"PATH": os.environ["PATH"]},
                 capture_output=True,
@@ -87,10 +102,17 @@ def test_the_programs_run_as_printed(page: Path, tmp_path: Path) -> None:
 def test_the_clients_are_those_that_tests_run(page: Path) -> None:
     listed = set()
     for client, *_ in table(page, "clients"):
-        for package, versions in re.findall(r"(@honcho-ai/[a-z]+|honcho-[a-z]+) ([\d., ]+)", client):
+        for package, versions in re.findall(
+            r"(@honcho-ai/[a-z]+|honcho-[a-z]+) ([\d., ]+)", client
+        ):
             pin = "@" if package.startswith("@") else "=="
             listed |= {f"{package}{pin}{version}" for version in re.findall(r"[\d.]+\d", versions)}
-    python: Sequence[str] = [*FIRST_CLIENT, *CLIENT, *OLDER_CLIENT, *(pin for pins in REQUIREMENTS.values() for pin in pins)]
+    python: Sequence[str] = [
+        *FIRST_CLIENT,
+        *CLIENT,
+        *OLDER_CLIENT,
+        *(pin for pins in REQUIREMENTS.values() for pin in pins),
+    ]
     assert listed == {*python, *NODE_CORES, *NODE_SDK, *NODE_CLIENT}
 
 
@@ -110,7 +132,11 @@ def test_what_changes_its_path_after_the_second_generation(page: Path) -> None:
     rows = table(page, "from v2")
     moved = {operation for row in rows for operation in named(row[0], V2_WORKSPACE)}
     newest = operations("v3")
-    assert moved == {operation for operation in operations("v2") if operation.replace("/v2/", "/v3/") not in newest}
+    assert moved == {
+        operation
+        for operation in operations("v2")
+        if operation.replace("/v2/", "/v3/") not in newest
+    }
     for row in rows:
         assert set(named(row[1], V3_WORKSPACE)) <= newest
         assert named(row[1], V3_WORKSPACE)
@@ -132,13 +158,18 @@ def test_the_settings_exist(page: Path) -> None:
 
 
 def test_the_claims_are_those_that_are_read(page: Path) -> None:
-    from memservice.domain.auth.jwt_claims import (
-        Claims,
-        write_claims,
-    )
+    from memservice.domain.auth.jwt_claims import Claims, write_claims
 
     whole = Claims(
-        admin=True, workspace="w", peer="p", session="s", app_uid="a", user_uid="u", owned_session_uid="s", collection_uid="c", id="i"
+        admin=True,
+        workspace="w",
+        peer="p",
+        session="s",
+        app_uid="a",
+        user_uid="u",
+        owned_session_uid="s",
+        collection_uid="c",
+        id="i",
     )
     named_claims = {cell for row in table(page, "claims") for cell in row[:2]} - {"—"}
     assert named_claims == write_claims(whole).keys() - {"t", "jti"}

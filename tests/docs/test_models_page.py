@@ -1,4 +1,5 @@
-"""The page on models: its files are settings that can be used, its table and numbers are the code's."""
+"""The page on models: its files are settings that can be used, its table and numbers are the
+code's."""
 
 from __future__ import annotations
 
@@ -50,7 +51,11 @@ def test_the_protocols_are_those_that_there_are() -> None:
 
     rows = table(PAGE, "protocols")
     assert {row[0] for row in rows} == set(load_plugins().names("language-model protocol"))
-    assert {row[0]: row[3] for row in rows} == {"openai": OPENAI, "anthropic": ANTHROPIC, "gemini": GEMINI}
+    assert {row[0]: row[3] for row in rows} == {
+        "openai": OPENAI,
+        "anthropic": ANTHROPIC,
+        "gemini": GEMINI,
+    }
 
 
 def test_settings_and_bounds_are_the_codes() -> None:
@@ -64,4 +69,7 @@ def test_settings_and_bounds_are_the_codes() -> None:
     assert f"at most {SECONDS:g} seconds" in text
     assert f"at most {MAX_ANSWER // 2**20} MiB" in text
     assert f"first {MAX_TOKENS} tokens" in text
-    assert f"`SEARCH_EMBED_TIMEOUT_SECONDS` ({known['SEARCH_EMBED_TIMEOUT_SECONDS'].default:g})" in text
+    assert (
+        f"`SEARCH_EMBED_TIMEOUT_SECONDS` ({known['SEARCH_EMBED_TIMEOUT_SECONDS'].default:g})"
+        in text
+    )

@@ -1,4 +1,5 @@
-"""The page on moving is true: its commands work beside a running service, and name options that exist."""
+"""The page on moving is true: its commands work beside a running service, and name options that
+exist."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ import click
 import httpx
 import pytest
 
-from memservice.cli.transfer import copy_command, export_command, import_command, import_from_command
+from memservice.cli.transfer import (
+    copy_command,
+    export_command,
+    import_command,
+    import_from_command,
+)
 from support.clients.server import MEMSERVICE, environment, serving
 from support.docs.blocks import blocks
 
@@ -19,13 +25,21 @@ from support.docs.blocks import blocks
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
 def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) -> None:
-    script = "set -eu\n" + "\n".join(block.text for block in blocks(root / "docs" / "moving.md", "sh"))
+    script = "set -eu\n" + "\n".join(
+        block.text for block in blocks(root / "docs" / "moving.md", "sh")
+    )
     with serving(tmp_path) as server, httpx.Client(base_url=server.url) as http:
         said = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
         assert http.post("/v3/workspaces/w/sessions/s/messages", json=said).status_code == 201
         path = os.pathsep.join([str(MEMSERVICE.parent), os.environ["PATH"]])
         done = subprocess.run(
-            ["bash", "-c", script], cwd=tmp_path, env=environment(PATH=path), capture_output=True, text=True, timeout=120, check=False
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            env=environment(PATH=path),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         copied = http.post("/v3/workspaces/w-2/sessions/s/messages/list", json={}).json()
@@ -34,8 +48,15 @@ def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) ->
 
 def test_every_option_is_one(root: Path) -> None:
     text = (root / "docs" / "moving.md").read_text(encoding="utf-8")
-    commands: list[click.Command] = [export_command, import_command, copy_command, import_from_command]
-    known = {option for command in commands for parameter in command.params for option in parameter.opts}
+    commands: list[click.Command] = [
+        export_command,
+        import_command,
+        copy_command,
+        import_from_command,
+    ]
+    known = {
+        option for command in commands for parameter in command.params for option in parameter.opts
+    }
     named = set(re.findall(r"--[a-z][a-z-]*", text))
     assert named - known == set()
     assert known - named == {"-w", "url", "file"}

@@ -1,4 +1,5 @@
-"""The operator's pages: every setting is on its page, every command works while the service runs."""
+"""The operator's pages: every setting is on its page, every command works while the service
+runs."""
 
 from __future__ import annotations
 
@@ -33,21 +34,27 @@ def test_no_setting_is_left_out() -> None:
     groups = set(re.findall(r"^- `([A-Z0-9_]+)`$", text, re.M))
     for leaf in tree(Settings).leaves:
         group, _, rest = leaf.name.partition("MODEL_CONFIG__")
-        assert leaf.name in names or (group + "MODEL_CONFIG" in groups and rest.removeprefix("FALLBACK__") in names), leaf.name
+        assert leaf.name in names or (
+            group + "MODEL_CONFIG" in groups and rest.removeprefix("FALLBACK__") in names
+        ), leaf.name
 
 
 def test_every_setting_is_read_or_says_that_it_is_not() -> None:
     rows = re.findall(r"^\| `([A-Z0-9_]+)`( †)? \|[^|]*\| (.*) \|$", page(), re.M)
     assert len(rows) > 150
     assert {name for name, mark, _ in rows if mark} == WITHOUT_EFFECT
-    told = {name for name, _, help in rows if help.startswith("accepted for the sake of older settings")}
+    told = {
+        name for name, _, help in rows if help.startswith("accepted for the sake of older settings")
+    }
     assert told == WITHOUT_EFFECT
 
 
 def test_settings_in_prose_exist_with_the_value_that_is_told(root: Path) -> None:
     known = tree(Settings).by_variable
     for name in ("README.md", "docs/operations.md", "docs/plugins.md", "docs/storage.md"):
-        for variable in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", (root / name).read_text(encoding="utf-8")):
+        for variable in re.findall(
+            r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", (root / name).read_text(encoding="utf-8")
+        ):
             if variable not in SWITCHES:
                 assert variable in known, f"{name}: {variable}"
     text = (root / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -60,13 +67,21 @@ def test_settings_in_prose_exist_with_the_value_that_is_told(root: Path) -> None
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
 def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) -> None:
-    script = "set -eu\n" + "\n".join(block.text for block in blocks(root / "docs" / "operations.md", "sh"))
+    script = "set -eu\n" + "\n".join(
+        block.text for block in blocks(root / "docs" / "operations.md", "sh")
+    )
     with serving(tmp_path) as server, httpx.Client(base_url=server.url) as http:
         said = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
         assert http.post("/v3/workspaces/w/sessions/s/messages", json=said).status_code == 201
         path = os.pathsep.join([str(MEMSERVICE.parent), os.environ["PATH"]])
         done = subprocess.run(
-            ["bash", "-c", script], cwd=tmp_path, env=environment(PATH=path), capture_output=True, text=True, timeout=120, check=False
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            env=environment(PATH=path),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert "the agent on my laptop" in done.stdout
@@ -74,6 +89,10 @@ def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) ->
         assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert copy.execute("SELECT content FROM messages").fetchall() == [("I keep bees.",)]
         copy.close()
-    log = [line for line in server.log.splitlines() if "path=/v3/workspaces/w/sessions/s/messages" in line]
+    log = [
+        line
+        for line in server.log.splitlines()
+        if "path=/v3/workspaces/w/sessions/s/messages" in line
+    ]
     assert len(log) == 1
     assert "I keep bees" not in server.log

@@ -1,4 +1,5 @@
-"""The README is true: its commands are those that are used, its example runs as printed, its tables are the code's."""
+"""The README is true: its commands are those that are used, its example runs as printed, its tables
+are the code's."""
 
 from __future__ import annotations
 
@@ -47,7 +48,11 @@ def test_the_test_command_is_the_one_that_ci_runs(root: Path, readme: Path) -> N
     (ci,) = [text for text in script if "venv" in text and not text.startswith("#")]
     expected = commands(line, "~/.cache/memservice")
     assert commands(ci.replace(' -- "$@"', ""), "$scratch") == expected
-    assert [command[0] for command in expected] == ["python3", "HOME/tox/bin/pip", "HOME/tox/bin/tox"]
+    assert [command[0] for command in expected] == [
+        "python3",
+        "HOME/tox/bin/pip",
+        "HOME/tox/bin/tox",
+    ]
 
 
 def test_the_start_command_installs_apart_and_serves(readme: Path) -> None:
@@ -62,7 +67,9 @@ def test_the_start_command_installs_apart_and_serves(readme: Path) -> None:
 @pytest.mark.e2e
 @pytest.mark.client
 @pytest.mark.timeout(600)
-def test_the_example_runs_as_printed(readme: Path, published_client: Path, server: Server, tmp_path: Path) -> None:
+def test_the_example_runs_as_printed(
+    readme: Path, published_client: Path, server: Server, tmp_path: Path
+) -> None:
     (example,) = blocks(readme, "python")
     assert len(example.text.strip().splitlines()) <= 11
     assert example.text.count(PRINTED_URL) == 1
@@ -84,7 +91,9 @@ def test_the_curl_example_is_a_request_that_is_served(readme: Path) -> None:
     (line,) = [block.text for block in blocks(readme, "sh") if block.text.startswith("curl")]
     words = shlex.split(line)
     (url,) = [word for word in words if word.startswith("http")]
-    answer = create_app(Settings()).url_map.bind("x").match(url.removeprefix(PRINTED_URL), method="POST")
+    answer = (
+        create_app(Settings()).url_map.bind("x").match(url.removeprefix(PRINTED_URL), method="POST")
+    )
     assert answer[1] == {"workspace_id": "example"}
     assert words[words.index("-d") + 1] == '{"query": "tortoise", "limit": 1}'
 
@@ -92,7 +101,11 @@ def test_the_curl_example_is_a_request_that_is_served(readme: Path) -> None:
 def test_every_provider_is_listed(readme: Path) -> None:
     listed = {(row[0], row[1]) for row in table(readme, "providers")}
     kinds = {kind.words for kind in KINDS}
-    assert listed == {(row.kind, row.name) for row in load_plugins().listing() if row.kind in kinds and _is_ours(row)}
+    assert listed == {
+        (row.kind, row.name)
+        for row in load_plugins().listing()
+        if row.kind in kinds and _is_ours(row)
+    }
 
 
 def _is_ours(row: Row) -> bool:
@@ -120,4 +133,6 @@ def test_what_is_missing_is_missing(readme: Path) -> None:
     assert sorted(name for pair in named for name in pair if name) == sorted(MISSING)
     served = paths()
     for name, pattern in MISSING.items():
-        assert [path for path in served if re.search(pattern, path)] == [], f"the README says that there is no {name}"
+        assert [path for path in served if re.search(pattern, path)] == [], (
+            f"the README says that there is no {name}"
+        )

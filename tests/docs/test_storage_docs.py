@@ -21,7 +21,11 @@ def test_what_only_postgres_knows_is_listed_with_its_defaults(root: Path) -> Non
     _, _, rest = page(root).partition("| In `DB_OPTIONS` |")
     listed = re.findall(r"^\| `(\w+)` \| `(.+?)` \|", rest.split("\n\n")[0], re.M)
     common = {*vars(Settings().db), *Db.__dataclass_fields__, "uri"}
-    own = {name: field.load_default for name, field in PostgresSettings().fields.items() if name not in common}
+    own = {
+        name: field.load_default
+        for name, field in PostgresSettings().fields.items()
+        if name not in common
+    }
     assert {name: json.loads(value) for name, value in listed} == own
 
 

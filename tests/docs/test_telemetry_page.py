@@ -56,10 +56,18 @@ def test_settings_exist_with_the_value_that_is_told(page: Path) -> None:
 
 @pytest.mark.e2e
 def test_the_commands_work(page: Path, tmp_path: Path) -> None:
-    script = "set -eu\nmemservice db upgrade\n" + "\n".join(block.text for block in blocks(page, "sh"))
+    script = "set -eu\nmemservice db upgrade\n" + "\n".join(
+        block.text for block in blocks(page, "sh")
+    )
     path = os.pathsep.join([str(MEMSERVICE.parent), os.environ["PATH"]])
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environment(PATH=path), capture_output=True, text=True, timeout=120, check=False
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=environment(PATH=path),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "DAY" in done.stdout

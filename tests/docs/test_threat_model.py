@@ -10,13 +10,17 @@ def test_every_defence_names_tests_that_are_there(root: Path) -> None:
     text = (root / "docs" / "threat-model.md").read_text(encoding="utf-8")
     _, _, rest = text.partition("## What is defended")
     rows = [
-        line for line in rest.split("\n## ")[0].splitlines() if line.startswith("| ") and not line.startswith(("| Attack |", "| --- |"))
+        line
+        for line in rest.split("\n## ")[0].splitlines()
+        if line.startswith("| ") and not line.startswith(("| Attack |", "| --- |"))
     ]
     assert len(rows) > 10
     for row in rows:
         named = re.findall(r"`(tests/[\w/]+\.py)`", row)
         assert named, row
-        assert [name for name in named if "def test_" not in (root / name).read_text(encoding="utf-8")] == []
+        assert [
+            name for name in named if "def test_" not in (root / name).read_text(encoding="utf-8")
+        ] == []
 
 
 def test_it_is_linked_from_where_a_reader_begins(root: Path) -> None:

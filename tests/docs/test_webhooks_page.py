@@ -1,4 +1,5 @@
-"""The page on webhooks is true: its check accepts what is delivered and nothing else, its numbers are the defaults."""
+"""The page on webhooks is true: its check accepts what is delivered and nothing else, its numbers
+are the defaults."""
 
 from __future__ import annotations
 
@@ -20,7 +21,13 @@ from memservice.settings import Settings
 from memservice.settings.declare import tree
 from support.docs.blocks import blocks
 
-ENDPOINT = WebhookEndpoint(uid=new_uid(), workspace_key=1, url="https://a.example/", secret="whsec_MDEyMzQ1Njc4OTAx", created_at=utc_now())
+ENDPOINT = WebhookEndpoint(
+    uid=new_uid(),
+    workspace_key=1,
+    url="https://a.example/",
+    secret="whsec_MDEyMzQ1Njc4OTAx",
+    created_at=utc_now(),
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +44,21 @@ def is_genuine(page: Path) -> Callable[[str, dict[str, str], bytes], bool]:
 
 
 def signed(body: bytes, **settings: str) -> dict[str, str]:
-    rt = SimpleNamespace(clock=utc_now, settings=SimpleNamespace(webhook=SimpleNamespace(secret=settings.get("secret"))))
-    return {name.lower(): value for name, value in webhook_delivery.signed_headers(cast(Runtime, rt), ENDPOINT, "msg", body).items()}
+    rt = SimpleNamespace(
+        clock=utc_now,
+        settings=SimpleNamespace(webhook=SimpleNamespace(secret=settings.get("secret"))),
+    )
+    return {
+        name.lower(): value
+        for name, value in webhook_delivery.signed_headers(
+            cast(Runtime, rt), ENDPOINT, "msg", body
+        ).items()
+    }
 
 
-def test_the_check_accepts_what_is_delivered(page: Path, is_genuine: Callable[[str, dict[str, str], bytes], bool]) -> None:
+def test_the_check_accepts_what_is_delivered(
+    page: Path, is_genuine: Callable[[str, dict[str, str], bytes], bool]
+) -> None:
     (example,) = blocks(page, "json")
     body = example.text.strip().encode()
     headers = signed(body)
@@ -50,12 +67,19 @@ def test_the_check_accepts_what_is_delivered(page: Path, is_genuine: Callable[[s
     assert not is_genuine("whsec_b3RoZXI=", headers, body)
     assert not is_genuine(ENDPOINT.secret, {**headers, "webhook-id": "other"}, body)
     assert not is_genuine(ENDPOINT.secret, {**headers, "webhook-timestamp": "1700000000"}, body)
-    assert is_genuine(ENDPOINT.secret, {**headers, "webhook-signature": "v1,AAAA " + headers["webhook-signature"]}, body)
+    assert is_genuine(
+        ENDPOINT.secret,
+        {**headers, "webhook-signature": "v1,AAAA " + headers["webhook-signature"]},
+        body,
+    )
 
 
 def test_the_example_is_written_as_events_are(page: Path) -> None:
     (example,) = blocks(page, "json")
-    assert json.dumps(json.loads(example.text), sort_keys=True, separators=(",", ":")) == example.text.strip()
+    assert (
+        json.dumps(json.loads(example.text), sort_keys=True, separators=(",", ":"))
+        == example.text.strip()
+    )
 
 
 def test_kinds_and_defaults_are_those_of_the_code(page: Path) -> None:
@@ -64,8 +88,16 @@ def test_kinds_and_defaults_are_those_of_the_code(page: Path) -> None:
     known = tree(Settings).by_variable
     for name in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", text):
         assert name in known, name
-    numbers = {name: float(number) for number, name in re.findall(r"(\d+) [a-z ]+\(`([A-Z_]+)`\)", " ".join(text.split()))}
-    assert numbers.keys() == {"WEBHOOK_FIRST_PAUSE_SECONDS", "RETENTION_DELIVERIES_DAYS", "WEBHOOK_MAX_ATTEMPTS", "WEBHOOK_PAUSE_AFTER"}
+    numbers = {
+        name: float(number)
+        for number, name in re.findall(r"(\d+) [a-z ]+\(`([A-Z_]+)`\)", " ".join(text.split()))
+    }
+    assert numbers.keys() == {
+        "WEBHOOK_FIRST_PAUSE_SECONDS",
+        "RETENTION_DELIVERIES_DAYS",
+        "WEBHOOK_MAX_ATTEMPTS",
+        "WEBHOOK_PAUSE_AFTER",
+    }
     for name, number in numbers.items():
         assert float(known[name].default) == number, name
     assert (webhook_delivery.GROWTH, webhook_delivery.MAX_PAUSE_SECONDS) == (3, 4 * 3600)

@@ -32,8 +32,12 @@ def keyed_server(shared_storage_name: str, servers: Servers) -> Server:
 
 
 @pytest.fixture(scope="module")
-def honcho(commands: Path, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+def honcho(
+    commands: Path, server: Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Commands]:
     """The published commands, in a workspace of their own."""
-    host = Commands(commands, server.url, tmp_path_factory.mktemp("home"), f"w-{uuid.uuid4().hex[:12]}")
+    host = Commands(
+        commands, server.url, tmp_path_factory.mktemp("home"), f"w-{uuid.uuid4().hex[:12]}"
+    )
     yield host
     host.close()

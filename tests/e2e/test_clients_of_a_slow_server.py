@@ -1,4 +1,5 @@
-"""The newest clients and answers that take a while: pieces as they are made, a broken answer, no room, and callers that do not wait."""
+"""The newest clients and answers that take a while: pieces as they are made, a broken answer, no
+room, and callers that do not wait."""
 
 from __future__ import annotations
 
@@ -18,27 +19,48 @@ from support.clients.command_line import Commands
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(400), pytest.mark.xdist_group("slow")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(400),
+    pytest.mark.xdist_group("slow"),
+]
 
 
 def run(*words: str, **further: str) -> None:
-    done = subprocess.run(words, env={"PATH": os.environ["PATH"], **further}, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        words,
+        env={"PATH": os.environ["PATH"], **further},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout) == "as expected"
 
 
 def test_python(published_client: Path, held: Server, tmp_path: Path) -> None:
-    module = (str(published_client), "-m", "support.clients.published_client.slow", held.url, str(tmp_path))
+    module = (
+        str(published_client),
+        "-m",
+        "support.clients.published_client.slow",
+        held.url,
+        str(tmp_path),
+    )
     run(*module, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
 
 
 def test_node(node_client: Path, held: Server, tmp_path: Path) -> None:
-    run("node", str(CLIENTS / "node_client" / "slow.mjs"), held.url, str(node_client), str(tmp_path))
+    run(
+        "node", str(CLIENTS / "node_client" / "slow.mjs"), held.url, str(node_client), str(tmp_path)
+    )
 
 
 @contextmanager
 def place_taken(server: Server, heard: Path) -> Iterator[None]:
-    """While the one place for slow answers is taken. That of an answer before is free a moment after it was read."""
+    """While the one place for slow answers is taken. That of an answer before is free a moment
+    after it was read."""
     deadline = time.monotonic() + PATIENCE
     while True:
         with stream(server, str(heard)) as answer:
@@ -53,7 +75,8 @@ def place_taken(server: Server, heard: Path) -> Iterator[None]:
 
 
 def test_commands(commands: Path, held: Server, tmp_path: Path) -> None:
-    """A command tries again as often as its client does, and then says by its exit code that it was the server."""
+    """A command tries again as often as its client does, and then says by its exit code that it was
+    the server."""
     honcho = Commands(commands, held.url, tmp_path, "w")
     try:
         with place_taken(held, tmp_path / "heard"):

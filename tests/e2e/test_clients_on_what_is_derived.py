@@ -1,4 +1,5 @@
-"""The newest clients and conclusions that rest on others: levels, sources and counts come through, lists and filters walk along them."""
+"""The newest clients and conclusions that rest on others: levels, sources and counts come through,
+lists and filters walk along them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from support.clients.derived import seeded
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(300), pytest.mark.xdist_group("derived")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("derived"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +30,13 @@ def made(server: Server) -> dict[str, Any]:
 
 def look(made: dict[str, Any], *words: str, **further: str) -> None:
     done = subprocess.run(
-        words, env={"PATH": os.environ["PATH"], **further}, input=json.dumps(made), capture_output=True, text=True, timeout=120, check=False
+        words,
+        env={"PATH": os.environ["PATH"], **further},
+        input=json.dumps(made),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout) == "as expected"

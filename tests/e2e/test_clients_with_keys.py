@@ -1,4 +1,5 @@
-"""The published clients against a server that asks for keys: what each key opens, and the class of error where it does not."""
+"""The published clients against a server that asks for keys: what each key opens, and the class of
+error where it does not."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from support.clients.older_generations import SECRET
 from support.clients.runs import CLIENTS
 from support.clients.server import MEMSERVICE, Server, environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("keys")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("keys"),
+]
 
 OWN, OTHER = "own-place", "other-place"
 REFUSED = "AuthenticationError"
@@ -53,7 +59,9 @@ def keys(keyed_server: Server) -> dict[str, str]:
     command(keyed_server, "revoke", "--token", minted["revoked"])
     for place in (OWN, OTHER):
         request = urllib.request.Request(
-            f"{keyed_server.url}/v3/keys?workspace_id={place}", method="POST", headers={"Authorization": f"Bearer {minted['admin']}"}
+            f"{keyed_server.url}/v3/keys?workspace_id={place}",
+            method="POST",
+            headers={"Authorization": f"Bearer {minted['admin']}"},
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
             minted[place.partition("-")[0]] = json.load(answer)["key"]
@@ -75,29 +83,48 @@ def outcomes(keys: dict[str, str], *words: str, **further: str) -> Any:
 
 
 def test_python(published_client: Path, keyed_server: Server, keys: dict[str, str]) -> None:
-    module = (str(published_client), "-m", "support.clients.published_client.keyed", keyed_server.url)
-    found = outcomes(keys, *module, OWN, OTHER, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
+    module = (
+        str(published_client),
+        "-m",
+        "support.clients.published_client.keyed",
+        keyed_server.url,
+    )
+    found = outcomes(
+        keys, *module, OWN, OTHER, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1"
+    )
     assert {name: faces["sync"] for name, faces in found.items()} == EXPECTED
     assert {name: faces["async"] for name, faces in found.items()} == EXPECTED
 
 
 def test_node(node_client: Path, keyed_server: Server, keys: dict[str, str]) -> None:
-    driver = ("node", str(CLIENTS / "node_client" / "keyed.mjs"), keyed_server.url, str(node_client))
+    driver = (
+        "node",
+        str(CLIENTS / "node_client" / "keyed.mjs"),
+        keyed_server.url,
+        str(node_client),
+    )
     assert outcomes(keys, *driver, OWN, OTHER) == EXPECTED
 
 
-def test_commands(commands: Path, keyed_server: Server, keys: dict[str, str], tmp_path: Path) -> None:
+def test_commands(
+    commands: Path, keyed_server: Server, keys: dict[str, str], tmp_path: Path
+) -> None:
     honcho = Commands(commands, keyed_server.url, tmp_path, OWN, keys["admin"])
     try:
         honcho("peer", "create", "alice", HONCHO_API_KEY=keys["own"])
         assert OWN in [item["id"] for item in honcho("workspace", "list")]
         assert honcho("doctor")["passed"] == 5
-        assert [item["id"] for item in honcho("peer", "list", HONCHO_API_KEY=keys["own"])] == ["alice"]
+        assert [item["id"] for item in honcho("peer", "list", HONCHO_API_KEY=keys["own"])] == [
+            "alice"
+        ]
         for key in ("other", "revoked", "nonsense", ""):
             for words in (("peer", "list"), ("workspace", "list"), ("scope", "list")):
                 refused = honcho.run(*words, HONCHO_API_KEY=keys.get(key, ""))
                 assert (refused.code, refused.error["code"]) == (3, "AUTH_ERROR"), (key, words)
         narrow = honcho.run("doctor", HONCHO_API_KEY=keys["own"])
-        assert (narrow.code, {check["check"] for check in narrow.output["checks"] if not check["ok"]}) == (1, {"API connectivity"})
+        assert (
+            narrow.code,
+            {check["check"] for check in narrow.output["checks"] if not check["ok"]},
+        ) == (1, {"API connectivity"})
     finally:
         honcho.close()

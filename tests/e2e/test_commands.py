@@ -1,4 +1,5 @@
-"""The published commands, unmodified, against a running server: what they print, and how they end."""
+"""The published commands, unmodified, against a running server: what they print, and how they
+end."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from support.clients.command_line import Commands, Done
 from support.clients.derived import Known, derive
 from support.clients.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("commands")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("commands"),
+]
 
 TORTOISE = "I adopted a tortoise named Balthazar last spring."
 WORK = "I work as a nurse at the hospital in Bergen."
@@ -32,47 +38,79 @@ def column(done: Done, name: str = "content") -> list[Any]:
 
 @pytest.fixture(scope="module")
 def told(honcho: Commands) -> dict[str, Any]:
-    """A conversation in the session `talk`, everything learnt from it; the messages' ids in order."""
-    assert honcho("session", "create", "talk", "--peers", "alice,bob", "--metadata", '{"topic": "tea"}') == {
+    """A conversation in the session `talk`, everything learnt from it; the messages' ids in
+    order."""
+    assert honcho(
+        "session", "create", "talk", "--peers", "alice,bob", "--metadata", '{"topic": "tea"}'
+    ) == {
         "session_id": "talk",
         "metadata": {"topic": "tea"},
         "peers": ["alice", "bob"],
     }
     stored = [
-        honcho("message", "create", text, "-p", peer, "-s", "talk", "--metadata", '{"from": "shell"}')
+        honcho(
+            "message", "create", text, "-p", peer, "-s", "talk", "--metadata", '{"from": "shell"}'
+        )
         for peer, text in (("alice", TORTOISE), ("bob", SISTER), ("alice", WORK))
     ]
-    assert [(message["peer_id"], message["content"]) for message in stored] == [("alice", TORTOISE), ("bob", SISTER), ("alice", WORK)]
+    assert [(message["peer_id"], message["content"]) for message in stored] == [
+        ("alice", TORTOISE),
+        ("bob", SISTER),
+        ("alice", WORK),
+    ]
     honcho.until(0, "workspace", "queue-status", part="pending_work_units")
     return {"messages": [message["id"] for message in stored]}
 
 
 def test_the_executable(honcho: Commands, commands: Path) -> None:
-    """What the others leave out: that the commands start as a process of their own, and need nothing but their settings."""
+    """What the others leave out: that the commands start as a process of their own, and need
+    nothing but their settings."""
     place = f"w-{uuid.uuid4().hex[:12]}"
     started = [str(commands.parent / "honcho"), "workspace", "create", place]
-    done = subprocess.run(started, env=honcho.settings, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        started, env=honcho.settings, capture_output=True, text=True, timeout=60, check=True
+    )
     assert json.loads(done.stdout) == {"workspace_id": place}
     assert (
         "0.3.0"
-        in subprocess.run([started[0], "--version"], env=honcho.settings, capture_output=True, text=True, timeout=60, check=True).stdout
+        in subprocess.run(
+            [started[0], "--version"],
+            env=honcho.settings,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
     )
 
 
 def test_workspaces(honcho: Commands) -> None:
     name = f"w-{uuid.uuid4().hex[:12]}"
-    assert honcho("workspace", "create", name, "--metadata", '{"plan": "gold"}') == {"workspace_id": name, "metadata": {"plan": "gold"}}
+    assert honcho("workspace", "create", name, "--metadata", '{"plan": "gold"}') == {
+        "workspace_id": name,
+        "metadata": {"plan": "gold"},
+    }
     honcho("session", "create", "only", "-w", name)
     seen, listed, dry = honcho.several(
-        ("workspace", "inspect", name), ("workspace", "list"), ("workspace", "delete", name, "--dry-run", "--cascade")
+        ("workspace", "inspect", name),
+        ("workspace", "list"),
+        ("workspace", "delete", name, "--dry-run", "--cascade"),
     )
-    assert (seen.output["metadata"], seen.output["peer_count"], seen.output["session_count"]) == ({"plan": "gold"}, 0, 1)
+    assert (seen.output["metadata"], seen.output["peer_count"], seen.output["session_count"]) == (
+        {"plan": "gold"},
+        0,
+        1,
+    )
     assert name in ids(listed)
     assert dry.output["session_ids"] == ["only"]
     refused = honcho.run("workspace", "delete", name, "--yes")
     assert (refused.code, refused.error["details"]["status"]) == (1, 409)
     deleted = honcho("workspace", "delete", name, "--yes", "--cascade")
-    assert deleted == {"deleted_workspace": name, "status": "accepted", "deleted_sessions": ["only"]}
+    assert deleted == {
+        "deleted_workspace": name,
+        "status": "accepted",
+        "deleted_sessions": ["only"],
+    }
     assert name not in [item["id"] for item in honcho("workspace", "list")]
 
 
@@ -99,23 +137,29 @@ def test_messages_in_order(honcho: Commands, told: dict[str, Any]) -> None:
 
 
 def test_sessions_and_peers(honcho: Commands, told: dict[str, Any]) -> None:
-    inspected, context, summaries, members, metadata, peer, representation, narrow, of_carol = honcho.several(
-        ("session", "inspect", "talk"),
-        ("session", "context", "talk", "--tokens", "500"),
-        ("session", "summaries", "talk"),
-        ("session", "peers", "talk"),
-        ("session", "get-metadata", "talk"),
-        ("peer", "inspect", "alice"),
-        ("peer", "representation", "alice"),
-        ("session", "representation", "bob", "talk", "--max-conclusions", "1"),
-        ("session", "list", "-p", "carol"),
+    inspected, context, summaries, members, metadata, peer, representation, narrow, of_carol = (
+        honcho.several(
+            ("session", "inspect", "talk"),
+            ("session", "context", "talk", "--tokens", "500"),
+            ("session", "summaries", "talk"),
+            ("session", "peers", "talk"),
+            ("session", "get-metadata", "talk"),
+            ("peer", "inspect", "alice"),
+            ("peer", "representation", "alice"),
+            ("session", "representation", "bob", "talk", "--max-conclusions", "1"),
+            ("session", "list", "-p", "carol"),
+        )
     )
     assert inspected.output["message_count"] == 3
     assert [message["id"] for message in context.output["messages"]] == told["messages"]
     assert (summaries.output["short_summary"], summaries.output["long_summary"]) == (None, None)
     assert set(column(members, "id")) == {"alice", "bob"}
     assert metadata.output["metadata"] == {"topic": "tea"}
-    assert (peer.output["session_count"], peer.output["conclusion_count"], peer.output["card"]) == (1, 2, None)
+    assert (peer.output["session_count"], peer.output["conclusion_count"], peer.output["card"]) == (
+        1,
+        2,
+        None,
+    )
     assert [found["content"] for found in peer.output["recent_conclusions"]] == [WORK, TORTOISE]
     text = representation.output["representation"]
     assert text.index(TORTOISE) < text.index(WORK)
@@ -160,8 +204,22 @@ def test_search(honcho: Commands, told: dict[str, Any]) -> None:
 
 
 def test_conclusions(honcho: Commands, told: dict[str, Any]) -> None:
-    made = honcho("conclusion", "create", "Bob plays the cello.", "--observer", "alice", "--observed", "bob", "-s", "talk")
-    assert (made["observer_id"], made["observed_id"], made["session_id"]) == ("alice", "bob", "talk")
+    made = honcho(
+        "conclusion",
+        "create",
+        "Bob plays the cello.",
+        "--observer",
+        "alice",
+        "--observed",
+        "bob",
+        "-s",
+        "talk",
+    )
+    assert (made["observer_id"], made["observed_id"], made["session_id"]) == (
+        "alice",
+        "bob",
+        "talk",
+    )
     listed, of_bob, limited, derived, deduced, found, by_id, above, from_it = honcho.several(
         ("conclusion", "list", "-p", "alice"),
         ("conclusion", "list", "--observer", "alice", "--observed", "bob"),
@@ -174,7 +232,9 @@ def test_conclusions(honcho: Commands, told: dict[str, Any]) -> None:
         ("conclusion", "list", "-p", "alice", "--derived-from", made["id"], "--level", "inductive"),
     )
     assert column(listed) == [WORK, TORTOISE]
-    assert {(x["level"], tuple(x["source_ids"]), x["times_derived"]) for x in listed.output} == {("explicit", (), 1)}
+    assert {(x["level"], tuple(x["source_ids"]), x["times_derived"]) for x in listed.output} == {
+        ("explicit", (), 1)
+    }
     assert column(of_bob) == ["Bob plays the cello."]
     assert column(limited) == [WORK]
     assert derived.output == deduced.output == from_it.output == []
@@ -182,8 +242,12 @@ def test_conclusions(honcho: Commands, told: dict[str, Any]) -> None:
     assert (ids(by_id), by_id.error["code"]) == ([made["id"]], "MISSING_CONCLUSIONS")
     assert (above.code, above.error["details"]["status"]) == (1, 422)
     assert "less than or equal to 100" in above.error["message"]
-    assert honcho("conclusion", "delete", made["id"], "--observer", "alice", "--observed", "bob", "--yes") == {"deleted": made["id"]}
-    again = honcho.run("conclusion", "delete", made["id"], "--observer", "alice", "--observed", "bob", "--yes")
+    assert honcho(
+        "conclusion", "delete", made["id"], "--observer", "alice", "--observed", "bob", "--yes"
+    ) == {"deleted": made["id"]}
+    again = honcho.run(
+        "conclusion", "delete", made["id"], "--observer", "alice", "--observed", "bob", "--yes"
+    )
     assert (again.code, again.error["code"]) == (1, "CONCLUSION_NOT_FOUND")
 
 
@@ -191,14 +255,32 @@ def test_what_rests_on_what(honcho: Commands, server: Server) -> None:
     workspace = f"w-{uuid.uuid4().hex[:12]}"
     place = ("-w", workspace)
     honcho("peer", "create", "alice", *place)
-    first, second = (honcho("conclusion", "create", text, "-p", "alice", *place)["id"] for text in ("Alice has goats.", "Alice has bees."))
+    first, second = (
+        honcho("conclusion", "create", text, "-p", "alice", *place)["id"]
+        for text in ("Alice has goats.", "Alice has bees.")
+    )
     animals = derive(server, workspace, Known("Alice keeps animals.", [first, second]))
     patience = derive(server, workspace, Known("Alice is patient.", [animals]))
     from_first, from_both, level, walked, listed = honcho.several(
         ("conclusion", "derived", first, *place),
-        ("conclusion", "list", "-p", "alice", "--derived-from", second, "--level", "deductive", *place),
+        (
+            "conclusion",
+            "list",
+            "-p",
+            "alice",
+            "--derived-from",
+            second,
+            "--level",
+            "deductive",
+            *place,
+        ),
         ("conclusion", "list", "-p", "alice", "--level", "deductive", *place),
-        ("conclusion", "get", *honcho("conclusion", "get", animals, *place)[0]["source_ids"], *place),
+        (
+            "conclusion",
+            "get",
+            *honcho("conclusion", "get", animals, *place)[0]["source_ids"],
+            *place,
+        ),
         ("conclusion", "derived", animals, *place),
     )
     assert ids(from_first) == ids(from_both) == [animals]
@@ -208,14 +290,25 @@ def test_what_rests_on_what(honcho: Commands, server: Server) -> None:
     assert column(listed) == ["Alice is patient."]
     assert honcho("conclusion", "derived", patience, *place) == []
     honcho("conclusion", "delete", first, "-p", "alice", "--yes", *place)
-    assert honcho("conclusion", "get", animals, *place)[0]["source_ids"] == [first, second], "it still says what it rested on"
+    assert honcho("conclusion", "get", animals, *place)[0]["source_ids"] == [first, second], (
+        "it still says what it rested on"
+    )
 
 
 def test_chat(honcho: Commands, told: dict[str, Any]) -> None:
     asked, everywhere, read, nowhere, unscoped = honcho.several(
         ("peer", "chat", "What is the name of the tortoise?", "-p", "alice", "-r", "high"),
         ("workspace", "chat", "Who teaches physics in Lyon?"),
-        ("peer", "chat", "Where do I work as a nurse?", "-p", "alice", "--sessions", "talk", "--evidence"),
+        (
+            "peer",
+            "chat",
+            "Where do I work as a nurse?",
+            "-p",
+            "alice",
+            "--sessions",
+            "talk",
+            "--evidence",
+        ),
         ("peer", "chat", "Who?", "-p", "alice", "-s", "nowhere"),
         ("workspace", "chat", "Who?", "--scope", "typo"),
     )
@@ -233,9 +326,17 @@ def test_chat(honcho: Commands, told: dict[str, Any]) -> None:
 
 
 def test_scopes(honcho: Commands, told: dict[str, Any]) -> None:
-    made = honcho("scope", "create", "private", "--sessions", "talk", "--metadata", '{"colour": "green"}')
-    assert (made["id"], made["metadata"], made["added_sessions"]) == ("private", {"colour": "green"}, ["talk"])
-    honcho.until({"pending": 0, "completed": 1, "failed": 0}, "scope", "status", "private", part="summary")
+    made = honcho(
+        "scope", "create", "private", "--sessions", "talk", "--metadata", '{"colour": "green"}'
+    )
+    assert (made["id"], made["metadata"], made["added_sessions"]) == (
+        "private",
+        {"colour": "green"},
+        ["talk"],
+    )
+    honcho.until(
+        {"pending": 0, "completed": 1, "failed": 0}, "scope", "status", "private", part="summary"
+    )
     honcho("session", "create", "other")
     honcho("scope", "add-sessions", "private", "other")
     listed, seen, sessions, asked, typo, missing = honcho.several(
@@ -252,7 +353,10 @@ def test_scopes(honcho: Commands, told: dict[str, Any]) -> None:
     assert "Clara" in asked.output["response"]
     assert (typo.code, typo.error["code"]) == (1, "SCOPE_NOT_FOUND")
     assert missing.code == 1
-    assert honcho("scope", "remove-session", "private", "other") == {"scope": "private", "removed_session": "other"}
+    assert honcho("scope", "remove-session", "private", "other") == {
+        "scope": "private",
+        "removed_session": "other",
+    }
     assert [item["id"] for item in honcho("scope", "sessions", "private")] == ["talk"]
 
 

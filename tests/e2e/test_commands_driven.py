@@ -1,4 +1,5 @@
-"""The tests of the published commands leave out no command and no option: what the commands declare is looked for in what is run."""
+"""The tests of the published commands leave out no command and no option: what the commands declare
+is looked for in what is run."""
 
 from __future__ import annotations
 
@@ -14,10 +15,19 @@ from support.clients.runs import CLIENTS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.xdist_group("commands")]
 
-FILES = ("test_commands.py", "test_commands_setup.py", "test_commands_options.py", "test_clients_with_keys.py")
+FILES = (
+    "test_commands.py",
+    "test_commands_setup.py",
+    "test_commands_options.py",
+    "test_clients_with_keys.py",
+)
 EVERYWHERE = {"--json", "--workspace"}
-"""Output is JSON wherever it goes to no terminal; the workspace is said by the environment, or where this does not look."""
-OF_DOCKER = {"start": {"--db-port", "--redis-port", "--setup", "--image", "--timeout"}, "stop": {"--wipe"}}
+"""Output is JSON wherever it goes to no terminal; the workspace is said by the environment, or
+where this does not look."""
+OF_DOCKER = {
+    "start": {"--db-port", "--redis-port", "--setup", "--image", "--timeout"},
+    "stop": {"--wipe"},
+}
 """What the commands say to Docker, which is not here."""
 
 
@@ -25,13 +35,25 @@ def words_run() -> Iterator[list[str]]:
     """The words of every call and every tuple that begins with words."""
     for file in FILES:
         for node in ast.walk(ast.parse((Path(__file__).parent / file).read_text(encoding="utf-8"))):
-            parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
-            yield [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+            parts = (
+                node.args
+                if isinstance(node, ast.Call)
+                else node.elts
+                if isinstance(node, ast.Tuple)
+                else []
+            )
+            yield [
+                part.value
+                for part in parts
+                if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            ]
 
 
 def test_no_command_and_no_option_is_left_out(commands: Path) -> None:
     script = str(CLIENTS / "command_options.py")
-    done = subprocess.run([str(commands), script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [str(commands), script], capture_output=True, text=True, timeout=60, check=True
+    )
     declared: dict[str, list[list[str]]] = json.loads(done.stdout)
     assert len(declared) > 50
     given: dict[str, set[str]] = {}
@@ -41,6 +63,11 @@ def test_no_command_and_no_option_is_left_out(commands: Path) -> None:
                 given.setdefault(name, set()).update(words)
                 break
     del declared["help"]  # it asks nobody
-    known = {name: given.get(name, set()) | EVERYWHERE | OF_DOCKER.get(name, set()) for name in declared}
-    left = {name: [each for each in options if not {*each} & known[name]] for name, options in declared.items()}
+    known = {
+        name: given.get(name, set()) | EVERYWHERE | OF_DOCKER.get(name, set()) for name in declared
+    }
+    left = {
+        name: [each for each in options if not {*each} & known[name]]
+        for name, options in declared.items()
+    }
     assert {name: options for name, options in left.items() if options or name not in given} == {}

@@ -1,4 +1,5 @@
-"""Options of the published commands that the other tests do not give: whom, where, how much, at which level."""
+"""Options of the published commands that the other tests do not give: whom, where, how much, at
+which level."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from support.clients.command_line import Commands, Done
 from support.clients.derived import seeded
 from support.clients.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("commands")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("commands"),
+]
 
 TORTOISE = "I adopted a tortoise named Balthazar last spring."
 SISTER = "My sister Clara teaches physics in Lyon."
@@ -24,7 +30,8 @@ TEA = "Alice drinks green tea."
 
 @pytest.fixture(scope="module")
 def said(honcho: Commands) -> list[str]:
-    """Alice and bob in the session `talk`, alice alone in `work`; bob knows two things of her. The messages of `talk`, in order."""
+    """Alice and bob in the session `talk`, alice alone in `work`; bob knows two things of her. The
+    messages of `talk`, in order."""
     honcho("session", "create", "talk", "--peers", "alice,bob")
     messages = [
         honcho("message", "create", text, "-p", peer, "-s", "talk")["id"]
@@ -45,20 +52,46 @@ def column(done: Done, name: str = "content") -> list[Any]:
 def statements(done: Done) -> list[str]:
     """What a representation says, without the times."""
     assert done.code == 0, done.said
-    return [line.split("] ", 1)[1] for line in done.output["representation"].splitlines() if line.startswith("[")]
+    return [
+        line.split("] ", 1)[1]
+        for line in done.output["representation"].splitlines()
+        if line.startswith("[")
+    ]
 
 
-def test_a_representation_is_of_whom_and_of_what_is_asked(honcho: Commands, said: list[str]) -> None:
-    whole, of_another, found, latest, within, narrow, of_another_there, found_there, by_option = honcho.several(
-        ("peer", "representation", "alice"),
-        ("peer", "representation", "bob", "--target", "alice"),
-        ("peer", "representation", "alice", "--search-query", "tortoise named Balthazar", "--max-conclusions", "1"),
-        ("peer", "representation", "alice", "--max-conclusions", "1"),
-        ("peer", "representation", "alice", "-s", "work"),
-        ("session", "representation", "alice", "talk", "--max-conclusions", "1"),
-        ("session", "representation", "bob", "talk", "--target", "alice"),
-        ("session", "representation", "alice", "-s", "talk", "--search-query", "tortoise named Balthazar", "--max-conclusions", "1"),
-        ("peer", "representation", "-p", "alice"),
+def test_a_representation_is_of_whom_and_of_what_is_asked(
+    honcho: Commands, said: list[str]
+) -> None:
+    whole, of_another, found, latest, within, narrow, of_another_there, found_there, by_option = (
+        honcho.several(
+            ("peer", "representation", "alice"),
+            ("peer", "representation", "bob", "--target", "alice"),
+            (
+                "peer",
+                "representation",
+                "alice",
+                "--search-query",
+                "tortoise named Balthazar",
+                "--max-conclusions",
+                "1",
+            ),
+            ("peer", "representation", "alice", "--max-conclusions", "1"),
+            ("peer", "representation", "alice", "-s", "work"),
+            ("session", "representation", "alice", "talk", "--max-conclusions", "1"),
+            ("session", "representation", "bob", "talk", "--target", "alice"),
+            (
+                "session",
+                "representation",
+                "alice",
+                "-s",
+                "talk",
+                "--search-query",
+                "tortoise named Balthazar",
+                "--max-conclusions",
+                "1",
+            ),
+            ("peer", "representation", "-p", "alice"),
+        )
     )
     assert statements(whole) == statements(by_option) == [TORTOISE, BOATS, WORK]
     assert statements(of_another) == [CELLO, TEA]
@@ -87,14 +120,21 @@ def test_messages_are_shown_as_asked(honcho: Commands, said: list[str]) -> None:
     kept = next(count for count in (3, 2, 1, 0) if sum(sizes[3 - count :]) <= 30)
     assert [message["id"] for message in context.output["messages"]] == said[3 - kept :]
     for each in (plain, summarised):
-        assert ([message["id"] for message in each.output["messages"]], each.output["summary"]) == (said, None)
+        assert ([message["id"] for message in each.output["messages"]], each.output["summary"]) == (
+            said,
+            None,
+        )
 
 
 def test_a_summary_is_left_out_where_it_is_not_wanted(honcho: Commands, server: Server) -> None:
     texts = [f"On day {day} I counted {day * 7} birds at the harbour." for day in range(20)]
     place = honcho.settings["HONCHO_WORKSPACE_ID"]
     messages = [{"peer_id": "alice", "content": text} for text in texts]
-    httpx.post(f"{server.url}/v3/workspaces/{place}/sessions/long/messages", json={"messages": messages}, timeout=60).raise_for_status()
+    httpx.post(
+        f"{server.url}/v3/workspaces/{place}/sessions/long/messages",
+        json={"messages": messages},
+        timeout=60,
+    ).raise_for_status()
     honcho.until(0, "workspace", "queue-status", part="pending_work_units")
     with_it, without_it, shown = honcho.several(
         ("session", "context", "long", "--summary"),
@@ -102,7 +142,9 @@ def test_a_summary_is_left_out_where_it_is_not_wanted(honcho: Commands, server: 
         ("session", "summaries", "-s", "long"),
     )
     assert "harbour" in with_it.output["summary"]["content"]
-    assert [message["content"] for message in with_it.output["messages"]] == texts[-1:], "from the last summarised message on"
+    assert [message["content"] for message in with_it.output["messages"]] == texts[-1:], (
+        "from the last summarised message on"
+    )
     assert without_it.output["summary"] is None
     assert [message["content"] for message in without_it.output["messages"]] == texts
     assert shown.output["short_summary"]["content"] == with_it.output["summary"]["content"]
@@ -133,13 +175,19 @@ def test_a_peer_is_named_by_an_option_as_well(honcho: Commands, said: list[str])
         ("peer", "search", "tortoise boats nurse", "-p", "alice", "--limit", "2"),
     )
     assert (inspected.output["session_count"], inspected.output["conclusion_count"]) == (2, 3)
-    assert (card.output["card"], of_another.output["card"], metadata.output["metadata"]) == (None, None, {})
+    assert (card.output["card"], of_another.output["card"], metadata.output["metadata"]) == (
+        None,
+        None,
+        {},
+    )
     assert len(column(found)) == 2
 
 
 def test_a_question_is_asked_of_whom_and_where(honcho: Commands, said: list[str]) -> None:
     honcho("scope", "create", "office", "--sessions", "work")
-    honcho.until({"pending": 0, "completed": 1, "failed": 0}, "scope", "status", "office", part="summary")
+    honcho.until(
+        {"pending": 0, "completed": 1, "failed": 0}, "scope", "status", "office", part="summary"
+    )
     of_another, own, in_scope, outside, everywhere, there, deep = honcho.several(
         ("peer", "chat", "Who plays the cello?", "-p", "bob", "--target", "alice", "--evidence"),
         ("peer", "chat", "Who plays the cello?", "-p", "bob", "--evidence"),
@@ -154,7 +202,9 @@ def test_a_question_is_asked_of_whom_and_where(honcho: Commands, said: list[str]
     assert "Bergen" in in_scope.output["response"]
     assert "Balthazar" not in (outside.output["response"] or "")
     assert TORTOISE in [x["content"] for x in everywhere.output["evidence"]["conclusions"]]
-    assert [place["session_id"] for place in there.output["evidence"]["messages"]["sessions"]] == ["work"]
+    assert [place["session_id"] for place in there.output["evidence"]["messages"]["sessions"]] == [
+        "work"
+    ]
     assert "Balthazar" in deep.output["response"]
 
 
@@ -169,7 +219,9 @@ def test_work_is_counted_by_who_and_where(honcho: Commands, said: list[str]) -> 
         ("workspace", "queue-status", "--observer", "bob", *fresh),
         ("workspace", "queue-status", "--sender", "alice", *fresh),
     )
-    assert [done.output["total_work_units"] for done in (whole, of_session, of_observer, of_sender)] == [3, 2, 1, 2]
+    assert [
+        done.output["total_work_units"] for done in (whole, of_session, of_observer, of_sender)
+    ] == [3, 2, 1, 2]
 
 
 def test_what_is_derived_is_found_by_level_and_source(honcho: Commands, server: Server) -> None:
@@ -178,7 +230,18 @@ def test_what_is_derived_is_found_by_level_and_source(honcho: Commands, server: 
     newest, pattern, pair, of_nobody, levels = honcho.several(
         ("conclusion", "derived", made["said"][0], "--limit", "2", *place),
         ("conclusion", "search", "animals goats", "-p", "alice", "--level", "inductive", *place),
-        ("conclusion", "search", "animals goats", "--observer", "alice", "--observed", "alice", "--top-k", "50", *place),
+        (
+            "conclusion",
+            "search",
+            "animals goats",
+            "--observer",
+            "alice",
+            "--observed",
+            "alice",
+            "--top-k",
+            "50",
+            *place,
+        ),
         ("conclusion", "search", "animals", "--observer", "alice", "--observed", "bob", *place),
         ("conclusion", "list", "-p", "alice", "--level", "contradiction", *place),
     )

@@ -1,4 +1,5 @@
-"""The published commands that set up and look after a server rather than ask it: what they find in ours."""
+"""The published commands that set up and look after a server rather than ask it: what they find in
+ours."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ from support.clients.command_line import Commands
 from support.clients.runs import CLIENTS
 from support.clients.server import Server, serving
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(300), pytest.mark.xdist_group("commands")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("commands"),
+]
 
 STAND_IN = CLIENTS / "docker_stand_in.py"
 
@@ -40,14 +46,21 @@ def saved(home: Path) -> dict[str, Any]:
     return found
 
 
-def test_init_tries_the_server_and_keeps_what_works(fresh: Commands, server: Server, tmp_path: Path) -> None:
+def test_init_tries_the_server_and_keeps_what_works(
+    fresh: Commands, server: Server, tmp_path: Path
+) -> None:
     (tmp_path / "config.json").unlink()
-    assert fresh("init", "--base-url", server.url, "--api-key", "any-key-1234", "--json") == {"apiKey": "***1234", "baseUrl": server.url}
+    assert fresh("init", "--base-url", server.url, "--api-key", "any-key-1234", "--json") == {
+        "apiKey": "***1234",
+        "baseUrl": server.url,
+    }
     assert saved(tmp_path) == {"apiKey": "any-key-1234", "environmentUrl": server.url}
     assert fresh("config", HONCHO_BASE_URL="", HONCHO_API_KEY="")["base_url"] == server.url
     # From now on the commands need no variables.
     place = f"w-{uuid.uuid4().hex[:12]}"
-    assert fresh("workspace", "create", place, HONCHO_BASE_URL="", HONCHO_API_KEY="") == {"workspace_id": place}
+    assert fresh("workspace", "create", place, HONCHO_BASE_URL="", HONCHO_API_KEY="") == {
+        "workspace_id": place
+    }
     again = fresh("init", "--json", HONCHO_BASE_URL="", HONCHO_API_KEY="")
     assert again == {"apiKey": "***1234", "baseUrl": server.url}
 
@@ -65,9 +78,15 @@ def test_init_tells_a_good_key_from_a_bad_one(commands: Path, tmp_path: Path) ->
         host = Commands(commands, guarded.url, home, "w")
         try:
             refused = host.run("init", "--api-key", "not-a-key", "--json")
-            assert (refused.code, refused.error["message"]) == (1, "Unauthorized — check your API key")
+            assert (refused.code, refused.error["message"]) == (
+                1,
+                "Unauthorized — check your API key",
+            )
             key = Signer(secret).sign(Claims(admin=True))
-            assert host("init", "--api-key", key, "--json") == {"apiKey": f"***{key[-4:]}", "baseUrl": guarded.url}
+            assert host("init", "--api-key", key, "--json") == {
+                "apiKey": f"***{key[-4:]}",
+                "baseUrl": guarded.url,
+            }
             assert saved(home)["apiKey"] == key
         finally:
             host.close()
@@ -78,7 +97,10 @@ def docker(tmp_path: Path) -> str:
     """A PATH on which `docker` is the stand-in."""
     (folder := tmp_path / "bin").mkdir()
     program = folder / "docker"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(STAND_IN))} "$@"\n', encoding="utf-8")
+    program.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(STAND_IN))} "$@"\n',
+        encoding="utf-8",
+    )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
@@ -100,7 +122,11 @@ def test_a_server_is_started_looked_at_and_stopped(fresh: Commands, docker: str)
     words = ("start", "--profile", "mine", "--api-port", port, "--json")
     started = fresh(*words, PATH=docker, LLM_OPENAI_API_KEY="nobody is asked with it")
     try:
-        assert (started["status"], started["endpoints"]["api"], started["endpoints"]["docs"]) == ("running", url, f"{url}/docs")
+        assert (started["status"], started["endpoints"]["api"], started["endpoints"]["docs"]) == (
+            "running",
+            url,
+            f"{url}/docs",
+        )
         assert fresh("status", "--profile", "mine", "--json", PATH=docker)["status"] == "running"
         assert fresh(*words, PATH=docker)["status"] == "running", "it runs already"
         assert fresh("workspace", "create", place, HONCHO_BASE_URL=url) == {"workspace_id": place}

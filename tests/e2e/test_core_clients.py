@@ -1,4 +1,5 @@
-"""The generated clients of the second generation, unmodified, against a running server that asks for keys: every method, both faces."""
+"""The generated clients of the second generation, unmodified, against a running server that asks
+for keys: every method, both faces."""
 
 from __future__ import annotations
 
@@ -25,12 +26,20 @@ def result(server: Server, version: str, face: str) -> dict[str, Any]:
 
 
 FACES = [
-    pytest.param(version, face, marks=pytest.mark.xdist_group(f"core-{version}"), id=f"{version}-{face}")
+    pytest.param(
+        version, face, marks=pytest.mark.xdist_group(f"core-{version}"), id=f"{version}-{face}"
+    )
     for version in PARTS
     for face in ("sync", "async")
 ]
 EACH = [
-    pytest.param(version, face, name, marks=pytest.mark.xdist_group(f"core-{version}"), id=f"{version}-{face}-{name}")
+    pytest.param(
+        version,
+        face,
+        name,
+        marks=pytest.mark.xdist_group(f"core-{version}"),
+        id=f"{version}-{face}-{name}",
+    )
     for version in PARTS
     for face in ("sync", "async")
     for name in names(version)
@@ -38,7 +47,9 @@ EACH = [
 
 
 @pytest.mark.parametrize(("version", "face"), FACES)
-def test_all_scenarios_ran_and_every_method_is_called(keyed_server: Server, version: str, face: str) -> None:
+def test_all_scenarios_ran_and_every_method_is_called(
+    keyed_server: Server, version: str, face: str
+) -> None:
     found = result(keyed_server, version, face)
     assert found["client"] == version
     assert sorted(found["scenarios"]) == names(version)

@@ -1,4 +1,5 @@
-"""The last published client of the first generation, unmodified, against a running server that asks for keys: every method, both faces."""
+"""The last published client of the first generation, unmodified, against a running server that asks
+for keys: every method, both faces."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from support.clients.server import Server
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 
 PACKAGE = "first_client"
-FACES = [pytest.param(face, marks=pytest.mark.xdist_group(f"first-{face}")) for face in ("sync", "async")]
+FACES = [
+    pytest.param(face, marks=pytest.mark.xdist_group(f"first-{face}")) for face in ("sync", "async")
+]
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
-"""Plain HTTP against a running server: what a caller without any client library sees, and what only a real server shows."""
+"""Plain HTTP against a running server: what a caller without any client library sees, and what only
+a real server shows."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def place() -> str:
     return f"/v3/workspaces/w-{uuid.uuid4().hex[:12]}"
 
 
-def say(http: httpx.Client, place: str, session: str, *texts: str, peer: str = "alice", **options: Any) -> httpx.Response:
+def say(
+    http: httpx.Client, place: str, session: str, *texts: str, peer: str = "alice", **options: Any
+) -> httpx.Response:
     body = {"messages": [{"peer_id": peer, "content": text} for text in texts]}
     return http.post(f"{place}/sessions/{session}/messages", json=body, **options)
 
@@ -60,9 +63,22 @@ def test_the_main_job(http: httpx.Client, place: str) -> None:
     stored = say(http, place, "talk", f"Hello! {FACT}", "What about you?")
     assert stored.status_code == 201
     first, second = stored.json()
-    assert list(first) == ["id", "content", "peer_id", "session_id", "metadata", "created_at", "workspace_id", "token_count"]
+    assert list(first) == [
+        "id",
+        "content",
+        "peer_id",
+        "session_id",
+        "metadata",
+        "created_at",
+        "workspace_id",
+        "token_count",
+    ]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z", first["created_at"])
-    listed = http.post(f"{place}/sessions/talk/messages/list", json={"filters": {}}, params={"size": 1, "reverse": "true"}).json()
+    listed = http.post(
+        f"{place}/sessions/talk/messages/list",
+        json={"filters": {}},
+        params={"size": 1, "reverse": "true"},
+    ).json()
     assert listed == {"items": [second], "total": 2, "page": 1, "size": 1, "pages": 2}
 
     def conclusions() -> Any:
@@ -71,15 +87,28 @@ def test_the_main_job(http: httpx.Client, place: str) -> None:
     (conclusion,) = eventually(conclusions)
     assert conclusion["content"] == FACT
     assert {conclusion[name] for name in ("observer_id", "observed_id")} == {"alice"}
-    assert (conclusion["level"], conclusion["source_ids"], conclusion["times_derived"]) == ("explicit", None, 1)
-    assert [m["id"] for m in http.post(f"{place}/search", json={"query": "bees at the mill", "limit": 1}).json()] == [first["id"]]
-    representation = http.post(f"{place}/peers/alice/representation", json={}).json()["representation"]
+    assert (conclusion["level"], conclusion["source_ids"], conclusion["times_derived"]) == (
+        "explicit",
+        None,
+        1,
+    )
+    assert [
+        m["id"]
+        for m in http.post(f"{place}/search", json={"query": "bees at the mill", "limit": 1}).json()
+    ] == [first["id"]]
+    representation = http.post(f"{place}/peers/alice/representation", json={}).json()[
+        "representation"
+    ]
     assert representation.endswith(f"] {FACT}\n")
-    context = http.get(f"{place}/sessions/talk/context", params={"tokens": 200, "peer_target": "alice"}).json()
+    context = http.get(
+        f"{place}/sessions/talk/context", params={"tokens": 200, "peer_target": "alice"}
+    ).json()
     assert list(context) == ["id", "messages", "summary", "peer_representation", "peer_card"]
     assert [m["id"] for m in context["messages"]] == [first["id"], second["id"]]
     assert FACT in context["peer_representation"]
-    status = eventually(lambda: (s := http.get(f"{place}/queue/status").json())["pending_work_units"] == 0 and s)
+    status = eventually(
+        lambda: (s := http.get(f"{place}/queue/status").json())["pending_work_units"] == 0 and s
+    )
     assert status["completed_work_units"] == status["total_work_units"] == 2
 
 
@@ -99,7 +128,9 @@ def test_health_and_document(http: httpx.Client) -> None:
         ("OPTIONS", "/v3/workspaces", 405, "Method Not Allowed"),
     ],
 )
-def test_errors_are_json(http: httpx.Client, method: str, path: str, status: int, detail: str) -> None:
+def test_errors_are_json(
+    http: httpx.Client, method: str, path: str, status: int, detail: str
+) -> None:
     answer = http.request(method, path)
     assert (answer.status_code, answer.json()) == (status, {"detail": detail})
 
@@ -129,7 +160,9 @@ def test_a_trailing_slash_is_redirected(http: httpx.Client, place: str) -> None:
     ],
 )
 def test_malformed_bodies_are_told_apart(http: httpx.Client, place: str, body: bytes) -> None:
-    answer = http.post(f"{place}/sessions/s/messages", content=body, headers={"Content-Type": "application/json"})
+    answer = http.post(
+        f"{place}/sessions/s/messages", content=body, headers={"Content-Type": "application/json"}
+    )
     assert answer.status_code == 422
     for problem in answer.json()["detail"]:
         assert problem.keys() == {"loc", "msg", "type"}
@@ -138,17 +171,33 @@ def test_malformed_bodies_are_told_apart(http: httpx.Client, place: str, body: b
 
 
 def test_bad_queries_are_told_apart(http: httpx.Client, place: str) -> None:
-    for query in ("size=0", "size=101", "page=0", "page=x", "size=1e3", "reverse=perhaps", "page=99999999999999999999"):
+    for query in (
+        "size=0",
+        "size=101",
+        "page=0",
+        "page=x",
+        "size=1e3",
+        "reverse=perhaps",
+        "page=99999999999999999999",
+    ):
         answer = http.post(f"{place}/peers/list?{query}")
         assert answer.status_code == 422, query
         assert answer.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
-    for query in ("tokens=-x", "search_max_distance=2", "search_top_k=0", "peer_perspective=a", "tokens=100001"):
+    for query in (
+        "tokens=-x",
+        "search_max_distance=2",
+        "search_top_k=0",
+        "peer_perspective=a",
+        "tokens=100001",
+    ):
         assert http.get(f"{place}/sessions/s/context?{query}").status_code == 422, query
 
 
 def test_a_body_may_be_missing_where_it_is_optional(http: httpx.Client, place: str) -> None:
     for content in (b"", b"null", b"{}", b'{"filters":null}'):
-        answer = http.post(f"{place}/peers/list", content=content, headers={"Content-Type": "application/json"})
+        answer = http.post(
+            f"{place}/peers/list", content=content, headers={"Content-Type": "application/json"}
+        )
         assert (answer.status_code, answer.json()["total"]) == (200, 0)
     assert http.post("/v3/workspaces", content=b"").status_code == 422
 
@@ -156,10 +205,16 @@ def test_a_body_may_be_missing_where_it_is_optional(http: httpx.Client, place: s
 def test_reading_creates_nothing(http: httpx.Client, place: str) -> None:
     workspace = place.rpartition("/")[2]
     assert http.post(f"{place}/search", json={"query": "x"}).json() == []
-    assert http.get(f"{place}/sessions/s/summaries").json() == {"id": "s", "short_summary": None, "long_summary": None}
+    assert http.get(f"{place}/sessions/s/summaries").json() == {
+        "id": "s",
+        "short_summary": None,
+        "long_summary": None,
+    }
     assert http.get(f"{place}/queue/status").json()["total_work_units"] == 0
     assert http.get(f"{place}/peers/p/card").status_code == 404
-    assert http.post("/v3/workspaces/list", json={"filters": {"id": workspace}}).json()["total"] == 0
+    assert (
+        http.post("/v3/workspaces/list", json={"filters": {"id": workspace}}).json()["total"] == 0
+    )
 
 
 def test_a_retried_create_is_answered_not_repeated(http: httpx.Client, place: str) -> None:
@@ -174,26 +229,36 @@ def test_many_writers_at_once(http: httpx.Client, place: str) -> None:
     """Across server processes: no message is lost or doubled, batches stay together."""
 
     def write(number: int) -> int:
-        return say(http, place, "busy", f"{number} first", f"{number} second", peer=f"p{number % 4}").status_code
+        return say(
+            http, place, "busy", f"{number} first", f"{number} second", peer=f"p{number % 4}"
+        ).status_code
 
     with ThreadPoolExecutor(12) as pool:
         assert set(pool.map(write, range(60))) == {201}
     items = [
         item["content"]
         for page in (1, 2)
-        for item in http.post(f"{place}/sessions/busy/messages/list?size=100&page={page}").json()["items"]
+        for item in http.post(f"{place}/sessions/busy/messages/list?size=100&page={page}").json()[
+            "items"
+        ]
     ]
-    assert sorted(items) == sorted(f"{number} {word}" for number in range(60) for word in ("first", "second"))
+    assert sorted(items) == sorted(
+        f"{number} {word}" for number in range(60) for word in ("first", "second")
+    )
     assert [text.replace("first", "second") for text in items[::2]] == items[1::2]
 
 
 def test_what_is_acknowledged_survives_the_end_of_the_process(tmp_path: Path) -> None:
-    """SIGKILL of the supervisor: the children end too, nothing acknowledged is lost, and the work is done after the next start."""
+    """SIGKILL of the supervisor: the children end too, nothing acknowledged is lost, and the work
+    is done after the next start."""
     server = Server(tmp_path, "--no-worker")
     try:
         server.wait_until_healthy()
         with httpx.Client(base_url=server.url, timeout=30) as http:
-            stored = [say(http, "/v3/workspaces/w", "s", f"{FACT[:-1]} number {number}.").json()[0]["id"] for number in range(20)]
+            stored = [
+                say(http, "/v3/workspaces/w", "s", f"{FACT[:-1]} number {number}.").json()[0]["id"]
+                for number in range(20)
+            ]
     finally:
         server.stop(signal.SIGKILL)
     with serving(tmp_path) as again, httpx.Client(base_url=again.url, timeout=30) as http:
@@ -201,11 +266,14 @@ def test_what_is_acknowledged_survives_the_end_of_the_process(tmp_path: Path) ->
         assert [item["id"] for item in items] == stored
         eventually(lambda: http.post("/v3/workspaces/w/conclusions/list").json()["total"] >= 20, 20)
         time.sleep(0.5)
-        assert http.post("/v3/workspaces/w/conclusions/list").json()["total"] == 20, "nothing is derived twice"
+        assert http.post("/v3/workspaces/w/conclusions/list").json()["total"] == 20, (
+            "nothing is derived twice"
+        )
 
 
 def test_sigterm_lets_requests_finish(tmp_path: Path) -> None:
-    """Writers go on until they are refused; whatever got a 201 is there after the next start, and nothing else."""
+    """Writers go on until they are refused; whatever got a 201 is there after the next start, and
+    nothing else."""
     acknowledged: list[str] = []
     refused = threading.Event()
     server = Server(tmp_path)
@@ -239,7 +307,9 @@ def test_sigterm_lets_requests_finish(tmp_path: Path) -> None:
     assert len(stored - set(acknowledged)) <= 4, "at most the one that each writer heard nothing of"
 
 
-def test_a_connection_is_kept_and_a_slow_one_holds_nobody_up(server: Server, http: httpx.Client) -> None:
+def test_a_connection_is_kept_and_a_slow_one_holds_nobody_up(
+    server: Server, http: httpx.Client
+) -> None:
     port = int(server.url.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as slow:
         slow.sendall(b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\n")
@@ -253,5 +323,6 @@ def test_a_connection_is_kept_and_a_slow_one_holds_nobody_up(server: Server, htt
 
 
 def test_nobody_moves_the_application_by_a_header(http: httpx.Client) -> None:
-    """What a proxy might say of a path's beginning is not believed, since anybody behind one could say it."""
+    """What a proxy might say of a path's beginning is not believed, since anybody behind one could
+    say it."""
     assert http.get("/health", headers={"SCRIPT_NAME": "/health"}).json() == {"status": "ok"}

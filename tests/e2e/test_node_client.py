@@ -1,4 +1,5 @@
-"""The published client for Node, unmodified, against a running server: every method, parameter and option."""
+"""The published client for Node, unmodified, against a running server: every method, parameter and
+option."""
 
 from __future__ import annotations
 
@@ -14,14 +15,23 @@ import pytest
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("node"),
+]
 
 FOLDER = CLIENTS / "node_client"
 SECONDS = 200
 
 
 def scenarios() -> list[str]:
-    return sorted(name for file in FOLDER.glob("*.mjs") for name in re.findall(r"^scenario\('(\w+)'", file.read_text("utf-8"), re.M))
+    return sorted(
+        name
+        for file in FOLDER.glob("*.mjs")
+        for name in re.findall(r"^scenario\('(\w+)'", file.read_text("utf-8"), re.M)
+    )
 
 
 @pytest.fixture(scope="module")

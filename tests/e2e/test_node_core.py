@@ -1,4 +1,5 @@
-"""The generated clients for Node of the second generation, unmodified, against a running server: every method."""
+"""The generated clients for Node of the second generation, unmodified, against a running server:
+every method."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from support.clients.older_generations import ADMIN, NODE_CORES
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node-core")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("node-core"),
+]
 
 DRIVER = CLIENTS / "node_core" / "driver.mjs"
 SECONDS = 200
@@ -39,7 +45,9 @@ def result(results: dict[str, Any], server: Server, version: str) -> Any:
     """What the driver says after running all scenarios once."""
     missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
     if missing:
-        pytest.skip(f"the clients for Node are not tested: there is no {' and no '.join(missing)} here")
+        pytest.skip(
+            f"the clients for Node are not tested: there is no {' and no '.join(missing)} here"
+        )
     if version not in results:
         folder = node_packages(f"honcho-core-node-{version}", (f"@honcho-ai/core@{version}",))
         done = subprocess.run(
@@ -56,7 +64,9 @@ def result(results: dict[str, Any], server: Server, version: str) -> Any:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_all_scenarios_ran_and_every_method_is_called(results: dict[str, Any], keyed_server: Server, version: str) -> None:
+def test_all_scenarios_ran_and_every_method_is_called(
+    results: dict[str, Any], keyed_server: Server, version: str
+) -> None:
     found = result(results, keyed_server, version)
     assert found["client"] == version
     assert sorted(found["scenarios"]) == scenarios()

@@ -1,4 +1,5 @@
-"""The last written client for Node of the second generation, unmodified, against a running server: every method."""
+"""The last written client for Node of the second generation, unmodified, against a running server:
+every method."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from support.clients.older_generations import ADMIN, NODE_SDK
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("node-core")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("node-core"),
+]
 
 DRIVER = CLIENTS / "node_sdk" / "driver.mjs"
 SECONDS = 200
@@ -31,7 +37,9 @@ def result(keyed_server: Server) -> Any:
     """What the driver says after running all scenarios once."""
     missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
     if missing:
-        pytest.skip(f"the client for Node is not tested: there is no {' and no '.join(missing)} here")
+        pytest.skip(
+            f"the client for Node is not tested: there is no {' and no '.join(missing)} here"
+        )
     folder = node_packages("honcho-sdk-node-1.5.0", NODE_SDK)
     done = subprocess.run(
         ["node", str(DRIVER), keyed_server.url, str(folder), ADMIN],

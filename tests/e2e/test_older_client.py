@@ -1,4 +1,5 @@
-"""The published client of many versions ago, unmodified, against a running server: every method and parameter, plain and asynchronous."""
+"""The published client of many versions ago, unmodified, against a running server: every method and
+parameter, plain and asynchronous."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def runs(older_client: Path, server: Server) -> Runs:
     return Runs(older_client, PACKAGE, server.url)
 
 
-FACES = [pytest.param(face, marks=pytest.mark.xdist_group(f"older-{face}")) for face in ("sync", "async")]
+FACES = [
+    pytest.param(face, marks=pytest.mark.xdist_group(f"older-{face}")) for face in ("sync", "async")
+]
 """Of the client. All tests of one face run in one process, which runs the client once."""
 
 
@@ -37,7 +40,9 @@ class TestOlderClient:
         assert set(runs.result(face)["uncalled"]) == LOCAL
 
     def test_every_parameter_is_given(self, runs: Runs, face: str) -> None:
-        assert {name for name in runs.result(face)["ungiven"] if name.partition("(")[0] not in LOCAL} == set()
+        assert {
+            name for name in runs.result(face)["ungiven"] if name.partition("(")[0] not in LOCAL
+        } == set()
 
     @pytest.mark.parametrize("name", scenarios(PACKAGE))
     def test_scenario(self, runs: Runs, face: str, name: str, record_property: Any) -> None:

@@ -1,4 +1,5 @@
-"""The same assertions through a published client of each generation, unmodified, on one workspace: whoever writes, all three read it.
+"""The same assertions through a published client of each generation, unmodified, on one workspace:
+whoever writes, all three read it.
 
 The assertions are those that tests/api/test_three_generations.py makes through the routes.
 """
@@ -18,7 +19,12 @@ from support.clients.older_generations import ADMIN, core_python, first_python
 from support.clients.one_workspace.faces import Clients, Process, processes
 from support.clients.server import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("one-workspace")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("one-workspace"),
+]
 
 
 @pytest.fixture(scope="module")

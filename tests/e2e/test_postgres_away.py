@@ -1,4 +1,5 @@
-"""PostgreSQL is stopped and started under a served process: refused while it is away, and nothing that was acknowledged is lost."""
+"""PostgreSQL is stopped and started under a served process: refused while it is away, and nothing
+that was acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -39,8 +40,12 @@ class Load:
     """What came of the requests of all threads. Appending to a list is safe for threads."""
 
     url: str
-    acknowledged: dict[int, list[str]] = field(default_factory=lambda: {me: [] for me in range(WRITERS)})
-    dropped: dict[int, set[str]] = field(default_factory=lambda: {me: set() for me in range(WRITERS)})
+    acknowledged: dict[int, list[str]] = field(
+        default_factory=lambda: {me: [] for me in range(WRITERS)}
+    )
+    dropped: dict[int, set[str]] = field(
+        default_factory=lambda: {me: set() for me in range(WRITERS)}
+    )
     """Refused and not tried again: these are not there."""
     refused: list[tuple[float, httpx.Response]] = field(default_factory=list)
     reads: list[int] = field(default_factory=list)
@@ -51,7 +56,8 @@ class Load:
         return sum(map(len, self.acknowledged.values()))
 
     def write(self, me: int) -> None:
-        """A session of its own; writers of even numbers try again under the same key until it is stored."""
+        """A session of its own; writers of even numbers try again under the same key until it is
+        stored."""
         keyed = me % 2 == 0
         with httpx.Client(base_url=self.url, timeout=20) as http:
             number = 0
@@ -59,7 +65,11 @@ class Load:
                 text = f"{me}-{number}"
                 headers = {"Idempotency-Key": text} if keyed else {}
                 began = time.monotonic()
-                answer = http.post(f"{SESSION}/s{me}/messages", json={"messages": [{"content": text, "peer_id": "alice"}]}, headers=headers)
+                answer = http.post(
+                    f"{SESSION}/s{me}/messages",
+                    json={"messages": [{"content": text, "peer_id": "alice"}]},
+                    headers=headers,
+                )
                 if answer.status_code == 201:
                     self.acknowledged[me].append(text)
                     number += 1
@@ -86,7 +96,11 @@ class Load:
         found: list[str] = []
         with httpx.Client(base_url=self.url, timeout=20) as http:
             while True:
-                page = http.post(f"{SESSION}/s{me}/messages/list", params={"page": len(found) // 100 + 1, "size": 100}, json={}).json()
+                page = http.post(
+                    f"{SESSION}/s{me}/messages/list",
+                    params={"page": len(found) // 100 + 1, "size": 100},
+                    json={},
+                ).json()
                 found += [message["content"] for message in page["items"]]
                 if page["page"] >= page["pages"]:
                     return found
@@ -101,7 +115,10 @@ def test_stopped_and_started_under_load(own_server: OwnServer, tmp_path: Path) -
             for me in range(WRITERS):
                 http.post(SESSION, json={"id": f"s{me}", "peers": {"alice": {}}}).raise_for_status()
         with ThreadPoolExecutor(WRITERS + 2) as pool:
-            running = [*(pool.submit(load.write, me) for me in range(WRITERS)), *(pool.submit(load.read) for _ in range(2))]
+            running = [
+                *(pool.submit(load.write, me) for me in range(WRITERS)),
+                *(pool.submit(load.read) for _ in range(2)),
+            ]
             try:
                 eventually(lambda: load.written >= 40, what="it is written")
                 own_server.stop()
@@ -112,7 +129,9 @@ def test_stopped_and_started_under_load(own_server: OwnServer, tmp_path: Path) -
                 own_server.start()
                 back = time.monotonic()
                 before, reads = load.written, len(load.reads)
-                eventually(lambda: time.monotonic() > back + RECOVERY_SECONDS + 1, what="there was time")
+                eventually(
+                    lambda: time.monotonic() > back + RECOVERY_SECONDS + 1, what="there was time"
+                )
                 assert load.written > before + 40
                 assert len(load.reads) > reads
             finally:
@@ -122,12 +141,21 @@ def test_stopped_and_started_under_load(own_server: OwnServer, tmp_path: Path) -
         assert ready.status_code == 503
         told = [ready.text, *(answer.text for _, answer in load.refused)]
         place = make_url(own_server.uri)
-        named = {str(place.query["host"]), str(place.username or getpass.getuser()), "socket", "127.0.0.1", "localhost", "/tmp"}
+        named = {
+            str(place.query["host"]),
+            str(place.username or getpass.getuser()),
+            "socket",
+            "127.0.0.1",
+            "localhost",
+            "/tmp",
+        }
         assert [(name, text) for name in named for text in told if name in text] == []
         assert {answer.status_code for _, answer in load.refused} == {503}, server.log
         assert all(int(answer.headers["Retry-After"]) >= 1 for _, answer in load.refused)
         assert [began - back for began, _ in load.refused if began > back + RECOVERY_SECONDS] == []
         for me in range(WRITERS):
-            assert load.stored(me) == load.acknowledged[me], "each once, in order, and nothing that was refused"
+            assert load.stored(me) == load.acknowledged[me], (
+                "each once, in order, and nothing that was refused"
+            )
             assert not load.dropped[me] & set(load.acknowledged[me])
         assert "cannot be reached" in server.log, "the log tells where the body does not"

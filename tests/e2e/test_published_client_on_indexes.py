@@ -1,7 +1,8 @@
-"""The published client, unmodified, against a service on PostgreSQL whose vectors are in Qdrant or in Redis.
+"""The published client, unmodified, against a service on PostgreSQL whose vectors are in Qdrant or
+in Redis.
 
-Where the environment names a real server of the kind, the service is started as an operator starts it. Else the index lives in one process,
-which is this one, and so is the service.
+Where the environment names a real server of the kind, the service is started as an operator starts
+it. Else the index lives in one process, which is this one, and so is the service.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ from support.clients.runs import Runs, scenarios
 from support.stores.stores import store_of
 from support.stores.vector_stores import vector_store
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600), pytest.mark.xdist_group("client-indexes")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("client-indexes"),
+]
 
 
 @contextmanager
@@ -34,7 +40,10 @@ def serving_here(rt: Runtime) -> Iterator[str]:
     rt.storage.migrate()
     server = make_server("127.0.0.1", 0, create_app(runtime=rt), threaded=True)
     stop = threading.Event()
-    threads = [threading.Thread(target=server.serve_forever), threading.Thread(target=Worker(rt).run, args=(stop,))]
+    threads = [
+        threading.Thread(target=server.serve_forever),
+        threading.Thread(target=Worker(rt).run, args=(stop,)),
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -56,7 +65,10 @@ def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Ite
             return
         with store_of("postgres", tmp_path) as uri:
             loaded = load_settings(environ={"DB_CONNECTION_URI": uri, **settings}, cwd=tmp_path)
-            with closing(Runtime(loaded, load_plugins(loaded, plugins))) as rt, serving_here(rt) as here:
+            with (
+                closing(Runtime(loaded, load_plugins(loaded, plugins))) as rt,
+                serving_here(rt) as here,
+            ):
                 yield here
 
 
@@ -64,4 +76,8 @@ def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Ite
 def test_every_scenario(published_client: Path, url: str, face: str) -> None:
     result = Runs(published_client, PACKAGE, url).result(face)
     assert sorted(result["scenarios"]) == scenarios(PACKAGE)
-    assert {name: each["failure"] for name, each in result["scenarios"].items() if each["failure"] is not None} == {}
+    assert {
+        name: each["failure"]
+        for name, each in result["scenarios"].items()
+        if each["failure"] is not None
+    } == {}

@@ -1,4 +1,5 @@
-"""The last client library of the second generation, unmodified, on the core it was made for: every method, both kinds of classes."""
+"""The last client library of the second generation, unmodified, on the core it was made for: every
+method, both kinds of classes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ def runs(keyed_server: Server) -> Runs:
     return Runs(core_python("1.8.0"), PACKAGE, keyed_server.url, ADMIN)
 
 
-@pytest.mark.parametrize("face", [pytest.param(face, marks=pytest.mark.xdist_group(f"sdk-{face}")) for face in ("sync", "async")])
+@pytest.mark.parametrize(
+    "face",
+    [
+        pytest.param(face, marks=pytest.mark.xdist_group(f"sdk-{face}"))
+        for face in ("sync", "async")
+    ],
+)
 class TestSdkClient:
     def test_all_scenarios_ran_and_every_method_is_called(self, runs: Runs, face: str) -> None:
         result = runs.result(face)

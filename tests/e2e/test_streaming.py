@@ -1,4 +1,5 @@
-"""Streams through the real server, by a reasoner that a test holds up: nothing is buffered anywhere, and a broken answer looks broken."""
+"""Streams through the real server, by a reasoner that a test holds up: nothing is buffered
+anywhere, and a broken answer looks broken."""
 
 from __future__ import annotations
 
@@ -66,9 +67,22 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (folder / "held_reasoner.py").write_text(PLUGIN, encoding="utf-8")
     about = folder / "held_reasoner-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: held-reasoner\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[memservice]\nheld = held_reasoner\n", encoding="utf-8")
-    server = Server(folder, "--workers", "1", "--threads", "2", "--no-worker", PYTHONPATH=str(folder), REASONER="held")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: held-reasoner\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (about / "entry_points.txt").write_text(
+        "[memservice]\nheld = held_reasoner\n", encoding="utf-8"
+    )
+    server = Server(
+        folder,
+        "--workers",
+        "1",
+        "--threads",
+        "2",
+        "--no-worker",
+        PYTHONPATH=str(folder),
+        REASONER="held",
+    )
     try:
         server.wait_until_healthy()
         post(server, "peers", {"id": "alice"})
@@ -79,23 +93,35 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def post(server: Server, path: str, body: Any) -> Any:
     request = urllib.request.Request(
-        f"{server.url}/v3/workspaces/w/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST"
+        f"{server.url}/v3/workspaces/w/{path}",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+        method="POST",
     )
     with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)
 
 
 @contextmanager
-def stream(server: Server, query: str, path: str = "peers/alice/chat") -> Iterator[http.client.HTTPResponse]:
+def stream(
+    server: Server, query: str, path: str = "peers/alice/chat"
+) -> Iterator[http.client.HTTPResponse]:
     connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE)
     body = json.dumps({"query": query, "stream": True})
-    connection.request("POST", f"/v3/workspaces/w/{path}", body, {"Content-Type": "application/json", "Accept": "text/event-stream"})
+    connection.request(
+        "POST",
+        f"/v3/workspaces/w/{path}",
+        body,
+        {"Content-Type": "application/json", "Accept": "text/event-stream"},
+    )
     with closing(connection), closing(connection.getresponse()) as answer:
         yield answer
 
 
 @contextmanager
-def stream_when_free(server: Server, query: str, path: str = "peers/alice/chat") -> Iterator[http.client.HTTPResponse]:
+def stream_when_free(
+    server: Server, query: str, path: str = "peers/alice/chat"
+) -> Iterator[http.client.HTTPResponse]:
     """An answer that is being given has its place until a moment after its last byte was read."""
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -142,7 +168,8 @@ def test_slow_answers_leave_room_for_everything_else(held: Server, tmp_path: Pat
 
 
 def test_an_answer_that_fails_is_cut_off(held: Server) -> None:
-    """The body ends without the last chunk, so no client can take it for complete; the log says why, not what was asked."""
+    """The body ends without the last chunk, so no client can take it for complete; the log says
+    why, not what was asked."""
     with stream_when_free(held, "fail") as answer:
         assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
@@ -160,13 +187,15 @@ def test_who_hangs_up_gives_its_place_back(held: Server, tmp_path: Path, again: 
     connection = socket.create_connection(("127.0.0.1", urlsplit(held.url).port or 0), PATIENCE)
     body = json.dumps({"query": str(heard), "stream": True}).encode()
     head = (
-        f"POST /v3/workspaces/w/chat HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        "POST /v3/workspaces/w/chat HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+        f"application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     connection.sendall(head.encode() + body)
     received = b""
     while b'"first"' not in received:
         received += connection.recv(10_000)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # what follows is refused by a reset
+    # what follows is refused by a reset
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
     heard.touch()
     with stream_when_free(held, str(heard)) as answer:

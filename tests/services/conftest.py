@@ -24,7 +24,11 @@ def begin(local_storage_name: str, tmp_path: Path) -> Iterator[Begin]:
     numbers = count()
 
     def open_small(*plugins: object, **settings: str) -> Small:
-        uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / f"s{next(numbers)}.db")
+        uri = (
+            "memory://"
+            if local_storage_name == "memory"
+            else sqlite_store_at(tmp_path / f"s{next(numbers)}.db")
+        )
         given = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
         clock = Clock()

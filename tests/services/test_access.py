@@ -16,7 +16,13 @@ from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks.jobs import JobFilter
 
-NAMES = {"workspace_id": "acme", "slug": "acme", "peer_id": "alice", "session_id": "room", "which": JobFilter(workspace="acme")}
+NAMES = {
+    "workspace_id": "acme",
+    "slug": "acme",
+    "peer_id": "alice",
+    "session_id": "room",
+    "which": JobFilter(workspace="acme"),
+}
 
 STRANGERS = {
     "nothing": Principal(),
@@ -29,7 +35,8 @@ STRANGERS = {
 
 
 GENERATION_1 = "memservice.services.v1."
-"""Its services take uids, so they look up what is meant first: tests/api/test_v1_auth_matrix.py calls them."""
+"""Its services take uids, so they look up what is meant first: tests/api/test_v1_auth_matrix.py
+calls them."""
 
 
 class Untouchable:
@@ -46,7 +53,11 @@ def _services() -> Iterator[tuple[str, Callable[..., Any]]]:
         found = importlib.import_module(module.name)
         for name, function in inspect.getmembers(found, inspect.isfunction):
             takes = inspect.signature(function).parameters
-            if function.__module__ == found.__name__ and not name.startswith("_") and list(takes)[:2] == ["rt", "principal"]:
+            if (
+                function.__module__ == found.__name__
+                and not name.startswith("_")
+                and list(takes)[:2] == ["rt", "principal"]
+            ):
                 yield f"{module.name.removeprefix(services.__name__ + '.')}.{name}", function
 
 
@@ -58,10 +69,14 @@ def test_there_are_many() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_strangers_are_refused_before_anything_is_done(name: str, subtests: pytest.Subtests) -> None:
+def test_strangers_are_refused_before_anything_is_done(
+    name: str, subtests: pytest.Subtests
+) -> None:
     function = SERVICES[name]
     required = [
-        parameter for parameter in list(inspect.signature(function).parameters.values())[2:] if parameter.default is parameter.empty
+        parameter
+        for parameter in list(inspect.signature(function).parameters.values())[2:]
+        if parameter.default is parameter.empty
     ]
     given = {parameter.name: NAMES.get(parameter.name, Untouchable()) for parameter in required}
     for stranger, principal in STRANGERS.items():
@@ -91,7 +106,14 @@ ALICE_IN_ROOM = Principal(workspace_id="acme", peer_id="alice", session_id="room
     ],
 )
 def test_the_narrowest_name_counts(asked: dict[str, Any], let_in: set[str]) -> None:
-    callers = {"admin": ADMIN, "workspace": WORKSPACE, "alice": ALICE, "in room": IN_ROOM, "room": ROOM, "both": ALICE_IN_ROOM}
+    callers = {
+        "admin": ADMIN,
+        "workspace": WORKSPACE,
+        "alice": ALICE,
+        "in room": IN_ROOM,
+        "room": ROOM,
+        "both": ALICE_IN_ROOM,
+    }
     found = set()
     for name, principal in callers.items():
         try:

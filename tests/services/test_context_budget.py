@@ -21,7 +21,10 @@ HEADINGS = tokens.count("EXPLICIT:\n\n\nDEDUCTIVE:\n\n\nINDUCTIVE:\n\n\nCONTRADI
 
 
 def expected(
-    said: Sequence[Message], budget: int, short: tuple[int, int] | None, long: tuple[int, int] | None
+    said: Sequence[Message],
+    budget: int,
+    short: tuple[int, int] | None,
+    long: tuple[int, int] | None,
 ) -> tuple[str | None, list[str]]:
     """Kind of summary and messages; summaries are (place of the last covered message, tokens)."""
     if budget <= 0:
@@ -46,7 +49,11 @@ def expected(
 SUMMARY = st.none() | st.tuples(st.integers(0, 100), st.integers(0, 40))
 
 
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     lengths=st.lists(st.integers(0, 6), max_size=15),
     short=SUMMARY,
@@ -65,15 +72,29 @@ def test_summary_and_messages_are_those_of_the_rule(
     session = f"s{number}-{len(lengths)}"
     small.join(session)
     before = small.context(session, summary=False).messages
-    said = [*before, *(small.say(session, *[("ann", " ".join([WORD] * length)) for length in lengths]) if lengths else [])]
-    chosen = {kind: (found[0] % len(said), found[1]) for kind, found in ((SHORT, short), (LONG, long)) if found is not None and said}
+    said = [
+        *before,
+        *(
+            small.say(session, *[("ann", " ".join([WORD] * length)) for length in lengths])
+            if lengths
+            else []
+        ),
+    ]
+    chosen = {
+        kind: (found[0] % len(said), found[1])
+        for kind, found in ((SHORT, short), (LONG, long))
+        if found is not None and said
+    }
     small.rt.storage.write(lambda tx: tx.rows.delete(Summary, TRUE))
     for kind, (place, cost) in chosen.items():
         small.summarise(said[place], kind, cost)
     for budget in budgets:
         found = small.context(session, tokens=budget)
         summary, kept = expected(said, budget, chosen.get(SHORT), chosen.get(LONG))
-        assert (found.summary.kind if found.summary else None, contents(found.messages)) == (summary, kept), budget
+        assert (found.summary.kind if found.summary else None, contents(found.messages)) == (
+            summary,
+            kept,
+        ), budget
 
 
 def test_empty_messages_cost_nothing(small: Small) -> None:
@@ -100,8 +121,12 @@ def test_card_lines_cost_what_they_are_joined(small: Small) -> None:
     cost = HEADINGS + tokens.count("\n".join(lines)) + said.tokens
     assert small.context("s", tokens=cost, peer_target="ann").messages == [said]
     poor = small.context("s", tokens=cost - 1, peer_target="ann")
-    assert (poor.messages, poor.card) == ([], lines), "what is known of the target is paid for first"
-    assert small.context("s", tokens=cost - tokens.count("\n".join(lines)), peer_target="ann", limit_to_session=True).messages == [said]
+    assert (poor.messages, poor.card) == ([], lines), (
+        "what is known of the target is paid for first"
+    )
+    assert small.context(
+        "s", tokens=cost - tokens.count("\n".join(lines)), peer_target="ann", limit_to_session=True
+    ).messages == [said]
 
 
 def test_a_spent_budget_leaves_no_summary_either(small: Small) -> None:
@@ -119,7 +144,9 @@ def test_unknown_observers_are_missing_only_where_a_card_is_looked_for(begin: Be
     small = begin()
     for setting in ({"limit_to_session": True}, {"sessions": ["s"]}):
         nowhere = small.context("s", peer_target="ann", **setting)
-        assert (nowhere.representation, nowhere.card, nowhere.messages) == ("", None, []), "an unknown workspace"
+        assert (nowhere.representation, nowhere.card, nowhere.messages) == ("", None, []), (
+            "an unknown workspace"
+        )
     with pytest.raises(NotFound, match="ann"):
         small.context("s", peer_target="ann")
     small.say("s", ("bob", "hello"))
@@ -128,4 +155,6 @@ def test_unknown_observers_are_missing_only_where_a_card_is_looked_for(begin: Be
         small.context("s", peer_target="ann")
     with pytest.raises(NotFound, match="ann"):
         small.context("s", peer_target="bob", peer_perspective="ann")
-    assert small.context("s", peer_target="ann", peer_perspective="bob").representation == "", "an unknown target is known nothing of"
+    assert small.context("s", peer_target="ann", peer_perspective="bob").representation == "", (
+        "an unknown target is known nothing of"
+    )

@@ -1,4 +1,5 @@
-"""What a request costs does not grow with the store: every read takes as many statements at ten rows as at thousands."""
+"""What a request costs does not grow with the store: every read takes as many statements at ten
+rows as at thousands."""
 
 from __future__ import annotations
 
@@ -14,13 +15,7 @@ from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.records import ApiKey, Conclusion, Message
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import (
-    cards,
-    messages,
-    peers,
-    sessions,
-    workspaces,
-)
+from memservice.services import cards, messages, peers, sessions, workspaces
 from memservice.services import conclusions as concluding
 from memservice.services.auth import api_keys
 from memservice.services.conclusions import ConclusionDraft
@@ -45,15 +40,23 @@ class Sized:
     statements: list[str] = field(default_factory=list)
 
     def cost(self, job: Callable[[Sized], Any]) -> list[str]:
-        """The statements that SQLite runs for the job the second time, beginning and end of transactions left out."""
+        """The statements that SQLite runs for the job the second time, beginning and end of
+        transactions left out."""
         job(self)
         self.statements.clear()
         job(self)
-        return [sql for sql in self.statements if not sql.startswith(("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "--"))]
+        return [
+            sql
+            for sql in self.statements
+            if not sql.startswith(("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE", "--"))
+        ]
 
 
 def fill(path: Path, size: int) -> Sized:
-    loaded = load_settings(environ={"DB_CONNECTION_URI": sqlite_store_at(path), "DB_SYNCHRONOUS": "normal"}, cwd=path.parent)
+    loaded = load_settings(
+        environ={"DB_CONNECTION_URI": sqlite_store_at(path), "DB_SYNCHRONOUS": "normal"},
+        cwd=path.parent,
+    )
     runtime = Runtime(loaded, load_plugins(loaded), Clock())
     runtime.storage.migrate()
     small = Small(runtime, Clock())
@@ -61,7 +64,14 @@ def fill(path: Path, size: int) -> Sized:
     concluded: list[Conclusion] = []
     small.peer("ann", "bob", metadata={"name": "A B"})
     for start in range(0, size, 20):
-        drafts = [Draft(f"the heron stands by the river {start + n}", ("ann", "bob")[n % 2], metadata={"n": start + n}) for n in range(20)]
+        drafts = [
+            Draft(
+                f"the heron stands by the river {start + n}",
+                ("ann", "bob")[n % 2],
+                metadata={"n": start + n},
+            )
+            for n in range(20)
+        ]
         # One session that grows, and as many others.
         said += messages.create(runtime, ME, WORKSPACE, "s", drafts[:16])
         messages.create(runtime, ME, WORKSPACE, f"s{start}", drafts[16:])
@@ -69,13 +79,20 @@ def fill(path: Path, size: int) -> Sized:
         concluded += concluding.create(runtime, ME, WORKSPACE, texts)
         peers.get_or_create(runtime, ME, WORKSPACE, f"peer{start}", None, None)
         workspaces.get_or_create(runtime, ME, f"w{start}", None, None)
-    named = [ApiKey(uid=f"k{n}", workspace=WORKSPACE, peer="ann", session="s", created_at=runtime.clock()) for n in range(size)]
+    named = [
+        ApiKey(
+            uid=f"k{n}", workspace=WORKSPACE, peer="ann", session="s", created_at=runtime.clock()
+        )
+        for n in range(size)
+    ]
     runtime.storage.write(lambda tx: tx.rows.put([api_keys.bound(tx, named[0]), *named[1:]]))
     small.summarise(said[5], "short", 5)
     cards.put(runtime, ME, WORKSPACE, "ann", None, ["Name: Ann"])
     sized = Sized(small, said, concluded)
     engine = runtime.storage.engine  # type: ignore[attr-defined]
-    sa.event.listen(engine, "connect", lambda driver, record: driver.set_trace_callback(sized.statements.append))
+    sa.event.listen(
+        engine, "connect", lambda driver, record: driver.set_trace_callback(sized.statements.append)
+    )
     engine.dispose()
     return sized
 
@@ -104,53 +121,112 @@ def recognise(rt: Runtime) -> None:
 PAIR = {"observer": "ann", "observed": "bob"}
 FEW = {**PAIR, "session_id": "s0", "level": "explicit"}
 READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
-    "get workspace": (1, _rt(lambda rt, s: workspaces.get_or_create(rt, ME, WORKSPACE, None, None))),
+    "get workspace": (
+        1,
+        _rt(lambda rt, s: workspaces.get_or_create(rt, ME, WORKSPACE, None, None)),
+    ),
     "list workspaces": (2, _rt(lambda rt, s: workspaces.page(rt, ME, None, DEEP))),
     "get peer": (1, _rt(lambda rt, s: peers.get_or_create(rt, ME, WORKSPACE, "ann", None, None))),
     "list peers": (3, _rt(lambda rt, s: peers.page(rt, ME, WORKSPACE, None, Paging(size=1)))),
-    "peer's sessions": (3, _rt(lambda rt, s: peers.sessions(rt, ME, WORKSPACE, "ann", None, Paging(size=1)))),
+    "peer's sessions": (
+        3,
+        _rt(lambda rt, s: peers.sessions(rt, ME, WORKSPACE, "ann", None, Paging(size=1))),
+    ),
     "get session": (1, _rt(lambda rt, s: sessions.get_or_create(rt, ME, WORKSPACE, "s"))),
     "list sessions": (3, _rt(lambda rt, s: sessions.page(rt, ME, WORKSPACE, None, Paging(size=1)))),
-    "session peers": (3, _rt(lambda rt, s: sessions.members_page(rt, ME, WORKSPACE, "s", Paging()))),
+    "session peers": (
+        3,
+        _rt(lambda rt, s: sessions.members_page(rt, ME, WORKSPACE, "s", Paging())),
+    ),
     "peer config": (2, _rt(lambda rt, s: sessions.get_peer_config(rt, ME, WORKSPACE, "s", "ann"))),
     "summaries": (2, _rt(lambda rt, s: sessions.summaries(rt, ME, WORKSPACE, "s"))),
-    "list messages": (2, _rt(lambda rt, s: messages.page(rt, ME, WORKSPACE, "s", None, Paging(size=10)))),
-    "list messages, reversed": (2, _rt(lambda rt, s: messages.page(rt, ME, WORKSPACE, "s", None, DEEP))),
+    "list messages": (
+        2,
+        _rt(lambda rt, s: messages.page(rt, ME, WORKSPACE, "s", None, Paging(size=10))),
+    ),
+    "list messages, reversed": (
+        2,
+        _rt(lambda rt, s: messages.page(rt, ME, WORKSPACE, "s", None, DEEP)),
+    ),
     "list messages, filtered": (
         3,
-        _rt(lambda rt, s: messages.page(rt, ME, WORKSPACE, "s", {"metadata": {"n": {"gte": 3}}}, Paging(size=2))),
+        _rt(
+            lambda rt, s: messages.page(
+                rt, ME, WORKSPACE, "s", {"metadata": {"n": {"gte": 3}}}, Paging(size=2)
+            )
+        ),
     ),
     "get message": (2, _rt(lambda rt, s: messages.get(rt, ME, WORKSPACE, "s", s.said[3].uid))),
     "context": (5, lambda s: s.small.context("s", tokens=100)),
-    "context with target": (8, lambda s: s.small.context("s", tokens=180, peer_target="bob", peer_perspective="ann", max_conclusions=3)),
+    "context with target": (
+        8,
+        lambda s: s.small.context(
+            "s", tokens=180, peer_target="bob", peer_perspective="ann", max_conclusions=3
+        ),
+    ),
     "peer context": (
         8,
-        _rt(lambda rt, s: context.of_peer(rt, ME, WORKSPACE, "ann", RepresentationOptions(target="bob", include_most_frequent=True))),
+        _rt(
+            lambda rt, s: context.of_peer(
+                rt,
+                ME,
+                WORKSPACE,
+                "ann",
+                RepresentationOptions(target="bob", include_most_frequent=True),
+            )
+        ),
     ),
     "representation": (4, lambda s: s.small.represent("ann", target="bob")),
     "search workspace": (10, lambda s: s.small.search("heron river")),
     "search session": (11, lambda s: s.small.search("heron river", session_id="s")),
-    "search session, by filter": (12, lambda s: s.small.search("heron river", filters={"session_id": "s0"})),
+    "search session, by filter": (
+        12,
+        lambda s: s.small.search("heron river", filters={"session_id": "s0"}),
+    ),
     "search peer": (10, lambda s: s.small.search("heron river", peer_id="ann")),
     "search, nothing asked": (3, lambda s: s.small.search("?")),
     "card": (2, _rt(lambda rt, s: cards.get(rt, ME, WORKSPACE, "ann"))),
-    "list conclusions": (3, _rt(lambda rt, s: concluding.page(rt, ME, WORKSPACE, PAIR, Paging(size=10)))),
+    "list conclusions": (
+        3,
+        _rt(lambda rt, s: concluding.page(rt, ME, WORKSPACE, PAIR, Paging(size=10))),
+    ),
     "get conclusion": (2, _rt(lambda rt, s: concluding.get(rt, ME, WORKSPACE, s.concluded[3].uid))),
     "query conclusions": (12, lambda s: s.small.ask("how many herons", "ann", "bob")),
-    "query conclusions of a session": (12, _rt(lambda rt, s: concluding.query(rt, ME, WORKSPACE, "herons", filters=FEW))),
+    "query conclusions of a session": (
+        12,
+        _rt(lambda rt, s: concluding.query(rt, ME, WORKSPACE, "herons", filters=FEW)),
+    ),
     "recognise a key": (1, _rt(lambda rt, s: recognise(rt))),
     "queue status": (4, _rt(lambda rt, s: queue_status.status(rt, ME, WORKSPACE))),
     "queue status of a session": (
         4,
-        _rt(lambda rt, s: queue_status.status(rt, ME, WORKSPACE, observer="ann", sender="bob", session_id="s")),
+        _rt(
+            lambda rt, s: queue_status.status(
+                rt, ME, WORKSPACE, observer="ann", sender="bob", session_id="s"
+            )
+        ),
     ),
 }
 
-LARGE = ("messages", "conclusions", "tasks", "sessions", "peers", "members", "vectors", "text_rows", "text_terms", "api_keys", "workspaces")
+LARGE = (
+    "messages",
+    "conclusions",
+    "tasks",
+    "sessions",
+    "peers",
+    "members",
+    "vectors",
+    "text_rows",
+    "text_terms",
+    "api_keys",
+    "workspaces",
+)
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_read_takes_few_statements_and_as_many_at_any_size(sized: tuple[Sized, ...], name: str) -> None:
+def test_a_read_takes_few_statements_and_as_many_at_any_size(
+    sized: tuple[Sized, ...], name: str
+) -> None:
     most, job = READS[name]
     few, many = (one.cost(job) for one in sized)
     assert len(many) == len(few), "\n".join(many)
@@ -166,4 +242,6 @@ def test_a_read_scans_no_large_table(sized: tuple[Sized, ...], name: str) -> Non
             plan = [row[3] for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + sql)]
             for step in plan:
                 words = step.split()
-                assert not (words[0] == "SCAN" and words[1] in LARGE and "USING" not in words), f"{step}\n{sql}"
+                assert not (words[0] == "SCAN" and words[1] in LARGE and "USING" not in words), (
+                    f"{step}\n{sql}"
+                )

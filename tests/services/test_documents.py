@@ -1,4 +1,5 @@
-"""The text of files: encodings, JSON, PDF and Word, and what happens to files that were made to do harm."""
+"""The text of files: encodings, JSON, PDF and Word, and what happens to files that were made to do
+harm."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from hypothesis import strategies as st
 from memservice.domain.errors import InvalidInput, TooLarge, Unavailable, UnsupportedMedia
 from memservice.services.documents import formats, reader
 from memservice.services.documents.plain import decode, json_text
-from support.services.files import docx_bomb, docx_of, docx_with, pdf_bomb, pdf_locked, pdf_of, pdf_of_cipher
+from support.services.files import (
+    docx_bomb,
+    docx_of,
+    docx_with,
+    pdf_bomb,
+    pdf_locked,
+    pdf_of,
+    pdf_of_cipher,
+)
 
 MANY = 5_000_000
 
@@ -72,7 +81,18 @@ def test_json_on_one_line(data: bytes, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"   ", b"{", b"{'a': 1}", b"NaN", b"1 2", b"\xff\xfe", '{"a": "ø"}'.encode("latin-1"), b"[" * 200 + b"]" * 200]
+    "data",
+    [
+        b"",
+        b"   ",
+        b"{",
+        b"{'a': 1}",
+        b"NaN",
+        b"1 2",
+        b"\xff\xfe",
+        '{"a": "ø"}'.encode("latin-1"),
+        b"[" * 200 + b"]" * 200,
+    ],
 )
 def test_what_is_no_json_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -81,7 +101,10 @@ def test_what_is_no_json_is_refused(data: bytes) -> None:
 
 
 def test_pages_of_a_pdf_are_numbered_and_empty_ones_left_out() -> None:
-    assert formats.text_of("pdf", pdf_of("First page.", "", "Third page."), MANY) == "[Page 1]\nFirst page.\n\n[Page 3]\nThird page."
+    assert (
+        formats.text_of("pdf", pdf_of("First page.", "", "Third page."), MANY)
+        == "[Page 1]\nFirst page.\n\n[Page 3]\nThird page."
+    )
 
 
 def test_paragraphs_and_tables_of_a_word_file_in_order() -> None:
@@ -90,7 +113,8 @@ def test_paragraphs_and_tables_of_a_word_file_in_order() -> None:
 
 
 def readers_seconds() -> float:
-    """CPU time of all readers so far: their bound, and unlike the time on the clock the same on a busy machine."""
+    """CPU time of all readers so far: their bound, and unlike the time on the clock the same on a
+    busy machine."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -104,13 +128,32 @@ def refusal(kind: str, data: bytes, most: int = MANY) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", [b"", b"%PDF-1.4 nothing", b"no pdf at all", pdf_of("text")[:80], b"%PDF-1.7\n" + bytes(range(256)) * 20])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"%PDF-1.4 nothing",
+        b"no pdf at all",
+        pdf_of("text")[:80],
+        b"%PDF-1.7\n" + bytes(range(256)) * 20,
+    ],
+)
 def test_what_is_no_pdf_is_refused(data: bytes) -> None:
     assert refusal("pdf", data)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"no archive", docx_of("text")[:200], docx_with(b"<w:document"), docx_with(b"")])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PK\x03\x04",
+        b"no archive",
+        docx_of("text")[:200],
+        docx_with(b"<w:document"),
+        docx_with(b""),
+    ],
+)
 def test_what_is_no_word_file_is_refused(data: bytes) -> None:
     assert refusal("docx", data)
 
@@ -122,7 +165,9 @@ def test_a_document_without_text_is_not_stored_as_nothing(kind: str, data: bytes
 
 @pytest.mark.parametrize("cipher", ["RC4-40", "RC4-128"])
 def test_a_pdf_that_asks_for_a_password_is_refused_as_such(cipher: str) -> None:
-    assert "protected by a password; save it without one" in refusal("pdf", pdf_locked("secret", cipher))
+    assert "protected by a password; save it without one" in refusal(
+        "pdf", pdf_locked("secret", cipher)
+    )
 
 
 @pytest.mark.parametrize("cipher", ["RC4-40", "RC4-128"])
@@ -133,16 +178,21 @@ def test_a_pdf_that_only_its_owner_may_change_is_read(cipher: str) -> None:
 @pytest.mark.parametrize(("version", "revision"), [(5, 6), (9, 9)])
 def test_a_pdf_of_a_newer_cipher_is_said_to_be_encrypted(version: int, revision: int) -> None:
     """As most programs write them now."""
-    assert "the PDF is encrypted; save it without" in refusal("pdf", pdf_of_cipher(version, revision)).replace("The", "the", 1)
+    assert "the PDF is encrypted; save it without" in refusal(
+        "pdf", pdf_of_cipher(version, revision)
+    ).replace("The", "the", 1)
 
 
 _WORD = (
-    b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>%s</w:t></w:r></w:p>'
+    b"<w:document "
+    b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>%s</w:t></w:r></w:p>'
     b"</w:body></w:document>"
 )
 
 
-@pytest.mark.parametrize("declared", [b'SYSTEM "file:///etc/hostname"', b'SYSTEM "http://127.0.0.1:9/x"', b'"own"'])
+@pytest.mark.parametrize(
+    "declared", [b'SYSTEM "file:///etc/hostname"', b'SYSTEM "http://127.0.0.1:9/x"', b'"own"']
+)
 def test_a_word_file_with_entities_is_refused(declared: bytes) -> None:
     """It can read nothing of the server, and is not stored as half of what it says either."""
     hostile = b"<!DOCTYPE d [<!ENTITY e %s>]>" % declared + _WORD % b"before &e; after"
@@ -150,7 +200,9 @@ def test_a_word_file_with_entities_is_refused(declared: bytes) -> None:
 
 
 def test_entities_do_not_explode() -> None:
-    lines = b"".join(b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10 if n else b"boom") for n in range(12))
+    lines = b"".join(
+        b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10 if n else b"boom") for n in range(12)
+    )
     hostile = (
         b"<!DOCTYPE d [" + lines + b"]>"
         b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
@@ -208,7 +260,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_word_file_too_large_for_the_memory_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_file_too_large_for_the_memory_is_said_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its XML library does not call that by its name."""
     monkeypatch.setattr(formats, "MEMORY", 300 << 20)
     with pytest.raises(TooLarge, match="takes too much memory"):
@@ -229,7 +283,11 @@ def test_only_so_many_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_the_extra_word_files_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "_ask", lambda *given: {"error": reader.NOT_INSTALLED, "message": "No module named 'docx'"})
+    monkeypatch.setattr(
+        formats,
+        "_ask",
+        lambda *given: {"error": reader.NOT_INSTALLED, "message": "No module named 'docx'"},
+    )
     with pytest.raises(UnsupportedMedia, match=r"pip install 'memservice\[uploads\]'"):
         formats.text_of("docx", b"", MANY)
 

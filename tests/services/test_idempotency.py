@@ -43,7 +43,9 @@ def test_keys_are_a_sessions_own(small: Small) -> None:
 
 
 @pytest.mark.parametrize("other", [("ann", "other"), ("bob", "one")])
-def test_another_request_under_the_same_key_is_refused_rather_than_lost(small: Small, other: tuple[str, str]) -> None:
+def test_another_request_under_the_same_key_is_refused_rather_than_lost(
+    small: Small, other: tuple[str, str]
+) -> None:
     small.say("s", ("ann", "one"), once="k")
     with pytest.raises(InvalidInput, match="used for other messages"):
         small.say("s", other, once="k")
@@ -62,7 +64,9 @@ def test_a_request_that_failed_may_be_repeated(small: Small) -> None:
 def test_repetitions_at_once_store_it_once(begin: Begin) -> None:
     small = begin(DB_POOL_TIMEOUT="30")
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: small.say("s", ("ann", "one"), ("bob", "two"), once="k"), range(24)))
+        answers = list(
+            pool.map(lambda _: small.say("s", ("ann", "one"), ("bob", "two"), once="k"), range(24))
+        )
     assert all(answer == answers[0] for answer in answers)
     assert stored(small) == 2
 

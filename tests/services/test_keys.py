@@ -12,16 +12,19 @@ from typing import Any
 
 import pytest
 
-from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput, NotFound, Unauthorised, Unavailable
+from memservice.domain.errors import (
+    ConfigurationError,
+    Disabled,
+    InvalidInput,
+    NotFound,
+    Unauthorised,
+    Unavailable,
+)
 from memservice.domain.filters.ast import TRUE, equals
 from memservice.domain.records import DELETING, ApiKey, Session, Workspace
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import (
-    deletion,
-    peers,
-    sessions,
-)
+from memservice.services import deletion, peers, sessions
 from memservice.services.auth import api_keys
 from memservice.services.auth.api_keys import KeyRequest
 from memservice.services.auth.key_usage import KeyUsage
@@ -52,7 +55,9 @@ def clock() -> Clock:
 
 @pytest.fixture
 def rt(local_storage_name: str, tmp_path: Path, clock: Clock) -> Iterator[Runtime]:
-    settings = asking("memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db"))
+    settings = asking(
+        "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db")
+    )
     opened = Runtime(settings, load_plugins(settings), clock)
     opened.storage.migrate()
     yield opened
@@ -67,11 +72,22 @@ def recognise(rt: Runtime, token: str) -> ApiKey | None:
 
 
 def test_a_key_is_stored_without_its_token(rt: Runtime) -> None:
-    minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme", peer_id="alice"), START + timedelta(days=1), "for the kitchen")
+    minted = api_keys.mint(
+        rt,
+        ALL,
+        KeyRequest(workspace_id="acme", peer_id="alice"),
+        START + timedelta(days=1),
+        "for the kitchen",
+    )
     assert len(minted.key.uid) == 21
     assert not minted.key.uid.startswith("-")
     assert minted.key.expires_at == (START + timedelta(days=1)).replace(microsecond=0)
-    assert (minted.key.label, minted.key.workspace, minted.key.peer, minted.key.admin) == ("for the kitchen", "acme", "alice", False)
+    assert (minted.key.label, minted.key.workspace, minted.key.peer, minted.key.admin) == (
+        "for the kitchen",
+        "acme",
+        "alice",
+        False,
+    )
     assert recognise(rt, minted.token) == minted.key
     with rt.storage.read() as tx:
         stored = repr(tx.rows.page(ApiKey))
@@ -87,17 +103,27 @@ def test_it_works_until_it_ends(rt: Runtime, clock: Clock) -> None:
         recognise(rt, minted.token)
 
 
-def test_a_key_without_names_is_an_admin_key_and_says_so(rt: Runtime, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_without_names_is_an_admin_key_and_says_so(
+    rt: Runtime, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.INFO, "memservice.keys"):
         minted = api_keys.mint(rt, ALL, KeyRequest())
     assert (minted.key.admin, minted.key.label) == (True, "admin")
-    assert [(record.levelname, minted.key.uid in record.getMessage()) for record in caplog.records] == [("WARNING", True)]
+    assert [
+        (record.levelname, minted.key.uid in record.getMessage()) for record in caplog.records
+    ] == [("WARNING", True)]
     assert minted.token not in caplog.text
     assert api_keys.signer_of(rt.settings).read(minted.token, START).admin
     assert api_keys.mint(rt, ALL, KeyRequest(), label="root").key.label == "root"
     narrow = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme", session_id="room"))
     claims = api_keys.signer_of(rt.settings).read(narrow.token, START)
-    assert (claims.admin, claims.workspace, claims.peer, claims.session, claims.id) == (False, "acme", None, "room", narrow.key.uid)
+    assert (claims.admin, claims.workspace, claims.peer, claims.session, claims.id) == (
+        False,
+        "acme",
+        None,
+        "room",
+        narrow.key.uid,
+    )
     assert narrow.key.label is None
 
 
@@ -116,7 +142,9 @@ def test_a_key_without_names_is_an_admin_key_and_says_so(rt: Runtime, caplog: py
         (KeyRequest(workspace_id="acme"), None, "a\0b", "label"),
     ],
 )
-def test_what_cannot_be_minted(rt: Runtime, wanted: KeyRequest, expires_at: datetime | None, label: str | None, field: str) -> None:
+def test_what_cannot_be_minted(
+    rt: Runtime, wanted: KeyRequest, expires_at: datetime | None, label: str | None, field: str
+) -> None:
     with pytest.raises(InvalidInput) as refused:
         api_keys.mint(rt, ALL, wanted, expires_at, label)
     assert [problem.loc for problem in refused.value.problems] == [("query", field)]
@@ -125,7 +153,11 @@ def test_what_cannot_be_minted(rt: Runtime, wanted: KeyRequest, expires_at: date
 
 def test_only_administrators(rt: Runtime) -> None:
     key = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme")).key
-    for principal in (Principal(), Principal(workspace_id="acme"), Principal(workspace_id="acme", peer_id="alice")):
+    for principal in (
+        Principal(),
+        Principal(workspace_id="acme"),
+        Principal(workspace_id="acme", peer_id="alice"),
+    ):
         with pytest.raises(Unauthorised):
             api_keys.mint(rt, principal, KeyRequest(workspace_id="acme"))
         with pytest.raises(Unauthorised):
@@ -149,7 +181,8 @@ def test_revoked_is_revoked(rt: Runtime, clock: Clock) -> None:
 
 
 def delete(rt: Runtime, record: type[Any], slug: str) -> None:
-    """As a deletion at the same moment would: the key that is minted is not there yet to be revoked."""
+    """As a deletion at the same moment would: the key that is minted is not there yet to be
+    revoked."""
     rt.storage.write(lambda tx: tx.rows.change(record, equals(slug=slug), state=DELETING))
 
 
@@ -158,7 +191,12 @@ def test_a_key_that_a_deletion_missed_is_not_recognised(rt: Runtime) -> None:
     peers.get_or_create(rt, ALL, "acme", "alice", None, None)
     every = [
         KeyRequest(workspace_id="acme", **more)
-        for more in ({}, {"peer_id": "alice"}, {"session_id": "room"}, {"peer_id": "alice", "session_id": "room"})
+        for more in (
+            {},
+            {"peer_id": "alice"},
+            {"session_id": "room"},
+            {"peer_id": "alice", "session_id": "room"},
+        )
     ]
     whole, alice, room, both = (api_keys.mint(rt, ALL, wanted).token for wanted in every)
     delete(rt, Session, "room")
@@ -175,7 +213,9 @@ def test_a_key_that_a_deletion_missed_is_not_recognised(rt: Runtime) -> None:
             recognise(rt, token)
 
 
-def test_keys_are_revoked_in_the_transaction_that_deletes(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_revoked_in_the_transaction_that_deletes(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sessions.get_or_create(rt, ALL, "acme", "room")
     of_session, of_workspace, other = (
         api_keys.mint(rt, ALL, wanted)
@@ -197,7 +237,11 @@ def test_keys_are_revoked_in_the_transaction_that_deletes(rt: Runtime, monkeypat
     deletion.delete_session(rt, ALL, "acme", "room")
     assert [key.revoked_at for key in api_keys.page(rt, ALL, Paging()).items] == [START, None, None]
     deletion.delete_workspace(rt, ALL, "acme")
-    assert [key.revoked_at for key in api_keys.page(rt, ALL, Paging()).items] == [START, START, None]
+    assert [key.revoked_at for key in api_keys.page(rt, ALL, Paging()).items] == [
+        START,
+        START,
+        None,
+    ]
     assert writes == 2
     assert recognise(rt, other.token) == other.key
     for minted in (of_session, of_workspace):
@@ -223,7 +267,11 @@ def test_revoking_by_the_token_itself(rt: Runtime) -> None:
     assert api_keys.revoke_token(rt, ALL, minted.token).uid == minted.key.uid
     with pytest.raises(Unauthorised, match="JWT revoked"):
         recognise(rt, minted.token)
-    for refused in (signed({"ad": True}, OTHER_SECRET), "garbage", signed({"ad": True, "jti": "unheard-of"})):
+    for refused in (
+        signed({"ad": True}, OTHER_SECRET),
+        "garbage",
+        signed({"ad": True, "jti": "unheard-of"}),
+    ):
         with pytest.raises(Unauthorised):
             api_keys.revoke_token(rt, ALL, refused)
     assert api_keys.page(rt, ALL, Paging()).total == 1
@@ -273,7 +321,9 @@ def eventually(rt: Runtime, uid: str, at: datetime | None) -> None:
         time.sleep(0.01)
 
 
-def test_use_is_noted_at_most_once_a_minute(rt: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_use_is_noted_at_most_once_a_minute(
+    rt: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usage = KeyUsage()
     minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"))
     writes = 0
@@ -305,11 +355,14 @@ def test_use_is_noted_at_most_once_a_minute(rt: Runtime, clock: Clock, monkeypat
 
 
 def test_a_storm_is_one_note(rt: Runtime, clock: Clock) -> None:
-    """Many threads, and two processes' worth of notes: the row ends with the first, nobody waits."""
+    """Many threads, and two processes' worth of notes: the row ends with the first, nobody
+    waits."""
     usages = [KeyUsage(), KeyUsage()]
     minted = [api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme")) for _ in range(3)]
     threads = [
-        threading.Thread(target=lambda usage=usage: [usage.note(rt, each.key, START) for each in minted * 20])
+        threading.Thread(
+            target=lambda usage=usage: [usage.note(rt, each.key, START) for each in minted * 20]
+        )
         for usage in usages
         for _ in range(4)
     ]

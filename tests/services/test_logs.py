@@ -29,7 +29,8 @@ def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def silent(logged: pytest.LogCaptureFixture, *expected: str) -> None:
-    """The log holds what is expected, and nothing that users wrote; tracebacks as they would be printed included."""
+    """The log holds what is expected, and nothing that users wrote; tracebacks as they would be
+    printed included."""
     printed = "\n".join(logging.Formatter().format(record) for record in logged.records)
     for text in expected:
         assert text in printed
@@ -44,7 +45,9 @@ def ask(small: Small, path: str, body: object) -> int:
 MESSAGES = {"messages": [{"peer_id": "ann", "content": f"{SECRET} is my dog"}]}
 
 
-def test_ordinary_work_is_logged_without_texts(begin: Begin, logged: pytest.LogCaptureFixture) -> None:
+def test_ordinary_work_is_logged_without_texts(
+    begin: Begin, logged: pytest.LogCaptureFixture
+) -> None:
     small = begin()
     assert ask(small, "/sessions/s/messages", MESSAGES) == 201
     assert ask(small, f"/search?q={SECRET}", {"query": SECRET}) == 200
@@ -66,12 +69,16 @@ def test_a_failing_request_names_the_error_not_its_text(
 
 
 @pytest.mark.parametrize("begin", ["sqlite"], indirect=True)
-def test_the_database_quotes_no_values(begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_database_quotes_no_values(
+    begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caught: list[str] = []
 
     def fail(rt: Any, tx: Any, workspace: int, messages: list[Message], *rest: Any) -> None:
         try:
-            tx.rows.connection.exec_driver_sql("INSERT INTO text_rows (id, level) VALUES (?, ?)", (1, messages[0].content))
+            tx.rows.connection.exec_driver_sql(
+                "INSERT INTO text_rows (id, level) VALUES (?, ?)", (1, messages[0].content)
+            )
         except Exception as error:
             caught.append(str(error))
             raise
@@ -84,7 +91,9 @@ def test_the_database_quotes_no_values(begin: Begin, logged: pytest.LogCaptureFi
     silent(logged)
 
 
-def test_a_failing_reasoner_is_named_and_its_words_kept_with_the_task(begin: Begin, logged: pytest.LogCaptureFixture) -> None:
+def test_a_failing_reasoner_is_named_and_its_words_kept_with_the_task(
+    begin: Begin, logged: pytest.LogCaptureFixture
+) -> None:
     small = begin()
     small.say("s", ("ann", f"{SECRET} is my dog"))
 
@@ -92,10 +101,16 @@ def test_a_failing_reasoner_is_named_and_its_words_kept_with_the_task(begin: Beg
         raise RuntimeError(f"the model said: {request.messages[0].content}")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(small.rt.reasoner_for(choice.DERIVE)), "derive", lambda self, request: derive(request))
+        patch.setattr(
+            type(small.rt.reasoner_for(choice.DERIVE)),
+            "derive",
+            lambda self, request: derive(request),
+        )
         Worker(small.rt).run_until_idle(30)
     with small.rt.storage.read() as tx:
-        assert any(SECRET in (task.last_error or "") for task in tx.rows.page(Task)), "for operators, in the store"
+        assert any(SECRET in (task.last_error or "") for task in tx.rows.page(Task)), (
+            "for operators, in the store"
+        )
     silent(logged, "RuntimeError")
 
 

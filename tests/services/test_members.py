@@ -24,7 +24,14 @@ def several(*names: str) -> dict[str, MemberConfig]:
 def full(begin: Begin) -> Small:
     """Three observers, as many as may be, one scope, and one member that does not observe."""
     small = begin(SESSION_OBSERVERS_LIMIT="3")
-    sessions.get_or_create(small.rt, ME, WORKSPACE, "s", members={**several("a", "b", "c"), "quiet": MemberConfig()}, scope_names=["mine"])
+    sessions.get_or_create(
+        small.rt,
+        ME,
+        WORKSPACE,
+        "s",
+        members={**several("a", "b", "c"), "quiet": MemberConfig()},
+        scope_names=["mine"],
+    )
     return small
 
 
@@ -64,7 +71,9 @@ def test_those_that_left_make_room_and_count_again_when_they_return(full: Small)
     assert config(full, "a") == MemberConfig(), "one that returns takes the new configuration"
     full.leave("s", "b")
     sessions.set_peer_config(full.rt, ME, WORKSPACE, "s", "b", MemberConfig(observe_me=False))
-    assert config(full, "b") == MemberConfig(False, True), "those that left are configured, and stay outside"
+    assert config(full, "b") == MemberConfig(False, True), (
+        "those that left are configured, and stay outside"
+    )
     assert "b" not in inside(full)
 
 
@@ -83,7 +92,9 @@ def test_setting_members_replaces_ordinary_ones_and_keeps_scopes(full: Small) ->
         "e": False,
         "f": False,
     }
-    sessions.set_peers(full.rt, ME, WORKSPACE, "s", {"d": MemberConfig(), "a": MemberConfig(observe_me=True)})
+    sessions.set_peers(
+        full.rt, ME, WORKSPACE, "s", {"d": MemberConfig(), "a": MemberConfig(observe_me=True)}
+    )
     assert config(full, "d") == OBSERVES, "one that stays keeps its configuration"
     assert config(full, "a") == MemberConfig(observe_me=True)
 
@@ -95,7 +106,8 @@ def test_any_number_may_observe_where_nobody_is_added(full: Small) -> None:
 
 
 def test_a_crowd_costs_its_session_nothing(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who speaks, joins or leaves looks for the few memberships that it concerns, not at everybody in the session."""
+    """Who speaks, joins or leaves looks for the few memberships that it concerns, not at everybody
+    in the session."""
     crowd = [f"peer{number}" for number in range(300)]
     small.join("s", *crowd)
     small.say("s", ("ann", "hello"))

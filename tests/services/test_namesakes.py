@@ -1,4 +1,5 @@
-"""Two peers that go by one name are told apart by their ids wherever a name is shown: a peer may call itself whatever it likes."""
+"""Two peers that go by one name are told apart by their ids wherever a name is shown: a peer may
+call itself whatever it likes."""
 
 from __future__ import annotations
 
@@ -10,10 +11,7 @@ from memservice.domain.records import Peer
 from memservice.reasoning.derive import _user
 from memservice.reasoning.transcript import called
 from memservice.services import peers
-from memservice.services.chat.chat import (
-    ChatOptions,
-    ask_peer,
-)
+from memservice.services.chat.chat import ChatOptions, ask_peer
 from memservice.services.peers import shown_names
 from memservice.spi.reasoner import DeriveRequest, Utterance
 from support.services.world import ME, Small
@@ -31,7 +29,8 @@ def shown(small: Small, *slugs: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["Bob", "bob", "BOB", "Bób", "\uff22ob"])
 def test_a_name_that_another_peer_has_comes_with_the_id(small: Small, name: str) -> None:
-    """Whether that peer has it as its id or as its display name, and whether it is shown as well."""
+    """Whether that peer has it as its id or as its display name, and whether it is shown as
+    well."""
     small.peer("bob")
     small.peer("eve", metadata={"name": name})
     assert shown(small, "eve") == {"eve": f"{name} (eve)"}
@@ -44,10 +43,16 @@ def test_a_name_of_its_own_is_shown_as_it_is(small: Small) -> None:
     small.peer("u-1", metadata={"name": "Ann Lee"})
     small.peer("u-2", metadata={"name": "Ann Miller"})
     small.peer("ann", metadata={"name": "Ann"})
-    assert shown(small, "u-1", "u-2", "ann") == {"u-1": "Ann Lee", "u-2": "Ann Miller", "ann": "Ann"}
+    assert shown(small, "u-1", "u-2", "ann") == {
+        "u-1": "Ann Lee",
+        "u-2": "Ann Miller",
+        "ann": "Ann",
+    }
 
 
-def test_a_name_that_cannot_be_looked_up_comes_with_the_id(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_cannot_be_looked_up_comes_with_the_id(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small.peer("u-1", metadata={"name": "7"})
     assert shown(small, "u-1") == {"u-1": "7 (u-1)"}
     monkeypatch.setattr(peers, "NAMESAKES_LOOKED_AT", 3)
@@ -61,13 +66,18 @@ def test_in_a_representation_and_in_an_answer(small: Small) -> None:
     small.peer("bob")
     small.peer("eve", metadata={"name": "Bob"})
     small.say("s", ("eve", "The lighthouse is red."), ("bob", "It is white."))
-    assert "Bob (eve): The lighthouse is red." in small.represented("eve", search_query="lighthouse")
+    assert "Bob (eve): The lighthouse is red." in small.represented(
+        "eve", search_query="lighthouse"
+    )
     answer = ask_peer(small.rt, ME, "w", "eve", ChatOptions(query="What about submarines?"))
     assert "Bob (eve)" in (answer.content() or "")
 
 
 def test_in_prompts() -> None:
-    said = [Utterance(n, f"u{n}", author, "Hello there.", AT) for n, author in enumerate(("eve", "bob"), start=1)]
+    said = [
+        Utterance(n, f"u{n}", author, "Hello there.", AT)
+        for n, author in enumerate(("eve", "bob"), start=1)
+    ]
     request = DeriveRequest("eve", said, names={"eve": "Bob", "carol": "Bob"})
     assert "eve is called Bob, and is not bob\n" in _user(request, said)
     assert called({"eve": "Bob", "u-1": "bob", "ann": "Ann"}) == [

@@ -1,4 +1,5 @@
-"""Whose eyes a search has: messages of a peer's sessions, stored while it was a member, whatever their own time."""
+"""Whose eyes a search has: messages of a peer's sessions, stored while it was a member, whatever
+their own time."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def test_a_member_sees_what_was_stored_while_it_was_there(small: Small) -> None:
     assert seen(small, "ann") == {f"heron {n}" for n in ("one", "two", "three", "four", "five")}
     assert seen(small, "bob") == {"heron two", "heron three"}
     assert seen(small, "nobody") == set()
-    assert seen(small, "bob", "?") == {"heron two", "heron three"}, "the newest, where nothing is looked for"
+    assert seen(small, "bob", "?") == {"heron two", "heron three"}, (
+        "the newest, where nothing is looked for"
+    )
 
 
 def test_a_conversation_of_long_ago_is_seen_by_the_members_it_is_stored_for(small: Small) -> None:
@@ -83,6 +86,8 @@ def test_a_peer_of_very_many_sessions(small: Small) -> None:
     with small.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
         assert workspace is not None
-        seen_by_bob = bounds_for(tx, ME, workspace).saying(search.perspective_of(tx, workspace, "bob"))
+        seen_by_bob = bounds_for(tx, ME, workspace).saying(
+            search.perspective_of(tx, workspace, "bob")
+        )
         found = search.find_messages(small.rt, tx, seen_by_bob, "heron", 1000)
     assert set(contents(found)) == {f"second heron {number}" for number in range(0, 300, 2)}

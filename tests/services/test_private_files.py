@@ -75,12 +75,18 @@ def test_two_exports_to_one_name_do_not_meet(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_an_export_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done: list[str] = []
     sync, replace = os.fsync, Path.replace
 
     def synced(opened: int) -> None:
-        done.append("folder" if stat.S_ISDIR(os.fstat(opened).st_mode) else f"file of {os.fstat(opened).st_size}")
+        done.append(
+            "folder"
+            if stat.S_ISDIR(os.fstat(opened).st_mode)
+            else f"file of {os.fstat(opened).st_size}"
+        )
         sync(opened)
 
     def replaced(self: Path, target: Path) -> Path:
@@ -95,7 +101,9 @@ def test_an_export_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("name", ["w.jsonl", "w.jsonl.gz"])
-def test_a_full_disk_is_said_with_the_file_and_leaves_what_was_there(tmp_path: Path, name: str, full_disk: None) -> None:
+def test_a_full_disk_is_said_with_the_file_and_leaves_what_was_there(
+    tmp_path: Path, name: str, full_disk: None
+) -> None:
     target = tmp_path / name
     target.write_bytes(b"the last export")
     with pytest.raises(Unwritable) as caught, writing(str(target)) as out:
@@ -106,9 +114,14 @@ def test_a_full_disk_is_said_with_the_file_and_leaves_what_was_there(tmp_path: P
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_full_disk_under_what_goes_to_standard_output(tmp_path: Path, full_disk: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_under_what_goes_to_standard_output(
+    tmp_path: Path, full_disk: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(Unwritable, match=f"^a temporary file in {tmp_path} cannot be written: "), writing(STANDARD) as out:
+    with (
+        pytest.raises(Unwritable, match=f"^a temporary file in {tmp_path} cannot be written: "),
+        writing(STANDARD) as out,
+    ):
         out.write(os.urandom(1_000_000))
 
 
@@ -117,8 +130,11 @@ def test_no_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_the_store_is_not_held_by_a_slow_reader_of_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All is read from the store before the first byte goes to a pipe that no program reads from."""
+def test_the_store_is_not_held_by_a_slow_reader_of_standard_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All is read from the store before the first byte goes to a pipe that no program reads
+    from."""
     receiving, sending = os.pipe()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(os.fdopen(sending, "wb")))
     read_all = threading.Event()

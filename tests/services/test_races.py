@@ -53,14 +53,28 @@ def at_once(number: int, job: Callable[[int], Any]) -> list[Any]:
 
 
 JOBS: dict[str, tuple[Callable[[Small, int], Any], dict[type[Any], int]]] = {
-    "workspace": (lambda s, n: workspaces.get_or_create(s.rt, ME, WORKSPACE, None, None)[0], {Workspace: 1}),
-    "workspace update": (lambda s, n: workspaces.update(s.rt, ME, WORKSPACE, {"n": 1}, None).uid, {Workspace: 1}),
-    "peer": (lambda s, n: peers.get_or_create(s.rt, ME, WORKSPACE, "ann", None, None)[0], {Workspace: 1, Peer: 1, PeerName: 1}),
+    "workspace": (
+        lambda s, n: workspaces.get_or_create(s.rt, ME, WORKSPACE, None, None)[0],
+        {Workspace: 1},
+    ),
+    "workspace update": (
+        lambda s, n: workspaces.update(s.rt, ME, WORKSPACE, {"n": 1}, None).uid,
+        {Workspace: 1},
+    ),
+    "peer": (
+        lambda s, n: peers.get_or_create(s.rt, ME, WORKSPACE, "ann", None, None)[0],
+        {Workspace: 1, Peer: 1, PeerName: 1},
+    ),
     "session": (
-        lambda s, n: sessions.get_or_create(s.rt, ME, WORKSPACE, "s", members={"ann": MemberConfig(), "bob": MemberConfig()})[0],
+        lambda s, n: sessions.get_or_create(
+            s.rt, ME, WORKSPACE, "s", members={"ann": MemberConfig(), "bob": MemberConfig()}
+        )[0],
         {Session: 1, Peer: 2, Member: 2},
     ),
-    "card": (lambda s, n: cards.put(s.rt, ME, WORKSPACE, "ann", None, ["Name: Ann"]), {Card: 1, Peer: 1}),
+    "card": (
+        lambda s, n: cards.put(s.rt, ME, WORKSPACE, "ann", None, ["Name: Ann"]),
+        {Card: 1, Peer: 1},
+    ),
 }
 
 
@@ -88,9 +102,15 @@ def test_messages_of_many_writers_are_dense_and_whole(begin: Begin) -> None:
     assert [message.seq for message in said] == list(range(1, 121))
     assert session.message_count == 120
     assert session.token_total == sum(message.tokens for message in said) == said[-1].tokens_through
-    batches = [tuple(message.content for message in said[start : start + 3]) for start in range(0, 120, 3)]
-    assert all(len({text.rpartition(" ")[0] for text in batch}) == 1 for batch in batches), "no batch is torn apart"
-    by_writer = [[batch[0] for batch in batches if batch[0].startswith(f"{writer} ")] for writer in range(8)]
+    batches = [
+        tuple(message.content for message in said[start : start + 3]) for start in range(0, 120, 3)
+    ]
+    assert all(len({text.rpartition(" ")[0] for text in batch}) == 1 for batch in batches), (
+        "no batch is torn apart"
+    )
+    by_writer = [
+        [batch[0] for batch in batches if batch[0].startswith(f"{writer} ")] for writer in range(8)
+    ]
     assert by_writer == [[f"{writer} {number} 0" for number in range(5)] for writer in range(8)]
     assert count(small, Task) >= 120
 
@@ -116,17 +136,25 @@ from memservice.services import messages
 from memservice.services.messages import Draft
 from memservice.services.auth.principal import Principal
 from memservice.settings import load_settings
-given = {{"DB_CONNECTION_URI": "sqlite:///{tmp_path}/m.db", "DB_POOL_TIMEOUT": "60", "DB_SYNCHRONOUS": "normal"}}
+given = {{"DB_CONNECTION_URI": "sqlite:///{tmp_path}/m.db", "DB_POOL_TIMEOUT": "60", \
+"DB_SYNCHRONOUS": "normal"}}
 rt = open_runtime(load_settings(environ=given, cwd=Path({str(tmp_path)!r})))
 rt.storage.migrate()
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(5):
-    messages.create(rt, Principal(admin=True), "w", "s", [Draft(f"{{sys.argv[1]}} {{number}}", "ann"), Draft("again", sys.argv[1])])
+    messages.create(rt, Principal(admin=True), "w", "s", [Draft(f"{{sys.argv[1]}} {{number}}", \
+"ann"), Draft("again", sys.argv[1])])
 rt.close()
 """
     children = [
-        subprocess.Popen([sys.executable, "-c", code, f"p{n}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for n in range(3)
+        subprocess.Popen(
+            [sys.executable, "-c", code, f"p{n}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(3)
     ]
     try:
         for child in children:
@@ -155,7 +183,8 @@ rt.close()
 
 
 class Blind:
-    """Rows that overlook, once, one record that is there: as a transaction does that looked before another one committed."""
+    """Rows that overlook, once, one record that is there: as a transaction does that looked before
+    another one committed."""
 
     def __init__(self, rows: Rows, record: type[Any], left: list[int]) -> None:
         self._rows, self._record, self._left = rows, record, left
@@ -180,8 +209,11 @@ class Blind:
 
 
 @contextmanager
-def overlooking(small: Small, record: type[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The next transaction that looks for such a row overlooks it. Only on the in-memory storage, whose nouns are the plain ones."""
+def overlooking(
+    small: Small, record: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[int]]:
+    """The next transaction that looks for such a row overlooks it. Only on the in-memory storage,
+    whose nouns are the plain ones."""
     storage, left = small.rt.storage, [1]
     transaction = storage.transaction  # type: ignore[attr-defined]
 
@@ -201,9 +233,15 @@ RACES: dict[str, tuple[type[Any], Callable[[Small], Any]]] = {
     "session": (Session, lambda s: sessions.update(s.rt, ME, WORKSPACE, "s", {"n": 1}, None).slug),
     "member": (Member, lambda s: s.join("s", "ann").slug),
     "author": (Peer, lambda s: [m.author for m in s.say("s", ("ann", "again"))]),
-    "collection": (Collection, lambda s: [c.content for c in s.conclude("ann", "ann", "likes tea")]),
+    "collection": (
+        Collection,
+        lambda s: [c.content for c in s.conclude("ann", "ann", "likes tea")],
+    ),
     "space": (Space, lambda s: [c.content for c in s.conclude("ann", "ann", "likes tea")]),
-    "idempotency key": (IdempotencyKey, lambda s: [m.content for m in s.say("s", ("ann", "once"), once="k")]),
+    "idempotency key": (
+        IdempotencyKey,
+        lambda s: [m.content for m in s.say("s", ("ann", "once"), once="k")],
+    ),
 }
 
 
@@ -230,7 +268,17 @@ def test_what_breaks_a_rule_by_itself_breaks_it_again(small: Small) -> None:
     def twice(tx: Any) -> None:
         runs.append(1)
         (ann,) = tx.rows.page(Peer, TRUE)
-        tx.rows.put([Peer(uid="another", workspace_key=ann.workspace_key, slug="ann", v1_name="x", created_at=small.clock())])
+        tx.rows.put(
+            [
+                Peer(
+                    uid="another",
+                    workspace_key=ann.workspace_key,
+                    slug="ann",
+                    v1_name="x",
+                    created_at=small.clock(),
+                )
+            ]
+        )
 
     with pytest.raises(UniqueViolation):
         small.rt.storage.write(twice)
@@ -240,5 +288,10 @@ def test_what_breaks_a_rule_by_itself_breaks_it_again(small: Small) -> None:
 
 def test_drafts_of_one_author_at_once_in_many_sessions(begin: Begin) -> None:
     small = begin(DB_POOL_TIMEOUT="30")
-    at_once(8, lambda n: messages.create(small.rt, ME, WORKSPACE, f"s{n}", [Draft("hello", "ann"), Draft("hi", f"bob{n}")]))
+    at_once(
+        8,
+        lambda n: messages.create(
+            small.rt, ME, WORKSPACE, f"s{n}", [Draft("hello", "ann"), Draft("hi", f"bob{n}")]
+        ),
+    )
     assert (count(small, Peer), count(small, Message), count(small, Member)) == (9, 16, 16)

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from memservice.domain.records import Message
-from memservice.services import (
-    conclusions,
-    messages,
-)
+from memservice.services import conclusions, messages
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.messages import Draft
 from memservice.services.retrieval import search as retrieval_search
@@ -20,7 +17,10 @@ from memservice.spi.text import TextMatches
 from services.conftest import Begin
 from support.services.world import ME, WORKSPACE, Small
 
-WORDS = "heron river lamp stone bridge cloud winter apple boat garden window candle forest meadow copper violin harbour letter".split()
+WORDS = (
+    "heron river lamp stone bridge cloud winter apple boat garden window candle forest meadow "
+    "copper violin harbour letter"
+).split()
 
 
 def sentences(number: int, seed: int = 1) -> list[str]:
@@ -32,24 +32,43 @@ def test_texts_of_other_workspaces_change_neither_results_nor_their_order(small:
     for place, said in enumerate(sentences(120)):
         small.say(f"s{place % 5}", ("ann" if place % 2 else "bob", said))
     small.conclude("ann", "bob", *sentences(60, 2))
-    queries = ["heron by the river", "violin", "copper candle garden winter", "what did ann say of the boat"]
-    before = [(small.search(query, 20), small.ask(query, "ann", "bob", top_k=20)) for query in queries]
+    queries = [
+        "heron by the river",
+        "violin",
+        "copper candle garden winter",
+        "what did ann say of the boat",
+    ]
+    before = [
+        (small.search(query, 20), small.ask(query, "ann", "bob", top_k=20)) for query in queries
+    ]
     for number in range(3):
-        drafts = [Draft(" ".join([said, "heron"] * 3), "ann") for said in sentences(100, 10 + number)]
+        drafts = [
+            Draft(" ".join([said, "heron"] * 3), "ann") for said in sentences(100, 10 + number)
+        ]
         messages.create(small.rt, ME, f"other{number}", "s0", drafts)
-    assert [(small.search(query, 20), small.ask(query, "ann", "bob", top_k=20)) for query in queries] == before
+    assert [
+        (small.search(query, 20), small.ask(query, "ann", "bob", top_k=20)) for query in queries
+    ] == before
     assert all(found for found, _ in before)
 
 
 @pytest.mark.parametrize(("boost", "first"), [("0", "bob"), ("1", "ann")])
-def test_the_peer_that_a_query_names_is_preferred_by_the_boost(begin: Begin, boost: str, first: str) -> None:
-    """The name alone, which is a term of what she said, weighs less than the words that bob said."""
+def test_the_peer_that_a_query_names_is_preferred_by_the_boost(
+    begin: Begin, boost: str, first: str
+) -> None:
+    """The name alone, which is a term of what she said, weighs less than the words that bob
+    said."""
     small = begin(SEARCH_NAME_BOOST=boost)
     small.say("s", ("bob", "the heron came to the copper lamp by the river"))
     small.say("t", ("ann", "a river"))
     for number in range(8):
         small.say(f"other{number}", ("ann", "violin"))
-    assert retrieval_search.search(small.rt, ME, WORKSPACE, "ann: heron copper lamp river", 10)[0].author == first
+    assert (
+        retrieval_search.search(small.rt, ME, WORKSPACE, "ann: heron copper lamp river", 10)[
+            0
+        ].author
+        == first
+    )
 
 
 def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small) -> None:
@@ -58,18 +77,29 @@ def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small
     with small.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
         assert workspace is not None
-        found = retrieval_search.find_messages(small.rt, tx, bounds_for(tx, ME, workspace), "heron", 30)
+        found = retrieval_search.find_messages(
+            small.rt, tx, bounds_for(tx, ME, workspace), "heron", 30
+        )
     assert [message.session for message in found] == [f"s{number}" for number in range(30)]
 
 
-@pytest.mark.parametrize("few", [0, retrieval_search.EXACT_RANKING_MAX], ids=["further down the list", "among few"])
+@pytest.mark.parametrize(
+    "few", [0, retrieval_search.EXACT_RANKING_MAX], ids=["further down the list", "among few"]
+)
 @pytest.mark.parametrize("wanted", [1, 7, 25])
 def test_filters_look_on_until_there_is_enough_or_nothing_left(
     begin: Begin, wanted: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retrieval_search, "EXACT_RANKING_MAX", few)
     small = begin(SEARCH_DEPTH="10")
-    drafts = [Draft("the heron stands by the river", "ann", metadata={"kind": "rare"} if number >= 125 else {}) for number in range(150)]
+    drafts = [
+        Draft(
+            "the heron stands by the river",
+            "ann",
+            metadata={"kind": "rare"} if number >= 125 else {},
+        )
+        for number in range(150)
+    ]
     for start in (0, 75):
         messages.create(small.rt, ME, WORKSPACE, f"s{start}", drafts[start : start + 75])
     found = small.search("heron", wanted, {"metadata": {"kind": "rare"}})
@@ -79,33 +109,52 @@ def test_filters_look_on_until_there_is_enough_or_nothing_left(
 
 
 @pytest.mark.slow
-def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much there is that the words hit, no list is gone down to its end. Neighbours lend to what is left, as ever."""
+def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much there is that the words hit, no list is gone down to its end. Neighbours lend to
+    what is left, as ever."""
     small = begin(SEARCH_DEPTH="10")
     small.peer("ann", "bob")
     for start in range(0, 2_000, 100):
         drafts = [Draft("the heron stands by the river", "ann") for _ in range(100)]
-        drafts[50:51] = [Draft(f"green lamp {start}", "bob", metadata={"n": start})] if start % 500 == 0 else []
+        drafts[50:51] = (
+            [Draft(f"green lamp {start}", "bob", metadata={"n": start})] if start % 500 == 0 else []
+        )
         messages.create(small.rt, ME, WORKSPACE, f"s{start}", drafts)
-        small.conclude("ann", "bob", *[f"saw {start + n} herons" for n in range(99)], f"owns {start} herons and a boat")
+        small.conclude(
+            "ann",
+            "bob",
+            *[f"saw {start + n} herons" for n in range(99)],
+            f"owns {start} herons and a boat",
+        )
     small.say("far", ("bob", "the heron came"), ("bob", "the heron came to the river"))
     asked: list[int] = []
     search = type(small.rt.storage.text).search
 
-    def counting(self: Any, tx: Any, kind: str, workspace: int, terms: Any, k: int, *more: Any) -> TextMatches:
+    def counting(
+        self: Any, tx: Any, kind: str, workspace: int, terms: Any, k: int, *more: Any
+    ) -> TextMatches:
         asked.append(k)
         return search(self, tx, kind, workspace, terms, k, *more)
 
     monkeypatch.setattr(type(small.rt.storage.text), "search", counting)
     by_bob = small.search("heron river", 10, peer_id="bob")
-    assert [text for text in by_bob if "lamp" not in text] == ["the heron came to the river", "the heron came"]
-    assert sorted(text for text in by_bob if "lamp" in text) == [f"green lamp {start}" for start in (0, 1000, 1500, 500)]
+    assert [text for text in by_bob if "lamp" not in text] == [
+        "the heron came to the river",
+        "the heron came",
+    ]
+    assert sorted(text for text in by_bob if "lamp" in text) == [
+        f"green lamp {start}" for start in (0, 1000, 1500, 500)
+    ]
     assert small.search("heron river", 10, {"metadata": {"n": 500}}) == ["green lamp 500"]
     assert small.search("heron river", 10, {"metadata": {"n": 7}}) == []
     assert small.search("violin", 10, {"metadata": {"n": 500}}) == []
     filters = {"observer": "ann", "observed": "bob", "content": {"icontains": "boat"}}
     held = conclusions.query(small.rt, ME, WORKSPACE, "heron", 50, filters=filters)
-    assert sorted(row.content for row in held) == sorted(f"owns {start} herons and a boat" for start in range(0, 2_000, 100))
+    assert sorted(row.content for row in held) == sorted(
+        f"owns {start} herons and a boat" for start in range(0, 2_000, 100)
+    )
     assert max(asked) <= 50 * retrieval_search.CANDIDATES_PER_HIT, asked
 
 
@@ -117,10 +166,16 @@ def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None
     query = "heron by the river"
     alone = small.search(query, 30, session_id="s1")
     assert alone
-    for name in ({"session_id": "s1"}, {"session_id": ["s1"]}, {"AND": [{"session_id": ["s1", "s2"]}, {"session_id": "s1"}]}):
+    for name in (
+        {"session_id": "s1"},
+        {"session_id": ["s1"]},
+        {"AND": [{"session_id": ["s1", "s2"]}, {"session_id": "s1"}]},
+    ):
         assert small.search(query, 30, name) == alone
     both = small.search(query, 200, {"OR": [{"session_id": "s1"}, {"session_id": "s2"}]})
-    assert sorted(both) == sorted(small.search(query, 200, {"session_id": {"in": ["s1", "s2", "none"]}}))
+    assert sorted(both) == sorted(
+        small.search(query, 200, {"session_id": {"in": ["s1", "s2", "none"]}})
+    )
     assert len(both) > len(alone)
     nowhere: tuple[Any, ...] = ([], "none", {"in": []})
     for none in nowhere:
@@ -128,18 +183,36 @@ def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None
         assert small.search("", 30, {"session_id": none}) == []
     assert set(small.search(query, 200, {"NOT": [{"session_id": "s1"}]})).isdisjoint(alone)
     pair = {"observer": "ann", "observed": "bob"}
-    held = conclusions.query(small.rt, ME, WORKSPACE, query, 100, filters={**pair, "session_id": "s1"})
+    held = conclusions.query(
+        small.rt, ME, WORKSPACE, query, 100, filters={**pair, "session_id": "s1"}
+    )
     assert {row.session for row in held} == {"s1"}
-    assert conclusions.query(small.rt, ME, WORKSPACE, query, filters={**pair, "level": "deductive"}) == []
+    assert (
+        conclusions.query(small.rt, ME, WORKSPACE, query, filters={**pair, "level": "deductive"})
+        == []
+    )
 
 
 def test_a_session_with_few_hits_is_searched_to_its_end(small: Small) -> None:
     for start in range(0, 300, 100):
-        small.say("big", *[("ann", f"a heron by the river {start + number}") for number in range(100)])
-    small.say("small", ("bob", "the lamp is broken"), ("bob", "a heron came"), ("bob", "nothing else happened"), ("bob", "copper wire"))
+        small.say(
+            "big", *[("ann", f"a heron by the river {start + number}") for number in range(100)]
+        )
+    small.say(
+        "small",
+        ("bob", "the lamp is broken"),
+        ("bob", "a heron came"),
+        ("bob", "nothing else happened"),
+        ("bob", "copper wire"),
+    )
     found = small.search("heron", 10, session_id="small")
     assert found[0] == "a heron came"
-    assert set(found) <= {"the lamp is broken", "a heron came", "nothing else happened", "copper wire"}
+    assert set(found) <= {
+        "the lamp is broken",
+        "a heron came",
+        "nothing else happened",
+        "copper wire",
+    }
     assert small.search("violin", 10, session_id="small") == []
 
 
@@ -147,9 +220,17 @@ def test_one_named_peer_weighs_more_two_do_not(small: Small) -> None:
     small.peer("caroline", "melanie")
     small.say("a", ("melanie", "the violin lesson went well"))
     small.say("b", ("caroline", "the violin lesson went well"))
-    assert [m.author for m in found(small, "violin lesson")] == ["melanie", "caroline"], "the first stored first"
-    assert [m.author for m in found(small, "what did Caroline say of the violin lesson")] == ["caroline", "melanie"]
-    assert [m.author for m in found(small, "did Melanie or Caroline have the violin lesson")] == ["melanie", "caroline"]
+    assert [m.author for m in found(small, "violin lesson")] == ["melanie", "caroline"], (
+        "the first stored first"
+    )
+    assert [m.author for m in found(small, "what did Caroline say of the violin lesson")] == [
+        "caroline",
+        "melanie",
+    ]
+    assert [m.author for m in found(small, "did Melanie or Caroline have the violin lesson")] == [
+        "melanie",
+        "caroline",
+    ]
 
 
 def found(small: Small, query: str, limit: int = 10) -> list[Message]:
@@ -157,7 +238,9 @@ def found(small: Small, query: str, limit: int = 10) -> list[Message]:
 
 
 @pytest.mark.parametrize("name", ["may", "will", "user", "assistant", "mark"])
-def test_ids_that_are_ordinary_words_name_nobody_unless_capitalised(small: Small, name: str) -> None:
+def test_ids_that_are_ordinary_words_name_nobody_unless_capitalised(
+    small: Small, name: str
+) -> None:
     small.say("s", ("someone", "we talked of the harbour"), (name, "we talked of the harbour"))
 
     def named(query: str) -> str | None:
@@ -227,7 +310,9 @@ def test_a_query_that_says_nothing_finds_the_newest(small: Small, query: str) ->
     assert small.ask(query, "ann", "bob") == ["plays chess", "likes tea"]
     assert small.ask(query, "ann", "bob", top_k=1) == ["plays chess"]
     assert small.ask(query, "ann", "bob", distance=0.5) == []
-    assert small.represented("ann", target="bob", search_query=query, max_conclusions=1) == ["plays chess"]
+    assert small.represented("ann", target="bob", search_query=query, max_conclusions=1) == [
+        "plays chess"
+    ]
 
 
 def test_conclusions_are_found_by_their_words_and_confined_to_the_pair(small: Small) -> None:

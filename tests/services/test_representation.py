@@ -9,10 +9,7 @@ import pytest
 
 from memservice.domain import tokens
 from memservice.domain.records import DEDUCTIVE
-from memservice.services import (
-    conclusions,
-    scopes,
-)
+from memservice.services import conclusions, scopes
 from memservice.services.retrieval import context
 from memservice.services.retrieval.representation import RepresentationOptions
 from services.conftest import Begin
@@ -42,10 +39,22 @@ def test_the_newest_are_chosen_and_shown_oldest_first(known: Small) -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "chosen"), [(1, (9,)), (2, (0, 9)), (3, (0, 8, 9)), (4, (0, 1, 8, 9)), (5, (0, 1, 7, 8, 9)), (20, range(10))]
+    ("most", "chosen"),
+    [
+        (1, (9,)),
+        (2, (0, 9)),
+        (3, (0, 8, 9)),
+        (4, (0, 1, 8, 9)),
+        (5, (0, 1, 7, 8, 9)),
+        (20, range(10)),
+    ],
 )
-def test_half_are_the_most_frequent_if_asked(known: Small, most: int, chosen: tuple[int, ...]) -> None:
-    assert known.represented("ann", include_most_frequent=True, max_conclusions=most) == facts(*chosen)
+def test_half_are_the_most_frequent_if_asked(
+    known: Small, most: int, chosen: tuple[int, ...]
+) -> None:
+    assert known.represented("ann", include_most_frequent=True, max_conclusions=most) == facts(
+        *chosen
+    )
 
 
 def test_exact_duplicates_are_shown_once_and_leave_room(small: Small) -> None:
@@ -53,7 +62,9 @@ def test_exact_duplicates_are_shown_once_and_leave_room(small: Small) -> None:
     small.conclude("ann", "ann", "first", "Likes tea", " likes TEA ", "likes tea", "last")
     assert small.represented("ann", max_conclusions=10) == ["first", "likes tea", "last"]
     small.derive("ann", "ann", "likes tea", DEDUCTIVE)
-    assert "## Deductive Observations" in small.represent("ann"), "the same words at another level are another conclusion"
+    assert "## Deductive Observations" in small.represent("ann"), (
+        "the same words at another level are another conclusion"
+    )
 
 
 def test_allowlists_admit_explicit_conclusions_of_their_sessions_only(small: Small) -> None:
@@ -71,8 +82,12 @@ def test_allowlists_admit_explicit_conclusions_of_their_sessions_only(small: Sma
     assert small.represented("ann", session="nowhere") == []
     assert "deduced" in small.represent("ann")
     for options in ({"session": "s"}, {"filters": {"session_id": ["s"]}}):
-        assert small.represented("ann", search_query="anywhere in t, deduced", **options)[-1:] == ["in s"]
-        assert not {"in t", "anywhere", "deduced"} & set(small.represented("ann", search_query="anywhere in t, deduced", **options))
+        assert small.represented("ann", search_query="anywhere in t, deduced", **options)[-1:] == [
+            "in s"
+        ]
+        assert not {"in t", "anywhere", "deduced"} & set(
+            small.represented("ann", search_query="anywhere in t, deduced", **options)
+        )
 
 
 def test_a_query_spends_the_budget_on_the_best(begin: Begin) -> None:
@@ -81,24 +96,41 @@ def test_a_query_spends_the_budget_on_the_best(begin: Begin) -> None:
     for number in range(30):
         small.clock.advance(minutes=1)
         small.conclude(
-            "ann", "ann", f"went past the lighthouse number {number}" if number % 6 == 0 else f"ate meal number {number} at noon"
+            "ann",
+            "ann",
+            f"went past the lighthouse number {number}"
+            if number % 6 == 0
+            else f"ate meal number {number} at noon",
         )
     text = small.represented("ann", search_query="lighthouse")
     assert sum(tokens.count(line) for line in text) <= 60
     assert {f"went past the lighthouse number {number}" for number in range(0, 30, 6)} <= set(text)
-    assert text == sorted(text, key=lambda line: int("".join(filter(str.isdigit, line)))), "by time, once chosen"
+    assert text == sorted(text, key=lambda line: int("".join(filter(str.isdigit, line)))), (
+        "by time, once chosen"
+    )
     assert len(small.represented("ann", search_query="lighthouse", max_conclusions=2)) == 2
-    assert len(small.represented("ann", max_conclusions=30)) == 30, "without a query there is no budget"
+    assert len(small.represented("ann", max_conclusions=30)) == 30, (
+        "without a query there is no budget"
+    )
 
 
 def test_what_was_said_is_quoted_beside_what_was_concluded(small: Small) -> None:
     small.peer("ann", metadata={"name": "Ann Lee"})
-    small.say("s", ("ann", "The lighthouse is red."), ("bob", "A green lighthouse stands there."), ("ann", "Good night."))
+    small.say(
+        "s",
+        ("ann", "The lighthouse is red."),
+        ("bob", "A green lighthouse stands there."),
+        ("ann", "Good night."),
+    )
     assert "Ann Lee: The lighthouse is red." in small.represented("ann", search_query="lighthouse")
-    assert not any("green" in line for line in small.represented("ann", search_query="lighthouse")), "only by the observed"
+    assert not any(
+        "green" in line for line in small.represented("ann", search_query="lighthouse")
+    ), "only by the observed"
     small.conclude("ann", "ann", "saw a lighthouse")
     assert "saw a lighthouse" in small.represented("ann", search_query="lighthouse")
-    assert not any(":" in line for line in small.represented("ann")), "messages come with a query only"
+    assert not any(":" in line for line in small.represented("ann")), (
+        "messages come with a query only"
+    )
 
 
 def test_a_message_is_not_quoted_beside_its_own_conclusion(small: Small) -> None:
@@ -110,7 +142,9 @@ def test_a_message_is_not_quoted_beside_its_own_conclusion(small: Small) -> None
 def test_others_are_quoted_as_far_as_the_observer_heard_them(small: Small) -> None:
     small.say("s", ("ann", "The lighthouse is red."))
     small.say("t", ("ann", "My lighthouse is green."), ("bob", "Really?"))
-    assert small.represented("bob", target="ann", search_query="lighthouse") == ["ann: My lighthouse is green."]
+    assert small.represented("bob", target="ann", search_query="lighthouse") == [
+        "ann: My lighthouse is green."
+    ]
 
 
 def test_where_only_some_sessions_may_speak_only_theirs_is_quoted(small: Small) -> None:
@@ -119,9 +153,16 @@ def test_where_only_some_sessions_may_speak_only_theirs_is_quoted(small: Small) 
     for name, inside in (("one", ["t"]), ("none", [])):
         scopes.get_or_create(small.rt, ME, WORKSPACE, name, None)
         scopes.add_sessions(small.rt, ME, WORKSPACE, name, inside)
-    narrowings: list[dict[str, Any]] = [{"session": "t"}, {"filters": {"session_id": ["t"]}}, {"scope": ["one", "none"]}, {"scope": "one"}]
+    narrowings: list[dict[str, Any]] = [
+        {"session": "t"},
+        {"filters": {"session_id": ["t"]}},
+        {"scope": ["one", "none"]},
+        {"scope": "one"},
+    ]
     for options in narrowings:
-        assert small.represented("ann", search_query="lighthouse", **options) == ["ann: The lighthouse is green."]
+        assert small.represented("ann", search_query="lighthouse", **options) == [
+            "ann: The lighthouse is green."
+        ]
     for options in ({"filters": {"session_id": []}}, {"scope": ["none"]}, {"scope": "none"}):
         assert small.represented("ann", search_query="lighthouse", **options) == []
     assert len(small.represented("ann", search_query="lighthouse")) == 2
@@ -130,22 +171,32 @@ def test_where_only_some_sessions_may_speak_only_theirs_is_quoted(small: Small) 
 def test_a_distance_keeps_messages_out(small: Small) -> None:
     small.say("s", ("ann", "The lighthouse is red."))
     small.conclude("ann", "ann", "saw a lighthouse")
-    assert small.represented("ann", search_query="lighthouse", search_max_distance=0.9) == ["saw a lighthouse"]
+    assert small.represented("ann", search_query="lighthouse", search_max_distance=0.9) == [
+        "saw a lighthouse"
+    ]
 
 
 def test_search_top_k_bounds_what_the_query_adds(known: Small) -> None:
-    assert known.represented("ann", search_query="fact 3", search_top_k=1, max_conclusions=3) == facts(3, 8, 9)
+    assert known.represented(
+        "ann", search_query="fact 3", search_top_k=1, max_conclusions=3
+    ) == facts(3, 8, 9)
 
 
 def test_a_third_are_the_most_frequent_if_asked_with_a_query(known: Small) -> None:
-    chosen = known.represented("ann", search_query="fact 3", search_top_k=1, include_most_frequent=True, max_conclusions=6)
+    chosen = known.represented(
+        "ann", search_query="fact 3", search_top_k=1, include_most_frequent=True, max_conclusions=6
+    )
     assert chosen == facts(0, 1, 3, 7, 8, 9)
 
 
 def test_a_peers_context_mixes_in_the_most_frequent_as_asked(known: Small) -> None:
     options = RepresentationOptions(max_conclusions=2, include_most_frequent=True)
     found = context.of_peer(known.rt, ME, WORKSPACE, "ann", options)
-    assert [line.partition("] ")[2] for line in found.representation.splitlines() if line.startswith("[")] == facts(0, 9)
+    assert [
+        line.partition("] ")[2]
+        for line in found.representation.splitlines()
+        if line.startswith("[")
+    ] == facts(0, 9)
     assert (found.peer, found.target, found.card) == ("ann", "ann", None)
 
 

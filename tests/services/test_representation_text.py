@@ -5,18 +5,23 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memservice.domain.records import CONTRADICTION, DEDUCTIVE, EXPLICIT, INDUCTIVE, Conclusion, Message
-from memservice.services.retrieval.representation_text import (
-    Selection,
-    markdown,
-    plain,
+from memservice.domain.records import (
+    CONTRADICTION,
+    DEDUCTIVE,
+    EXPLICIT,
+    INDUCTIVE,
+    Conclusion,
+    Message,
 )
+from memservice.services.retrieval.representation_text import Selection, markdown, plain
 
 NINE = datetime(2026, 1, 1, 9, 0, 0, 999_999, tzinfo=UTC)
 HEADINGS = "EXPLICIT:\n\n\nDEDUCTIVE:\n\n\nINDUCTIVE:\n\n\nCONTRADICTION:\n\n"
 
 
-def conclusion(key: int, content: str, level: str = EXPLICIT, minutes: int = 0, **internal: Any) -> Conclusion:
+def conclusion(
+    key: int, content: str, level: str = EXPLICIT, minutes: int = 0, **internal: Any
+) -> Conclusion:
     return Conclusion(
         key=key,
         uid=f"c{key}",
@@ -54,11 +59,16 @@ def message(key: int, content: str, author: str, minutes: int) -> Message:
 
 def test_nothing_is_an_empty_text() -> None:
     assert markdown(Selection()) == ""
-    assert plain(Selection()) == HEADINGS, "the headings count against a budget even if nothing stands under them"
+    assert plain(Selection()) == HEADINGS, (
+        "the headings count against a budget even if nothing stands under them"
+    )
 
 
 def test_one_explicit_conclusion() -> None:
-    assert markdown(Selection([conclusion(1, "X")])) == "## Explicit Observations\n\n[2026-01-01 09:00:00] X\n"
+    assert (
+        markdown(Selection([conclusion(1, "X")]))
+        == "## Explicit Observations\n\n[2026-01-01 09:00:00] X\n"
+    )
 
 
 def test_all_four_sections() -> None:
@@ -69,7 +79,14 @@ def test_all_four_sections() -> None:
             conclusion(5, "tied second"),
             conclusion(4, "follows", DEDUCTIVE, premises=["one", "two"]),
             conclusion(6, "stands alone", DEDUCTIVE, minutes=2),
-            conclusion(7, "often walks", INDUCTIVE, sources=["a", "b"], pattern_type="behavior", confidence="high"),
+            conclusion(
+                7,
+                "often walks",
+                INDUCTIVE,
+                sources=["a", "b"],
+                pattern_type="behavior",
+                confidence="high",
+            ),
             conclusion(8, "is brief", INDUCTIVE, minutes=3),
             conclusion(2, "both cannot be", CONTRADICTION, sources=["yes", "no"]),
         ]
@@ -139,9 +156,13 @@ def test_all_four_sections() -> None:
 
 def test_five_sources_are_shown_and_the_others_counted() -> None:
     def text(number: int) -> str:
-        return markdown(Selection([conclusion(1, "P", INDUCTIVE, sources=[f"s{n}" for n in range(number)])]))
+        return markdown(
+            Selection([conclusion(1, "P", INDUCTIVE, sources=[f"s{n}" for n in range(number)])])
+        )
 
-    five = "## Inductive Observations\n\n **Pattern** [medium]: P\n   **Sources**:\n" + "".join(f"   - s{n}\n" for n in range(5))
+    five = "## Inductive Observations\n\n **Pattern** [medium]: P\n   **Sources**:\n" + "".join(
+        f"   - s{n}\n" for n in range(5)
+    )
     assert text(5) == five
     assert text(6) == five + "   - ... and 1 more\n"
     assert text(12) == five + "   - ... and 7 more\n"
@@ -149,15 +170,24 @@ def test_five_sources_are_shown_and_the_others_counted() -> None:
 
 def test_verbatim_messages_stand_among_explicit_conclusions() -> None:
     selection = Selection(
-        [conclusion(1, "likes tea", minutes=1)], [message(1, "Tea?", "ann", 0), message(2, "Tea!", "bob", 2)], {"ann": "Ann Lee"}
+        [conclusion(1, "likes tea", minutes=1)],
+        [message(1, "Tea?", "ann", 0), message(2, "Tea!", "bob", 2)],
+        {"ann": "Ann Lee"},
     )
     assert markdown(selection) == (
         "## Explicit Observations\n\n"
-        "[2026-01-01 09:00:00] Ann Lee: Tea?\n[2026-01-01 09:01:00] likes tea\n[2026-01-01 09:02:00] bob: Tea!\n"
+        "[2026-01-01 09:00:00] Ann Lee: Tea?\n[2026-01-01 09:01:00] likes tea\n[2026-01-01 "
+        "09:02:00] bob: Tea!\n"
     )
 
 
 def test_what_is_no_text_in_provenance_is_left_out() -> None:
     odd = conclusion(1, "D", DEDUCTIVE, premises=["kept", 5, None])
-    assert markdown(Selection([odd])) == "## Deductive Observations\n\n[2026-01-01 09:00:00] D\n   Premises:\n   - kept\n\n"
-    assert markdown(Selection([conclusion(1, "D", DEDUCTIVE, premises="no list")])).count("Premises") == 0
+    assert (
+        markdown(Selection([odd]))
+        == "## Deductive Observations\n\n[2026-01-01 09:00:00] D\n   Premises:\n   - kept\n\n"
+    )
+    assert (
+        markdown(Selection([conclusion(1, "D", DEDUCTIVE, premises="no list")])).count("Premises")
+        == 0
+    )

@@ -33,7 +33,10 @@ PERSON = {
     "required": ["name"],
     "additionalProperties": False,
     "$defs": {
-        "Home": {"type": "object", "properties": {"city": {"type": "string"}, "since": {"$ref": "#/$defs/Year"}}},
+        "Home": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "since": {"$ref": "#/$defs/Year"}},
+        },
         "Year": {"type": "integer"},
     },
 }
@@ -48,7 +51,10 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 def wide(parts: int) -> dict[str, Any]:
-    return {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(parts - 1)}}
+    return {
+        "type": "object",
+        "properties": {f"p{number}": {"type": "string"} for number in range(parts - 1)},
+    }
 
 
 def shared(choices: int, places: int, longest: str = "") -> dict[str, Any]:
@@ -62,7 +68,10 @@ def doubling(levels: int) -> dict[str, Any]:
     """Few parts whose document has 2 ** levels values."""
     definitions: dict[str, Any] = {f"d{levels}": {"type": "string"}}
     for n in range(levels):
-        definitions[f"d{n}"] = {"type": "object", "properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}}
+        definitions[f"d{n}"] = {
+            "type": "object",
+            "properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"},
+        }
     return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
 
 
@@ -73,24 +82,46 @@ def doubling(levels: int) -> dict[str, Any]:
         {"type": "object"},
         {"type": ["object"], "properties": {"x": True}},
         {"$ref": "#/definitions/A", "definitions": {"A": {"type": "object"}}},
-        {"type": "object", "properties": {"a b/c": {"$ref": "#/$defs/x~1y%20z"}}, "$defs": {"x/y z": {"type": "string"}}},
+        {
+            "type": "object",
+            "properties": {"a b/c": {"$ref": "#/$defs/x~1y%20z"}},
+            "$defs": {"x/y z": {"type": "string"}},
+        },
         {"type": "object", "properties": {"a": {"type": "array"}}, "x-anything": {"allOf": 1}},
         {"type": "object", "properties": {"allOf": {"type": "string"}, "not": {"type": "string"}}},
-        {"type": "object", "properties": {"a": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5}}},
-        {"type": "object", "properties": {"a": {"type": ["number", "null"], "oneOf": [{"type": "integer"}, {"type": "string"}]}}},
+        {
+            "type": "object",
+            "properties": {"a": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5}},
+        },
+        {
+            "type": "object",
+            "properties": {
+                "a": {
+                    "type": ["number", "null"],
+                    "oneOf": [{"type": "integer"}, {"type": "string"}],
+                }
+            },
+        },
         nested(MAX_DEPTH),
         wide(MAX_NODES),
         shared(MAX_CHOICES, 400),
         {"type": "object", "required": ["a"], "properties": {}, "default": {"a": 1}},
         doubling(8),
-        {"type": "object", "properties": {"l": {"type": "array", "minItems": 1000, "items": {"type": "string"}}}},
+        {
+            "type": "object",
+            "properties": {"l": {"type": "array", "minItems": 1000, "items": {"type": "string"}}},
+        },
     ],
     ids=range(15),
 )
 def test_good_ones(schema: dict[str, Any]) -> None:
     check(schema)
     # Whatever is let in can be answered.
-    answer = "".join(ExtractiveReasoner().answer(AnswerRequest("Who is it?", "alice", [], response_format=schema)))
+    answer = "".join(
+        ExtractiveReasoner().answer(
+            AnswerRequest("Who is it?", "alice", [], response_format=schema)
+        )
+    )
     check_answer(schema, answer)
 
 
@@ -105,56 +136,123 @@ def test_none_is_no_form() -> None:
         ({"type": "string"}, "$: the root must be of type 'object'"),
         ({"type": ["object", "null"]}, "$: the root must be of type 'object'"),
         ({"anyOf": [{"type": "object"}]}, "$: the root must be of type 'object'"),
-        ({"$ref": "#/$defs/A", "$defs": {"A": {"type": "string"}}}, "$: the root must be of type 'object'"),
+        (
+            {"$ref": "#/$defs/A", "$defs": {"A": {"type": "string"}}},
+            "$: the root must be of type 'object'",
+        ),
         *(
             ({"type": "object", "properties": {"a": {word: {}}}}, f"$.a: '{word}' is not supported")
             for word in ("allOf", "not", "if", "then", "else", "patternProperties", "prefixItems")
         ),
-        ({"type": "object", "additionalProperties": {"type": "string"}}, "$: 'additionalProperties' may only be true or false"),
+        (
+            {"type": "object", "additionalProperties": {"type": "string"}},
+            "$: 'additionalProperties' may only be true or false",
+        ),
         ({"type": "object", "properties": {"a": {"type": "date"}}}, "$.a: 'type' must be one of"),
         ({"type": "object", "properties": {"a": {"type": []}}}, "$.a: 'type' must be one of"),
-        ({"type": "object", "properties": {"a": {"type": ["string", {}]}}}, "$.a: 'type' must be one of"),
-        ({"type": "object", "properties": {"a": {"type": "string", "anyOf": [{"type": 3}]}}}, "$.a.anyOf[0]: 'type' must be one of"),
+        (
+            {"type": "object", "properties": {"a": {"type": ["string", {}]}}},
+            "$.a: 'type' must be one of",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string", "anyOf": [{"type": 3}]}}},
+            "$.a.anyOf[0]: 'type' must be one of",
+        ),
         ({"type": "object", "properties": []}, "$: 'properties' must be an object"),
         ({"type": "object", "properties": {"a": 1}}, "$.a: a schema must be an object"),
         ({"type": "object", "properties": {"a": False}}, "$.a: a schema must be an object"),
-        ({"type": "object", "properties": {"a": {"items": [{}]}}}, "$.a[]: a schema must be an object"),
-        ({"type": "object", "properties": {"a": {"items": {"items": {"enum": []}}}}}, "$.a[][]: 'enum' must be a list"),
+        (
+            {"type": "object", "properties": {"a": {"items": [{}]}}},
+            "$.a[]: a schema must be an object",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"items": {"items": {"enum": []}}}}},
+            "$.a[][]: 'enum' must be a list",
+        ),
         ({"type": "object", "properties": {"a": {"anyOf": []}}}, "$.a: 'anyOf' must be a list"),
         ({"type": "object", "properties": {"a": {"oneOf": {}}}}, "$.a: 'oneOf' must be a list"),
-        ({"type": "object", "properties": {"a": {"type": "boolean", "enum": [0, 1]}}}, "$.a: 'enum' allows nothing that is of the 'type'"),
-        ({"type": "object", "properties": {"a": {"type": "string", "const": None}}}, "$.a: 'const' allows nothing that is of the 'type'"),
+        (
+            {"type": "object", "properties": {"a": {"type": "boolean", "enum": [0, 1]}}},
+            "$.a: 'enum' allows nothing that is of the 'type'",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string", "const": None}}},
+            "$.a: 'const' allows nothing that is of the 'type'",
+        ),
         (
             {
                 "type": "object",
-                "properties": {"a": {"type": "string", "anyOf": [{"type": "integer"}, {"$ref": "#/$defs/n"}]}},
+                "properties": {
+                    "a": {"type": "string", "anyOf": [{"type": "integer"}, {"$ref": "#/$defs/n"}]}
+                },
                 "$defs": {"n": {"type": "null"}},
             },
             "$.a: 'anyOf' has no option that is of the 'type'",
         ),
         ({"type": "object", "required": "a"}, "$: 'required' must be a list of names"),
-        ({"type": "object", "properties": {"a": {"minItems": "3"}}}, "$.a: 'minItems' must be a whole number"),
-        ({"type": "object", "properties": {"a": {"maxLength": -1}}}, "$.a: 'maxLength' must be a whole number"),
-        ({"type": "object", "properties": {"a": {"minimum": True}}}, "$.a: 'minimum' must be a number"),
-        ({"type": "object", "properties": {"a": {"multipleOf": 0}}}, "$.a: 'multipleOf' must be a number above zero"),
-        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/No"}}}, "$.a: the reference '#/$defs/No' does not lead"),
-        ({"type": "object", "properties": {"a": {"$ref": "https://example.org/x"}}}, "does not lead to a definition at the root"),
-        ({"type": "object", "properties": {"a": {"$ref": 3}}}, "does not lead to a definition at the root"),
-        ({"type": "object", "properties": {"a": {"$ref": "#"}}}, "does not lead to a definition at the root"),
-        ({"type": "object", "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}}}, "recursive references are not supported"),
+        (
+            {"type": "object", "properties": {"a": {"minItems": "3"}}},
+            "$.a: 'minItems' must be a whole number",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"maxLength": -1}}},
+            "$.a: 'maxLength' must be a whole number",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"minimum": True}}},
+            "$.a: 'minimum' must be a number",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"multipleOf": 0}}},
+            "$.a: 'multipleOf' must be a number above zero",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"$ref": "#/$defs/No"}}},
+            "$.a: the reference '#/$defs/No' does not lead",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"$ref": "https://example.org/x"}}},
+            "does not lead to a definition at the root",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"$ref": 3}}},
+            "does not lead to a definition at the root",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"$ref": "#"}}},
+            "does not lead to a definition at the root",
+        ),
+        (
+            {"type": "object", "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}}},
+            "recursive references are not supported",
+        ),
         ({"type": "object", "$defs": []}, "$: '$defs' must be an object"),
         (nested(MAX_DEPTH + 1), f"$: it is nested more than {MAX_DEPTH} levels deep"),
         (wide(MAX_NODES + 1), f"$: it has more than {MAX_NODES} parts"),
-        (shared(MAX_CHOICES + 1, 1), f"$: it has more than {MAX_CHOICES} choices of 'enum' and names of 'required'"),
-        ({"type": "object", "required": ["a"] * (MAX_CHOICES + 1)}, f"$: it has more than {MAX_CHOICES} choices"),
+        (
+            shared(MAX_CHOICES + 1, 1),
+            f"$: it has more than {MAX_CHOICES} choices of 'enum' and names of 'required'",
+        ),
+        (
+            {"type": "object", "required": ["a"] * (MAX_CHOICES + 1)},
+            f"$: it has more than {MAX_CHOICES} choices",
+        ),
         (shared(1, 400, "x" * 20_000), "it asks for documents of more than 5000 values"),
         ({"type": ["object"] * 8}, "'type' must be one of"),
         (doubling(15), "$: it asks for documents of more than"),
         (
-            {"type": "object", "properties": {"l": {"minItems": 100, "items": {"minItems": 100, "items": {"type": "string"}}}}},
+            {
+                "type": "object",
+                "properties": {
+                    "l": {"minItems": 100, "items": {"minItems": 100, "items": {"type": "string"}}}
+                },
+            },
             "$: it asks for documents of more than",
         ),
-        ({"type": "object", "properties": {"l": {"minItems": 10**15, "items": {}}}}, "$: it asks for documents of more than"),
+        (
+            {"type": "object", "properties": {"l": {"minItems": 10**15, "items": {}}}},
+            "$: it asks for documents of more than",
+        ),
     ],
     ids=range(47),
 )
@@ -189,7 +287,14 @@ def test_a_chain_of_references_has_an_end() -> None:
     "value",
     [
         {"name": "Al"},
-        {"name": "", "age": 3, "kind": "other", "homes": [{"city": "Rome", "since": 1999.0}], "mood": "calm", "more": [1]},
+        {
+            "name": "",
+            "age": 3,
+            "kind": "other",
+            "homes": [{"city": "Rome", "since": 1999.0}],
+            "mood": "calm",
+            "more": [1],
+        },
         {"name": "Al", "age": None, "homes": []},
         # Constraints of values are hints.
         {"name": "Al", "age": -1},
@@ -237,7 +342,12 @@ def test_true_is_not_one() -> None:
 
 def test_an_option_is_chosen_by_structure() -> None:
     """Both options of this `oneOf` fit, since what tells them apart is a hint."""
-    schema = {"type": "object", "properties": {"n": {"oneOf": [{"type": "integer", "maximum": 5}, {"type": "integer", "minimum": 6}]}}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "n": {"oneOf": [{"type": "integer", "maximum": 5}, {"type": "integer", "minimum": 6}]}
+        },
+    }
     check_answer(schema, '{"n": 4}')
     with pytest.raises(UnfitAnswer):
         check_answer(schema, '{"n": "4"}')

@@ -1,4 +1,5 @@
-"""The look-ups of a reasoner: what each gives, within what it may see, and what is remembered of it."""
+"""The look-ups of a reasoner: what each gives, within what it may see, and what is remembered of
+it."""
 
 from __future__ import annotations
 
@@ -10,15 +11,8 @@ import pytest
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion, Message, Workspace
-from memservice.services import (
-    cards,
-    conclusions,
-    deletion,
-)
-from memservice.services.auth.bounds import (
-    bounds_for,
-    seen,
-)
+from memservice.services import cards, conclusions, deletion
+from memservice.services.auth.bounds import bounds_for, seen
 from memservice.services.auth.principal import Principal
 from memservice.services.chat.tools import Tools
 from memservice.spi.index_filter import IndexFilter
@@ -34,7 +28,8 @@ def tools(
     has_cards: bool = False,
     key_of: str | None = None,
 ) -> Tools:
-    """Those of a question to a peer about itself, or over the workspace; an allowlist of sessions where one is given."""
+    """Those of a question to a peer about itself, or over the workspace; an allowlist of sessions
+    where one is given."""
     with small.rt.storage.read() as tx:
         (workspace,) = tx.rows.page(Workspace, equals(slug=WORKSPACE))
         principal = ME if key_of is None else Principal(workspace_id=WORKSPACE, peer_id=key_of)
@@ -42,8 +37,14 @@ def tools(
         if observer is not None:
             peer = tx.peers.by_slug(workspace.key, observer)
             assert peer is not None
-            allowed = None if sessions is None else [s.key for s in tx.sessions.by_slugs(workspace.key, sessions)]
-            held = bounds.concluding(equals(observer_key=peer.key), IndexFilter(observers=(peer.key,)))
+            allowed = (
+                None
+                if sessions is None
+                else [s.key for s in tx.sessions.by_slugs(workspace.key, sessions)]
+            )
+            held = bounds.concluding(
+                equals(observer_key=peer.key), IndexFilter(observers=(peer.key,))
+            )
             bounds = held.among(seen(tx, peer, allowed))
             if allowed is not None:
                 bounds = bounds.stating_in(allowed)
@@ -52,7 +53,9 @@ def tools(
 
 def texts(found: Sequence[Passage]) -> list[list[str]]:
     """What was found, a list a passage; a star before what was asked for."""
-    return [[("*" if item.asked_for else "") + item.content for item in passage] for passage in found]
+    return [
+        [("*" if item.asked_for else "") + item.content for item in passage] for passage in found
+    ]
 
 
 def contents(found: Sequence[Evidence]) -> list[str]:
@@ -61,36 +64,78 @@ def contents(found: Sequence[Evidence]) -> list[str]:
 
 class TestMessages:
     def test_hits_stand_with_what_is_around_them(self, small: Small) -> None:
-        small.say("s", *[("alice", text) for text in ("One.", "Two.", "Three.", "A heron!", "Five.", "Six.", "Seven.")])
-        assert texts(tools(small).messages("heron", 1)) == [["Two.", "Three.", "*A heron!", "Five.", "Six."]]
+        small.say(
+            "s",
+            *[
+                ("alice", text)
+                for text in ("One.", "Two.", "Three.", "A heron!", "Five.", "Six.", "Seven.")
+            ],
+        )
+        assert texts(tools(small).messages("heron", 1)) == [
+            ["Two.", "Three.", "*A heron!", "Five.", "Six."]
+        ]
 
     def test_stretches_that_touch_are_one(self, small: Small) -> None:
-        small.say("s", *[("alice", text) for text in ("A heron.", "Two.", "Three.", "Another heron.", "Five.", "Six.", "Seven.")])
+        small.say(
+            "s",
+            *[
+                ("alice", text)
+                for text in (
+                    "A heron.",
+                    "Two.",
+                    "Three.",
+                    "Another heron.",
+                    "Five.",
+                    "Six.",
+                    "Seven.",
+                )
+            ],
+        )
         small.say("t", ("alice", "No bird."), ("alice", "A heron again."))
         found = sorted(texts(tools(small).containing("heron", 10)), key=len)
-        assert found == [["No bird.", "*A heron again."], ["*A heron.", "Two.", "Three.", "*Another heron.", "Five."]]
+        assert found == [
+            ["No bird.", "*A heron again."],
+            ["*A heron.", "Two.", "Three.", "*Another heron.", "Five."],
+        ]
 
     def test_a_span_of_time(self, small: Small) -> None:
         for day in (1, 2, 3):
-            small.say(f"s{day}", ("alice", f"Heron number {day}."), at=datetime(2024, 5, day, 12, tzinfo=UTC))
+            small.say(
+                f"s{day}",
+                ("alice", f"Heron number {day}."),
+                at=datetime(2024, 5, day, 12, tzinfo=UTC),
+            )
         noon = datetime(2024, 5, 2, 12, tzinfo=UTC)
         box = tools(small)
-        assert sorted(texts(box.messages("heron", 10, since=noon))) == [["*Heron number 2."], ["*Heron number 3."]]
-        assert sorted(texts(box.messages("heron", 10, until=noon))) == [["*Heron number 1."], ["*Heron number 2."]]
+        assert sorted(texts(box.messages("heron", 10, since=noon))) == [
+            ["*Heron number 2."],
+            ["*Heron number 3."],
+        ]
+        assert sorted(texts(box.messages("heron", 10, until=noon))) == [
+            ["*Heron number 1."],
+            ["*Heron number 2."],
+        ]
         assert texts(box.messages("heron", 10, noon, noon)) == [["*Heron number 2."]]
 
     def test_exactly_a_text_newest_first(self, small: Small) -> None:
         small.say("s", ("alice", "The code is XK-42b."), at=datetime(2024, 5, 1, tzinfo=UTC))
         small.say("t", ("alice", "xk-42B, as I said."), at=datetime(2024, 5, 2, tzinfo=UTC))
-        small.say("u", ("alice", "XK 42b is another one; 100%_sure."), at=datetime(2024, 5, 3, tzinfo=UTC))
+        small.say(
+            "u", ("alice", "XK 42b is another one; 100%_sure."), at=datetime(2024, 5, 3, tzinfo=UTC)
+        )
         box = tools(small)
-        assert texts(box.containing("XK-42b", 10)) == [["*xk-42B, as I said."], ["*The code is XK-42b."]]
+        assert texts(box.containing("XK-42b", 10)) == [
+            ["*xk-42B, as I said."],
+            ["*The code is XK-42b."],
+        ]
         assert texts(box.containing("XK-42b", 1)) == [["*xk-42B, as I said."]]
         assert texts(box.containing("00%_su", 10)) == [["*XK 42b is another one; 100%_sure."]]
         assert box.containing("%", 10) != []
         assert box.containing("a_d", 10) == []
 
-    def test_parts_of_words_are_looked_for_among_the_newest(self, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_parts_of_words_are_looked_for_among_the_newest(
+        self, small: Small, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         small.say("s", ("alice", "Kingfishers."), *[("alice", "Nothing.")] * 5)
         assert texts(tools(small).containing("ngfish", 10)) == [["*Kingfishers.", "Nothing."]]
         monkeypatch.setattr("memservice.services.chat.tools.MAX_SCANNED", 3)
@@ -99,7 +144,9 @@ class TestMessages:
 
     def test_by_date_from_either_end(self, small: Small) -> None:
         for day in range(1, 6):
-            small.say("st"[day % 2], ("alice", f"Day {day}."), at=datetime(2024, 5, day, tzinfo=UTC))
+            small.say(
+                "st"[day % 2], ("alice", f"Day {day}."), at=datetime(2024, 5, day, tzinfo=UTC)
+            )
         box = tools(small)
         second = datetime(2024, 5, 2, tzinfo=UTC)
         assert texts(box.between(second, None, 2)) == [["*Day 5."], ["*Day 4."]]
@@ -110,20 +157,40 @@ class TestMessages:
         small.say("s", ("alice", "A heron at home."), ("bob", "Indeed a heron."))
         small.say("secret", ("bob", "My heron is secret."))
         everything = tools(small, None)
-        for box, number in ((tools(small), 2), (tools(small, sessions=["secret"]), 0), (tools(small, "bob"), 3), (everything, 3)):
-            for found in (box.messages("heron", 10), box.containing("heron", 10), box.between(datetime(2000, 1, 1, tzinfo=UTC), None, 10)):
+        for box, number in (
+            (tools(small), 2),
+            (tools(small, sessions=["secret"]), 0),
+            (tools(small, "bob"), 3),
+            (everything, 3),
+        ):
+            for found in (
+                box.messages("heron", 10),
+                box.containing("heron", 10),
+                box.between(datetime(2000, 1, 1, tzinfo=UTC), None, 10),
+            ):
                 assert sum(len(passage) for passage in found) == number
 
-    def test_a_session_that_is_open_in_part_shows_no_neighbours_from_the_rest(self, small: Small) -> None:
+    def test_a_session_that_is_open_in_part_shows_no_neighbours_from_the_rest(
+        self, small: Small
+    ) -> None:
         """As it is to the key of a peer that left it."""
         small.say("s", ("alice", "A heron."), ("bob", "Two."))
         small.leave("s", "alice")
         small.say("s", ("bob", "A heron, in secret."), ("bob", "Four."))
         shut, whole = tools(small, key_of="alice"), tools(small)
         everything = (None, datetime(2100, 1, 1, tzinfo=UTC), 10)
-        for found in (shut.messages("heron", 10), shut.containing("heron", 10), shut.between(*everything, newest_first=False)):
-            assert [text.lstrip("*") for passage in texts(found) for text in passage] == ["A heron.", "Two."]
-        assert ["Two.", "*A heron, in secret.", "Four."] in [passage[-3:] for passage in texts(whole.containing("in secret", 10))]
+        for found in (
+            shut.messages("heron", 10),
+            shut.containing("heron", 10),
+            shut.between(*everything, newest_first=False),
+        ):
+            assert [text.lstrip("*") for passage in texts(found) for text in passage] == [
+                "A heron.",
+                "Two.",
+            ]
+        assert ["Two.", "*A heron, in secret.", "Four."] in [
+            passage[-3:] for passage in texts(whole.containing("in secret", 10))
+        ]
         assert {message.content for message in shut.messages_read.values()} == {"A heron.", "Two."}
 
     def test_sessions_that_are_being_deleted_are_left_out(self, small: Small) -> None:
@@ -131,7 +198,9 @@ class TestMessages:
         small.say("gone", ("alice", "A heron at work."))
         deletion.delete_session(small.rt, ME, WORKSPACE, "gone")
         box = tools(small, None)
-        assert texts(box.between(None, datetime(2100, 1, 1, tzinfo=UTC), 10)) == [["*A heron at home."]]
+        assert texts(box.between(None, datetime(2100, 1, 1, tzinfo=UTC), 10)) == [
+            ["*A heron at home."]
+        ]
 
 
 class TestConclusions:
@@ -149,9 +218,17 @@ class TestConclusions:
         small.conclude("alice", "bob", "Bob has a heron.", session="s")
         small.conclude("bob", "bob", "Bob has a heron.")
         small.conclude("alice", "alice", "Alice fears a heron.")
-        assert sorted(contents(tools(small).conclusions("heron", 10))) == ["Alice fears a heron.", "Bob has a heron."]
-        assert sorted(contents(tools(small, None).conclusions("heron", 10))) == ["Alice fears a heron.", "Bob has a heron."]
-        assert contents(tools(small, sessions=["s"]).conclusions("heron", 10)) == ["Bob has a heron."]
+        assert sorted(contents(tools(small).conclusions("heron", 10))) == [
+            "Alice fears a heron.",
+            "Bob has a heron.",
+        ]
+        assert sorted(contents(tools(small, None).conclusions("heron", 10))) == [
+            "Alice fears a heron.",
+            "Bob has a heron.",
+        ]
+        assert contents(tools(small, sessions=["s"]).conclusions("heron", 10)) == [
+            "Bob has a heron."
+        ]
         assert len(tools(small).conclusions("heron", 1)) == 1
 
     def test_a_chain_shows_superseded_grounds_too(self, small: Small) -> None:
@@ -160,9 +237,16 @@ class TestConclusions:
         (two,) = small.conclude("alice", "alice", "Alice sold her car.")
         drawn = self.derived(small, "Alice cycles.", "deductive", one, two)
         top = self.derived(small, "Alice is fit.", "inductive", drawn)
-        small.rt.storage.write(lambda tx: tx.rows.change(Conclusion, equals(key=two.key), state="superseded", superseded_by=drawn.key))
+        small.rt.storage.write(
+            lambda tx: tx.rows.change(
+                Conclusion, equals(key=two.key), state="superseded", superseded_by=drawn.key
+            )
+        )
         chain = tools(small).chain(drawn.uid)
-        assert (chain.conclusion.content, chain.conclusion.source_ids) == ("Alice cycles.", (one.uid, two.uid))
+        assert (chain.conclusion.content, chain.conclusion.source_ids) == (
+            "Alice cycles.",
+            (one.uid, two.uid),
+        )
         assert contents(chain.sources) == ["Alice moved to Ghent.", "Alice sold her car."]
         assert contents(chain.consequences) == ["Alice is fit."]
         assert chain.consequences[0].uid == top.uid
@@ -176,9 +260,14 @@ class TestConclusions:
             box.chain(one.uid)
 
     def test_messages_behind_one(self, small: Small) -> None:
-        said = small.say("s", *[("alice", text) for text in ("One.", "Two.", "I moved to Ghent.", "Four.", "Five.")])
+        said = small.say(
+            "s",
+            *[("alice", text) for text in ("One.", "Two.", "I moved to Ghent.", "Four.", "Five.")],
+        )
         (one,) = small.conclude("alice", "alice", "Alice moved to Ghent.", session="s")
-        small.rt.storage.write(lambda tx: tx.conclusions.put([replace(one, message_keys=[said[2].key])]))
+        small.rt.storage.write(
+            lambda tx: tx.conclusions.put([replace(one, message_keys=[said[2].key])])
+        )
         drawn = self.derived(small, "Alice lives in Belgium.", "deductive", one)
         around = [["Two.", "*I moved to Ghent.", "Four."]]
         assert texts(tools(small).behind(one.uid)) == around
@@ -222,5 +311,8 @@ def test_what_was_handed_out_is_remembered_once_in_order(small: Small) -> None:
     box.conclusions("heron", 1)
     box.conclusions("newt heron", 5)
     assert [row.content for row in box.messages_read.values()] == ["Two.", "A newt.", "A heron."]
-    assert [row.content for row in box.conclusions_read.values()] == ["Alice saw a heron.", "Alice saw a newt."]
+    assert [row.content for row in box.conclusions_read.values()] == [
+        "Alice saw a heron.",
+        "Alice saw a newt.",
+    ]
     assert all(isinstance(row, Message) for row in box.messages_read.values())

@@ -13,19 +13,11 @@ from memservice.domain.filters import equals
 from memservice.domain.records import Message
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import (
-    conclusions,
-    messages,
-    peers,
-    store_compatibility,
-)
+from memservice.services import conclusions, messages, peers, store_compatibility
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
-from memservice.services.retrieval import (
-    context,
-    search,
-)
+from memservice.services.retrieval import context, search
 from memservice.services.retrieval.context import SessionContextOptions
 from memservice.settings import load_settings
 from support.stores.stores import sqlite_store_at
@@ -45,11 +37,16 @@ def runtime(local_storage_name: str, tmp_path: Path) -> Iterator[Runtime]:
 
 
 def talk(runtime: Runtime) -> list[Message]:
-    drafts = [Draft(f"Message {number} tells of the heron by the river.", "ann" if number % 2 else "ben") for number in range(1, 8)]
+    drafts = [
+        Draft(f"Message {number} tells of the heron by the river.", "ann" if number % 2 else "ben")
+        for number in range(1, 8)
+    ]
     return messages.create(runtime, ME, "w", "s", drafts)
 
 
-def test_a_store_built_otherwise_is_refused_with_the_command_that_mends_it(runtime: Runtime) -> None:
+def test_a_store_built_otherwise_is_refused_with_the_command_that_mends_it(
+    runtime: Runtime,
+) -> None:
     store_compatibility.check(runtime)
     runtime.storage.write(lambda tx: tx.facts.set(store_compatibility.COUNTER, "another"))
     with pytest.raises(ConfigurationError, match=r"'another'.*memservice db recount"):
@@ -66,7 +63,9 @@ def test_a_store_built_otherwise_is_refused_with_the_command_that_mends_it(runti
 def test_a_recount_mends_every_count(runtime: Runtime) -> None:
     stored = talk(runtime)
     wrong = {"tokens": 1, "tokens_through": 1}
-    runtime.storage.write(lambda tx: [tx.rows.change(Message, equals(key=message.key), **wrong) for message in stored])
+    runtime.storage.write(
+        lambda tx: [tx.rows.change(Message, equals(key=message.key), **wrong) for message in stored]
+    )
     seen: list[int] = []
     assert store_compatibility.recount(runtime, seen.append) == 7 == sum(seen)
     through = 0
@@ -75,7 +74,10 @@ def test_a_recount_mends_every_count(runtime: Runtime) -> None:
         assert session is not None
         for message in tx.messages.run(session.key, 1, 7):
             through += tokens.count(message.content)
-            assert (message.tokens, message.tokens_through) == (tokens.count(message.content), through)
+            assert (message.tokens, message.tokens_through) == (
+                tokens.count(message.content),
+                through,
+            )
         assert session.token_total == through
     budget = tokens.count(stored[-1].content) + tokens.count(stored[-2].content)
     tail = context.of_session(runtime, ME, "w", "s", SessionContextOptions(tokens=budget)).messages
@@ -96,4 +98,6 @@ def test_a_reindex_finds_everything_again(runtime: Runtime) -> None:
     assert len(search.search(runtime, ME, "w", "heron")) == 7
     assert [message.author for message in search.search(runtime, ME, "w", "Annika")][:1] == ["ann"]
     pair = {"observer_id": "ann", "observed_id": "ann"}
-    assert [found.content for found in conclusions.query(runtime, ME, "w", "herons", filters=pair)] == ["Ann watches herons"]
+    assert [
+        found.content for found in conclusions.query(runtime, ME, "w", "herons", filters=pair)
+    ] == ["Ann watches herons"]

@@ -1,6 +1,7 @@
 """Ask an online service, with pip-audit, whether any installed package has a known vulnerability.
 
-Ends with 1 if one has, and only then: that the service cannot be reached, or knows none of the packages, is said, and is no failure.
+Ends with 1 if one has, and only then: that the service cannot be reached, or knows none of the
+packages, is said, and is no failure.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-COMMAND = (sys.executable, "-m", "pip_audit", "--local", "--skip-editable", "--progress-spinner=off", "--format=json", "--timeout=15")
+COMMAND = (
+    sys.executable,
+    "-m",
+    "pip_audit",
+    "--local",
+    "--skip-editable",
+    "--progress-spinner=off",
+    "--format=json",
+    "--timeout=15",
+)
 SECONDS = 300
 FAILED, WRONG_USE = 1, 2
 
@@ -34,12 +44,20 @@ def main(command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> int:
     vulnerable = [(package, hole) for package in audited for hole in package["vulns"]]
     for package, hole in vulnerable:
         fixed = ", ".join(hole["fix_versions"]) or "no release yet"
-        print(f"{package['name']} {package['version']} has a known vulnerability, {hole['id']}; fixed in: {fixed}")
+        print(
+            f"{package['name']} {package['version']} has a known vulnerability, "
+            f"{hole['id']}; fixed in: {fixed}"
+        )
     if vulnerable:
         return FAILED
     if not audited:
-        return _not_audited(f"the service that was reached knows none of the {len(packages)} installed packages")
-    print(f"{len(audited)} of {len(packages)} installed packages were audited: none has a known vulnerability")
+        return _not_audited(
+            f"the service that was reached knows none of the {len(packages)} installed packages"
+        )
+    print(
+        f"{len(audited)} of {len(packages)} installed packages were audited: none has a "
+        "known vulnerability"
+    )
     return 0
 
 

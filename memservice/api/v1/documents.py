@@ -24,10 +24,23 @@ def _path(app_id: str, user_id: str, collection_id: str) -> Path:
     return Path(app_id, user_id, collection=collection_id)
 
 
-@routes.operation("POST", paths.DOCUMENTS, access=paths.OF_COLLECTION, body=schemas.DocumentCreate, large=True, answer=schemas.Document)
+@routes.operation(
+    "POST",
+    paths.DOCUMENTS,
+    access=paths.OF_COLLECTION,
+    body=schemas.DocumentCreate,
+    large=True,
+    answer=schemas.Document,
+)
 def create_document(call: Call, app_id: str, user_id: str, collection_id: str) -> Kept:
     """Store a document"""
-    return documents.create(call.rt, call.principal, _path(app_id, user_id, collection_id), call.body["content"], call.body["metadata"])
+    return documents.create(
+        call.rt,
+        call.principal,
+        _path(app_id, user_id, collection_id),
+        call.body["content"],
+        call.body["metadata"],
+    )
 
 
 @routes.operation(
@@ -41,11 +54,22 @@ def create_document(call: Call, app_id: str, user_id: str, collection_id: str) -
 )
 def get_documents(call: Call, app_id: str, user_id: str, collection_id: str) -> Page[Kept]:
     """List a collection's documents"""
-    return documents.page(call.rt, call.principal, _path(app_id, user_id, collection_id), call.body["filter"], paging(call.query))
+    return documents.page(
+        call.rt,
+        call.principal,
+        _path(app_id, user_id, collection_id),
+        call.body["filter"],
+        paging(call.query),
+    )
 
 
 @routes.operation(
-    "POST", paths.DOCUMENTS + "/query", access=paths.OF_COLLECTION, body=schemas.DocumentQuery, answer=schemas.Document, many=True
+    "POST",
+    paths.DOCUMENTS + "/query",
+    access=paths.OF_COLLECTION,
+    body=schemas.DocumentQuery,
+    answer=schemas.Document,
+    many=True,
 )
 def query_documents(call: Call, app_id: str, user_id: str, collection_id: str) -> Sequence[Kept]:
     """Find the documents that are nearest to a text
@@ -53,24 +77,53 @@ def query_documents(call: Call, app_id: str, user_id: str, collection_id: str) -
     Nearest first.
     """
     body = call.body
-    return documents.query(call.rt, call.principal, _path(app_id, user_id, collection_id), body["query"], body["top_k"], body["filter"])
+    return documents.query(
+        call.rt,
+        call.principal,
+        _path(app_id, user_id, collection_id),
+        body["query"],
+        body["top_k"],
+        body["filter"],
+    )
 
 
 @routes.operation("GET", _DOCUMENT, access=paths.OF_COLLECTION, answer=schemas.Document)
-def get_document(call: Call, app_id: str, user_id: str, collection_id: str, document_id: str) -> Kept:
+def get_document(
+    call: Call, app_id: str, user_id: str, collection_id: str, document_id: str
+) -> Kept:
     """Get a document"""
-    return documents.get(call.rt, call.principal, _path(app_id, user_id, collection_id), document_id)
+    return documents.get(
+        call.rt, call.principal, _path(app_id, user_id, collection_id), document_id
+    )
 
 
-@routes.operation("PUT", _DOCUMENT, access=paths.OF_COLLECTION, body=schemas.DocumentUpdate, large=True, answer=schemas.Document)
-def update_document(call: Call, app_id: str, user_id: str, collection_id: str, document_id: str) -> Kept:
+@routes.operation(
+    "PUT",
+    _DOCUMENT,
+    access=paths.OF_COLLECTION,
+    body=schemas.DocumentUpdate,
+    large=True,
+    answer=schemas.Document,
+)
+def update_document(
+    call: Call, app_id: str, user_id: str, collection_id: str, document_id: str
+) -> Kept:
     """Replace a document's content or metadata"""
     body = call.body
-    return documents.update(call.rt, call.principal, _path(app_id, user_id, collection_id), document_id, body["content"], body["metadata"])
+    return documents.update(
+        call.rt,
+        call.principal,
+        _path(app_id, user_id, collection_id),
+        document_id,
+        body["content"],
+        body["metadata"],
+    )
 
 
 @routes.operation("DELETE", _DOCUMENT, access=paths.OF_COLLECTION, answer=schemas.Deleted)
-def delete_document(call: Call, app_id: str, user_id: str, collection_id: str, document_id: str) -> Done:
+def delete_document(
+    call: Call, app_id: str, user_id: str, collection_id: str, document_id: str
+) -> Done:
     """Delete a document"""
     documents.delete(call.rt, call.principal, _path(app_id, user_id, collection_id), document_id)
     return Done("Document deleted successfully")

@@ -8,19 +8,34 @@ from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.services.auth import api_keys
 
-routes = Routes("keys", "What callers show to be let in: tokens for an app, or for a user, a session or a collection in it.", "v1")
+routes = Routes(
+    "keys",
+    (
+        "What callers show to be let in: tokens for an app, or for a user, a session or a "
+        "collection in it."
+    ),
+    "v1",
+)
 
 _OF_V1 = ("app_id", "user_id", "collection_id")
 _MIXED = f"Give either workspace_id and peer_id, or {', '.join(_OF_V1)}, not both kinds"
 
 
-@routes.operation("POST", "/v1/keys", access=paths.OF_ADMINS, strict=True, query=schemas.KeyQuery, answer=schemas.NewKey)
+@routes.operation(
+    "POST",
+    "/v1/keys",
+    access=paths.OF_ADMINS,
+    strict=True,
+    query=schemas.KeyQuery,
+    answer=schemas.NewKey,
+)
 def create_key(call: Call) -> api_keys.Minted:
     """Make a key
 
-    For the narrowest thing that is named; it need not exist. With `workspace_id` or `peer_id` it is a key of the later generations:
-    some of their clients ask for it here. An unknown parameter, or a body, is an error: a misspelt scope never widens a key. The key
-    goes with what it names: a deletion revokes it.
+    For the narrowest thing that is named; it need not exist. With `workspace_id` or `peer_id` it is
+    a key of the later generations: some of their clients ask for it here. An unknown parameter, or
+    a body, is an error: a misspelt scope never widens a key. The key goes with what it names: a
+    deletion revokes it.
     """
     api_keys.require_enabled(call.rt)
     query = call.query
@@ -28,7 +43,11 @@ def create_key(call: Call) -> api_keys.Minted:
         mixed = [name for name in _OF_V1 if query[name]]
         if mixed:  # it would be left out, and the key would open more than was asked for
             raise InvalidInput(*(Problem(("query", name), _MIXED) for name in mixed))
-        key_request = api_keys.KeyRequest(workspace_id=query["workspace_id"], peer_id=query["peer_id"], session_id=query["session_id"])
+        key_request = api_keys.KeyRequest(
+            workspace_id=query["workspace_id"],
+            peer_id=query["peer_id"],
+            session_id=query["session_id"],
+        )
         return api_keys.mint(call.rt, call.principal, key_request, query["expires_at"])
     named = Claims(
         app_uid=query["app_id"] or None,

@@ -24,9 +24,16 @@ def _draft(given: Mapping[str, Any]) -> UserMessageDraft:
 
 
 @routes.operation(
-    "POST", paths.MESSAGES, access=paths.OF_SESSION, headers=MessageHeaders, body=schemas.MessageCreate, answer=schemas.Message
+    "POST",
+    paths.MESSAGES,
+    access=paths.OF_SESSION,
+    headers=MessageHeaders,
+    body=schemas.MessageCreate,
+    answer=schemas.Message,
 )
-def create_message_for_session(call: Call, app_id: str, user_id: str, session_id: str) -> UserMessage:
+def create_message_for_session(
+    call: Call, app_id: str, user_id: str, session_id: str
+) -> UserMessage:
     """Store a message"""
     path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
     return messages.create(call.rt, call.principal, path, [_draft(call.body)], ("body",), once)[0]
@@ -42,7 +49,9 @@ def create_message_for_session(call: Call, app_id: str, user_id: str, session_id
     answer=schemas.Message,
     many=True,
 )
-def create_batch_messages_for_session(call: Call, app_id: str, user_id: str, session_id: str) -> Sequence[UserMessage]:
+def create_batch_messages_for_session(
+    call: Call, app_id: str, user_id: str, session_id: str
+) -> Sequence[UserMessage]:
     """Store messages in order, all or none"""
     path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
     drafts = [_draft(given) for given in call.body["messages"]]
@@ -60,16 +69,44 @@ def create_batch_messages_for_session(call: Call, app_id: str, user_id: str, ses
 )
 def get_messages(call: Call, app_id: str, user_id: str, session_id: str) -> Page[UserMessage]:
     """List a session's messages, in the order in which they were stored"""
-    return messages.page(call.rt, call.principal, Path(app_id, user_id, session_id), call.body["filter"], paging(call.query))
+    return messages.page(
+        call.rt,
+        call.principal,
+        Path(app_id, user_id, session_id),
+        call.body["filter"],
+        paging(call.query),
+    )
 
 
-@routes.operation("GET", paths.MESSAGES + "/<message_id>", access=paths.OF_SESSION, answer=schemas.Message, key_optional=True)
-def get_message(call: Call, app_id: str, user_id: str, session_id: str, message_id: str) -> UserMessage:
+@routes.operation(
+    "GET",
+    paths.MESSAGES + "/<message_id>",
+    access=paths.OF_SESSION,
+    answer=schemas.Message,
+    key_optional=True,
+)
+def get_message(
+    call: Call, app_id: str, user_id: str, session_id: str, message_id: str
+) -> UserMessage:
     """Get a message"""
     return messages.get(call.rt, call.principal, Path(app_id, user_id, session_id), message_id)
 
 
-@routes.operation("PUT", paths.MESSAGES + "/<message_id>", access=paths.OF_SESSION, body=schemas.MessageUpdate, answer=schemas.Message)
-def update_message(call: Call, app_id: str, user_id: str, session_id: str, message_id: str) -> UserMessage:
+@routes.operation(
+    "PUT",
+    paths.MESSAGES + "/<message_id>",
+    access=paths.OF_SESSION,
+    body=schemas.MessageUpdate,
+    answer=schemas.Message,
+)
+def update_message(
+    call: Call, app_id: str, user_id: str, session_id: str, message_id: str
+) -> UserMessage:
     """Replace a message's metadata"""
-    return messages.update(call.rt, call.principal, Path(app_id, user_id, session_id), message_id, call.body["metadata"])
+    return messages.update(
+        call.rt,
+        call.principal,
+        Path(app_id, user_id, session_id),
+        message_id,
+        call.body["metadata"],
+    )

@@ -20,13 +20,24 @@ routes = Routes("metamessages", "Notes about a user, a session or a message.", "
 
 def _draft(given: Mapping[str, Any]) -> NoteDraft:
     return NoteDraft(
-        given["metamessage_type"], given.get("content"), given["session_id"] or None, given["message_id"] or None, given.get("metadata")
+        given["metamessage_type"],
+        given.get("content"),
+        given["session_id"] or None,
+        given["message_id"] or None,
+        given.get("metadata"),
     )
 
 
-@routes.operation("POST", paths.METAMESSAGES, access=paths.OF_USER, body=schemas.MetamessageCreate, answer=schemas.Metamessage)
+@routes.operation(
+    "POST",
+    paths.METAMESSAGES,
+    access=paths.OF_USER,
+    body=schemas.MetamessageCreate,
+    answer=schemas.Metamessage,
+)
 def create_metamessage(call: Call, app_id: str, user_id: str) -> Note:
-    """Store a metamessage about the user; with `session_id` about that session, with `message_id` too about that message"""
+    """Store a metamessage about the user; with `session_id` about that session, with `message_id`
+    too about that message"""
     return metamessages.create(call.rt, call.principal, Path(app_id, user_id), _draft(call.body))
 
 
@@ -41,18 +52,36 @@ def create_metamessage(call: Call, app_id: str, user_id: str) -> Note:
 )
 def get_metamessages(call: Call, app_id: str, user_id: str) -> Page[Note]:
     """List a user's metamessages: all, or those with a label, about a session, about a message"""
-    return metamessages.page(call.rt, call.principal, Path(app_id, user_id), _draft(call.body), call.body["filter"], paging(call.query))
+    return metamessages.page(
+        call.rt,
+        call.principal,
+        Path(app_id, user_id),
+        _draft(call.body),
+        call.body["filter"],
+        paging(call.query),
+    )
 
 
-@routes.operation("GET", paths.METAMESSAGES + "/<metamessage_id>", access=paths.OF_USER, answer=schemas.Metamessage)
+@routes.operation(
+    "GET",
+    paths.METAMESSAGES + "/<metamessage_id>",
+    access=paths.OF_USER,
+    answer=schemas.Metamessage,
+)
 def get_metamessage(call: Call, app_id: str, user_id: str, metamessage_id: str) -> Note:
     """Get a metamessage"""
     return metamessages.get(call.rt, call.principal, Path(app_id, user_id), metamessage_id)
 
 
 @routes.operation(
-    "PUT", paths.METAMESSAGES + "/<metamessage_id>", access=paths.OF_USER, body=schemas.MetamessageUpdate, answer=schemas.Metamessage
+    "PUT",
+    paths.METAMESSAGES + "/<metamessage_id>",
+    access=paths.OF_USER,
+    body=schemas.MetamessageUpdate,
+    answer=schemas.Metamessage,
 )
 def update_metamessage(call: Call, app_id: str, user_id: str, metamessage_id: str) -> Note:
     """Change what a metamessage is about, its label, or its metadata"""
-    return metamessages.update(call.rt, call.principal, Path(app_id, user_id), metamessage_id, _draft(call.body))
+    return metamessages.update(
+        call.rt, call.principal, Path(app_id, user_id), metamessage_id, _draft(call.body)
+    )

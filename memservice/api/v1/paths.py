@@ -22,10 +22,17 @@ OF_USER = RouteAccess(workspace="app_id", peer="user_id", by_uid=True)
 OF_SESSION = RouteAccess(workspace="app_id", peer="user_id", session="session_id", by_uid=True)
 OF_COLLECTIONS = RouteAccess(workspace="app_id", peer="user_id", of_collections=True, by_uid=True)
 OF_COLLECTION = RouteAccess(
-    workspace="app_id", peer="user_id", collection="collection_id", of_collections=True, collections=True, by_uid=True
+    workspace="app_id",
+    peer="user_id",
+    collection="collection_id",
+    of_collections=True,
+    collections=True,
+    by_uid=True,
 )
 
 # What a look-up is about may be named by the query or by the key itself: the service decides.
 LOOK_UP_APP = RouteAccess(handler=True)
 LOOK_UP = RouteAccess(workspace="app_id", handler=True, by_uid=True)
-LOOK_UP_COLLECTION = RouteAccess(workspace="app_id", handler=True, of_collections=True, collections=True, by_uid=True)
+LOOK_UP_COLLECTION = RouteAccess(
+    workspace="app_id", handler=True, of_collections=True, collections=True, by_uid=True
+)

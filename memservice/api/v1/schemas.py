@@ -19,14 +19,8 @@ from memservice.api.fields import (
     String,
     TypedMessage,
 )
-from memservice.api.schema import (
-    AliasedSchema,
-    BaseSchema,
-)
-from memservice.api.validators import (
-    Length,
-    Range,
-)
+from memservice.api.schema import AliasedSchema, BaseSchema
+from memservice.api.validators import Length, Range
 
 
 class _Metadata(JsonObject):
@@ -264,22 +258,41 @@ class Queries(fields.Raw):
 
     def __init__(self) -> None:
         shapes = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
-        super().__init__(required=True, metadata={"anyOf": shapes}, error_messages={"required": TypedMessage("Field required", "missing")})
+        super().__init__(
+            required=True,
+            metadata={"anyOf": shapes},
+            error_messages={"required": TypedMessage("Field required", "missing")},
+        )
 
-    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> list[str]:
+    def _deserialize(
+        self, value: object, attr: str | None, data: object, **kwargs: object
+    ) -> list[str]:
         values = value if isinstance(value, list) else [value]
         given = [query for query in values if isinstance(query, str)]
         if len(given) < len(values):
-            raise ValidationError(TypedMessage("Input should be a string, or a list of strings", "string_type"))
+            raise ValidationError(
+                TypedMessage("Input should be a string, or a list of strings", "string_type")
+            )
         if not given:
             raise ValidationError(TypedMessage("List should have at least 1 item", "too_short"))
         if len(given) > QUERIES_MAX:
             raise ValidationError(
-                TypedMessage(f"Value error, Too many queries: {len(given)}, and at most {QUERIES_MAX} are allowed", "value_error")
+                TypedMessage(
+                    (
+                        f"Value error, Too many queries: {len(given)}, and at most "
+                        f"{QUERIES_MAX} are allowed"
+                    ),
+                    "value_error",
+                )
             )
         if any(len(query) > QUERY_MAX for query in given):
             words = "One or more queries too long" if isinstance(value, list) else "Query too long"
-            raise ValidationError(TypedMessage(f"Value error, {words}: at most {QUERY_MAX} characters are allowed", "value_error"))
+            raise ValidationError(
+                TypedMessage(
+                    f"Value error, {words}: at most {QUERY_MAX} characters are allowed",
+                    "value_error",
+                )
+            )
         return given
 
 

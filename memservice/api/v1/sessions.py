@@ -22,13 +22,17 @@ class Done:
     message: str
 
 
-@routes.operation("POST", paths.SESSIONS, access=paths.OF_USER, body=schemas.SessionCreate, answer=schemas.Session)
+@routes.operation(
+    "POST", paths.SESSIONS, access=paths.OF_USER, body=schemas.SessionCreate, answer=schemas.Session
+)
 def create_session(call: Call, app_id: str, user_id: str) -> Session:
     """Create a session"""
     return sessions.create(call.rt, call.principal, Path(app_id, user_id), call.body["metadata"])
 
 
-@routes.operation("GET", paths.SESSIONS, access=paths.LOOK_UP, query=schemas.SessionQuery, answer=schemas.Session)
+@routes.operation(
+    "GET", paths.SESSIONS, access=paths.LOOK_UP, query=schemas.SessionQuery, answer=schemas.Session
+)
 def get_session(call: Call, app_id: str, user_id: str) -> Session:
     """Get a session: the one of this id, else the one that the key is for"""
     return sessions.get(call.rt, call.principal, Path(app_id, user_id), call.query["session_id"])
@@ -46,13 +50,28 @@ def get_session(call: Call, app_id: str, user_id: str) -> Session:
 def get_sessions(call: Call, app_id: str, user_id: str) -> Page[Session]:
     """List a user's sessions: all of them, or with `is_active` those that were not deleted"""
     body = call.body
-    return sessions.page(call.rt, call.principal, Path(app_id, user_id), body["filter"], body["is_active"], paging(call.query))
+    return sessions.page(
+        call.rt,
+        call.principal,
+        Path(app_id, user_id),
+        body["filter"],
+        body["is_active"],
+        paging(call.query),
+    )
 
 
-@routes.operation("PUT", paths.SESSION, access=paths.OF_SESSION, body=schemas.SessionUpdate, answer=schemas.Session)
+@routes.operation(
+    "PUT",
+    paths.SESSION,
+    access=paths.OF_SESSION,
+    body=schemas.SessionUpdate,
+    answer=schemas.Session,
+)
 def update_session(call: Call, app_id: str, user_id: str, session_id: str) -> Session:
     """Replace a session's metadata"""
-    return sessions.update(call.rt, call.principal, Path(app_id, user_id, session_id), call.body["metadata"])
+    return sessions.update(
+        call.rt, call.principal, Path(app_id, user_id, session_id), call.body["metadata"]
+    )
 
 
 @routes.operation("DELETE", paths.SESSION, access=paths.OF_SESSION, answer=schemas.Deleted)
@@ -65,8 +84,22 @@ def delete_session(call: Call, app_id: str, user_id: str, session_id: str) -> Do
     return Done("Session deleted successfully")
 
 
-@routes.operation("GET", paths.SESSION + "/clone", access=paths.OF_SESSION, writes=True, query=schemas.CloneQuery, answer=schemas.Session)
+@routes.operation(
+    "GET",
+    paths.SESSION + "/clone",
+    access=paths.OF_SESSION,
+    writes=True,
+    query=schemas.CloneQuery,
+    answer=schemas.Session,
+)
 def clone_session(call: Call, app_id: str, user_id: str, session_id: str) -> Session:
-    """Copy a session, up to and including `message_id`; with `deep_copy` its metamessages as well"""
+    """Copy a session, up to and including `message_id`; with `deep_copy` its metamessages as
+    well"""
     query = call.query
-    return sessions.clone(call.rt, call.principal, Path(app_id, user_id, session_id), query["message_id"] or None, query["deep_copy"])
+    return sessions.clone(
+        call.rt,
+        call.principal,
+        Path(app_id, user_id, session_id),
+        query["message_id"] or None,
+        query["deep_copy"],
+    )

@@ -15,7 +15,9 @@ from memservice.services.v1.resolve import Path
 routes = Routes("users", "Users are those about whom things are remembered.", "v1")
 
 
-@routes.operation("POST", paths.USERS, access=paths.OF_APP, body=schemas.UserCreate, answer=schemas.User)
+@routes.operation(
+    "POST", paths.USERS, access=paths.OF_APP, body=schemas.UserCreate, answer=schemas.User
+)
 def create_user(call: Call, app_id: str) -> Peer:
     """Create a user
 
@@ -24,7 +26,9 @@ def create_user(call: Call, app_id: str) -> Peer:
     return users.create(call.rt, call.principal, app_id, call.body["name"], call.body["metadata"])
 
 
-@routes.operation("GET", paths.USERS, access=paths.LOOK_UP, query=schemas.UserQuery, answer=schemas.User)
+@routes.operation(
+    "GET", paths.USERS, access=paths.LOOK_UP, query=schemas.UserQuery, answer=schemas.User
+)
 def get_user(call: Call, app_id: str) -> Peer:
     """Get a user: the one of this id, else the one that the key is for"""
     return users.get(call.rt, call.principal, app_id, call.query["user_id"])
@@ -50,13 +54,23 @@ def get_user_by_name(call: Call, app_id: str, name: str) -> Peer:
     return users.by_name(call.rt, call.principal, app_id, name)
 
 
-@routes.operation("GET", paths.USERS + "/get_or_create/<name>", access=paths.OF_APP, writes=True, answer=schemas.User)
+@routes.operation(
+    "GET",
+    paths.USERS + "/get_or_create/<name>",
+    access=paths.OF_APP,
+    writes=True,
+    answer=schemas.User,
+)
 def get_or_create_user(call: Call, app_id: str, name: str) -> Peer:
     """Get a user by its name, or create it"""
     return users.get_or_create(call.rt, call.principal, app_id, name)
 
 
-@routes.operation("PUT", paths.USER, access=paths.OF_USER, body=schemas.UserUpdate, answer=schemas.User)
+@routes.operation(
+    "PUT", paths.USER, access=paths.OF_USER, body=schemas.UserUpdate, answer=schemas.User
+)
 def update_user(call: Call, app_id: str, user_id: str) -> Peer:
     """Rename a user, or replace its metadata"""
-    return users.update(call.rt, call.principal, Path(app_id, user_id), call.body["name"], call.body["metadata"])
+    return users.update(
+        call.rt, call.principal, Path(app_id, user_id), call.body["name"], call.body["metadata"]
+    )

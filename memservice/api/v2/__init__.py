@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from memservice.api.routing import Routes
-from memservice.api.v2 import cards, chat, messages, observations, operations, peers, search, sessions, workspaces
+from memservice.api.v2 import (
+    cards,
+    chat,
+    messages,
+    observations,
+    operations,
+    peers,
+    search,
+    sessions,
+    workspaces,
+)
 
 VERSION = "2.5.1"
 """The version of the API that the document describes."""

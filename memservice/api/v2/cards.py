@@ -1,4 +1,5 @@
-"""The peer card by the short path, without its workspace. The operation belongs to the group of peers."""
+"""The peer card by the short path, without its workspace. The operation belongs to the group of
+peers."""
 
 from __future__ import annotations
 

@@ -36,13 +36,15 @@ _LAST: dict[str, Any] = {"delta": {"content": None}, "done": True}
 def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
     """Ask what a peer knows about itself, or about `target`
 
-    With `stream` the answer comes as server-sent events: pieces in `delta.content`, then one event with `done: true`. A stream
-    without that last event failed.
+    With `stream` the answer comes as server-sent events: pieces in `delta.content`, then one event
+    with `done: true`. A stream without that last event failed.
     """
     body = call.body
 
     def ask() -> Answer:
-        return chat.ask_peer(call.rt, call.principal, workspace_id, peer_id, v3.chat.options_of_peer(body))
+        return chat.ask_peer(
+            call.rt, call.principal, workspace_id, peer_id, v3.chat.options_of_peer(body)
+        )
 
     if not body["stream"]:
         return answered(ask, lambda answer: {"content": answer.content() or NO_ANSWER})

@@ -1,8 +1,10 @@
 """Which spelling of the second generation the sender of the current request knows.
 
-It changed while it was out: lists were filtered by `filter`, searches were answered in pages, and the last published clients already
-use names of the third generation. Most of that is told by what is sent. Where two spellings differ in the answer alone, the version
-decides that the published clients put into every request; whoever does not say one gets what version 2.5.1 of the API answered.
+It changed while it was out: lists were filtered by `filter`, searches were answered in pages, and
+the last published clients already use names of the third generation. Most of that is told by what
+is sent. Where two spellings differ in the answer alone, the version decides that the published
+clients put into every request; whoever does not say one gets what version 2.5.1 of the API
+answered.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ _VERSION = re.compile(r"(\d+)\.(\d+)")
 _NEWER = {"python": (1, 9), "js": (2, 0)}
 """The first versions of the clients with the third generation's names."""
 _USUAL = (1, 3)
-"""The first version, in either language, that filters by `filters` and gets what it searches for as a list."""
+"""The first version, in either language, that filters by `filters` and gets what it searches for as
+a list."""
 _STRUCTURED = (1, 5)
 """The first version to which a representation is an object."""
 
@@ -30,7 +33,8 @@ def earliest() -> bool:
 
 
 def early() -> bool:
-    """A client that wants pages of what it searches for, bare text as a stream, and the text alone of a summary."""
+    """A client that wants pages of what it searches for, bare text as a stream, and the text alone
+    of a summary."""
     version = _client()[1]
     return earliest() or (version is not None and version < _USUAL)
 

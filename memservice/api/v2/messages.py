@@ -25,7 +25,13 @@ _OF_PEER = "/v2/workspaces/<workspace_id>/peers/<peer_id>/messages"
 _OWN = RouteAccess(workspace="workspace_id", peer="peer_id")
 _NEWEST = v3.messages.routes
 
-routes.as_newest(_NEWEST, v3.messages.create_messages, rule=_MESSAGES + "/", also=(_MESSAGES,), body=schemas.MessageBatchCreate)
+routes.as_newest(
+    _NEWEST,
+    v3.messages.create_messages,
+    rule=_MESSAGES + "/",
+    also=(_MESSAGES,),
+    body=schemas.MessageBatchCreate,
+)
 routes.as_newest(_NEWEST, v3.uploads.create_messages_with_file, form=schemas.MessageUpload)
 routes.as_newest(_NEWEST, v3.messages.list_messages, body=schemas.MessageGet)
 routes.as_newest(_NEWEST, v3.messages.get_message)
@@ -48,7 +54,9 @@ def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Seq
     They are kept in a session that the peer has to itself, whose name the answer shows.
     """
     drafts = v3.messages.drafts(call.body)
-    return peer_messages.create(call.rt, call.principal, workspace_id, peer_id, drafts, call.headers["idempotency_key"])
+    return peer_messages.create(
+        call.rt, call.principal, workspace_id, peer_id, drafts, call.headers["idempotency_key"]
+    )
 
 
 @routes.operation(
@@ -62,4 +70,6 @@ def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Seq
 )
 def list_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Page[Message]:
     """List a peer's messages that belong to no conversation"""
-    return peer_messages.page(call.rt, call.principal, workspace_id, peer_id, call.body["filters"], paging(call.query))
+    return peer_messages.page(
+        call.rt, call.principal, workspace_id, peer_id, call.body["filters"], paging(call.query)
+    )

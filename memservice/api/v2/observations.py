@@ -42,7 +42,10 @@ def create_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 
     The workspace, the peers and the session must exist.
     """
-    return [in_session(conclusion) for conclusion in v3.conclusions.create_conclusions(call, workspace_id)]
+    return [
+        in_session(conclusion)
+        for conclusion in v3.conclusions.create_conclusions(call, workspace_id)
+    ]
 
 
 @routes.operation(
@@ -57,7 +60,14 @@ def create_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 )
 def list_observations(call: Call, workspace_id: str) -> Page[Conclusion]:
     """List a workspace's observations, newest first"""
-    found = conclusions.page(call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query), of_scopes=False)
+    found = conclusions.page(
+        call.rt,
+        call.principal,
+        workspace_id,
+        call.body["filters"],
+        paging(call.query),
+        of_scopes=False,
+    )
     return replace(found, items=[in_session(item) for item in found.items])
 
 
@@ -75,10 +85,19 @@ def query_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 
     `filters` must name observer and observed. Nearest first.
     """
-    return [in_session(conclusion) for conclusion in v3.conclusions.query_conclusions(call, workspace_id)]
+    return [
+        in_session(conclusion)
+        for conclusion in v3.conclusions.query_conclusions(call, workspace_id)
+    ]
 
 
-@routes.operation("DELETE", _OBSERVATIONS + "/<observation_id>", also=(_CONCLUSIONS + "/<observation_id>",), access=_OWN, answer=Done)
+@routes.operation(
+    "DELETE",
+    _OBSERVATIONS + "/<observation_id>",
+    also=(_CONCLUSIONS + "/<observation_id>",),
+    access=_OWN,
+    answer=Done,
+)
 def delete_observation(call: Call, workspace_id: str, observation_id: str) -> Accepted:
     """Delete an observation"""
     conclusions.delete(call.rt, call.principal, workspace_id, observation_id)

@@ -10,9 +10,18 @@ from memservice.api.v2.schemas.peers import TriggerDreamRequest
 from memservice.services import dreams as services
 from memservice.services import webhooks as endpoints
 
-dreams = Routes("dreams", "Dreams consolidate what is known: repetitions are merged, what is outdated gives way, cards are written.")
+dreams = Routes(
+    "dreams",
+    (
+        "Dreams consolidate what is known: repetitions are merged, what is outdated gives way, "
+        "cards are written."
+    ),
+)
 webhooks = Routes("webhooks", "Endpoints that are told of events.")
-keys = Routes("keys", "What callers show to be let in: tokens for a workspace, or for one peer or session in it.")
+keys = Routes(
+    "keys",
+    "What callers show to be let in: tokens for a workspace, or for one peer or session in it.",
+)
 
 _WORKSPACE = "/v2/workspaces/<workspace_id>"
 _OWN = RouteAccess(workspace="workspace_id")
@@ -24,14 +33,20 @@ webhooks.as_newest(v3.webhooks.routes, v3.webhooks.test_emit)
 keys.as_newest(v3.keys.routes, v3.keys.create_key)
 
 
-@dreams.operation("POST", _WORKSPACE + "/trigger_dream", access=_OWN, body=TriggerDreamRequest, status=(204,))
+@dreams.operation(
+    "POST", _WORKSPACE + "/trigger_dream", access=_OWN, body=TriggerDreamRequest, status=(204,)
+)
 def trigger_dream(call: Call, workspace_id: str) -> None:
-    """Consolidate what `observer` knows about `observed` (itself, if nothing is said), as soon as a worker is free
+    """Consolidate what `observer` knows about `observed` (itself, if nothing is said), as soon as a
+    worker is free
 
-    Both types are the same now. If such a dream is waiting or running already, or nothing is known yet of these peers, nothing happens.
+    Both types are the same now. If such a dream is waiting or running already, or nothing is known
+    yet of these peers, nothing happens.
     """
     body = call.body
-    request = services.DreamRequest(observer=body["observer"], kind=services.OMNI, observed=body["observed"] or None)
+    request = services.DreamRequest(
+        observer=body["observer"], kind=services.OMNI, observed=body["observed"] or None
+    )
     services.schedule(call.rt, call.principal, workspace_id, request)
 
 

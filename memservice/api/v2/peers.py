@@ -10,22 +10,12 @@ from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
 from memservice.api.routing import Call
 from memservice.api.schema import page_of
-from memservice.api.v2 import (
-    client,
-)
-from memservice.api.v2 import (
-    representation as v2_representation,
-)
-from memservice.api.v2.representation import (
-    OfPeer,
-    OfPeerAlone,
-)
+from memservice.api.v2 import client
+from memservice.api.v2 import representation as v2_representation
+from memservice.api.v2.representation import OfPeer, OfPeerAlone
 from memservice.api.v2.routes import Routes
 from memservice.api.v2.schemas import peers as schemas
-from memservice.api.v2.schemas.workspaces import (
-    Session,
-    SessionGet,
-)
+from memservice.api.v2.schemas.workspaces import Session, SessionGet
 from memservice.api.v3.peers import Card, Representation, representation_options
 from memservice.api.v3.schemas import peers as newest
 from memservice.api.v3.schemas.queries import TargetQuery
@@ -49,23 +39,45 @@ routes.as_newest(_NEWEST, v3.peers.update_peer)
 routes.as_newest(_NEWEST, v3.peers.list_peer_sessions, body=SessionGet, answer=page_of(Session))
 
 
-@routes.operation("POST", _PEER + "/representation", access=_OWN, body=schemas.PeerRepresentationGet, answer=schemas.RepresentationResponse)
-def get_working_representation(call: Call, workspace_id: str, peer_id: str) -> OfPeerAlone | Response:
+@routes.operation(
+    "POST",
+    _PEER + "/representation",
+    access=_OWN,
+    body=schemas.PeerRepresentationGet,
+    answer=schemas.RepresentationResponse,
+)
+def get_working_representation(
+    call: Call, workspace_id: str, peer_id: str
+) -> OfPeerAlone | Response:
     """What a peer knows about itself, or about another"""
-    selection = representation.known_of_peer(call.rt, call.principal, workspace_id, peer_id, representation_options(call))
+    selection = representation.known_of_peer(
+        call.rt, call.principal, workspace_id, peer_id, representation_options(call)
+    )
     if client.wants_text():
         return json_answer(_encode_text(Representation(markdown(selection)), {}))
     return OfPeerAlone(v2_representation.representation_of(selection))
 
 
-@routes.operation("GET", _PEER + "/context", access=_OWN, query=schemas.PeerContextQuery, answer=schemas.PeerContext)
+@routes.operation(
+    "GET",
+    _PEER + "/context",
+    access=_OWN,
+    query=schemas.PeerContextQuery,
+    answer=schemas.PeerContext,
+)
 def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> OfPeer | Response:
     """Get the representation and the card of a peer, or of `target` as that peer sees it"""
     context = v3.peers.get_peer_context(call, workspace_id, peer_id)
-    return json_answer(_encode_context(context, {})) if client.wants_text() else v2_representation.of_peer(context)
+    return (
+        json_answer(_encode_context(context, {}))
+        if client.wants_text()
+        else v2_representation.of_peer(context)
+    )
 
 
-@routes.operation("GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=newest.PeerCardResponse)
+@routes.operation(
+    "GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=newest.PeerCardResponse
+)
 def get_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
     """Get the card that a peer keeps about itself, or about `target`
 
@@ -76,17 +88,26 @@ def get_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
 
 def card_of(call: Call, workspace_id: str, peer_id: str) -> Card:
     try:
-        return Card(cards.get(call.rt, call.principal, workspace_id, peer_id, call.query["target"] or None))
+        return Card(
+            cards.get(call.rt, call.principal, workspace_id, peer_id, call.query["target"] or None)
+        )
     except NotFound:
         return Card(None)
 
 
-@routes.operation("PUT", _PEER + "/card", access=_OWN, query=TargetQuery, body=newest.PeerCardSet, answer=newest.PeerCardResponse)
+@routes.operation(
+    "PUT",
+    _PEER + "/card",
+    access=_OWN,
+    query=TargetQuery,
+    body=newest.PeerCardSet,
+    answer=newest.PeerCardResponse,
+)
 def set_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
     """Replace the card that a peer keeps about itself, or about `target`
 
-    At most 40 lines are kept, the first ones; lines that differ in case and white space only count once. The answer shows what was
-    stored. The peer must exist.
+    At most 40 lines are kept, the first ones; lines that differ in case and white space only count
+    once. The answer shows what was stored. The peer must exist.
     """
     cards.get(call.rt, call.principal, workspace_id, peer_id)
     return v3.peers.set_peer_card(call, workspace_id, peer_id)

@@ -8,14 +8,8 @@ from datetime import datetime
 
 from memservice.api.v2.schemas.base import GLOBAL_SESSION
 from memservice.domain.records import EXPLICIT, LEVELS, Conclusion, Message, Summary
-from memservice.services.retrieval.context import (
-    PeerContext,
-    SessionContext,
-)
-from memservice.services.retrieval.representation_text import (
-    Selection,
-    support,
-)
+from memservice.services.retrieval.context import PeerContext, SessionContext
+from memservice.services.retrieval.representation_text import Selection, support
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +25,20 @@ class Observation:
 class Representation:
     explicit: list[Observation]
     deductive: list[Observation]
-    """Whatever was not said: patterns and contradictions too, which this generation has no place of their own for."""
+    """Whatever was not said: patterns and contradictions too, which this generation has no place of
+    their own for."""
 
 
 def representation_of(selection: Selection) -> Representation:
     """Each list oldest first. A message that is quoted stands among what was said."""
     explicit = [_of_conclusion(conclusion) for conclusion in selection.level(EXPLICIT)]
     quoted = [_of_message(message, selection.speaker(message)) for message in selection.messages]
-    deductive = [_of_conclusion(conclusion) for level in LEVELS if level != EXPLICIT for conclusion in selection.level(level)]
+    deductive = [
+        _of_conclusion(conclusion)
+        for level in LEVELS
+        if level != EXPLICIT
+        for conclusion in selection.level(level)
+    ]
     return Representation(_in_time([*explicit, *quoted]), _in_time(deductive))
 
 
@@ -48,11 +48,19 @@ def _in_time(observations: list[Observation]) -> list[Observation]:
 
 def _of_conclusion(conclusion: Conclusion) -> Observation:
     session_id = conclusion.session or GLOBAL_SESSION
-    return Observation(conclusion.said_at, list(conclusion.message_keys), session_id, conclusion.content, support(conclusion))
+    return Observation(
+        conclusion.said_at,
+        list(conclusion.message_keys),
+        session_id,
+        conclusion.content,
+        support(conclusion),
+    )
 
 
 def _of_message(message: Message, speaker: str) -> Observation:
-    return Observation(message.created_at, [message.key], message.session, f"{speaker}: {message.content}", [])
+    return Observation(
+        message.created_at, [message.key], message.session, f"{speaker}: {message.content}", []
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +105,8 @@ def early(context: SessionContext) -> Early:
 
 def in_session(conclusion: Conclusion) -> Conclusion:
     """The conclusion with the name of a session, even if it has none."""
-    return conclusion if conclusion.session is not None else replace(conclusion, session=GLOBAL_SESSION)
+    return (
+        conclusion
+        if conclusion.session is not None
+        else replace(conclusion, session=GLOBAL_SESSION)
+    )

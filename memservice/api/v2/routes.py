@@ -1,4 +1,5 @@
-"""Routes of the second generation: most are those of the newest one, under another path and with another status."""
+"""Routes of the second generation: most are those of the newest one, under another path and with
+another status."""
 
 from __future__ import annotations
 
@@ -19,32 +20,62 @@ _HERE = _PATH + "workspaces"
 
 
 class Routes(routing.Routes):
-    """A group of operations. What is found under `/v2/workspaces` is found under `/v1/workspaces` too, undocumented: there this model was
-    served before it became a generation of its own."""
+    """A group of operations. What is found under `/v2/workspaces` is found under `/v1/workspaces`
+    too, undocumented: there this model was served before it became a generation of its own."""
 
     def __init__(self, name: str, description: str) -> None:
         super().__init__(name, description, "v2")
 
-    def operation(self, method: str, rule: str, *, also: Sequence[str] = (), **declared: Any) -> Callable[[Handler], Handler]:
-        earliest = [EARLIEST_PATH + path.removeprefix(_PATH) for path in (rule, *also) if path.startswith(_HERE)]
+    def operation(
+        self, method: str, rule: str, *, also: Sequence[str] = (), **declared: Any
+    ) -> Callable[[Handler], Handler]:
+        earliest = [
+            EARLIEST_PATH + path.removeprefix(_PATH)
+            for path in (rule, *also)
+            if path.startswith(_HERE)
+        ]
         return super().operation(method, rule, also=(*also, *earliest), **declared)
 
-    def _serve(self, state: BlueprintSetupState, rule: str, name: str, view: Callable[..., Response], method: str) -> None:
+    def _serve(
+        self,
+        state: BlueprintSetupState,
+        rule: str,
+        name: str,
+        view: Callable[..., Response],
+        method: str,
+    ) -> None:
         """A path of the first generation goes with it where that is switched off."""
-        if not rule.startswith(EARLIEST_PATH) or state.app.extensions[EXTENSION].settings.api.v1_enabled:
+        if (
+            not rule.startswith(EARLIEST_PATH)
+            or state.app.extensions[EXTENSION].settings.api.v1_enabled
+        ):
             super()._serve(state, rule, name, view, method)
 
-    def as_newest(self, source: routing.Routes, handler: Callable[..., Any], *, also: Sequence[str] = (), **changes: Any) -> None:
-        """Serve what the newest generation serves with this handler, but for these `changes` of what is declared.
+    def as_newest(
+        self,
+        source: routing.Routes,
+        handler: Callable[..., Any],
+        *,
+        also: Sequence[str] = (),
+        **changes: Any,
+    ) -> None:
+        """Serve what the newest generation serves with this handler, but for these `changes` of
+        what is declared.
 
         What it answers with 201 is answered with 200 here.
         """
         (newest,) = [operation for operation, name in source.operations if name == handler.__name__]
-        declared = {part.name: getattr(newest, part.name) for part in fields(Operation) if part.name not in ("method", "rule")}
+        declared = {
+            part.name: getattr(newest, part.name)
+            for part in fields(Operation)
+            if part.name not in ("method", "rule")
+        }
         if 201 in newest.status:
             declared["status"], handler = (200,), _without_status(handler)
         rule = _PATH + newest.rule.removeprefix(_NEWEST_PATH)
-        self.operation(newest.method, changes.pop("rule", rule), also=also, **{**declared, **changes})(handler)
+        self.operation(
+            newest.method, changes.pop("rule", rule), also=also, **{**declared, **changes}
+        )(handler)
 
 
 def _without_status(handler: Callable[..., Any]) -> Callable[..., Any]:

@@ -80,16 +80,28 @@ def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[M
     return _search(call, workspace_id, session_id=session_id)
 
 
-def _search(call: Call, workspace_id: str, peer_id: str | None = None, session_id: str | None = None) -> Sequence[Message] | Response:
-    """The best messages; a page of them for the first clients, which send no more than the text or expect pages."""
+def _search(
+    call: Call, workspace_id: str, peer_id: str | None = None, session_id: str | None = None
+) -> Sequence[Message] | Response:
+    """The best messages; a page of them for the first clients, which send no more than the text or
+    expect pages."""
     body = call.body
     paged = body["bare"] or client.early()
     limit = _IN_A_PAGE if paged else body["limit"]
     messages = search.search(
-        call.rt, call.principal, workspace_id, body["query"], limit, body["filters"], peer_id=peer_id, session_id=session_id
+        call.rt,
+        call.principal,
+        workspace_id,
+        body["query"],
+        limit,
+        body["filters"],
+        peer_id=peer_id,
+        session_id=session_id,
     )
     if not paged:
         return messages
     number, size = call.query["page"], call.query["size"]
     items = messages[(number - 1) * size : number * size]
-    return json_answer(_encode_page(Page(items, len(messages), number, size), {"workspace_id": workspace_id}))
+    return json_answer(
+        _encode_page(Page(items, len(messages), number, size), {"workspace_id": workspace_id})
+    )

@@ -10,10 +10,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
 from memservice.api.routing import Call
 from memservice.api.schema import page_of
-from memservice.api.v2 import (
-    client,
-    representation,
-)
+from memservice.api.v2 import client, representation
 from memservice.api.v2.representation import OfSession
 from memservice.api.v2.routes import Routes
 from memservice.api.v2.schemas import peers as known
@@ -23,7 +20,9 @@ from memservice.api.v3.schemas.configuration import SessionPeerConfig
 from memservice.api.v3.schemas.queries import CloneQuery
 from memservice.domain.records import Session
 
-routes = Routes("sessions", "Sessions are conversations: messages in order, and the peers that take part.")
+routes = Routes(
+    "sessions", "Sessions are conversations: messages in order, and the peers that take part."
+)
 
 _SESSION = "/v2/workspaces/<workspace_id>/sessions/<session_id>"
 _OWN = RouteAccess(workspace="workspace_id", session="session_id")
@@ -34,9 +33,15 @@ _MEMBERS = v3.members.routes
 _encode_text = encoder(newest.SessionContext)
 _encode_early = encoder(known.EarlySessionContext)
 
-routes.as_newest(_NEWEST, v3.sessions.get_or_create_session, body=schemas.SessionCreate, answer=schemas.Session)
-routes.as_newest(_NEWEST, v3.sessions.list_sessions, body=schemas.SessionGet, answer=page_of(schemas.Session))
-routes.as_newest(_NEWEST, v3.sessions.update_session, body=schemas.SessionUpdate, answer=schemas.Session)
+routes.as_newest(
+    _NEWEST, v3.sessions.get_or_create_session, body=schemas.SessionCreate, answer=schemas.Session
+)
+routes.as_newest(
+    _NEWEST, v3.sessions.list_sessions, body=schemas.SessionGet, answer=page_of(schemas.Session)
+)
+routes.as_newest(
+    _NEWEST, v3.sessions.update_session, body=schemas.SessionUpdate, answer=schemas.Session
+)
 routes.as_newest(_NEWEST, v3.deletion.delete_session)
 routes.as_newest(_NEWEST, v3.sessions.get_session_summaries)
 routes.as_newest(_MEMBERS, v3.members.add_session_peers, answer=schemas.Session)
@@ -60,7 +65,9 @@ def set_peer_config(call: Call, workspace_id: str, session_id: str, peer_id: str
 routes.as_newest(_NEWEST, v3.cloning.clone_session, answer=schemas.Session)
 
 
-@routes.operation("GET", _SESSION + "/clone", access=_OWN, writes=True, query=CloneQuery, answer=schemas.Session)
+@routes.operation(
+    "GET", _SESSION + "/clone", access=_OWN, writes=True, query=CloneQuery, answer=schemas.Session
+)
 def clone_session_by_get(call: Call, workspace_id: str, session_id: str) -> Session:
     """Clone a session
 
@@ -69,14 +76,25 @@ def clone_session_by_get(call: Call, workspace_id: str, session_id: str) -> Sess
     return v3.cloning.clone_session(call, workspace_id, session_id)
 
 
-@routes.operation("GET", _SESSION + "/context", access=_READ, query=known.SessionContextQuery, answer=known.SessionContext)
+@routes.operation(
+    "GET",
+    _SESSION + "/context",
+    access=_READ,
+    query=known.SessionContextQuery,
+    answer=known.SessionContext,
+)
 def get_session_context(call: Call, workspace_id: str, session_id: str) -> OfSession | Response:
     """Get what a prompt needs of a session
 
-    The newest messages that fit into `tokens`, a summary of what came before them and, with `peer_target`, what is known about that peer.
+    The newest messages that fit into `tokens`, a summary of what came before them and, with
+    `peer_target`, what is known about that peer.
     """
     context = v3.sessions.get_session_context(call, workspace_id, session_id)
     path = {"workspace_id": workspace_id, "session_id": session_id}
     if client.early():
         return json_answer(_encode_early(representation.early(context), path))
-    return json_answer(_encode_text(context, path)) if client.wants_text() else representation.of_session(context)
+    return (
+        json_answer(_encode_text(context, path))
+        if client.wants_text()
+        else representation.of_session(context)
+    )

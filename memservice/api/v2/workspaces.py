@@ -13,22 +13,38 @@ from memservice.domain.records import Workspace
 from memservice.services import deletion
 from memservice.services.tasks import queue_status
 
-routes = Routes("workspaces", "Workspaces keep everything apart: peers, sessions, messages and observations live in one.")
+routes = Routes(
+    "workspaces",
+    "Workspaces keep everything apart: peers, sessions, messages and observations live in one.",
+)
 
 _WORKSPACE = "/v2/workspaces/<workspace_id>"
 _OWN = RouteAccess(workspace="workspace_id")
 _NEWEST = v3.workspaces.routes
 
-routes.as_newest(_NEWEST, v3.workspaces.get_or_create_workspace, body=schemas.WorkspaceCreate, answer=schemas.Workspace)
-routes.as_newest(_NEWEST, v3.workspaces.list_workspaces, body=schemas.WorkspaceGet, answer=page_of(schemas.Workspace))
-routes.as_newest(_NEWEST, v3.workspaces.update_workspace, body=schemas.WorkspaceUpdate, answer=schemas.Workspace)
+routes.as_newest(
+    _NEWEST,
+    v3.workspaces.get_or_create_workspace,
+    body=schemas.WorkspaceCreate,
+    answer=schemas.Workspace,
+)
+routes.as_newest(
+    _NEWEST,
+    v3.workspaces.list_workspaces,
+    body=schemas.WorkspaceGet,
+    answer=page_of(schemas.Workspace),
+)
+routes.as_newest(
+    _NEWEST, v3.workspaces.update_workspace, body=schemas.WorkspaceUpdate, answer=schemas.Workspace
+)
 
 
 @routes.operation("DELETE", _WORKSPACE, access=_OWN, answer=schemas.Workspace)
 def delete_workspace(call: Call, workspace_id: str) -> Workspace:
     """Delete a workspace, and everything in it
 
-    It is gone at once and its id free again; what was in it is erased in the background. The answer shows what it was.
+    It is gone at once and its id free again; what was in it is erased in the background. The answer
+    shows what it was.
     """
     return deletion.delete_workspace(call.rt, call.principal, workspace_id, with_sessions=True)
 
@@ -46,4 +62,11 @@ def get_deriver_status(call: Call, workspace_id: str) -> queue_status.QueueStatu
     query = call.query
     observer = query["observer_id"] or query["peer_id"]
     sender = query["sender_id"] or (query["peer_id"] if query["include_sender"] else None)
-    return queue_status.status(call.rt, call.principal, workspace_id, observer or None, sender or None, query["session_id"] or None)
+    return queue_status.status(
+        call.rt,
+        call.principal,
+        workspace_id,
+        observer or None,
+        sender or None,
+        query["session_id"] or None,
+    )

@@ -14,10 +14,7 @@ from memservice.api.routing import Call, Routes
 from memservice.api.streaming import event_stream
 from memservice.api.v3.schemas import chat as schemas
 from memservice.services.chat import chat
-from memservice.services.chat.chat import (
-    Answer,
-    ChatOptions,
-)
+from memservice.services.chat.chat import Answer, ChatOptions
 
 routes = Routes("chat", "Questions in natural language, answered from what is known.")
 
@@ -37,11 +34,14 @@ _encode_evidence = encoder(schemas.Evidence)
 def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
     """Ask what a peer knows about itself, or about `target`
 
-    With `stream` the answer comes as server-sent events: pieces in `delta.content`, then one event with `done: true`. A stream
-    without that last event failed. `response_format` is a JSON Schema with an object at its root; the answer is JSON then.
+    With `stream` the answer comes as server-sent events: pieces in `delta.content`, then one event
+    with `done: true`. A stream without that last event failed. `response_format` is a JSON Schema
+    with an object at its root; the answer is JSON then.
     """
     options = options_of_peer(call.body)
-    return _respond(call.body, lambda: chat.ask_peer(call.rt, call.principal, workspace_id, peer_id, options))
+    return _respond(
+        call.body, lambda: chat.ask_peer(call.rt, call.principal, workspace_id, peer_id, options)
+    )
 
 
 def options_of_peer(body: Mapping[str, Any]) -> ChatOptions:
@@ -59,10 +59,13 @@ def options_of_peer(body: Mapping[str, Any]) -> ChatOptions:
 def chat_with_workspace(call: Call, workspace_id: str) -> Response:
     """Ask about everything that is known in a workspace
 
-    `session_id` narrows the messages that are looked at, `scope` everything. Answers as the chat of a peer does.
+    `session_id` narrows the messages that are looked at, `scope` everything. Answers as the chat of
+    a peer does.
     """
     options = _options(call.body)
-    return _respond(call.body, lambda: chat.ask_workspace(call.rt, call.principal, workspace_id, options))
+    return _respond(
+        call.body, lambda: chat.ask_workspace(call.rt, call.principal, workspace_id, options)
+    )
 
 
 def _options(body: Mapping[str, Any], **further: Any) -> ChatOptions:
@@ -81,7 +84,9 @@ def _respond(body: Mapping[str, Any], ask: Callable[[], Answer]) -> Response:
     """The answer, whole or as a stream."""
 
     def evidence(answer: Answer) -> dict[str, Any]:
-        return {"evidence": _encode_evidence(answer.evidence, {})} if body["include_evidence"] else {}
+        return (
+            {"evidence": _encode_evidence(answer.evidence, {})} if body["include_evidence"] else {}
+        )
 
     def told() -> Answer:
         answer = ask()
@@ -90,5 +95,10 @@ def _respond(body: Mapping[str, Any], ask: Callable[[], Answer]) -> Response:
         return answer
 
     if body["stream"]:
-        return streamed(told, lambda answer: event_stream(answer.pieces(), lambda: {"done": True, **evidence(answer)}))
+        return streamed(
+            told,
+            lambda answer: event_stream(
+                answer.pieces(), lambda: {"done": True, **evidence(answer)}
+            ),
+        )
     return answered(told, lambda answer: {"content": answer.content(), **evidence(answer)})

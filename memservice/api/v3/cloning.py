@@ -24,7 +24,10 @@ routes = sessions.routes
 def clone_session(call: Call, workspace_id: str, session_id: str) -> Session:
     """Clone a session
 
-    The clone gets a new id, and the metadata, configuration, peers and messages of the session: with `message_id` those up to and
-    including that message. What was concluded and summarised is not copied.
+    The clone gets a new id, and the metadata, configuration, peers and messages of the session:
+    with `message_id` those up to and including that message. What was concluded and summarised is
+    not copied.
     """
-    return cloning.clone(call.rt, call.principal, workspace_id, session_id, call.query["message_id"])
+    return cloning.clone(
+        call.rt, call.principal, workspace_id, session_id, call.query["message_id"]
+    )

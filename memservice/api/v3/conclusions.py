@@ -9,10 +9,7 @@ from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
 from memservice.api.v3.schemas import conclusions as schemas
-from memservice.api.v3.schemas.queries import (
-    ConclusionGet,
-    PageQuery,
-)
+from memservice.api.v3.schemas.queries import ConclusionGet, PageQuery
 from memservice.domain.records import Conclusion
 from memservice.services import conclusions
 from memservice.services.conclusions import ConclusionDraft
@@ -26,7 +23,14 @@ _OWN = RouteAccess(workspace="workspace_id")
 
 
 @routes.operation(
-    "POST", _CONCLUSIONS, access=_OWN, body=schemas.ConclusionBatchCreate, large=True, answer=schemas.Conclusion, many=True, status=(201,)
+    "POST",
+    _CONCLUSIONS,
+    access=_OWN,
+    body=schemas.ConclusionBatchCreate,
+    large=True,
+    answer=schemas.Conclusion,
+    many=True,
+    status=(201,),
 )
 def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     """Store up to 100 conclusions, all or none
@@ -34,7 +38,12 @@ def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     The workspace, the peers and the session must exist.
     """
     drafts = [
-        ConclusionDraft(content=given["content"], observer=given["observer_id"], observed=given["observed_id"], session=given["session_id"])
+        ConclusionDraft(
+            content=given["content"],
+            observer=given["observer_id"],
+            observed=given["observed_id"],
+            session=given["session_id"],
+        )
         for given in call.body["conclusions"]
     ]
     return conclusions.create(call.rt, call.principal, workspace_id, drafts)
@@ -51,17 +60,34 @@ def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 )
 def list_conclusions(call: Call, workspace_id: str) -> Page[Conclusion]:
     """List a workspace's conclusions, newest first"""
-    return conclusions.page(call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query))
+    return conclusions.page(
+        call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query)
+    )
 
 
-@routes.operation("POST", _CONCLUSIONS + "/query", access=_OWN, body=schemas.ConclusionQuery, answer=schemas.Conclusion, many=True)
+@routes.operation(
+    "POST",
+    _CONCLUSIONS + "/query",
+    access=_OWN,
+    body=schemas.ConclusionQuery,
+    answer=schemas.Conclusion,
+    many=True,
+)
 def query_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     """Find the conclusions nearest to a text
 
     `filters` must name observer and observed. Nearest first.
     """
     body = call.body
-    return conclusions.query(call.rt, call.principal, workspace_id, body["query"], body["top_k"], body["distance"], body["filters"])
+    return conclusions.query(
+        call.rt,
+        call.principal,
+        workspace_id,
+        body["query"],
+        body["top_k"],
+        body["distance"],
+        body["filters"],
+    )
 
 
 @routes.operation("GET", _CONCLUSION, access=_OWN, answer=schemas.Conclusion)

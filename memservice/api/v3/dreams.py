@@ -8,7 +8,13 @@ from memservice.api.v3.schemas import dreams as schemas
 from memservice.services import dreams
 from memservice.services.dreams import DreamRequest
 
-routes = Routes("dreams", "Dreams consolidate what is known: repetitions are merged, what is outdated gives way, cards are written.")
+routes = Routes(
+    "dreams",
+    (
+        "Dreams consolidate what is known: repetitions are merged, what is outdated gives way, "
+        "cards are written."
+    ),
+)
 
 
 @routes.operation(
@@ -19,10 +25,11 @@ routes = Routes("dreams", "Dreams consolidate what is known: repetitions are mer
     status=(204,),
 )
 def schedule_dream(call: Call, workspace_id: str) -> None:
-    """Consolidate what `observer` knows about `observed` (itself, if nothing is said), as soon as a worker is free
+    """Consolidate what `observer` knows about `observed` (itself, if nothing is said), as soon as a
+    worker is free
 
-    If the same dream is waiting or running already, or nothing is known yet of these peers or of that session, nothing happens. `rebuild`
-    writes a card without looking at the old one.
+    If the same dream is waiting or running already, or nothing is known yet of these peers or of
+    that session, nothing happens. `rebuild` writes a card without looking at the old one.
     """
     body = call.body
     request = DreamRequest(

@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memservice.api.auth import RouteAccess
-from memservice.api.fields import (
-    List,
-    Map,
-    Name,
-    Nested,
-)
+from memservice.api.fields import List, Map, Name, Nested
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
@@ -48,18 +43,25 @@ def _by_peer() -> Map:
 def add_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Add peers to a session
 
-    An active member keeps its configuration; one that had left takes the given one. The session and the peers are created if missing.
+    An active member keeps its configuration; one that had left takes the given one. The session and
+    the peers are created if missing.
     """
-    return sessions.add_peers(call.rt, call.principal, workspace_id, session_id, member_configs(call.body))
+    return sessions.add_peers(
+        call.rt, call.principal, workspace_id, session_id, member_configs(call.body)
+    )
 
 
 @routes.operation("PUT", _PEERS, access=_OWN, body=_by_peer(), answer=SessionShape)
 def set_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Replace the peers of a session"""
-    return sessions.set_peers(call.rt, call.principal, workspace_id, session_id, member_configs(call.body))
+    return sessions.set_peers(
+        call.rt, call.principal, workspace_id, session_id, member_configs(call.body)
+    )
 
 
-@routes.operation("DELETE", _PEERS, access=_OWN, body=List(Name(), required=True), answer=SessionShape)
+@routes.operation(
+    "DELETE", _PEERS, access=_OWN, body=List(Name(), required=True), answer=SessionShape
+)
 def remove_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Remove peers from a session
 
@@ -71,11 +73,15 @@ def remove_session_peers(call: Call, workspace_id: str, session_id: str) -> Sess
 @routes.operation("GET", _PEERS, access=_READ, query=PageQuery, answer=page_of(PeerShape))
 def list_session_peers(call: Call, workspace_id: str, session_id: str) -> Page[Peer]:
     """List the peers of a session"""
-    return sessions.members_page(call.rt, call.principal, workspace_id, session_id, paging(call.query))
+    return sessions.members_page(
+        call.rt, call.principal, workspace_id, session_id, paging(call.query)
+    )
 
 
 @routes.operation("GET", _CONFIG, access=_READ, answer=SessionPeerConfig)
-def get_session_peer_config(call: Call, workspace_id: str, session_id: str, peer_id: str) -> MemberConfig:
+def get_session_peer_config(
+    call: Call, workspace_id: str, session_id: str, peer_id: str
+) -> MemberConfig:
     """Get how a peer takes part in a session"""
     return sessions.get_peer_config(call.rt, call.principal, workspace_id, session_id, peer_id)
 
@@ -86,4 +92,6 @@ def set_session_peer_config(call: Call, workspace_id: str, session_id: str, peer
 
     What is null or absent stays. A peer that was never in the session joins it.
     """
-    sessions.set_peer_config(call.rt, call.principal, workspace_id, session_id, peer_id, _config(call.body))
+    sessions.set_peer_config(
+        call.rt, call.principal, workspace_id, session_id, peer_id, _config(call.body)
+    )

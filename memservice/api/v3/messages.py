@@ -10,10 +10,7 @@ from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
 from memservice.api.v3.schemas import messages as schemas
-from memservice.api.v3.schemas.queries import (
-    MessageGet,
-    PageQuery,
-)
+from memservice.api.v3.schemas.queries import MessageGet, PageQuery
 from memservice.domain.records import Message
 from memservice.services import messages
 from memservice.services.messages import Draft
@@ -42,10 +39,18 @@ _READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
 def create_messages(call: Call, workspace_id: str, session_id: str) -> Sequence[Message]:
     """Store up to 100 messages, all or none
 
-    The workspace, the session and the authors are created if missing, and the authors join the session. A request that is repeated with
-    the same `Idempotency-Key` header stores nothing again and is answered as the first one was.
+    The workspace, the session and the authors are created if missing, and the authors join the
+    session. A request that is repeated with the same `Idempotency-Key` header stores nothing again
+    and is answered as the first one was.
     """
-    return messages.create(call.rt, call.principal, workspace_id, session_id, drafts(call.body), call.headers["idempotency_key"])
+    return messages.create(
+        call.rt,
+        call.principal,
+        workspace_id,
+        session_id,
+        drafts(call.body),
+        call.headers["idempotency_key"],
+    )
 
 
 def drafts(body: Mapping[str, Any]) -> list[Draft]:
@@ -62,11 +67,19 @@ def drafts(body: Mapping[str, Any]) -> list[Draft]:
 
 
 @routes.operation(
-    "POST", _MESSAGES + "/list", access=_READ, query=PageQuery, body=MessageGet, body_optional=True, answer=page_of(schemas.Message)
+    "POST",
+    _MESSAGES + "/list",
+    access=_READ,
+    query=PageQuery,
+    body=MessageGet,
+    body_optional=True,
+    answer=page_of(schemas.Message),
 )
 def list_messages(call: Call, workspace_id: str, session_id: str) -> Page[Message]:
     """List a session's messages in the order in which they were stored"""
-    return messages.page(call.rt, call.principal, workspace_id, session_id, call.body["filters"], paging(call.query))
+    return messages.page(
+        call.rt, call.principal, workspace_id, session_id, call.body["filters"], paging(call.query)
+    )
 
 
 @routes.operation("GET", _MESSAGE, access=_READ, answer=schemas.Message)
@@ -81,4 +94,6 @@ def update_message(call: Call, workspace_id: str, session_id: str, message_id: s
 
     Its content never changes.
     """
-    return messages.update(call.rt, call.principal, workspace_id, session_id, message_id, call.body["metadata"])
+    return messages.update(
+        call.rt, call.principal, workspace_id, session_id, message_id, call.body["metadata"]
+    )

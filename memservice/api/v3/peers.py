@@ -21,16 +21,9 @@ from memservice.api.v3.schemas.queries import (
 )
 from memservice.api.v3.schemas.sessions import Session as SessionShape
 from memservice.domain.records import Message, Peer, Session
-from memservice.services import (
-    cards,
-    peers,
-)
+from memservice.services import cards, peers
 from memservice.services.paging import Page
-from memservice.services.retrieval import (
-    context,
-    representation,
-    search,
-)
+from memservice.services.retrieval import context, representation, search
 from memservice.services.retrieval.context import PeerContext
 from memservice.services.retrieval.representation import RepresentationOptions
 
@@ -62,10 +55,13 @@ class Representation:
 def get_or_create_peer(call: Call, workspace_id: str) -> tuple[Peer, int]:
     """Get a peer, or create it
 
-    Of an existing peer, given metadata and configuration are each replaced. A missing workspace is created.
+    Of an existing peer, given metadata and configuration are each replaced. A missing workspace is
+    created.
     """
     body = call.body
-    peer, created = peers.get_or_create(call.rt, call.principal, workspace_id, body["id"], body["metadata"], body["configuration"])
+    peer, created = peers.get_or_create(
+        call.rt, call.principal, workspace_id, body["id"], body["metadata"], body["configuration"]
+    )
     return peer, 201 if created else 200
 
 
@@ -80,7 +76,14 @@ def get_or_create_peer(call: Call, workspace_id: str) -> tuple[Peer, int]:
 )
 def list_peers(call: Call, workspace_id: str) -> Page[Peer]:
     """List a workspace's peers"""
-    return peers.page(call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query), call.body["kind"])
+    return peers.page(
+        call.rt,
+        call.principal,
+        workspace_id,
+        call.body["filters"],
+        paging(call.query),
+        call.body["kind"],
+    )
 
 
 @routes.operation("PUT", _PEER, access=_OWN, body=schemas.PeerUpdate, answer=schemas.Peer)
@@ -89,7 +92,14 @@ def update_peer(call: Call, workspace_id: str, peer_id: str) -> Peer:
 
     Each is replaced; what is null or absent stays. A missing peer is created.
     """
-    return peers.update(call.rt, call.principal, workspace_id, peer_id, call.body["metadata"], call.body["configuration"])
+    return peers.update(
+        call.rt,
+        call.principal,
+        workspace_id,
+        peer_id,
+        call.body["metadata"],
+        call.body["configuration"],
+    )
 
 
 @routes.operation(
@@ -103,13 +113,25 @@ def update_peer(call: Call, workspace_id: str, peer_id: str) -> Peer:
 )
 def list_peer_sessions(call: Call, workspace_id: str, peer_id: str) -> Page[Session]:
     """List the sessions that a peer is or was in"""
-    return peers.sessions(call.rt, call.principal, workspace_id, peer_id, call.body["filters"], paging(call.query))
+    return peers.sessions(
+        call.rt, call.principal, workspace_id, peer_id, call.body["filters"], paging(call.query)
+    )
 
 
-@routes.operation("POST", _PEER + "/representation", access=_OWN, body=schemas.PeerRepresentationGet, answer=schemas.RepresentationResponse)
+@routes.operation(
+    "POST",
+    _PEER + "/representation",
+    access=_OWN,
+    body=schemas.PeerRepresentationGet,
+    answer=schemas.RepresentationResponse,
+)
 def get_representation(call: Call, workspace_id: str, peer_id: str) -> Representation:
     """What a peer knows about itself, or about another, as Markdown"""
-    return Representation(representation.of_peer(call.rt, call.principal, workspace_id, peer_id, representation_options(call)))
+    return Representation(
+        representation.of_peer(
+            call.rt, call.principal, workspace_id, peer_id, representation_options(call)
+        )
+    )
 
 
 def representation_options(call: Call) -> RepresentationOptions:
@@ -128,26 +150,50 @@ def representation_options(call: Call) -> RepresentationOptions:
 
 
 def most_conclusions(call: Call, given: int | None) -> int:
-    return call.rt.settings.deriver.working_representation_max_observations if given is None else given
+    return (
+        call.rt.settings.deriver.working_representation_max_observations if given is None else given
+    )
 
 
-@routes.operation("GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=schemas.PeerCardResponse)
+@routes.operation(
+    "GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=schemas.PeerCardResponse
+)
 def get_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
     """Get the card that a peer keeps about itself, or about `target`"""
-    return Card(cards.get(call.rt, call.principal, workspace_id, peer_id, call.query["target"] or None))
+    return Card(
+        cards.get(call.rt, call.principal, workspace_id, peer_id, call.query["target"] or None)
+    )
 
 
-@routes.operation("PUT", _PEER + "/card", access=_OWN, query=TargetQuery, body=schemas.PeerCardSet, answer=schemas.PeerCardResponse)
+@routes.operation(
+    "PUT",
+    _PEER + "/card",
+    access=_OWN,
+    query=TargetQuery,
+    body=schemas.PeerCardSet,
+    answer=schemas.PeerCardResponse,
+)
 def set_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
     """Replace the card that a peer keeps about itself, or about `target`
 
-    At most 40 lines are kept, the first ones; lines that differ in case and white space only count once. The answer shows what was
-    stored. A missing peer is created.
+    At most 40 lines are kept, the first ones; lines that differ in case and white space only count
+    once. The answer shows what was stored. A missing peer is created.
     """
-    return Card(cards.put(call.rt, call.principal, workspace_id, peer_id, call.query["target"] or None, call.body["peer_card"]))
+    return Card(
+        cards.put(
+            call.rt,
+            call.principal,
+            workspace_id,
+            peer_id,
+            call.query["target"] or None,
+            call.body["peer_card"],
+        )
+    )
 
 
-@routes.operation("GET", _PEER + "/context", access=_OWN, query=PeerContextQuery, answer=schemas.PeerContext)
+@routes.operation(
+    "GET", _PEER + "/context", access=_OWN, query=PeerContextQuery, answer=schemas.PeerContext
+)
 def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> PeerContext:
     """Get the representation and the card of a peer, or of `target` as that peer sees it"""
     query = call.query
@@ -162,11 +208,26 @@ def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> PeerContext
     return context.of_peer(call.rt, call.principal, workspace_id, peer_id, options)
 
 
-@routes.operation("POST", _PEER + "/search", access=_OWN, body=MessageSearchOptions, answer=MessageShape, many=True)
+@routes.operation(
+    "POST",
+    _PEER + "/search",
+    access=_OWN,
+    body=MessageSearchOptions,
+    answer=MessageShape,
+    many=True,
+)
 def search_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message]:
     """Search the messages that a peer wrote
 
     Best first.
     """
     body = call.body
-    return search.search(call.rt, call.principal, workspace_id, body["query"], body["limit"], body["filters"], peer_id=peer_id)
+    return search.search(
+        call.rt,
+        call.principal,
+        workspace_id,
+        body["query"],
+        body["limit"],
+        body["filters"],
+        peer_id=peer_id,
+    )

@@ -16,7 +16,13 @@ from memservice.domain.records import Peer, ScopeSession, Session
 from memservice.services import scopes
 from memservice.services.paging import Page
 
-routes = Routes("scopes", "Scopes are named sets of sessions. What was said in them can be recalled as a memory of its own.")
+routes = Routes(
+    "scopes",
+    (
+        "Scopes are named sets of sessions. What was said in them can be recalled as a memory "
+        "of its own."
+    ),
+)
 
 _SCOPES = "/v3/workspaces/<workspace_id>/scopes"
 _SCOPE = _SCOPES + "/<scope_id>"
@@ -28,17 +34,23 @@ class ScopeStatus:
     backfill_status: dict[str, dict[str, Any]]
 
 
-@routes.operation("POST", _SCOPES, access=_OWN, body=schemas.ScopeCreate, answer=schemas.Scope, status=(200, 201))
+@routes.operation(
+    "POST", _SCOPES, access=_OWN, body=schemas.ScopeCreate, answer=schemas.Scope, status=(200, 201)
+)
 def get_or_create_scope(call: Call, workspace_id: str) -> tuple[Peer, int]:
     """Get a scope, or create it
 
     Given metadata replaces that of an existing scope. A missing workspace is created.
     """
-    scope, created = scopes.get_or_create(call.rt, call.principal, workspace_id, call.body["id"], call.body["metadata"])
+    scope, created = scopes.get_or_create(
+        call.rt, call.principal, workspace_id, call.body["id"], call.body["metadata"]
+    )
     return scope, 201 if created else 200
 
 
-@routes.operation("POST", _SCOPES + "/list", access=_OWN, query=PageQuery, answer=page_of(schemas.Scope))
+@routes.operation(
+    "POST", _SCOPES + "/list", access=_OWN, query=PageQuery, answer=page_of(schemas.Scope)
+)
 def list_scopes(call: Call, workspace_id: str) -> Page[Peer]:
     """List a workspace's scopes"""
     return scopes.page(call.rt, call.principal, workspace_id, paging(call.query))
@@ -50,7 +62,9 @@ def get_scope(call: Call, workspace_id: str, scope_id: str) -> Peer:
     return scopes.get(call.rt, call.principal, workspace_id, scope_id)
 
 
-@routes.operation("POST", _SCOPE + "/sessions", access=_OWN, body=schemas.ScopeSessionsAdd, status=(204,))
+@routes.operation(
+    "POST", _SCOPE + "/sessions", access=_OWN, body=schemas.ScopeSessionsAdd, status=(204,)
+)
 def add_scope_sessions(call: Call, workspace_id: str, scope_id: str) -> None:
     """Put sessions into a scope, all or none
 
@@ -68,7 +82,9 @@ def remove_scope_session(call: Call, workspace_id: str, scope_id: str, session_i
     scopes.remove_session(call.rt, call.principal, workspace_id, scope_id, session_id)
 
 
-@routes.operation("POST", _SCOPE + "/sessions/list", access=_OWN, query=PageQuery, answer=page_of(SessionShape))
+@routes.operation(
+    "POST", _SCOPE + "/sessions/list", access=_OWN, query=PageQuery, answer=page_of(SessionShape)
+)
 def list_scope_sessions(call: Call, workspace_id: str, scope_id: str) -> Page[Session]:
     """List the active sessions of a scope, in the order in which they joined it"""
     return scopes.sessions_page(call.rt, call.principal, workspace_id, scope_id, paging(call.query))
@@ -82,6 +98,7 @@ def get_scope_status(call: Call, workspace_id: str, scope_id: str) -> ScopeStatu
 
 
 def _shown(entry: ScopeSession) -> dict[str, Any]:
-    """With an offset instead of the usual `Z`, as clients know it; without a count until there is one."""
+    """With an offset instead of the usual `Z`, as clients know it; without a count until there is
+    one."""
     shown: dict[str, Any] = {"state": entry.state, "updated_at": entry.updated_at.isoformat()}
     return shown if entry.docs_copied is None else {**shown, "docs_copied": entry.docs_copied}

@@ -14,24 +14,16 @@ from memservice.api.v3.peers import most_conclusions
 from memservice.api.v3.schemas import sessions as schemas
 from memservice.api.v3.schemas.messages import Message as MessageShape
 from memservice.api.v3.schemas.messages import MessageSearchOptions
-from memservice.api.v3.schemas.queries import (
-    PageQuery,
-    SessionContextQuery,
-    SessionGet,
-)
+from memservice.api.v3.schemas.queries import PageQuery, SessionContextQuery, SessionGet
 from memservice.domain.records import LONG, SHORT, Message, Session, Summary
 from memservice.services import sessions
 from memservice.services.paging import Page
-from memservice.services.retrieval import (
-    context,
-    search,
-)
-from memservice.services.retrieval.context import (
-    SessionContext,
-    SessionContextOptions,
-)
+from memservice.services.retrieval import context, search
+from memservice.services.retrieval.context import SessionContext, SessionContextOptions
 
-routes = Routes("sessions", "Sessions are conversations: messages in order, and the peers that take part.")
+routes = Routes(
+    "sessions", "Sessions are conversations: messages in order, and the peers that take part."
+)
 
 _SESSIONS = "/v3/workspaces/<workspace_id>/sessions"
 _SESSION = _SESSIONS + "/<session_id>"
@@ -56,13 +48,21 @@ class Summaries:
 def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
     """Get a session, or create it
 
-    Of an existing session, given metadata is replaced, given configuration merged section by section, and given peers are added.
-    A missing workspace and missing peers are created. To the key of a peer or a session an existing session is answered as it is.
+    Of an existing session, given metadata is replaced, given configuration merged section by
+    section, and given peers are added. A missing workspace and missing peers are created. To the
+    key of a peer or a session an existing session is answered as it is.
     """
     body = call.body
     members = None if body["peers"] is None else member_configs(body["peers"])
     session, created = sessions.get_or_create(
-        call.rt, call.principal, workspace_id, body["id"], body["metadata"], body["configuration"], members, body["scopes"]
+        call.rt,
+        call.principal,
+        workspace_id,
+        body["id"],
+        body["metadata"],
+        body["configuration"],
+        members,
+        body["scopes"],
     )
     return session, 201 if created else 200
 
@@ -78,27 +78,46 @@ def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
 )
 def list_sessions(call: Call, workspace_id: str) -> Page[Session]:
     """List a workspace's active sessions"""
-    return sessions.page(call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query))
+    return sessions.page(
+        call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query)
+    )
 
 
 @routes.operation("PUT", _SESSION, access=_OWN, body=schemas.SessionUpdate, answer=schemas.Session)
 def update_session(call: Call, workspace_id: str, session_id: str) -> Session:
     """Change a session's metadata and configuration
 
-    Metadata is replaced, configuration is merged section by section; what is null or absent stays. A missing session is created.
+    Metadata is replaced, configuration is merged section by section; what is null or absent stays.
+    A missing session is created.
     """
-    return sessions.update(call.rt, call.principal, workspace_id, session_id, call.body["metadata"], call.body["configuration"])
+    return sessions.update(
+        call.rt,
+        call.principal,
+        workspace_id,
+        session_id,
+        call.body["metadata"],
+        call.body["configuration"],
+    )
 
 
-@routes.operation("GET", _SESSION + "/context", access=_READ, query=SessionContextQuery, answer=schemas.SessionContext)
+@routes.operation(
+    "GET",
+    _SESSION + "/context",
+    access=_READ,
+    query=SessionContextQuery,
+    answer=schemas.SessionContext,
+)
 def get_session_context(call: Call, workspace_id: str, session_id: str) -> SessionContext:
     """Get what a prompt needs of a session
 
-    The newest messages that fit into `tokens`, a summary of what came before them and, with `peer_target`, what is known about that peer.
+    The newest messages that fit into `tokens`, a summary of what came before them and, with
+    `peer_target`, what is known about that peer.
     """
     query = call.query
     options = SessionContextOptions(
-        tokens=call.rt.settings.app.get_context_max_tokens if query["tokens"] is None else query["tokens"],
+        tokens=call.rt.settings.app.get_context_max_tokens
+        if query["tokens"] is None
+        else query["tokens"],
         summary=query["summary"],
         search_query=query["search_query"],
         peer_target=query["peer_target"] or None,
@@ -121,11 +140,26 @@ def get_session_summaries(call: Call, workspace_id: str, session_id: str) -> Sum
     return Summaries(found.get(SHORT), found.get(LONG))
 
 
-@routes.operation("POST", _SESSION + "/search", access=_READ, body=MessageSearchOptions, answer=MessageShape, many=True)
+@routes.operation(
+    "POST",
+    _SESSION + "/search",
+    access=_READ,
+    body=MessageSearchOptions,
+    answer=MessageShape,
+    many=True,
+)
 def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[Message]:
     """Search a session's messages
 
     Best first.
     """
     body = call.body
-    return search.search(call.rt, call.principal, workspace_id, body["query"], body["limit"], body["filters"], session_id=session_id)
+    return search.search(
+        call.rt,
+        call.principal,
+        workspace_id,
+        body["query"],
+        body["limit"],
+        body["filters"],
+        session_id=session_id,
+    )

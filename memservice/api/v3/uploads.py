@@ -30,8 +30,9 @@ routes = messages.routes
 def create_messages_with_file(call: Call, workspace_id: str, session_id: str) -> Sequence[Message]:
     """Store a file's text as messages, all or none
 
-    Text of any kind, JSON, PDF and Word (.docx). A text that is too long for one message is cut into several at a blank line, the end of
-    a line, of a sentence or of a word; all of them have the given metadata, configuration and time.
+    Text of any kind, JSON, PDF and Word (.docx). A text that is too long for one message is cut
+    into several at a blank line, the end of a line, of a sentence or of a word; all of them have
+    the given metadata, configuration and time.
     """
     form = call.body
     stream = form["file"].stream
@@ -40,4 +41,12 @@ def create_messages_with_file(call: Call, workspace_id: str, session_id: str) ->
     stream.seek(0)
     file = Upload(stream.read(), form["file"].filename or "", form["file"].mimetype)
     frame = Frame(form["peer_id"], form["metadata"], form["configuration"], form["created_at"])
-    return uploads.create(call.rt, call.principal, workspace_id, session_id, file, frame, call.headers["idempotency_key"])
+    return uploads.create(
+        call.rt,
+        call.principal,
+        workspace_id,
+        session_id,
+        file,
+        frame,
+        call.headers["idempotency_key"],
+    )

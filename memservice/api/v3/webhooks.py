@@ -20,7 +20,14 @@ _WEBHOOK = _WEBHOOKS + "/<endpoint_id>"
 _OWN = RouteAccess(workspace="workspace_id")
 
 
-@routes.operation("POST", _WEBHOOKS, access=_OWN, body=schemas.WebhookEndpointCreate, answer=schemas.NewWebhookEndpoint, status=(200, 201))
+@routes.operation(
+    "POST",
+    _WEBHOOKS,
+    access=_OWN,
+    body=schemas.WebhookEndpointCreate,
+    answer=schemas.NewWebhookEndpoint,
+    status=(200, 201),
+)
 def get_or_create_webhook_endpoint(call: Call, workspace_id: str) -> tuple[Registered, int]:
     """Register a URL, or find it registered
 
@@ -30,7 +37,9 @@ def get_or_create_webhook_endpoint(call: Call, workspace_id: str) -> tuple[Regis
     return registered, 201 if registered.created else 200
 
 
-@routes.operation("GET", _WEBHOOKS, access=_OWN, query=PageQuery, answer=page_of(schemas.WebhookEndpoint))
+@routes.operation(
+    "GET", _WEBHOOKS, access=_OWN, query=PageQuery, answer=page_of(schemas.WebhookEndpoint)
+)
 def list_webhook_endpoints(call: Call, workspace_id: str) -> Page[WebhookEndpoint]:
     """List a workspace's endpoints"""
     return webhooks.page(call.rt, call.principal, workspace_id, paging(call.query))
@@ -48,16 +57,32 @@ def test_emit(call: Call, workspace_id: str) -> None:
     webhooks.send_test(call.rt, call.principal, workspace_id)
 
 
-@routes.operation("GET", _WEBHOOK + "/deliveries", access=_OWN, query=PageQuery, answer=page_of(schemas.WebhookDelivery))
+@routes.operation(
+    "GET",
+    _WEBHOOK + "/deliveries",
+    access=_OWN,
+    query=PageQuery,
+    answer=page_of(schemas.WebhookDelivery),
+)
 def list_deliveries(call: Call, workspace_id: str, endpoint_id: str) -> Page[Delivery]:
     """List the attempts to deliver to an endpoint, newest first"""
-    return webhooks.deliveries(call.rt, call.principal, workspace_id, endpoint_id, paging(call.query))
+    return webhooks.deliveries(
+        call.rt, call.principal, workspace_id, endpoint_id, paging(call.query)
+    )
 
 
-@routes.operation("GET", _WEBHOOK + "/dead_letters", access=_OWN, query=PageQuery, answer=page_of(schemas.DeadLetter))
+@routes.operation(
+    "GET",
+    _WEBHOOK + "/dead_letters",
+    access=_OWN,
+    query=PageQuery,
+    answer=page_of(schemas.DeadLetter),
+)
 def list_dead_letters(call: Call, workspace_id: str, endpoint_id: str) -> Page[DeadLetter]:
     """List the events that an endpoint never took"""
-    return webhooks.dead_letters(call.rt, call.principal, workspace_id, endpoint_id, paging(call.query))
+    return webhooks.dead_letters(
+        call.rt, call.principal, workspace_id, endpoint_id, paging(call.query)
+    )
 
 
 @routes.operation(

@@ -11,26 +11,19 @@ from memservice.api.schema import page_of
 from memservice.api.v3.schemas import messages as message_schemas
 from memservice.api.v3.schemas import usage as usage_schemas
 from memservice.api.v3.schemas import workspaces as schemas
-from memservice.api.v3.schemas.queries import (
-    PageQuery,
-    QueueStatusQuery,
-    WorkspaceGet,
-)
+from memservice.api.v3.schemas.queries import PageQuery, QueueStatusQuery, WorkspaceGet
 from memservice.domain.records import Message, Workspace
 from memservice.services import workspaces
 from memservice.services.paging import Page
 from memservice.services.retrieval import search
-from memservice.services.tasks import (
-    jobs,
-    queue_status,
-)
-from memservice.services.tasks.jobs import (
-    Job,
-    Retried,
-)
+from memservice.services.tasks import jobs, queue_status
+from memservice.services.tasks.jobs import Job, Retried
 from memservice.services.usage import report as usage_report
 
-routes = Routes("workspaces", "Workspaces keep everything apart: peers, sessions, messages and conclusions live in one.")
+routes = Routes(
+    "workspaces",
+    "Workspaces keep everything apart: peers, sessions, messages and conclusions live in one.",
+)
 
 _OWN = RouteAccess(workspace="workspace_id")
 
@@ -46,10 +39,13 @@ _OWN = RouteAccess(workspace="workspace_id")
 def get_or_create_workspace(call: Call) -> tuple[Workspace, int]:
     """Get a workspace, or create it
 
-    An existing workspace is returned as it is: the body changes nothing. The key of a peer or a session creates one by its id alone.
+    An existing workspace is returned as it is: the body changes nothing. The key of a peer or a
+    session creates one by its id alone.
     """
     body = call.body
-    workspace, created = workspaces.get_or_create(call.rt, call.principal, body["id"], body["metadata"], body["configuration"])
+    workspace, created = workspaces.get_or_create(
+        call.rt, call.principal, body["id"], body["metadata"], body["configuration"]
+    )
     return workspace, 201 if created else 200
 
 
@@ -67,13 +63,22 @@ def list_workspaces(call: Call) -> Page[Workspace]:
     return workspaces.page(call.rt, call.principal, call.body["filters"], paging(call.query))
 
 
-@routes.operation("PUT", "/v3/workspaces/<workspace_id>", access=_OWN, body=schemas.WorkspaceUpdate, answer=schemas.Workspace)
+@routes.operation(
+    "PUT",
+    "/v3/workspaces/<workspace_id>",
+    access=_OWN,
+    body=schemas.WorkspaceUpdate,
+    answer=schemas.Workspace,
+)
 def update_workspace(call: Call, workspace_id: str) -> Workspace:
     """Change a workspace's metadata and configuration
 
-    Metadata is replaced, configuration is merged section by section; what is null or absent stays. A missing workspace is created.
+    Metadata is replaced, configuration is merged section by section; what is null or absent stays.
+    A missing workspace is created.
     """
-    return workspaces.update(call.rt, call.principal, workspace_id, call.body["metadata"], call.body["configuration"])
+    return workspaces.update(
+        call.rt, call.principal, workspace_id, call.body["metadata"], call.body["configuration"]
+    )
 
 
 @routes.operation(
@@ -90,21 +95,44 @@ def search_workspace(call: Call, workspace_id: str) -> Sequence[Message]:
     Best first.
     """
     body = call.body
-    return search.search(call.rt, call.principal, workspace_id, body["query"], body["limit"], body["filters"], scope=body["scope"])
+    return search.search(
+        call.rt,
+        call.principal,
+        workspace_id,
+        body["query"],
+        body["limit"],
+        body["filters"],
+        scope=body["scope"],
+    )
 
 
-@routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/status", access=_OWN, query=QueueStatusQuery, answer=schemas.QueueStatus)
+@routes.operation(
+    "GET",
+    "/v3/workspaces/<workspace_id>/queue/status",
+    access=_OWN,
+    query=QueueStatusQuery,
+    answer=schemas.QueueStatus,
+)
 def get_queue_status(call: Call, workspace_id: str) -> queue_status.QueueStatus:
     """Count a workspace's background work"""
     query = call.query
     # An empty name asks for nothing in particular.
     return queue_status.status(
-        call.rt, call.principal, workspace_id, query["observer_id"] or None, query["sender_id"] or None, query["session_id"] or None
+        call.rt,
+        call.principal,
+        workspace_id,
+        query["observer_id"] or None,
+        query["sender_id"] or None,
+        query["session_id"] or None,
     )
 
 
 @routes.operation(
-    "GET", "/v3/workspaces/<workspace_id>/usage", access=_OWN, query=usage_schemas.UsageQuery, answer=usage_schemas.UsageReport
+    "GET",
+    "/v3/workspaces/<workspace_id>/usage",
+    access=_OWN,
+    query=usage_schemas.UsageQuery,
+    answer=usage_schemas.UsageReport,
 )
 def get_usage(call: Call, workspace_id: str) -> usage_report.Report:
     """Tell what calls of models cost
@@ -114,7 +142,13 @@ def get_usage(call: Call, workspace_id: str) -> usage_report.Report:
     return usage_report.of_workspace(call.rt, call.principal, workspace_id, call.query["days"])
 
 
-@routes.operation("GET", "/v3/workspaces/<workspace_id>/queue/failures", access=_OWN, query=PageQuery, answer=page_of(schemas.QueueFailure))
+@routes.operation(
+    "GET",
+    "/v3/workspaces/<workspace_id>/queue/failures",
+    access=_OWN,
+    query=PageQuery,
+    answer=page_of(schemas.QueueFailure),
+)
 def list_queue_failures(call: Call, workspace_id: str) -> Page[Job]:
     """List the background work that failed and rests, the latest failure first"""
     return jobs.failures(call.rt, call.principal, workspace_id, paging(call.query))
@@ -131,6 +165,7 @@ def list_queue_failures(call: Call, workspace_id: str) -> Page[Job]:
 def retry_queue_failures(call: Call, workspace_id: str) -> Retried:
     """Try failed background work again
 
-    Each task gets all its tries again. An id that is not among the failures is an error, and then none is tried.
+    Each task gets all its tries again. An id that is not among the failures is an error, and then
+    none is tried.
     """
     return Retried(jobs.retry_failures(call.rt, call.principal, workspace_id, call.body["ids"]))

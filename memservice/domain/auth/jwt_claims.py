@@ -41,7 +41,8 @@ class Claims:
     peer: str | None = None
     session: str | None = None
     app_uid: str | None = None
-    """This and the next three: what a key of the first generation names. What that stands for, the store can tell."""
+    """This and the next three: what a key of the first generation names. What that stands for, the
+    store can tell."""
     user_uid: str | None = None
     owned_session_uid: str | None = None
     collection_uid: str | None = None
@@ -60,8 +61,12 @@ _TEXTS = {
 
 
 def read_claims(payload: Mapping[str, Any], now: datetime) -> Claims:
-    """Claims whose signature has been verified. Raises `Unauthorised` if they are malformed, over, or not yet valid."""
-    texts = {field: _text(payload[claim]) if claim in payload else None for claim, field in _TEXTS.items()}
+    """Claims whose signature has been verified. Raises `Unauthorised` if they are malformed, over,
+    or not yet valid."""
+    texts = {
+        field: _text(payload[claim]) if claim in payload else None
+        for claim, field in _TEXTS.items()
+    }
     if payload.get("aud") is not None:
         raise Unauthorised(INVALID)  # it was made for somebody else
     for claim in ("iat", "nbf"):
@@ -77,7 +82,12 @@ def read_claims(payload: Mapping[str, Any], now: datetime) -> Claims:
     if (texts["peer"] or texts["session"]) and not texts["workspace"]:
         raise Unauthorised(HOMELESS)
     made = payload.get("t")
-    return Claims(made=made if isinstance(made, str) else "", expires_at=expires_at, admin=bool(admin), **texts)
+    return Claims(
+        made=made if isinstance(made, str) else "",
+        expires_at=expires_at,
+        admin=bool(admin),
+        **texts,
+    )
 
 
 def write_claims(claims: Claims) -> dict[str, Any]:
@@ -95,7 +105,12 @@ def write_claims(claims: Claims) -> dict[str, Any]:
 
 
 def claims_for(
-    id: str, now: datetime, expires_at: datetime | None, workspace_id: str | None, peer_id: str | None, session_id: str | None
+    id: str,
+    now: datetime,
+    expires_at: datetime | None,
+    workspace_id: str | None,
+    peer_id: str | None,
+    session_id: str | None,
 ) -> Claims:
     """The claims of a key that is made now; without any name it is an admin key."""
     return Claims(
@@ -127,7 +142,11 @@ def _is_utf8(text: str) -> bool:
 
 
 def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or (isinstance(value, float) and not math.isfinite(value)):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or (isinstance(value, float) and not math.isfinite(value))
+    ):
         raise Unauthorised(INVALID)
     return min(max(value, 0), _LAST_SECOND)
 

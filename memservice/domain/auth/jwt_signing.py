@@ -1,4 +1,5 @@
-"""Signing keys and verifying them: HS256 and nothing else, with one secret that signs and perhaps another that still verifies."""
+"""Signing keys and verifying them: HS256 and nothing else, with one secret that signs and perhaps
+another that still verifies."""
 
 from __future__ import annotations
 
@@ -11,12 +12,7 @@ from jwt import PyJWS
 from jwt.algorithms import HMACAlgorithm
 from jwt.exceptions import InvalidKeyError, InvalidSignatureError, PyJWTError
 
-from memservice.domain.auth.jwt_claims import (
-    INVALID,
-    Claims,
-    read_claims,
-    write_claims,
-)
+from memservice.domain.auth.jwt_claims import INVALID, Claims, read_claims, write_claims
 from memservice.domain.errors import ConfigurationError, Unauthorised
 
 ALGORITHM = "HS256"
@@ -31,7 +27,8 @@ class _Hmac(HMACAlgorithm):
 
 
 class Signer:
-    """Signs and verifies with `secret` (its UTF-8 bytes), and verifies with the `previous` one. Safe for threads.
+    """Signs and verifies with `secret` (its UTF-8 bytes), and verifies with the `previous` one.
+    Safe for threads.
 
     Raises `ConfigurationError` for an unusable secret.
     """
@@ -39,7 +36,9 @@ class Signer:
     def __init__(self, secret: str, previous: str | None = None) -> None:
         algorithm = _Hmac(HMACAlgorithm.SHA256)
         self._key = _prepared(algorithm, "AUTH_JWT_SECRET", secret)
-        self._previous = _prepared(algorithm, "AUTH_JWT_SECRET_PREVIOUS", previous) if previous else None
+        self._previous = (
+            _prepared(algorithm, "AUTH_JWT_SECRET_PREVIOUS", previous) if previous else None
+        )
         self._jws = PyJWS(algorithms=[])
         self._jws.register_algorithm(ALGORITHM, algorithm)
 
@@ -48,7 +47,8 @@ class Signer:
         return self._jws.encode(payload, self._key, ALGORITHM)
 
     def read(self, token: str, now: datetime) -> Claims:
-        """The claims of a token that we, or another server with this secret, signed. Raises `Unauthorised`."""
+        """The claims of a token that we, or another server with this secret, signed. Raises
+        `Unauthorised`."""
         try:
             payload: Any = self._verified(token)
         except (PyJWTError, ValueError, RecursionError):
@@ -77,7 +77,7 @@ def _prepared(algorithm: _Hmac, name: str, secret: str) -> bytes:
 def digest(token: str) -> str:
     """SHA-256 of what is signed of a token, in hexadecimal.
 
-    Without the signature: the same one can be spelt in several ways, some of which some releases of the library accept, and a
-    revoked token must not come back in another spelling.
+    Without the signature: the same one can be spelt in several ways, some of which some releases of
+    the library accept, and a revoked token must not come back in another spelling.
     """
     return hashlib.sha256(token.rpartition(".")[0].encode("utf-8", "surrogatepass")).hexdigest()

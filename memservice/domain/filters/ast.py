@@ -1,8 +1,10 @@
-"""What a filter means, as data: the tree that every storage translates and `evaluate.matches` defines.
+"""What a filter means, as data: the tree that every storage translates and `evaluate.matches`
+defines.
 
-Every node is two-valued. A leaf on a null (or missing) value is false, unless its docstring says otherwise; `Not` is plain
-negation of that, so `Not(leaf)` keeps rows whose value is null.
-Strings compare by code point; datetimes are timezone-aware; `field` is a field name of the record (`memservice.domain.records`).
+Every node is two-valued. A leaf on a null (or missing) value is false, unless its docstring says
+otherwise; `Not` is plain negation of that, so `Not(leaf)` keeps rows whose value is null. Strings
+compare by code point; datetimes are timezone-aware; `field` is a field name of the record
+(`memservice.domain.records`).
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Substring:
-    """Text contains `needle`, both lower-cased character by character (`jsontext.fold`); no wildcards."""
+    """Text contains `needle`, both lower-cased character by character (`jsontext.fold`); no
+    wildcards."""
 
     field: str
     needle: str
@@ -78,8 +81,9 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """JSON containment as PostgreSQL's `@>`: objects by subset of keys, lists when every given element is contained in some
-    element, scalars by equality (1 equals 1.0, true equals only true, null only null).
+    """JSON containment as PostgreSQL's `@>`: objects by subset of keys, lists when every given
+    element is contained in some element, scalars by equality (1 equals 1.0, true equals only true,
+    null only null).
 
     `value` is an object; a list does not contain a bare scalar, at any level."""
 
@@ -91,8 +95,9 @@ class Contains:
 class KeyEqual:
     """Text of the first-level `key` of a JSON object equals `text`.
 
-    The text of a value (`jsontext.value_text`): a string itself, `true`/`false`, a number as plain decimal without needless
-    zeros (1.0 is `1`, 1e-7 is `0.0000001`). Null, objects and lists have none and match no test of text.
+    The text of a value (`jsontext.value_text`): a string itself, `true`/`false`, a number as plain
+    decimal without needless zeros (1.0 is `1`, 1e-7 is `0.0000001`). Null, objects and lists have
+    none and match no test of text.
     """
 
     field: str
@@ -102,15 +107,17 @@ class KeyEqual:
 
 @dataclass(frozen=True, slots=True)
 class KeyCompare:
-    """Ordering against the value at a first-level key. A number compares by exact decimal value with stored numbers and numeric
-    strings (`jsontext.NUMERIC`; anything else does not match, with any `op`); a string compares by code point with the value's
+    """Ordering against the value at a first-level key. A number compares by exact decimal value
+    with stored numbers and numeric strings (`jsontext.NUMERIC`; anything else does not match, with
+    any `op`); a string compares by code point with the value's
     text."""
 
     field: str
     key: str
     op: Ordering | Literal["eq", "ne"]
     operand: float | str
-    """`ne` too is false where the key is missing or null. Objects and lists have no text, so they differ from every string."""
+    """`ne` too is false where the key is missing or null. Objects and lists have no text, so they
+    differ from every string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,8 @@ class KeyOneOf:
 
 @dataclass(frozen=True, slots=True)
 class KeySubstring:
-    """Text of the value at a first-level key, or of an element if it is a list, contains `needle`, both folded as for `Substring`."""
+    """Text of the value at a first-level key, or of an element if it is a list, contains `needle`,
+    both folded as for `Substring`."""
 
     field: str
     key: str
@@ -132,7 +140,20 @@ class KeySubstring:
 
 
 Condition = (
-    All | Any_ | Not | Equal | Compare | OneOf | IsNull | Substring | Holds | Contains | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
+    All
+    | Any_
+    | Not
+    | Equal
+    | Compare
+    | OneOf
+    | IsNull
+    | Substring
+    | Holds
+    | Contains
+    | KeyEqual
+    | KeyCompare
+    | KeyOneOf
+    | KeySubstring
 )
 
 TRUE = All()
@@ -151,7 +172,8 @@ def all_of(*parts: Condition) -> Condition:
 
 
 def equals(**fields: Scalar | tuple[Scalar, ...] | None) -> Condition:
-    """Equalities, ANDed: a tuple means one of, None means null. `equals(workspace_key=3, state=("active", "archived"))`."""
+    """Equalities, ANDed: a tuple means one of, None means null.
+    `equals(workspace_key=3, state=("active", "archived"))`."""
     parts: list[Condition] = []
     for name, value in fields.items():
         if value is None:
@@ -164,10 +186,15 @@ def equals(**fields: Scalar | tuple[Scalar, ...] | None) -> Condition:
 
 
 def texts_named(node: Condition, field: str) -> tuple[str, ...] | None:
-    """The only texts that a field can have where the node holds, as far as its outermost parts say so; None if they do not."""
+    """The only texts that a field can have where the node holds, as far as its outermost parts say
+    so; None if they do not."""
     named: set[str] | None = None
     for part in node.parts if isinstance(node, All) else (node,):
         if isinstance(part, Equal | OneOf) and part.field == field:
-            values = {value for value in (part.values if isinstance(part, OneOf) else (part.value,)) if isinstance(value, str)}
+            values = {
+                value
+                for value in (part.values if isinstance(part, OneOf) else (part.value,))
+                if isinstance(value, str)
+            }
             named = values if named is None else named & values
     return None if named is None else tuple(sorted(named))

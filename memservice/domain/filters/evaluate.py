@@ -1,4 +1,5 @@
-"""The reference evaluator: what each node of a filter means. Storages translate; where they differ from this, they are wrong."""
+"""The reference evaluator: what each node of a filter means. Storages translate; where they differ
+from this, they are wrong."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from memservice.domain.filters.jsontext import contains, fold, order, value_numb
 
 
 def matches(row: Any, node: Condition) -> bool:
-    """Whether the record `row` satisfies `node`. Values of different types (a bool is no number) are never equal nor ordered."""
+    """Whether the record `row` satisfies `node`. Values of different types (a bool is no number)
+    are never equal nor ordered."""
     match node:
         case All(parts):
             return all(matches(row, part) for part in parts)
@@ -41,7 +43,11 @@ def matches(row: Any, node: Condition) -> bool:
             return _holds(_order(getattr(row, field), value), op)
         case OneOf(field, values):
             stored = getattr(row, field)
-            return stored in values if isinstance(stored, str) else any(_order(stored, value) == 0 for value in values)
+            return (
+                stored in values
+                if isinstance(stored, str)
+                else any(_order(stored, value) == 0 for value in values)
+            )
         case IsNull(field):
             return getattr(row, field) is None
         case Substring(field, needle):
@@ -59,7 +65,10 @@ def matches(row: Any, node: Condition) -> bool:
             return value_text(_at(row, field, key)) in texts
         case KeySubstring(field, key, needle):
             found, folded = _at(row, field, key), fold(needle)
-            return any(_within(value_text(item), folded) for item in (found if isinstance(found, list) else [found]))
+            return any(
+                _within(value_text(item), folded)
+                for item in (found if isinstance(found, list) else [found])
+            )
         case _:
             assert_never(node)
 
@@ -89,7 +98,9 @@ def _order(stored: Any, value: Any) -> int | None:
     elif isinstance(stored, int | float):
         return order(stored, value) if isinstance(value, int | float) else None
     else:
-        comparable = any(isinstance(stored, kind) and isinstance(value, kind) for kind in (str, datetime))
+        comparable = any(
+            isinstance(stored, kind) and isinstance(value, kind) for kind in (str, datetime)
+        )
     return (stored > value) - (stored < value) if comparable else None
 
 

@@ -1,10 +1,13 @@
 """What values inside JSON columns mean to filters: their text, their number, containment.
 
 Each rule can be said exactly in SQL. For a JSON value `v` of PostgreSQL (`jsonb`):
-* text: `v #>> '{}'` for strings and booleans, `trim_scale((v #>> '{}')::numeric)::text` for numbers, else NULL;
-* number: of a number, or of a string that matches `NUMERIC` (`~ '^(…)$'`), its text cast to `numeric`;
+* text: `v #>> '{}'` for strings and booleans, `trim_scale((v #>> '{}')::numeric)::text` for
+  numbers, else NULL;
+* number: of a number, or of a string that matches `NUMERIC` (`~ '^(…)$'`), its text cast to
+  `numeric`;
 * containment: `@>`.
-A database without decimals or Unicode case (SQLite) registers these functions, for the cases that its own do not decide.
+A database without decimals or Unicode case (SQLite) registers these functions, for the cases that
+its own do not decide.
 """
 
 from __future__ import annotations
@@ -25,12 +28,14 @@ _EXACT = 2**53
 
 
 def fold(text: str) -> str:
-    """`text` lower-cased character by character (`str.lower` alone makes sigma depend on its place in the word)."""
+    """`text` lower-cased character by character (`str.lower` alone makes sigma depend on its place
+    in the word)."""
     return text.replace("Σ", "σ").lower()
 
 
 def number_text(number: int | float) -> str:
-    """Plain decimal text, no exponent, no needless zeros; a float stands for its shortest decimal form. Finite numbers only."""
+    """Plain decimal text, no exponent, no needless zeros; a float stands for its shortest decimal
+    form. Finite numbers only."""
     if isinstance(number, int):
         return str(number)
     if number.is_integer() and abs(number) < _EXACT:
@@ -55,7 +60,11 @@ def value_number(value: object) -> Number | None:
         return Decimal(value) if _NUMERIC.fullmatch(value) else None
     if isinstance(value, bool):
         return None
-    return value if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else None
+    return (
+        value
+        if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        else None
+    )
 
 
 def order(a: Number, b: Number) -> int:
@@ -70,30 +79,43 @@ def _decimal(number: Number) -> Decimal:
 
 
 def contains(stored: Any, wanted: Any) -> bool:
-    """JSON containment, as PostgreSQL's `@>` has it below the top level: every part of `wanted` is found in `stored`.
+    """JSON containment, as PostgreSQL's `@>` has it below the top level: every part of `wanted` is
+    found in `stored`.
 
-    Takes time in proportion to `stored`, and once more for each object or list that `wanted` has inside lists (`limits` bounds these).
+    Takes time in proportion to `stored`, and once more for each object or list that `wanted` has
+    inside lists (`limits` bounds these).
     """
     if isinstance(wanted, dict):
-        return isinstance(stored, dict) and all(key in stored and contains(stored[key], inner) for key, inner in wanted.items())
+        return isinstance(stored, dict) and all(
+            key in stored and contains(stored[key], inner) for key, inner in wanted.items()
+        )
     if isinstance(wanted, list):
         return isinstance(stored, list) and _lists(stored, wanted)
     if isinstance(wanted, bool) or wanted is None:
         return stored is wanted
     if isinstance(wanted, str):
         return isinstance(stored, str) and stored == wanted
-    return isinstance(stored, int | float) and not isinstance(stored, bool) and order(stored, wanted) == 0
+    return (
+        isinstance(stored, int | float)
+        and not isinstance(stored, bool)
+        and order(stored, wanted) == 0
+    )
 
 
 def _lists(stored: list[Any], wanted: list[Any]) -> bool:
-    """Whether each item of `wanted` is contained in an item of `stored`: texts, numbers and the like are looked up, not searched for."""
+    """Whether each item of `wanted` is contained in an item of `stored`: texts, numbers and the
+    like are looked up, not searched for."""
     missing = {_key(item) for item in wanted if not isinstance(item, dict | list)}
     for item in stored:
         if not missing:
             break
         if not isinstance(item, dict | list):
             missing.discard(_key(item))
-    return not missing and all(any(contains(item, inner) for item in stored) for inner in wanted if isinstance(inner, dict | list))
+    return not missing and all(
+        any(contains(item, inner) for item in stored)
+        for inner in wanted
+        if isinstance(inner, dict | list)
+    )
 
 
 def _key(scalar: Any) -> Hashable:

@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from memservice.domain.filters.ast import FALSE, TRUE, Any_, Condition, Contains, IsNull, KeyCompare, KeyOneOf, KeySubstring, all_of
+from memservice.domain.filters.ast import (
+    FALSE,
+    TRUE,
+    Any_,
+    Condition,
+    Contains,
+    IsNull,
+    KeyCompare,
+    KeyOneOf,
+    KeySubstring,
+    all_of,
+)
 from memservice.domain.filters.jsontext import value_text
-from memservice.domain.filters.limits import OPERATORS, ORDERINGS, WILDCARD, Budget, as_list, known_operators, refuse
+from memservice.domain.filters.limits import (
+    OPERATORS,
+    ORDERINGS,
+    WILDCARD,
+    Budget,
+    as_list,
+    known_operators,
+    refuse,
+)
 from memservice.domain.filters.operands import number, number_spelled, text, type_name
 from memservice.domain.values import Loc, check_json, shown, strip_nul
 
@@ -14,15 +33,26 @@ from memservice.domain.values import Loc, check_json, shown, strip_nul
 def json_column(field: str, name: str, value: Any, loc: Loc, budget: Budget) -> Condition:
     """What `{name: value}` asks of the JSON column `field`.
 
-    An object of operators as a whole can only be `contains`; to filter by a key that is itself named like an operator, put it
-    into that: `{"metadata": {"contains": {"in": 5}}}`.
+    An object of operators as a whole can only be `contains`; to filter by a key that is itself
+    named like an operator, put it into that: `{"metadata": {"contains": {"in": 5}}}`.
     """
     if value is None:
         return IsNull(field)
     if not isinstance(value, dict):
-        refuse(loc, f"Invalid value for '{name}': {shown(value)}. Expected an object, got {type_name(value)}")
+        refuse(
+            loc,
+            (
+                f"Invalid value for '{name}': {shown(value)}. Expected an object, got "
+                f"{type_name(value)}"
+            ),
+        )
     if any(op in OPERATORS for op in value):
-        return all_of(*(_whole(field, name, op, value[op], loc, budget) for op in known_operators(value, name, loc)))
+        return all_of(
+            *(
+                _whole(field, name, op, value[op], loc, budget)
+                for op in known_operators(value, name, loc)
+            )
+        )
     budget.condition(loc, len(value))
     parts: list[Condition] = []
     plain: dict[str, Any] = {}
@@ -32,7 +62,10 @@ def json_column(field: str, name: str, value: Any, loc: Loc, budget: Budget) -> 
         if wanted == WILDCARD:
             continue
         if isinstance(wanted, dict) and any(op in OPERATORS for op in wanted):
-            parts.extend(_operator(field, key, op, wanted[op], here, budget) for op in known_operators(wanted, given, here))
+            parts.extend(
+                _operator(field, key, op, wanted[op], here, budget)
+                for op in known_operators(wanted, given, here)
+            )
         else:
             plain[key] = wanted
     if plain:
@@ -44,7 +77,13 @@ def _whole(field: str, name: str, op: str, value: Any, loc: Loc, budget: Budget)
     if op not in ("contains", "icontains"):
         refuse(loc, f"Operator '{op}' is not supported on '{name}'")
     if not isinstance(value, dict):
-        refuse(loc, f"Invalid value for '{op}' on '{name}': {shown(value)}. Expected an object, got {type_name(value)}")
+        refuse(
+            loc,
+            (
+                f"Invalid value for '{op}' on '{name}': {shown(value)}. Expected an object, "
+                f"got {type_name(value)}"
+            ),
+        )
     return _containment(field, value, loc, budget)
 
 
@@ -55,7 +94,8 @@ def _containment(field: str, value: dict[str, Any], loc: Loc, budget: Budget) ->
 
 
 def _operator(field: str, key: str, op: str, value: Any, loc: Loc, budget: Budget) -> Condition:
-    """`{key: {op: value}}`. Booleans compare as the texts `true` and `false`; a string that spells a number, as the number."""
+    """`{key: {op: value}}`. Booleans compare as the texts `true` and `false`; a string that spells
+    a number, as the number."""
     budget.condition(loc)
     if op == "in":
         return _one_of(field, key, as_list(value, loc), loc, budget)
@@ -68,7 +108,13 @@ def _operator(field: str, key: str, op: str, value: Any, loc: Loc, budget: Budge
             return _containment(field, {key: value}, loc, budget)
         return KeySubstring(field, key, _text(value, loc))
     if isinstance(value, dict | list):
-        refuse(loc, f"Invalid comparison value for '{shown(key)}': expected a string, a number or a boolean, got {type_name(value)}")
+        refuse(
+            loc,
+            (
+                f"Invalid comparison value for '{shown(key)}': expected a string, a number or "
+                f"a boolean, got {type_name(value)}"
+            ),
+        )
     return KeyCompare(field, key, "ne" if op == "ne" else ORDERINGS[op], _comparable(value, loc))
 
 
@@ -83,7 +129,8 @@ def _one_of(field: str, key: str, values: list[Any], loc: Loc, budget: Budget) -
 
 
 def _comparable(value: Any, loc: Loc) -> int | float | str:
-    """The number that `value` is or spells, else its text; a string of more digits than numbers have (a long id) is text."""
+    """The number that `value` is or spells, else its text; a string of more digits than numbers
+    have (a long id) is text."""
     if isinstance(value, bool):
         return _text(value, loc)
     if not isinstance(value, str):
@@ -105,7 +152,9 @@ def _text(value: Any, loc: Loc) -> str:
 
 def _present(field: str, key: str) -> Condition:
     """The key holds an object, a list, or anything that has a text: all but null."""
-    return Any_((Contains(field, {key: {}}), Contains(field, {key: []}), KeyCompare(field, key, "gte", "")))
+    return Any_(
+        (Contains(field, {key: {}}), Contains(field, {key: []}), KeyCompare(field, key, "gte", ""))
+    )
 
 
 def containment(field: str, value: dict[str, Any], loc: Loc) -> Condition:

@@ -1,4 +1,5 @@
-"""What every kind of condition shares: the operators, how to refuse, and how large a filter may be."""
+"""What every kind of condition shares: the operators, how to refuse, and how large a filter may
+be."""
 
 from __future__ import annotations
 
@@ -16,14 +17,16 @@ OPERATORS = (*ORDERINGS, "ne", "in", "contains", "icontains")
 DEPTH_MAX = 5
 """Logical operators inside each other."""
 
-# Databases bound the terms of a statement (SQLite: expressions nested 1,000 deep, an AND chain counting each) and its parameters.
+# Databases bound the terms of a statement (SQLite: expressions nested 1,000 deep, an AND chain
+# counting each) and its parameters.
 CONDITIONS_MAX = 400
 VALUES_MAX = 10_000
 CONTAINED_MAX = 1_000
 """Values inside the objects that metadata shall contain."""
 CONTAINED_DEPTH_MAX = 32
 CONTAINED_IN_LISTS_MAX = 32
-"""Objects and lists inside the lists that metadata shall contain: each of them is compared with all that are stored."""
+"""Objects and lists inside the lists that metadata shall contain: each of them is compared with all
+that are stored."""
 
 
 def refuse(loc: Loc, message: str) -> NoReturn:
@@ -59,12 +62,26 @@ class Budget:
                 refuse(loc, f"Filter has more than {CONTAINED_MAX} values for metadata to contain")
             depth += 1
             if depth > CONTAINED_DEPTH_MAX:
-                refuse(loc, f"Values for metadata to contain may be nested at most {CONTAINED_DEPTH_MAX} levels deep")
+                refuse(
+                    loc,
+                    (
+                        "Values for metadata to contain may be nested at most "
+                        f"{CONTAINED_DEPTH_MAX} levels deep"
+                    ),
+                )
             listed = (inner for item in level if isinstance(item, list) for inner in item)
             self._in_lists += sum(isinstance(inner, dict | list) for inner in listed)
             if self._in_lists > CONTAINED_IN_LISTS_MAX:
-                refuse(loc, f"Filter has more than {CONTAINED_IN_LISTS_MAX} objects and lists inside lists for metadata to contain")
-            level = [inner for item in level if isinstance(item, dict | list) for inner in _inside(item)]
+                refuse(
+                    loc,
+                    (
+                        f"Filter has more than {CONTAINED_IN_LISTS_MAX} objects and lists "
+                        "inside lists for metadata to contain"
+                    ),
+                )
+            level = [
+                inner for item in level if isinstance(item, dict | list) for inner in _inside(item)
+            ]
 
 
 def _inside(item: dict[str, Any] | list[Any]) -> list[Any]:
@@ -72,10 +89,17 @@ def _inside(item: dict[str, Any] | list[Any]) -> list[Any]:
 
 
 def known_operators(value: dict[str, Any], name: str, loc: Loc) -> list[str]:
-    """The operators of an operator object, in order; refuses an object with none, or with anything else beside them."""
+    """The operators of an operator object, in order; refuses an object with none, or with anything
+    else beside them."""
     known = [op for op in value if op in OPERATORS]
     if not known:
-        refuse(loc, f"No comparison operator in the filter on '{shown(name)}'. Allowed operators: {', '.join(sorted(OPERATORS))}")
+        refuse(
+            loc,
+            (
+                f"No comparison operator in the filter on '{shown(name)}'. Allowed operators: "
+                f"{', '.join(sorted(OPERATORS))}"
+            ),
+        )
     if len(known) < len(value):
         unknown = next(op for op in value if op not in OPERATORS)
         refuse(loc, f"Unsupported comparison operator: {shown(unknown)}")
@@ -85,5 +109,11 @@ def known_operators(value: dict[str, Any], name: str, loc: Loc) -> list[str]:
 def as_list(value: Any, loc: Loc) -> list[Any]:
     if not isinstance(value, list):
         got = type_name(value)
-        refuse(loc, f"Invalid value for 'in' operator: {shown(value)}. Expected an iterable (list, tuple, set), got {got}")
+        refuse(
+            loc,
+            (
+                f"Invalid value for 'in' operator: {shown(value)}. Expected an iterable (list, "
+                f"tuple, set), got {got}"
+            ),
+        )
     return value

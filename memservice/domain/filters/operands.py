@@ -22,7 +22,8 @@ def type_name(value: object) -> str:
 
 
 def operand(kind: Kind | None, value: Any, loc: Loc) -> Scalar:
-    """`value` as a column of `kind` compares with it; None is the kind of booleans. Raises InvalidInput."""
+    """`value` as a column of `kind` compares with it; None is the kind of booleans. Raises
+    InvalidInput."""
     match kind:
         case Kind.TEXT:
             return text(value, loc)
@@ -51,18 +52,26 @@ def text(value: Any, loc: Loc) -> str:
 
 
 def number(value: Any, loc: Loc) -> int | float:
-    """A number, or a string that spells one, of 64 bits if it is an integer and finite otherwise."""
+    """A number, or a string that spells one, of 64 bits if it is an integer and finite
+    otherwise."""
     if isinstance(value, str) and (spelled := number_spelled(value)) is not None:
         return spelled
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput.at(*loc, message=_expected("numeric", value, "a number"))
     if not (math.isfinite(value) if isinstance(value, float) else INT_MIN <= value <= INT_MAX):
-        raise InvalidInput.at(*loc, message=f"Invalid numeric value: {shown(value)}. Numbers must be finite doubles or 64-bit integers")
+        raise InvalidInput.at(
+            *loc,
+            message=(
+                f"Invalid numeric value: {shown(value)}. Numbers must be finite doubles or "
+                "64-bit integers"
+            ),
+        )
     return value
 
 
 def number_spelled(text: str) -> int | float | None:
-    """The number that `text` spells, or None: also for integers beyond 64 bits and for what is no finite double."""
+    """The number that `text` spells, or None: also for integers beyond 64 bits and for what is no
+    finite double."""
     if not _NUMERIC.fullmatch(text):
         return None
     found: int | float = int(text) if _INTEGER.fullmatch(text) else float(text)

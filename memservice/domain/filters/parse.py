@@ -1,6 +1,8 @@
-"""From the JSON that callers send as `filters` to the tree of `ast`; every rule of the language and every error is here.
+"""From the JSON that callers send as `filters` to the tree of `ast`; every rule of the language and
+every error is here.
 
-`"*"` is the condition that always holds, wherever a condition may stand. Names stand for our fields as `resources` says.
+`"*"` is the condition that always holds, wherever a condition may stand. Names stand for our fields
+as `resources` says.
 """
 
 from __future__ import annotations
@@ -9,7 +11,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from memservice.domain.filters.ast import FALSE, TRUE, Any_, Compare, Condition, Equal, Holds, IsNull, Not, OneOf, Substring, all_of
+from memservice.domain.filters.ast import (
+    FALSE,
+    TRUE,
+    Any_,
+    Compare,
+    Condition,
+    Equal,
+    Holds,
+    IsNull,
+    Not,
+    OneOf,
+    Substring,
+    all_of,
+)
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.keys import json_column
 from memservice.domain.filters.limits import (
@@ -45,9 +60,10 @@ def parse_filters(
 ) -> Condition:
     """The meaning of `filters` on rows of `resource`; null and `{}` are no condition.
 
-    `workspace_id` is the slug of the route's workspace, which `workspace_id` is compared with; required where the resource has that
-    column. Names in `ignore` are skipped at the top level: the route decides them itself.
-    Raises InvalidInput with the place (`loc` + path) of the first thing that is wrong.
+    `workspace_id` is the slug of the route's workspace, which `workspace_id` is compared with;
+    required where the resource has that column. Names in `ignore` are skipped at the top level: the
+    route decides them itself. Raises InvalidInput with the place (`loc` + path) of the first thing
+    that is wrong.
     """
     if resource.needs_workspace and workspace_id is None:
         raise TypeError(f"parse_filters needs workspace= for {resource.name}")
@@ -70,7 +86,9 @@ class _Parser:
         self.budget.condition(loc, len(filters) or 1)
         return all_of(
             *(
-                self._logical(name, value, (*loc, name), depth + 1) if name in LOGICAL else self._named(name, value, loc)
+                self._logical(name, value, (*loc, name), depth + 1)
+                if name in LOGICAL
+                else self._named(name, value, loc)
                 for name, value in filters.items()
             )
         )
@@ -105,7 +123,13 @@ class _Parser:
     def _unknown(self, name: str, loc: Loc) -> NoReturn:
         if self.resource.raw:
             refuse(loc, f"Column '{shown(name)}' does not exist on {self.resource.name}")
-        refuse(loc, f"Column '{shown(name)}' is not allowed to be filtered on or does not exist on {self.resource.name}")
+        refuse(
+            loc,
+            (
+                f"Column '{shown(name)}' is not allowed to be filtered on or does not exist on "
+                f"{self.resource.name}"
+            ),
+        )
 
     def _column(self, column: Column, name: str, value: Any, loc: Loc) -> Condition:
         match column:
@@ -117,7 +141,11 @@ class _Parser:
                 return _Scalar(name, field, kind, choices, self.budget).node(value, loc)
             case Fixed(fixed, choices):
                 node = _Scalar(name, "value", Kind.TEXT, choices, self.budget).node(value, loc)
-                return TRUE if matches(_Value(self.workspace if fixed is None else fixed), node) else FALSE
+                return (
+                    TRUE
+                    if matches(_Value(self.workspace if fixed is None else fixed), node)
+                    else FALSE
+                )
             case Flag(field, when):
                 node = _Scalar(name, "value", None, (), self.budget).node(value, loc)
                 yes, no = matches(_Value(True), node), matches(_Value(False), node)
@@ -148,7 +176,9 @@ class _Scalar:
 
     def _operator(self, op: str, value: Any, loc: Loc) -> Condition:
         if op == "ne":
-            return Not(IsNull(self.field) if value is None else Equal(self.field, self._equal(value, loc)))
+            return Not(
+                IsNull(self.field) if value is None else Equal(self.field, self._equal(value, loc))
+            )
         if op == "in":
             return self._one_of(as_list(value, loc), loc)
         if value is None:
@@ -163,14 +193,23 @@ class _Scalar:
         if WILDCARD in values:
             return TRUE
         self.budget.values(loc, len(values))
-        one_of = OneOf(self.field, tuple(dict.fromkeys(self._equal(value, loc) for value in values if value is not None)))
+        one_of = OneOf(
+            self.field,
+            tuple(dict.fromkeys(self._equal(value, loc) for value in values if value is not None)),
+        )
         # As for equality, null in the list means rows without a value.
         return Any_((one_of, IsNull(self.field))) if None in values else one_of
 
     def _equal(self, value: Any, loc: Loc) -> Any:
         checked = operand(self.kind, value, loc)
         if self.choices and checked not in self.choices:
-            refuse(loc, f"Invalid value for '{self.name}': {shown(value)}. Expected one of {', '.join(self.choices)}")
+            refuse(
+                loc,
+                (
+                    f"Invalid value for '{self.name}': {shown(value)}. Expected one of "
+                    f"{', '.join(self.choices)}"
+                ),
+            )
         return checked
 
 
@@ -179,7 +218,13 @@ def _list_column(field: str, name: str, value: Any, loc: Loc) -> Condition:
     if value is None:
         return IsNull(field)
     if not isinstance(value, dict):
-        refuse(loc, f"Invalid value for '{name}': got {type_name(value)}. Expected null or an object with 'contains'")
+        refuse(
+            loc,
+            (
+                f"Invalid value for '{name}': got {type_name(value)}. Expected null or an "
+                "object with 'contains'"
+            ),
+        )
     parts: list[Condition] = []
     for op in known_operators(value, name, loc):
         if op == "ne" and value[op] is None:

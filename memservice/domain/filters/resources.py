@@ -29,7 +29,8 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A text that is the same for every row the filter can reach: `value`, or the slug of the route's workspace."""
+    """A text that is the same for every row the filter can reach: `value`, or the slug of the
+    route's workspace."""
 
     value: str | None = None
     choices: tuple[str, ...] = ()
@@ -56,7 +57,9 @@ class Resource:
 
     @property
     def needs_workspace(self) -> bool:
-        return any(isinstance(column, Fixed) and column.value is None for column in self.columns.values())
+        return any(
+            isinstance(column, Fixed) and column.value is None for column in self.columns.values()
+        )
 
 
 _CREATED_AT = Stored("created_at", Kind.TIME)
@@ -64,11 +67,18 @@ _METADATA = Stored("metadata", Kind.JSON)
 _INTERNAL = Stored("internal", Kind.JSON)
 _WORKSPACE = Fixed()
 
-WORKSPACE = Resource("Workspace", {"id": Stored("slug"), "created_at": _CREATED_AT, "metadata": _METADATA})
+WORKSPACE = Resource(
+    "Workspace", {"id": Stored("slug"), "created_at": _CREATED_AT, "metadata": _METADATA}
+)
 
 PEER = Resource(
     "Peer",
-    {"id": Stored("slug"), "workspace_id": _WORKSPACE, "created_at": _CREATED_AT, "metadata": _METADATA},
+    {
+        "id": Stored("slug"),
+        "workspace_id": _WORKSPACE,
+        "created_at": _CREATED_AT,
+        "metadata": _METADATA,
+    },
 )
 
 SESSION = Resource(
@@ -110,12 +120,14 @@ CONCLUSION = Resource(
         "level": Stored("level", choices=LEVELS),
         "times_derived": Stored("times_derived", Kind.NUMBER),
         "source_ids": Stored("source_ids", Kind.LIST),
-        # What the service notes about a conclusion (premises, pattern …) is its metadata to callers of generations 2 and 3.
+        # What the service notes about a conclusion (premises, pattern …) is its metadata to callers
+        # of generations 2 and 3.
         "metadata": _INTERNAL,
         "internal_metadata": _INTERNAL,
         "created_at": _CREATED_AT,
         "deleted_at": Stored("deleted_at", Kind.TIME),
-        # A conclusion can be found from the moment that it is stored: there is no other state of synchronisation to tell.
+        # A conclusion can be found from the moment that it is stored: there is no other state of
+        # synchronisation to tell.
         "sync_state": Fixed("synced", choices=("synced", "pending", "failed")),
     },
     raw=True,

@@ -1,4 +1,5 @@
-"""Two filters that are not of the general language: generation 1's containment, and the sessions that a recall may use."""
+"""Two filters that are not of the general language: generation 1's containment, and the sessions
+that a recall may use."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ ALLOWLIST_MAX = 1_000
 
 
 def parse_containment(filter_: object, loc: Sequence[str | int] = ("body", "filter")) -> Condition:
-    """Generation 1's `filter`: metadata contains this object. No operators, every key literal; null and `{}` are no condition."""
+    """Generation 1's `filter`: metadata contains this object. No operators, every key literal; null
+    and `{}` are no condition."""
     if filter_ is None:
         return TRUE
     if not isinstance(filter_, dict):
@@ -22,10 +24,14 @@ def parse_containment(filter_: object, loc: Sequence[str | int] = ("body", "filt
     return containment("metadata", filter_, tuple(loc))
 
 
-def recall_allowlist(filters: object, session_id: str | None, loc: Sequence[str | int] = ("body", "filters")) -> list[str] | None:
-    """The sessions that chat or a representation may draw on, each once, in the order given; None is all, `[]` none at all.
+def recall_allowlist(
+    filters: object, session_id: str | None, loc: Sequence[str | int] = ("body", "filters")
+) -> list[str] | None:
+    """The sessions that chat or a representation may draw on, each once, in the order given; None
+    is all, `[]` none at all.
 
-    `filters` may only be `{"session_id": …}` with an id, a list, or `{"in": list}`. A `session_id` beside it must be on the list.
+    `filters` may only be `{"session_id": …}` with an id, a list, or `{"in": list}`. A `session_id`
+    beside it must be on the list.
     """
     here = tuple(loc)
     if filters is None or filters == {}:

@@ -1,6 +1,7 @@
 """The one text analysis: what every full-text engine indexes, and what every query is turned into.
 
-Engines store the terms as they are and never tokenise again, so that all backends find the same rows.
+Engines store the terms as they are and never tokenise again, so that all backends find the same
+rows.
 """
 
 from __future__ import annotations
@@ -9,26 +10,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 
-from memservice.domain.text.dates import (
-    NamedDate,
-    dates_named,
-)
-from memservice.domain.text.folding import (
-    MAX_TERM,
-    fold,
-    segment,
-)
-from memservice.domain.text.names import (
-    candidate_name_tokens,
-    name_tokens,
-    without_names,
-)
-from memservice.domain.text.words import (
-    CONTRACTIONS,
-    MONTHS,
-    ORDINARY_WORDS,
-    STOP_WORDS,
-)
+from memservice.domain.text.dates import NamedDate, dates_named
+from memservice.domain.text.folding import MAX_TERM, fold, segment
+from memservice.domain.text.names import candidate_name_tokens, name_tokens, without_names
+from memservice.domain.text.words import CONTRACTIONS, MONTHS, ORDINARY_WORDS, STOP_WORDS
 
 __all__ = [
     "ANALYSER",
@@ -45,7 +30,8 @@ __all__ = [
 ]
 
 ANALYSER = "english-1"
-"""Names this analysis; it changes whenever the terms of any text change, and an index made under another name must be rebuilt."""
+"""Names this analysis; it changes whenever the terms of any text change, and an index made under
+another name must be rebuilt."""
 
 _SUFFIXES = frozenset(("s", "t", "d", "m", "re", "ve", "ll", "em", "all"))
 """What follows an apostrophe in English without being a word."""
@@ -60,7 +46,8 @@ def _new_stemmer() -> Callable[[], Callable[[str], str]]:
 
 
 def _parts(word: str) -> tuple[str, ...]:
-    """A word with apostrophes as the words that it holds: caroline's → caroline, isn't → is, l'amour → amour, o'brien → o, brien."""
+    """A word with apostrophes as the words that it holds: caroline's → caroline, isn't → is,
+    l'amour → amour, o'brien → o, brien."""
     if word in CONTRACTIONS:
         return ()
     if word.endswith("n't"):
@@ -87,15 +74,22 @@ def _terms(word: str) -> tuple[str, ...]:
 
 
 def words(text: str) -> list[str]:
-    """Folded words of the text in order, before stop words and stemming; scripts without spaces as overlapping pairs."""
-    return [part[:MAX_TERM] for word in segment(fold(text)) for part in (_parts(word[:256]) if "'" in word else (word,))]
+    """Folded words of the text in order, before stop words and stemming; scripts without spaces as
+    overlapping pairs."""
+    return [
+        part[:MAX_TERM]
+        for word in segment(fold(text))
+        for part in (_parts(word[:256]) if "'" in word else (word,))
+    ]
 
 
 def analyse(text: str) -> list[str]:
-    """The terms of a text in order, with repetitions: letters and digits only, at most 64 characters each.
+    """The terms of a text in order, with repetitions: letters and digits only, at most 64
+    characters each.
 
-    NFKC, case and accents folded; English stop words out and English endings off; numbers kept; Chinese, Japanese, Korean, Thai and
-    their like as overlapping pairs. Punctuation and quotes separate words and mean nothing else.
+    NFKC, case and accents folded; English stop words out and English endings off; numbers kept;
+    Chinese, Japanese, Korean, Thai and their like as overlapping pairs. Punctuation and quotes
+    separate words and mean nothing else.
     """
     terms: list[str] = []
     for word in segment(fold(text)):

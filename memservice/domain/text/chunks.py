@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _BREAKS = (("\n\n", "\n\r\n"), ("\n",), (". ", "。"), (" ",))
-"""After what a text is cut, the best first: a blank line, the end of a line, of a sentence, of a word."""
+"""After what a text is cut, the best first: a blank line, the end of a line, of a sentence, of a
+word."""
 _MAX_STEP_BACK = 64
 """Characters by which a cut inside a word may move back to keep a letter and its marks together."""
 
@@ -22,7 +23,8 @@ class Chunk:
 
 
 def chunks(text: str, size: int) -> Iterator[Chunk]:
-    """The text in pieces of at most `size` characters, none lost: joined, they are the text. An empty text is one empty piece."""
+    """The text in pieces of at most `size` characters, none lost: joined, they are the text. An
+    empty text is one empty piece."""
     start = 0
     while len(text) - start > size:
         end = _cut(text, start, start + size)
@@ -32,9 +34,12 @@ def chunks(text: str, size: int) -> Iterator[Chunk]:
 
 
 def _cut(text: str, start: int, limit: int) -> int:
-    """Where to cut after `start` and not after `limit`: behind the last of the best breaks that there is."""
+    """Where to cut after `start` and not after `limit`: behind the last of the best breaks that
+    there is."""
     for alike in _BREAKS:
-        ends = [index + len(mark) for mark in alike if (index := text.rfind(mark, start, limit)) >= 0]
+        ends = [
+            index + len(mark) for mark in alike if (index := text.rfind(mark, start, limit)) >= 0
+        ]
         if ends:
             return max(ends)
     for end in range(limit, max(start, limit - _MAX_STEP_BACK), -1):
@@ -46,4 +51,8 @@ def _cut(text: str, start: int, limit: int) -> int:
 def _continues(text: str, at: int) -> bool:
     """Whether the character at this place belongs to the one before it."""
     character = text[at]
-    return unicodedata.combining(character) > 0 or character in "\u200d\ufe0f" or text[at - 1] == "\u200d"
+    return (
+        unicodedata.combining(character) > 0
+        or character in "\u200d\ufe0f"
+        or text[at - 1] == "\u200d"
+    )

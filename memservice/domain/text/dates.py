@@ -9,7 +9,11 @@ from datetime import UTC, datetime
 from memservice.domain.text.words import MONTHS
 
 _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_NUMBER = {name.lower(): n for n, name in enumerate(MONTHS, 1)} | {name[:3].lower(): n for n, name in enumerate(MONTHS, 1)} | {"sept": 9}
+_NUMBER = (
+    {name.lower(): n for n, name in enumerate(MONTHS, 1)}
+    | {name[:3].lower(): n for n, name in enumerate(MONTHS, 1)}
+    | {"sept": 9}
+)
 
 _MONTH = "(?P<month>" + "|".join(sorted(_NUMBER, key=len, reverse=True)) + r")\b\.?"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
@@ -40,11 +44,14 @@ class NamedDate:
     def matches(self, at: datetime) -> bool:
         """Whether `at` falls on it, in UTC."""
         at = at.astimezone(UTC)
-        return at.month == self.month and self.day in (None, at.day) and self.year in (None, at.year)
+        return (
+            at.month == self.month and self.day in (None, at.day) and self.year in (None, at.year)
+        )
 
 
 def dates_named(query: str) -> list[NamedDate]:
-    """The dates that a text names, distinct, in the order of their places; impossible ones (30 February) are left out."""
+    """The dates that a text names, distinct, in the order of their places; impossible ones (30
+    February) are left out."""
     found: list[tuple[int, NamedDate]] = []
     taken: list[tuple[int, int]] = []
     text = query[:4096]

@@ -1,4 +1,5 @@
-"""Folding and segmenting: what two spellings of one word have in common, and where words begin and end."""
+"""Folding and segmenting: what two spellings of one word have in common, and where words begin and
+end."""
 
 from __future__ import annotations
 
@@ -22,21 +23,26 @@ _BEFORE = {ord(c): "'" for c in "\u2018\u2019\u201b\u02bc\u02b9\u00b4\u0060\u203
     **dict.fromkeys(range(0xFE00, 0xFE10)),
     **dict.fromkeys(range(0xE0100, 0xE01F0)),
 }
-"""Every apostrophe as one; invisible characters and variation selectors away. Before normalising, which would make blanks of some."""
+"""Every apostrophe as one; invisible characters and variation selectors away. Before normalising,
+which would make blanks of some."""
 
-_AFTER = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ı": "i"})
+_AFTER = str.maketrans(
+    {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ı": "i"}
+)
 """Letters that Unicode does not take apart."""
 
 _ACCENTS = re.compile(
     "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
-"""Accents on Latin, Greek and Cyrillic letters, Hebrew points, Arabic vowel signs. Indic and Thai vowels are letters, and stay."""
+"""Accents on Latin, Greek and Cyrillic letters, Hebrew points, Arabic vowel signs. Indic and Thai
+vowels are letters, and stay."""
 
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 
 
 def fold(text: str) -> str:
-    """NFKC, case-folded, without accents, digits of every script as 0-9, every apostrophe as `'`."""
+    """NFKC, case-folded, without accents, digits of every script as 0-9, every apostrophe as
+    `'`."""
     if text.isascii():
         return text.lower().replace("`", "'") if "`" in text else text.lower()
     text = normalize("NFKC", text.translate(_BEFORE)).casefold().translate(_AFTER)
@@ -44,7 +50,10 @@ def fold(text: str) -> str:
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
 
 
-_HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HAN = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 _KANA = "\u3040-\u309f\u30a0-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"
 _KATAKANA = "\u30a0-\u30ff\u31f0-\u31ff"
@@ -59,7 +68,8 @@ _OTHERS = (
     "\u1b00-\u1b7f\ua980-\ua9df"  # Balinese, Javanese
 )
 UNSPACED = re.compile(f"[{_HAN}{_HANGUL}{_KANA}{_OTHERS}]")
-"""One character of a script that is written without spaces, or whose words carry their particles without one (Korean)."""
+"""One character of a script that is written without spaces, or whose words carry their particles
+without one (Korean)."""
 
 _STANDS_ALONE = re.compile(f"[{_HAN}{_HANGUL}]")
 """Characters that can be a word of their own."""
@@ -71,12 +81,14 @@ HAN_RUN = re.compile(f"[{_HAN}]+")
 
 
 def is_wordlike(char: str) -> bool:
-    """Letters, digits, and the marks that are part of a letter in Indic and South-East Asian scripts."""
+    """Letters, digits, and the marks that are part of a letter in Indic and South-East Asian
+    scripts."""
     return char.isalnum() or unicodedata.category(char)[0] == "M"
 
 
 def safe(word: str) -> str:
-    """The word in letters and digits only: marks, which some engines split at, are written as their code point."""
+    """The word in letters and digits only: marks, which some engines split at, are written as their
+    code point."""
     if not word.isalnum():
         word = "".join(c if c.isalnum() else f"{ord(c):x}" for c in word if is_wordlike(c))
     return word[:MAX_TERM]
@@ -94,7 +106,8 @@ def _clusters(run: str) -> list[str]:
 
 
 def grams(run: str) -> list[str]:
-    """Overlapping pairs of a run without spaces, and each character that can be a word of its own; a lone character as it is.
+    """Overlapping pairs of a run without spaces, and each character that can be a word of its own;
+    a lone character as it is.
 
     The single characters are what finds 猫 in 猫は好き; pairs alone would not.
     """
@@ -134,7 +147,8 @@ _UNSPACED_PART = re.compile(f"([{_HAN}{_HANGUL}{_KANA}{_OTHERS}]+)")
 
 
 def segment(folded: str) -> list[str]:
-    """Words of folded text in order, with repetitions: runs of letters and digits, scripts without spaces as `grams`.
+    """Words of folded text in order, with repetitions: runs of letters and digits, scripts without
+    spaces as `grams`.
 
     A word may still have apostrophes inside ("caroline's").
     """

@@ -1,8 +1,9 @@
 """Which words of a query name a peer.
 
-Peers are found by indexed tokens (`PeerName.token`), never by loading them. A token that is an ordinary word and comes from the
-peer's id alone is stored with `CAPITALISED` in front; a query offers that form only where it writes the word with a capital letter,
-so that the look-up itself decides: "what may I eat" never names the peer `may`, "what did May eat" does.
+Peers are found by indexed tokens (`PeerName.token`), never by loading them. A token that is an
+ordinary word and comes from the peer's id alone is stored with `CAPITALISED` in front; a query
+offers that form only where it writes the word with a capital letter, so that the look-up itself
+decides: "what may I eat" never names the peer `may`, "what did May eat" does.
 """
 
 from __future__ import annotations
@@ -19,12 +20,7 @@ from memservice.domain.text.folding import (
     is_wordlike,
     safe,
 )
-from memservice.domain.text.words import (
-    OPENERS,
-    ORDINARY_WORDS,
-    STOP_WORDS,
-    TITLES,
-)
+from memservice.domain.text.words import OPENERS, ORDINARY_WORDS, STOP_WORDS, TITLES
 
 CAPITALISED = "^"
 """Marks a token that names its peer only when the query capitalises it. No term contains it."""
@@ -39,7 +35,8 @@ _POSSESSIVE = re.compile(r"(?:['’ʼ`]s|['’ʼ`])$", re.IGNORECASE)
 
 
 def _spans(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Start, end and "opens a sentence" of each word; an apostrophe belongs to a word when a letter follows it."""
+    """Start, end and "opens a sentence" of each word; an apostrophe belongs to a word when a letter
+    follows it."""
     start, opens, length = -1, True, len(text)
     for index, char in enumerate(text):
         inside = is_wordlike(char) or (start >= 0 and char in "'’ʼ`")
@@ -66,16 +63,26 @@ def _word_forms(word: str, opens: bool) -> list[str]:
 
 
 def _unspaced_forms(word: str) -> list[str]:
-    """Names that may stand in a run without spaces: whole runs of one script, their beginnings, and short stretches of Han."""
+    """Names that may stand in a run without spaces: whole runs of one script, their beginnings, and
+    short stretches of Han."""
     folded = fold(word)
     whole = [run[0] for run in SCRIPT_RUN.finditer(folded)]
-    beginnings = [run[:n] for run in whole for n in (2, 3, 4) if n < len(run) and not HAN_RUN.match(run)]
-    stretches = [run[i : i + n] for run in whole if HAN_RUN.match(run) for n in (2, 3, 4) for i in range(len(run) - n + 1)]
+    beginnings = [
+        run[:n] for run in whole for n in (2, 3, 4) if n < len(run) and not HAN_RUN.match(run)
+    ]
+    stretches = [
+        run[i : i + n]
+        for run in whole
+        if HAN_RUN.match(run)
+        for n in (2, 3, 4)
+        for i in range(len(run) - n + 1)
+    ]
     return [safe(form) for form in (folded, *whole, *beginnings, *stretches)]
 
 
 def name_tokens(slug: str, display_name: str | None = None) -> list[str]:
-    """The tokens by which a query may name a peer, distinct, at most 8: words of its display name first, then of its id.
+    """The tokens by which a query may name a peer, distinct, at most 8: words of its display name
+    first, then of its id.
 
     Numbers, single letters, titles and stop words name nobody.
     """
@@ -84,10 +91,27 @@ def name_tokens(slug: str, display_name: str | None = None) -> list[str]:
         for start, end, _ in _spans(source[:512]):
             word = source[start:end]
             token = safe(fold(word).replace("'", ""))
-            if not token or token.isdecimal() or token in TITLES or token in STOP_WORDS or (len(token) < 2 and token.isascii()):
+            if (
+                not token
+                or token.isdecimal()
+                or token in TITLES
+                or token in STOP_WORDS
+                or (len(token) < 2 and token.isascii())
+            ):
                 continue
             if UNSPACED.search(token):
-                found.update(dict.fromkeys([token, *(safe(run[0]) for run in SCRIPT_RUN.finditer(token) if len(run[0]) > 1)]))
+                found.update(
+                    dict.fromkeys(
+                        [
+                            token,
+                            *(
+                                safe(run[0])
+                                for run in SCRIPT_RUN.finditer(token)
+                                if len(run[0]) > 1
+                            ),
+                        ]
+                    )
+                )
             elif given or token not in ORDINARY_WORDS:
                 found[token] = None
             elif token not in found:
@@ -96,7 +120,8 @@ def name_tokens(slug: str, display_name: str | None = None) -> list[str]:
 
 
 def candidate_name_tokens(query: str) -> list[str]:
-    """Every token by which the query may name a peer, distinct, at most 64, for one indexed look-up."""
+    """Every token by which the query may name a peer, distinct, at most 64, for one indexed
+    look-up."""
     found: dict[str, None] = {}
     unspaced: list[str] = []
     for start, end, opens in _spans(query[:4096]):
@@ -110,7 +135,8 @@ def candidate_name_tokens(query: str) -> list[str]:
 
 
 def without_names(query: str, names: Iterable[str]) -> str:
-    """The query without the words that match `names` (tokens as `candidate_name_tokens` gave them and the look-up confirmed).
+    """The query without the words that match `names` (tokens as `candidate_name_tokens` gave them
+    and the look-up confirmed).
 
     Empty when nothing but names was asked.
     """

@@ -1,7 +1,9 @@
-"""Unicode's normal forms of text that anybody may have sent, in time that grows with its length only.
+"""Unicode's normal forms of text that anybody may have sent, in time that grows with its length
+only.
 
-`unicodedata.normalize` sorts each run of combining characters by insertion: a run of 300,000 marks of different classes took 100 seconds,
-in which no other thread ran. So nothing else in this code calls it (a test holds that).
+`unicodedata.normalize` sorts each run of combining characters by insertion: a run of 300,000 marks
+of different classes took 100 seconds, in which no other thread ran. So nothing else in this code
+calls it (a test holds that).
 """
 
 from __future__ import annotations
@@ -13,17 +15,20 @@ from typing import Literal
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 MAX_MARKS = 30
-"""Most combining characters in a row that are normalised together, as in the Stream-Safe Text Format (UAX #15). No language comes near."""
+"""Most combining characters in a row that are normalised together, as in the Stream-Safe Text
+Format (UAX #15). No language comes near."""
 
 _JOINER = "\u034f"
 """COMBINING GRAPHEME JOINER: nothing to see, and marks are not sorted across it."""
 
 _SUSPECTS = re.compile(rf"[\W\uff9e\uff9f]{{{MAX_MARKS + 1},}}+")
-"""Runs that may hold too many marks: all marks are `\\W` but two half-width Japanese ones, which turn into marks in NFKC and NFKD."""
+"""Runs that may hold too many marks: all marks are `\\W` but two half-width Japanese ones, which
+turn into marks in NFKC and NFKD."""
 
 
 def normalize(form: Form, text: str) -> str:
-    """`unicodedata.normalize` of the text, in which runs of more than 30 combining characters are divided by a grapheme joiner.
+    """`unicodedata.normalize` of the text, in which runs of more than 30 combining characters are
+    divided by a grapheme joiner.
 
     Every other text comes out exactly as there.
     """
@@ -33,8 +38,12 @@ def normalize(form: Form, text: str) -> str:
 
 
 def is_mark(char: str) -> bool:
-    """Whether normalising sorts this character (or what it turns into) together with those before it."""
-    return unicodedata.combining(char) > 0 or unicodedata.combining(unicodedata.normalize("NFKD", char)[0]) > 0
+    """Whether normalising sorts this character (or what it turns into) together with those before
+    it."""
+    return (
+        unicodedata.combining(char) > 0
+        or unicodedata.combining(unicodedata.normalize("NFKD", char)[0]) > 0
+    )
 
 
 def _divided(run: re.Match[str]) -> str:

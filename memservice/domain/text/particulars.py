@@ -1,35 +1,38 @@
-"""What two statements must have in common before likeness may make one of them stand for both: numbers, names, and yes or no."""
+"""What two statements must have in common before likeness may make one of them stand for both:
+numbers, names, and yes or no."""
 
 from __future__ import annotations
 
 import re
 
-from memservice.domain.text.folding import (
-    SCRIPT_RUN,
-    fold,
-)
-from memservice.domain.text.words import (
-    MONTHS,
-    STOP_WORDS,
-)
+from memservice.domain.text.folding import SCRIPT_RUN, fold
+from memservice.domain.text.words import MONTHS, STOP_WORDS
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NUMBER_WORDS = frozenset(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen "
-    "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million once twice half dozen first second third "
-    "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend halb".split()
+    (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen "
+        "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million once "
+        "twice half dozen first second third "
+        "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend "
+        "halb"
+    ).split()
 )
 _NEGATIONS = frozenset(
-    "not no never none nobody nothing neither nor without cannot hardly nicht kein keine keinen keinem keiner nie niemals nichts ohne "
-    "non ne pas jamais sans sin nunca tampoco não nem".split()
+    (
+        "not no never none nobody nothing neither nor without cannot hardly nicht kein keine "
+        "keinen keinem keiner nie niemals nichts ohne "
+        "non ne pas jamais sans sin nunca tampoco não nem"
+    ).split()
 )
 _MONTHS = frozenset(month.casefold() for month in MONTHS)
 
 
 def particulars(text: str) -> frozenset[tuple[str, str]]:
-    """Numbers, in digits or words; words with a capital letter; whether something is denied; runs of scripts without spaces, in which
-    names cannot be told from other words."""
+    """Numbers, in digits or words; words with a capital letter; whether something is denied; runs
+    of scripts without spaces, in which names cannot be told from other words."""
     found = {("number", number) for number in _NUMBER.findall(fold(text))}
     found |= {("run", run) for run in SCRIPT_RUN.findall(fold(text))}
     for word in _WORD.findall(text):
@@ -44,5 +47,6 @@ def particulars(text: str) -> frozenset[tuple[str, str]]:
 
 
 def same_particulars(one: str, other: str) -> bool:
-    """May texts that are nearly alike say the same? Only if nothing in them that carries a fact by itself differs."""
+    """May texts that are nearly alike say the same? Only if nothing in them that carries a fact by
+    itself differs."""
     return particulars(one) == particulars(other)

@@ -1,4 +1,5 @@
-"""How much of one text is found again in another: the measure by which repeated words are known for an echo."""
+"""How much of one text is found again in another: the measure by which repeated words are known for
+an echo."""
 
 from __future__ import annotations
 
@@ -20,17 +21,20 @@ Shingle = tuple[str, ...]
 
 
 def shingles_overlap(a: str, b: str) -> float:
-    """The share of `a`'s shingles that also occur in `b`, from 0.0 to 1.0. Not symmetric; 0.0 if `a` has no words.
+    """The share of `a`'s shingles that also occur in `b`, from 0.0 to 1.0. Not symmetric; 0.0 if
+    `a` has no words.
 
-    A shingle is three successive words, or two successive characters of a script without spaces; a text (or a run of characters) that is
-    shorter is one shingle of its whole length. Case, width, white space and punctuation do not count.
+    A shingle is three successive words, or two successive characters of a script without spaces; a
+    text (or a run of characters) that is shorter is one shingle of its whole length. Case, width,
+    white space and punctuation do not count.
     """
     wanted = _wanted(a)
     return len(wanted & _present(b)) / len(wanted) if wanted else 0.0
 
 
 class ShingleIndex:
-    """Many texts, to find whether one of them repeats another text; as `shingles_overlap` with each of them tells, only faster."""
+    """Many texts, to find whether one of them repeats another text; as `shingles_overlap` with each
+    of them tells, only faster."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._shingles: list[set[Shingle]] = []
@@ -42,15 +46,23 @@ class ShingleIndex:
                 self._holding.setdefault(shingle, []).append(number)
 
     def repeating(self, text: str, share: float) -> list[int]:
-        """The places of the texts in which at least this share (above 0) of the text's shingles is found again."""
+        """The places of the texts in which at least this share (above 0) of the text's shingles is
+        found again."""
         wanted = _wanted(text)
         if not wanted:
             return []
-        # A text that lacks at most so many shingles holds at least one of the rarest so many and one.
+        # A text that lacks at most so many shingles holds at least one of the rarest so many and
+        # one.
         lacking = int(len(wanted) * (1 - share) + 1e-9)
-        rarest = sorted(wanted, key=lambda shingle: len(self._holding.get(shingle, ())))[: lacking + 1]
+        rarest = sorted(wanted, key=lambda shingle: len(self._holding.get(shingle, ())))[
+            : lacking + 1
+        ]
         candidates = {number for shingle in rarest for number in self._holding.get(shingle, ())}
-        return sorted(number for number in candidates if len(wanted & self._shingles[number]) / len(wanted) >= share)
+        return sorted(
+            number
+            for number in candidates
+            if len(wanted & self._shingles[number]) / len(wanted) >= share
+        )
 
 
 def _wanted(text: str) -> set[Shingle]:
@@ -66,7 +78,12 @@ def _present(text: str) -> set[Shingle]:
     """Everything in a text that may be a shingle of another one, shorter ones included."""
     words, runs = _parts(text)
     found = {gram for size in range(1, _WORDS + 1) for gram in _grams(words, size)}
-    return found | {gram for run in runs for size in range(1, _CHARACTERS + 1) for gram in _grams(list(run), size)}
+    return found | {
+        gram
+        for run in runs
+        for size in range(1, _CHARACTERS + 1)
+        for gram in _grams(list(run), size)
+    }
 
 
 def _parts(text: str) -> tuple[list[str], list[str]]:

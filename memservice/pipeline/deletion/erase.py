@@ -1,7 +1,9 @@
-"""Erasing sessions and workspaces that were deleted: by key, at most a thousand rows in a transaction, children before parents.
+"""Erasing sessions and workspaces that were deleted: by key, at most a thousand rows in a
+transaction, children before parents.
 
-Every step looks anew for what is left, so work that was interrupted anywhere goes on where it was, and what writers that were under way
-stored after the deletion is found as well. The row itself goes last, while it is held and after nothing else was found.
+Every step looks anew for what is left, so work that was interrupted anywhere goes on where it was,
+and what writers that were under way stored after the deletion is found as well. The row itself goes
+last, while it is held and after nothing else was found.
 """
 
 from __future__ import annotations
@@ -55,9 +57,14 @@ OF_WORKSPACE: tuple[type[Any], ...] = (
     r.Peer,
     r.Space,
 )
-"""What a workspace takes with it, in this order. Usage stays: it says what was spent, and nothing of what was said."""
+"""What a workspace takes with it, in this order. Usage stays: it says what was spent, and nothing
+of what was said."""
 
-INDEXED: Mapping[type[Any], str] = {r.Message: "message", r.Conclusion: "conclusion", r.Document: "document"}
+INDEXED: Mapping[type[Any], str] = {
+    r.Message: "message",
+    r.Conclusion: "conclusion",
+    r.Document: "document",
+}
 """Records that lie in the indexes, under which kind."""
 
 ORDERS: Mapping[tuple[type[Any], type[Any]], tuple[str, ...]] = {
@@ -68,7 +75,8 @@ ORDERS: Mapping[tuple[type[Any], type[Any]], tuple[str, ...]] = {
     (r.Workspace, r.Session): ("created_at",),
     (r.Workspace, r.Peer): ("created_at",),
 }
-"""Where there may be many rows: the order in which an index has them, so that no step sorts all that are left."""
+"""Where there may be many rows: the order in which an index has them, so that no step sorts all
+that are left."""
 
 Doomed = r.Session | r.Workspace
 DeletionEvents = frozenset[tuple[type[Any], int]]
@@ -76,7 +84,8 @@ DeletionEvents = frozenset[tuple[type[Any], int]]
 
 
 class Erase:
-    """Handler of `erase` tasks, which name a session or a workspace in their payload. The outcome counts the rows erased, by table."""
+    """Handler of `erase` tasks, which name a session or a workspace in their payload. The outcome
+    counts the rows erased, by table."""
 
     def batch(self, rt: Runtime, pending: Sequence[r.Task]) -> int:
         return 1
@@ -102,7 +111,9 @@ class Erase:
             yield _completed(doomed, workspace, task.outcome, type(error).__name__)
 
 
-def _completed(doomed: Doomed, workspace: r.Workspace, counts: Mapping[str, int], error: str | None = None) -> DeletionCompleted:
+def _completed(
+    doomed: Doomed, workspace: r.Workspace, counts: Mapping[str, int], error: str | None = None
+) -> DeletionCompleted:
     return DeletionCompleted(
         workspace_name=workspace.slug,
         deletion_type="workspace" if isinstance(doomed, r.Workspace) else "session",
@@ -117,7 +128,8 @@ def _completed(doomed: Doomed, workspace: r.Workspace, counts: Mapping[str, int]
 
 
 def _tell(rt: Runtime, task: r.Task) -> DeletionEvents:
-    """Let the vector index outside the storage forget what the next step erases; a whole workspace's when its spaces go."""
+    """Let the vector index outside the storage forget what the next step erases; a whole
+    workspace's when its spaces go."""
     with rt.storage.read() as tx:
         doomed = _doomed(tx, task)
         if doomed is None:
@@ -133,7 +145,9 @@ def _tell(rt: Runtime, task: r.Task) -> DeletionEvents:
     return frozenset((record, row.key) for record, found in rows for row in found)
 
 
-def _step(rt: Runtime, tx: Transaction, task: r.Task, told: DeletionEvents | None) -> Outcome | Unfinished:
+def _step(
+    rt: Runtime, tx: Transaction, task: r.Task, told: DeletionEvents | None
+) -> Outcome | Unfinished:
     doomed = _doomed(tx, task)
     if doomed is None:
         return dict(task.outcome)
@@ -141,7 +155,11 @@ def _step(rt: Runtime, tx: Transaction, task: r.Task, told: DeletionEvents | Non
     unfinished = Unfinished(task)
     erased = 0
     for record, found in _left(tx, doomed, BATCH_SIZE):
-        rows = found if told is None or not _is_told(doomed, record) else [row for row in found if (record, row.key) in told]
+        rows = (
+            found
+            if told is None or not _is_told(doomed, record)
+            else [row for row in found if (record, row.key) in told]
+        )
         _erase(rt, tx, doomed, record, rows)
         counts[BY_RECORD[record].name] += len(rows)
         erased += len(rows)
@@ -154,7 +172,9 @@ def _step(rt: Runtime, tx: Transaction, task: r.Task, told: DeletionEvents | Non
     tx.rows.get(type(doomed), equals(key=doomed.key), lock=True)
     if next(_left(tx, doomed, 1), None) is not None:
         return unfinished
-    if isinstance(doomed, r.Workspace) and (dropped := rt.storage.text.drop(tx, doomed.key, BATCH_SIZE)):
+    if isinstance(doomed, r.Workspace) and (
+        dropped := rt.storage.text.drop(tx, doomed.key, BATCH_SIZE)
+    ):
         counts["texts"] += dropped
         return Unfinished(replace(task, outcome=dict(counts)))
     counts[BY_RECORD[type(doomed)].name] += tx.rows.delete(type(doomed), equals(key=doomed.key))
@@ -164,7 +184,9 @@ def _step(rt: Runtime, tx: Transaction, task: r.Task, told: DeletionEvents | Non
 def _doomed(tx: Transaction, task: r.Task) -> Doomed | None:
     """What is to be erased; None if it is gone, or was never deleted."""
     session, workspace = task.payload.get("session"), task.payload.get("workspace")
-    found: Doomed | None = tx.workspaces.by_key(workspace or 0) if session is None else tx.sessions.by_key(session)
+    found: Doomed | None = (
+        tx.workspaces.by_key(workspace or 0) if session is None else tx.sessions.by_key(session)
+    )
     return found if found is not None and found.state == r.DELETING else None
 
 
@@ -178,7 +200,8 @@ def _is_told(doomed: Doomed, record: type[Any]) -> bool:
 
 
 def _left(tx: Transaction, doomed: Doomed, limit: int) -> Iterator[tuple[type[Any], list[Any]]]:
-    """What is left of it, in the order in which it has to go: at most `limit` rows, record by record, each read when it is asked for."""
+    """What is left of it, in the order in which it has to go: at most `limit` rows, record by
+    record, each read when it is asked for."""
     for record in OF_SESSION if isinstance(doomed, r.Session) else OF_WORKSPACE:
         order = [Order(field) for field in ORDERS.get((type(doomed), record), ())]
         rows = tx.rows.page(record, _of(doomed, record), [*order, Order("key")], limit)
@@ -197,7 +220,9 @@ def _of(doomed: Doomed, record: type[Any]) -> Condition:
     return equals(session_key=doomed.key)
 
 
-def _erase(rt: Runtime, tx: Transaction, doomed: Doomed, record: type[Any], rows: Sequence[Any]) -> None:
+def _erase(
+    rt: Runtime, tx: Transaction, doomed: Doomed, record: type[Any], rows: Sequence[Any]
+) -> None:
     if not rows:
         return
     keys = tuple(row.key for row in rows)
@@ -209,7 +234,9 @@ def _erase(rt: Runtime, tx: Transaction, doomed: Doomed, record: type[Any], rows
     elif record is r.Message:
         tx.rows.delete(r.Metamessage, equals(message_key=keys))
     elif record is r.Conclusion:
-        counted = Counter(row.collection_key for row in rows if row.level == r.EXPLICIT and row.state == r.LIVE)
+        counted = Counter(
+            row.collection_key for row in rows if row.level == r.EXPLICIT and row.state == r.LIVE
+        )
         for collection, number in counted.items():
             tx.conclusions.count_explicit(collection, -number)
         if isinstance(doomed, r.Session):

@@ -1,7 +1,8 @@
-"""The echo guard: what the service itself put into a conversation is not learnt again as somebody's own words.
+"""The echo guard: what the service itself put into a conversation is not learnt again as somebody's
+own words.
 
-An agent is given conclusions, summaries and cards, and repeats them. A sentence that repeats what was known about *another* peer when it
-was said is such an echo.
+An agent is given conclusions, summaries and cards, and repeats them. A sentence that repeats what
+was known about *another* peer when it was said is such an echo.
 """
 
 from __future__ import annotations
@@ -14,10 +15,7 @@ from memservice.domain import ranking
 from memservice.domain.filters import equals
 from memservice.domain.records import Card, Conclusion, Message, Peer, Session
 from memservice.domain.text.analysis import analyse
-from memservice.domain.text.shingles import (
-    ShingleIndex,
-    shingles_overlap,
-)
+from memservice.domain.text.shingles import ShingleIndex, shingles_overlap
 from memservice.runtime import Runtime
 from memservice.services.indexing import CONCLUSION
 from memservice.spi.index_filter import IndexFilter
@@ -29,7 +27,8 @@ SAME = 0.9
 CANDIDATES = 8
 """Conclusions that a sentence is compared with, where each is looked up."""
 MAX_TERMS = 4
-"""Terms that candidates are looked up by. An echo has nearly all of a sentence's terms, so a few that tell much are enough."""
+"""Terms that candidates are looked up by. An echo has nearly all of a sentence's terms, so a few
+that tell much are enough."""
 READ_PER_LOOKUP = 25
 """Conclusions that are read in about the time of one look-up."""
 _SENTENCES = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？\n])")
@@ -41,7 +40,11 @@ class EchoGuard:
 
     def __init__(self, rt: Runtime, tx: Transaction, session: Session, speaker: Peer) -> None:
         self._rt, self._tx, self._session, self._speaker = rt, tx, session, speaker
-        others = [member for member in tx.members.of_session(session.key, active=False) if member.peer_key != speaker.key]
+        others = [
+            member
+            for member in tx.members.of_session(session.key, active=False)
+            if member.peer_key != speaker.key
+        ]
         self._others = tuple(member.peer_key for member in others)
         self._cards = self._card_lines(tuple(member.peer for member in others))
         self._summaries = self._summary_lines()
@@ -55,7 +58,8 @@ class EchoGuard:
         return [line for card in cards for line in card.lines]
 
     def _summary_lines(self) -> list[tuple[int, str]]:
-        """Lines of the session's summaries that are not the speaker's own, with the seq up to which they were known."""
+        """Lines of the session's summaries that are not the speaker's own, with the seq up to which
+        they were known."""
         found = self._tx.summaries.of_session(self._session.key)
         covered = self._tx.messages.by_keys([summary.message_key for summary in found.values()])
         own = f"{self._speaker.slug}:"
@@ -68,21 +72,37 @@ class EchoGuard:
         ]
 
     def expect(self, statements: int) -> None:
-        """So many statements will be asked about: for many, everything that is held about the others is read once, if that is less."""
+        """So many statements will be asked about: for many, everything that is held about the
+        others is read once, if that is less."""
         collections = (
-            self._tx.conclusions.collections(self._session.workspace_key, equals(observed_key=self._others)) if self._others else []
+            self._tx.conclusions.collections(
+                self._session.workspace_key, equals(observed_key=self._others)
+            )
+            if self._others
+            else []
         )
-        if sum(collection.explicit_count for collection in collections) > statements * READ_PER_LOOKUP:
+        if (
+            sum(collection.explicit_count for collection in collections)
+            > statements * READ_PER_LOOKUP
+        ):
             return
         conclusions = (
-            self._tx.conclusions.page(self._session.workspace_key, equals(observed_key=self._others), limit=None) if self._others else []
+            self._tx.conclusions.page(
+                self._session.workspace_key, equals(observed_key=self._others), limit=None
+            )
+            if self._others
+            else []
         )
         self._read = ShingleIndex(conclusion.content for conclusion in conclusions), conclusions
 
     def without(self, message: Message) -> Message:
         """The message without its sentences that only repeat what was known about others before."""
         parts = _SENTENCES.split(message.content)
-        own = [part for part in parts if not part.strip() or not self.repeats(Statement(part, (message.key,)), [message])]
+        own = [
+            part
+            for part in parts
+            if not part.strip() or not self.repeats(Statement(part, (message.key,)), [message])
+        ]
         return message if len(own) == len(parts) else replace(message, content="".join(own).strip())
 
     def repeats(self, statement: Statement, messages: Sequence[Message]) -> bool:
@@ -96,21 +116,35 @@ class EchoGuard:
         text = statement.content
         if any(shingles_overlap(text, line) >= SAME for line in self._cards):
             return True
-        if any(known < seq and shingles_overlap(text, line) >= SAME for known, line in self._summaries):
+        if any(
+            known < seq and shingles_overlap(text, line) >= SAME for known, line in self._summaries
+        ):
             return True
         return self._repeats_conclusion(text, key)
 
     def _repeats_conclusion(self, text: str, said: int) -> bool:
         if self._read is not None:
             shingle_index, conclusions = self._read
-            return any(_known_before(conclusions[index], said) for index in shingle_index.repeating(text, SAME))
+            return any(
+                _known_before(conclusions[index], said)
+                for index in shingle_index.repeating(text, SAME)
+            )
         # Long words and numbers are rare as a rule, and rare terms have few rows to look at.
-        terms = tuple(sorted(set(analyse(text)), key=lambda term: (not term.isdecimal(), -len(term), term))[:MAX_TERMS])
+        terms = tuple(
+            sorted(set(analyse(text)), key=lambda term: (not term.isdecimal(), -len(term), term))[
+                :MAX_TERMS
+            ]
+        )
         index_filter = IndexFilter(observed=self._others)
-        matches = self._rt.storage.text.search(self._tx, CONCLUSION, self._session.workspace_key, terms, CANDIDATES * 8, index_filter)
+        matches = self._rt.storage.text.search(
+            self._tx, CONCLUSION, self._session.workspace_key, terms, CANDIDATES * 8, index_filter
+        )
         best = ranking.ranked(ranking.bm25(matches), CANDIDATES)
         found = self._tx.conclusions.by_keys(best).values()
-        return any(_known_before(conclusion, said) and shingles_overlap(text, conclusion.content) >= SAME for conclusion in found)
+        return any(
+            _known_before(conclusion, said) and shingles_overlap(text, conclusion.content) >= SAME
+            for conclusion in found
+        )
 
 
 def _known_before(conclusion: Conclusion, said: int) -> bool:

@@ -1,4 +1,5 @@
-"""Conclusions as they are stored for each observer: new ones, those that are counted again, and those that give way to a fuller one."""
+"""Conclusions as they are stored for each observer: new ones, those that are counted again, and
+those that give way to a fuller one."""
 
 from __future__ import annotations
 
@@ -26,11 +27,7 @@ from memservice.pipeline.derive.deduplication import Duplicate
 from memservice.pipeline.handler import Outcome
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services import (
-    dreams,
-    indexing,
-    write_hooks,
-)
+from memservice.services import dreams, indexing, write_hooks
 from memservice.services.conclusions import ensure_collection
 from memservice.spi.reasoner import Derived, Statement
 from memservice.spi.storage import Transaction
@@ -51,7 +48,8 @@ class DeriveInput:
     session: Session
     observed: Peer
     observers: Sequence[Peer]
-    """As frozen in the tasks, the observed peer first. The session's scopes are those of the moment of storing."""
+    """As frozen in the tasks, the observed peer first. The session's scopes are those of the moment
+    of storing."""
     messages: Sequence[Message]
     """The batch's own messages, by the observed peer."""
     window: Sequence[Message]
@@ -74,14 +72,21 @@ class Candidates:
 
 def scopes_of(tx: Transaction, session: Session) -> list[Peer]:
     """The scopes that the session is in now."""
-    keys = [member.peer_key for member in tx.members.of_session(session.key) if member.kind == SCOPE]
+    keys = [
+        member.peer_key for member in tx.members.of_session(session.key) if member.kind == SCOPE
+    ]
     return list(tx.peers.by_keys(keys).values())
 
 
 def drafts(
-    rt: Runtime, material: DeriveInput, statements: Sequence[Statement], derived: Derived, times: Mapping[str, int]
+    rt: Runtime,
+    material: DeriveInput,
+    statements: Sequence[Statement],
+    derived: Derived,
+    times: Mapping[str, int],
 ) -> list[Conclusion]:
-    """The conclusions as the observed peer itself will hold them, without keys. `times`: by fingerprint, how often each was said."""
+    """The conclusions as the observed peer itself will hold them, without keys. `times`: by
+    fingerprint, how often each was said."""
     sent = {message.key: message.created_at for message in material.messages}
     newest = max(sent.values())
     uids = {message.key: message.uid for message in material.messages}
@@ -104,7 +109,9 @@ def drafts(
             internal={} if derived.prompt is None else {"prompt": derived.prompt},
             reasoner=rt.reasoner_for(choice.DERIVE).name,
             model=derived.spent.model,
-            said_at=max((sent[key] for key in statement.message_keys if key in sent), default=newest),
+            said_at=max(
+                (sent[key] for key in statement.message_keys if key in sent), default=newest
+            ),
             created_at=rt.clock(),
         )
         for statement in statements
@@ -118,27 +125,55 @@ def _metadata(statement: Statement, uids: Mapping[int, str]) -> JsonObject:
 
 
 def _held_by(draft: Conclusion, observer: Peer) -> Conclusion:
-    return draft if draft.observer_key == observer.key else replace(draft, uid=new_uid(), observer_key=observer.key, observer=observer.slug)
+    return (
+        draft
+        if draft.observer_key == observer.key
+        else replace(draft, uid=new_uid(), observer_key=observer.key, observer=observer.slug)
+    )
 
 
-def allowed(rt: Runtime, drafts: Sequence[Conclusion], observer: Peer, counts: Counter[str]) -> set[str]:
+def allowed(
+    rt: Runtime, drafts: Sequence[Conclusion], observer: Peer, counts: Counter[str]
+) -> set[str]:
     """Fingerprints of what the plugins let this observer hold."""
-    allowed = {draft.fingerprint for draft in drafts if write_hooks.allows(rt.plugins, _held_by(draft, observer))}
+    allowed = {
+        draft.fingerprint
+        for draft in drafts
+        if write_hooks.allows(rt.plugins, _held_by(draft, observer))
+    }
     counts["refused"] += len(drafts) - len(allowed)
     return allowed
 
 
-def store(rt: Runtime, tx: Transaction, material: DeriveInput, candidates: Candidates, counts: Counter[str]) -> Outcome:
-    # Held until commit: a scope that takes the session in either sees these conclusions, or is seen here.
+def store(
+    rt: Runtime,
+    tx: Transaction,
+    material: DeriveInput,
+    candidates: Candidates,
+    counts: Counter[str],
+) -> Outcome:
+    # Held until commit: a scope that takes the session in either sees these conclusions, or is seen
+    # here.
     session = tx.sessions.by_key(material.session.key, lock=True)
     if session is None or session.state == DELETING:
         return {"skipped": "the session is gone"}
     for observer in (*material.observers, *scopes_of(tx, session)) if candidates.drafts else ():
         # A scope that came only now is treated as the observed peer is.
         wanted = candidates.kept.get(observer.key, candidates.kept[material.observed.key])
-        indexes = [index for index, draft in enumerate(candidates.drafts) if draft.fingerprint in wanted]
+        indexes = [
+            index for index, draft in enumerate(candidates.drafts) if draft.fingerprint in wanted
+        ]
         if indexes:
-            _store_for(rt, tx, session, observer, ensure_collection(rt, tx, observer, material.observed), candidates, indexes, counts)
+            _store_for(
+                rt,
+                tx,
+                session,
+                observer,
+                ensure_collection(rt, tx, observer, material.observed),
+                candidates,
+                indexes,
+                counts,
+            )
     return dict(counts)
 
 
@@ -153,7 +188,9 @@ def _store_for(
     counts: Counter[str],
 ) -> None:
     drafts = candidates.drafts
-    known = tx.conclusions.same(collection.key, EXPLICIT, [drafts[index].fingerprint for index in indexes], session.key)
+    known = tx.conclusions.same(
+        collection.key, EXPLICIT, [drafts[index].fingerprint for index in indexes], session.key
+    )
     again: dict[int, list[int]] = {}
     for index in indexes:
         if (conclusion := known.get(drafts[index].fingerprint)) is not None:
@@ -174,14 +211,20 @@ def _store_for(
         if alike is not None and not alike.replaces and _again(tx, alike.held, draft.times_derived):
             counts["said_already"] += 1
             continue
-        if alike is not None and alike.replaces and alike.held.key not in {old.key for old, _ in gone}:
+        if (
+            alike is not None
+            and alike.replaces
+            and alike.held.key not in {old.key for old, _ in gone}
+        ):
             gone.append((alike.held, len(rows)))
             row = replace(row, times_derived=alike.held.times_derived + draft.times_derived)
         rows.append(row)
         chosen.append(index)
     conclusions = tx.conclusions.put(rows)
     given_way = _give_way(rt, tx, session, [(old, conclusions[index]) for old, index in gone])
-    vectors = None if candidates.vectors is None else [candidates.vectors[index] for index in chosen]
+    vectors = (
+        None if candidates.vectors is None else [candidates.vectors[index] for index in chosen]
+    )
     tx.tasks.add(indexing.index_conclusions(rt, tx, session.workspace_key, conclusions, vectors))
     if conclusions:
         more = len(conclusions) - given_way
@@ -192,21 +235,31 @@ def _store_for(
 
 
 def _again(tx: Transaction, conclusion: Conclusion, times: int) -> bool:
-    """Count a held conclusion so often again; False if it is not what it was when it was compared."""
-    unchanged = tx.rows.get(Conclusion, equals(key=conclusion.key, state=LIVE, fingerprint=conclusion.fingerprint), lock=True)
+    """Count a held conclusion so often again; False if it is not what it was when it was
+    compared."""
+    unchanged = tx.rows.get(
+        Conclusion,
+        equals(key=conclusion.key, state=LIVE, fingerprint=conclusion.fingerprint),
+        lock=True,
+    )
     if unchanged is None:
         return False
     tx.conclusions.reinforce([conclusion.key], times)
     return True
 
 
-def _give_way(rt: Runtime, tx: Transaction, session: Session, pairs: Sequence[tuple[Conclusion, Conclusion]]) -> int:
-    """Let held conclusions be superseded by new ones; those that changed meanwhile stay. Returns how many gave way."""
+def _give_way(
+    rt: Runtime, tx: Transaction, session: Session, pairs: Sequence[tuple[Conclusion, Conclusion]]
+) -> int:
+    """Let held conclusions be superseded by new ones; those that changed meanwhile stay. Returns
+    how many gave way."""
     gone = []
     for old, new in pairs:
         unchanged = equals(key=old.key, state=LIVE, fingerprint=old.fingerprint)
         internal = {**old.internal, "superseded": SAID_AGAIN}
-        if tx.rows.change(Conclusion, unchanged, state=SUPERSEDED, superseded_by=new.key, internal=internal):
+        if tx.rows.change(
+            Conclusion, unchanged, state=SUPERSEDED, superseded_by=new.key, internal=internal
+        ):
             gone.append(old.key)
     if gone:
         indexing.forget_conclusions(rt, tx, session.workspace_key, gone)

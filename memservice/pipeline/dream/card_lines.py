@@ -1,4 +1,5 @@
-"""Writing a peer card: the service's own lines are replaced as a whole, those that a caller wrote stay."""
+"""Writing a peer card: the service's own lines are replaced as a whole, those that a caller wrote
+stay."""
 
 from __future__ import annotations
 
@@ -10,17 +11,22 @@ from memservice.domain.values import strip_nul
 
 
 def visible(card: Card | None, rebuild: bool) -> list[str]:
-    """The lines that a reasoner starts from: all of them or, to write the card anew, those of callers."""
+    """The lines that a reasoner starts from: all of them or, to write the card anew, those of
+    callers."""
     if card is None:
         return []
     return list(card.given if rebuild else card.lines)
 
 
-def rewritten(card: Card | None, proposed: Sequence[str] | None, rebuild: bool) -> tuple[list[str] | None, int]:
-    """The lines that the card is to have (None: as it is), and how many of the proposed ones were dropped for their form.
+def rewritten(
+    card: Card | None, proposed: Sequence[str] | None, rebuild: bool
+) -> tuple[list[str] | None, int]:
+    """The lines that the card is to have (None: as it is), and how many of the proposed ones were
+    dropped for their form.
 
-    Callers' lines never go: one that is not proposed keeps its place after the one before it. Nothing proposed, or nothing of use,
-    leaves the card; one that is rebuilt then keeps callers' lines only, since what its other lines rested on may be gone.
+    Callers' lines never go: one that is not proposed keeps its place after the one before it.
+    Nothing proposed, or nothing of use, leaves the card; one that is rebuilt then keeps callers'
+    lines only, since what its other lines rested on may be gone.
     """
     given = {folded(line): line for line in (card.given if card else ())}
     chosen: dict[str, str] = {}

@@ -12,12 +12,21 @@ from memservice.runtime import Runtime
 from memservice.services import dreams
 from memservice.services.events import agent as agent_events
 from memservice.spi.reasoner import Consolidated, Phase
-from memservice.telemetry.events import ConclusionsCreated, ConclusionsDeleted, DreamRun, DreamSpecialist, Event, PeerCardUpdated
+from memservice.telemetry.events import (
+    ConclusionsCreated,
+    ConclusionsDeleted,
+    DreamRun,
+    DreamSpecialist,
+    Event,
+    PeerCardUpdated,
+)
 
 SEARCHES = (tools.SEARCH_MEMORY.name, tools.SEARCH_MESSAGES.name)
 
 
-def of(rt: Runtime, task: Task, material: DreamInput, result: Consolidated, seconds: float) -> list[Event]:
+def of(
+    rt: Runtime, task: Task, material: DreamInput, result: Consolidated, seconds: float
+) -> list[Event]:
     """Each phase with its rounds, then the whole; of a reasoner without phases the whole alone."""
     parts: list[Event] = []
     for phase in result.phases:
@@ -34,7 +43,9 @@ def _succeeded(result: Consolidated, name: str) -> bool:
     return any(phase.name == name and phase.error is None for phase in result.phases)
 
 
-def _run(rt: Runtime, task: Task, material: DreamInput, result: Consolidated, seconds: float) -> DreamRun:
+def _run(
+    rt: Runtime, task: Task, material: DreamInput, result: Consolidated, seconds: float
+) -> DreamRun:
     settings = rt.settings.dream
     kind = str(task.payload.get("type", dreams.OMNI))
     fresh = task.payload.get("new")
@@ -101,7 +112,17 @@ def _steps(material: DreamInput, phase: Phase) -> Iterator[Event]:
             if use.error is not None or not use.results:
                 continue
             if use.name in (tools.CREATE_CONCLUSIONS, tools.SUPERSEDE_CONCLUSIONS.name):
-                kind = ConclusionsCreated if use.name == tools.CREATE_CONCLUSIONS else ConclusionsDeleted
-                yield kind(iteration=number, conclusion_count=use.results, levels=tuple(use.levels), **about, **pair)
+                kind = (
+                    ConclusionsCreated
+                    if use.name == tools.CREATE_CONCLUSIONS
+                    else ConclusionsDeleted
+                )
+                yield kind(
+                    iteration=number,
+                    conclusion_count=use.results,
+                    levels=tuple(use.levels),
+                    **about,
+                    **pair,
+                )
             elif use.name == tools.UPDATE_PEER_CARD.name:
                 yield PeerCardUpdated(iteration=number, facts_count=use.results, **about, **pair)

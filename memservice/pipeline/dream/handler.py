@@ -1,4 +1,5 @@
-"""Dreams: consolidating what one peer holds about another. Rows are superseded, never destroyed, and everything new names its sources."""
+"""Dreams: consolidating what one peer holds about another. Rows are superseded, never destroyed,
+and everything new names its sources."""
 
 from __future__ import annotations
 
@@ -12,19 +13,10 @@ from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
 from memservice.domain.records import DELETING, Card, Conclusion, Task
 from memservice.pipeline.derive import deduplication
-from memservice.pipeline.dream import (
-    events as dream_events,
-)
-from memservice.pipeline.dream import (
-    outliers,
-)
-from memservice.pipeline.dream import (
-    store as dream_store,
-)
-from memservice.pipeline.dream.card_lines import (
-    rewritten,
-    visible,
-)
+from memservice.pipeline.dream import events as dream_events
+from memservice.pipeline.dream import outliers
+from memservice.pipeline.dream import store as dream_store
+from memservice.pipeline.dream.card_lines import rewritten, visible
 from memservice.pipeline.dream.store import DreamInput
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished, nothing
 from memservice.reasoning import choice
@@ -56,13 +48,18 @@ class DreamTimer:
 
         def store(tx: Transaction) -> Outcome | Unfinished:
             result = dreams.went_off(rt, tx, task)
-            return Unfinished(replace(task, not_before=result)) if isinstance(result, datetime) else result
+            return (
+                Unfinished(replace(task, not_before=result))
+                if isinstance(result, datetime)
+                else result
+            )
 
         return Prepared(store)
 
 
 class Dream:
-    """Handler of `dream` tasks. An `omni` dream consolidates everything, a `card_refresh` writes the card only."""
+    """Handler of `dream` tasks. An `omni` dream consolidates everything, a `card_refresh` writes
+    the card only."""
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         return 1
@@ -85,16 +82,22 @@ class Dream:
             return dream_events.of(rt, task, material, result, seconds)
 
         if material.request.card_only:
-            return Prepared(lambda tx: _store_card(rt, tx, material, result) | _phases(result), events)
+            return Prepared(
+                lambda tx: _store_card(rt, tx, material, result) | _phases(result), events
+            )
         counts: Counter[str] = Counter(known=len(material.known))
         drafts = dream_store.drafts(rt, reasoner.name, material, result, counts)
         rows = [draft.row for draft in drafts]
-        vectors = deduplication.vectors_of(rt, material.workspace.key, material.workspace.slug, [row.content for row in rows])
+        vectors = deduplication.vectors_of(
+            rt, material.workspace.key, material.workspace.slug, [row.content for row in rows]
+        )
         alike = deduplication.find(rt, rows, vectors, [material.observer])
 
         def store(tx: Transaction) -> Outcome:
             outcome = counts.copy()
-            made = dream_store.create(rt, tx, material.collection, dream_store.Candidates(drafts, vectors, alike), outcome)
+            made = dream_store.create(
+                rt, tx, material.collection, dream_store.Candidates(drafts, vectors, alike), outcome
+            )
             dream_store.supersede(rt, tx, material, result.superseded, made, outcome)
             dreams.dreamt(rt, tx, material.collection)
             return dict(outcome) | _store_card(rt, tx, material, result) | _phases(result)
@@ -103,7 +106,8 @@ class Dream:
 
 
 def _phases(result: Consolidated) -> Outcome:
-    """What ended early, kept with the task: the rest of the dream counts, and nobody would know otherwise."""
+    """What ended early, kept with the task: the rest of the dream counts, and nobody would know
+    otherwise."""
     failed = {phase.name: phase.error for phase in result.phases if phase.error is not None}
     return {"failed_phases": failed} if failed else {}
 
@@ -127,13 +131,19 @@ def _read(rt: Runtime, tx: Transaction, task: Task) -> DreamInput | str:
         return "dreams are switched off here"
     if card_only and not config.card_create:
         return "cards are switched off here"
-    maximum = MAX_KNOWN_COSTLY if Capability.COSTLY in rt.reasoner_for(choice.CONSOLIDATE).capabilities else MAX_KNOWN
+    maximum = (
+        MAX_KNOWN_COSTLY
+        if Capability.COSTLY in rt.reasoner_for(choice.CONSOLIDATE).capabilities
+        else MAX_KNOWN
+    )
     pair = equals(observer_key=collection.observer_key, observed_key=collection.observed_key)
     found = tx.conclusions.page(collection.workspace_key, pair, NEWEST, limit=maximum)
     conclusions = sorted(found, key=lambda row: (row.said_at, row.key))
     card = tx.cards.one(collection.observer_key, collection.observed)
     rebuild = bool(task.payload.get("rebuild")) and card_only
-    index_filter = IndexFilter(observers=(collection.observer_key,), observed=(collection.observed_key,))
+    index_filter = IndexFilter(
+        observers=(collection.observer_key,), observed=(collection.observed_key,)
+    )
     bounds = of_observer(tx, observer).concluding(pair, index_filter)
     tools = Tools(rt, workspace.slug, bounds)
     request = ConsolidateRequest(
@@ -149,7 +159,9 @@ def _read(rt: Runtime, tx: Transaction, task: Task) -> DreamInput | str:
         asked_at=rt.clock(),
         origin=Origin(workspace.key, workspace.slug, new_uid()),
     )
-    return DreamInput(workspace, observer, collection, session, conclusions, card, request, rebuild, tools)
+    return DreamInput(
+        workspace, observer, collection, session, conclusions, card, request, rebuild, tools
+    )
 
 
 def _known(row: Conclusion) -> Known:
@@ -166,8 +178,11 @@ def _known(row: Conclusion) -> Known:
     )
 
 
-def _store_card(rt: Runtime, tx: Transaction, material: DreamInput, result: Consolidated) -> Outcome:
-    """Write the card, unless a caller wrote it while the reasoner was thinking: the newer word is theirs."""
+def _store_card(
+    rt: Runtime, tx: Transaction, material: DreamInput, result: Consolidated
+) -> Outcome:
+    """Write the card, unless a caller wrote it while the reasoner was thinking: the newer word is
+    theirs."""
     if not material.request.write_card:
         return {}
     present = tx.cards.one(material.collection.observer_key, material.collection.observed)

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 
-def outliers(rt: Runtime, workspace_key: int, conclusions: Sequence[Conclusion], seed: str) -> list[str]:
-    """Uids of the conclusions whose nearest neighbours are farthest away, the oddest first; empty unless the settings ask for it.
+def outliers(
+    rt: Runtime, workspace_key: int, conclusions: Sequence[Conclusion], seed: str
+) -> list[str]:
+    """Uids of the conclusions whose nearest neighbours are farthest away, the oddest first; empty
+    unless the settings ask for it.
 
-    `conclusions` is oldest first. A sample is compared all with all, so there is nothing that a tree would have to approximate. To be
-    called with no view open, since the vectors may be elsewhere. `seed` settles which ones a random sample takes.
+    `conclusions` is oldest first. A sample is compared all with all, so there is nothing that a
+    tree would have to approximate. To be called with no view open, since the vectors may be
+    elsewhere. `seed` settles which ones a random sample takes.
     """
     settings = rt.settings.dream.surprisal
     if not settings.enabled:

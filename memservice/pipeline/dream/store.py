@@ -1,4 +1,5 @@
-"""What a dream does to conclusions: new ones that name their sources, and old ones that give way. None is destroyed."""
+"""What a dream does to conclusions: new ones that name their sources, and old ones that give way.
+None is destroyed."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memservice.domain.derived_rules import CONFIDENCES, MAX_CONTENT_LENGTH, MIN_SOURCES, PATTERNS, USUAL_CONFIDENCE
+from memservice.domain.derived_rules import (
+    CONFIDENCES,
+    MAX_CONTENT_LENGTH,
+    MIN_SOURCES,
+    PATTERNS,
+    USUAL_CONFIDENCE,
+)
 from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import (
@@ -27,10 +34,7 @@ from memservice.domain.values import strip_nul
 from memservice.pipeline.derive.deduplication import Duplicate
 from memservice.pipeline.derive.store import SAID_AGAIN
 from memservice.runtime import Runtime
-from memservice.services import (
-    indexing,
-    write_hooks,
-)
+from memservice.services import indexing, write_hooks
 from memservice.services.chat.tools import Tools
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement, Superseded
 from memservice.spi.storage import Transaction
@@ -84,11 +88,15 @@ class Stored:
     keys: Mapping[int, int]
     """Keys of the rows, by index of the statement."""
     again: Sequence[tuple[Conclusion, int]]
-    """Held ones that give way to a new one that says the same, and at least as much, with the index of that one's statement."""
+    """Held ones that give way to a new one that says the same, and at least as much, with the index
+    of that one's statement."""
 
 
-def drafts(rt: Runtime, reasoner: str, material: DreamInput, result: Consolidated, counts: Counter[str]) -> list[Draft]:
-    """The new conclusions that keep the rules and that no plugin refuses; whether their sources are still there is seen at storing."""
+def drafts(
+    rt: Runtime, reasoner: str, material: DreamInput, result: Consolidated, counts: Counter[str]
+) -> list[Draft]:
+    """The new conclusions that keep the rules and that no plugin refuses; whether their sources are
+    still there is seen at storing."""
     by_name = material.by_uid()
     drafts: list[Draft] = []
     for index, statement in enumerate(result.created):
@@ -104,18 +112,35 @@ def drafts(rt: Runtime, reasoner: str, material: DreamInput, result: Consolidate
 
 
 def _draft(
-    rt: Runtime, reasoner: str, material: DreamInput, statement: Statement, by_name: Mapping[str, Conclusion], model: str | None
+    rt: Runtime,
+    reasoner: str,
+    material: DreamInput,
+    statement: Statement,
+    by_name: Mapping[str, Conclusion],
+    model: str | None,
 ) -> Conclusion | None:
     content = strip_nul(statement.content).strip()
     sources = [by_name[name] for name in dict.fromkeys(statement.source_ids) if name in by_name]
     minimum = MIN_SOURCES.get(statement.level)
-    if minimum is None or len(sources) < minimum or not content or len(content) > MAX_CONTENT_LENGTH:
+    if (
+        minimum is None
+        or len(sources) < minimum
+        or not content
+        or len(content) > MAX_CONTENT_LENGTH
+    ):
         return None
     prompt = {} if statement.prompt is None else {"prompt": statement.prompt}
-    texts = [text.strip() for text in statement.premises if text.strip()] or [source.content for source in sources]
-    internal: dict[str, object] = {"premises" if statement.level == DEDUCTIVE else "sources": texts, **prompt}
+    texts = [text.strip() for text in statement.premises if text.strip()] or [
+        source.content for source in sources
+    ]
+    internal: dict[str, object] = {
+        "premises" if statement.level == DEDUCTIVE else "sources": texts,
+        **prompt,
+    }
     if statement.level == INDUCTIVE:
-        internal["confidence"] = statement.confidence if statement.confidence in CONFIDENCES else USUAL_CONFIDENCE
+        internal["confidence"] = (
+            statement.confidence if statement.confidence in CONFIDENCES else USUAL_CONFIDENCE
+        )
         if statement.pattern_type in PATTERNS:
             internal["pattern_type"] = statement.pattern_type
     collection, session = material.collection, material.session
@@ -143,20 +168,37 @@ def _draft(
     )
 
 
-def create(rt: Runtime, tx: Transaction, collection: Collection, candidates: Candidates, counts: Counter[str]) -> Stored:
-    """Store what is new, count again what is held already, and leave what rests on something that went in the meantime."""
+def create(
+    rt: Runtime,
+    tx: Transaction,
+    collection: Collection,
+    candidates: Candidates,
+    counts: Counter[str],
+) -> Stored:
+    """Store what is new, count again what is held already, and leave what rests on something that
+    went in the meantime."""
     drafts = candidates.drafts
     wanted = tuple(sorted({uid for draft in drafts for uid in draft.row.source_ids or ()}))
     alive = (
-        {row.uid for row in tx.rows.page(Conclusion, equals(collection_key=collection.key, uid=wanted, state=LIVE))} if wanted else set()
+        {
+            row.uid
+            for row in tx.rows.page(
+                Conclusion, equals(collection_key=collection.key, uid=wanted, state=LIVE)
+            )
+        }
+        if wanted
+        else set()
     )
     same = {
-        level: tx.conclusions.same(collection.key, level, [d.row.fingerprint for d in drafts if d.row.level == level], None)
+        level: tx.conclusions.same(
+            collection.key, level, [d.row.fingerprint for d in drafts if d.row.level == level], None
+        )
         for level in {draft.row.level for draft in drafts}
     }
     fresh: dict[tuple[str, str], tuple[int, Conclusion]] = {}
     stands_for: dict[int, Conclusion] = {}
-    """The row that a statement comes to: its own, one that is held, or that of an earlier statement which says the same."""
+    """The row that a statement comes to: its own, one that is held, or that of an earlier statement
+    which says the same."""
     names = {uid: uid for uid in alive}
     again: list[tuple[Conclusion, int]] = []
     for index, draft in enumerate(drafts):
@@ -183,7 +225,11 @@ def create(rt: Runtime, tx: Transaction, collection: Collection, candidates: Can
     tx.conclusions.reinforce(repeated)
     counts["reinforced"] += len(repeated)
     conclusions = tx.conclusions.put([row for _, row in fresh.values()])
-    chosen = None if candidates.vectors is None else [candidates.vectors[index] for index, _ in fresh.values()]
+    chosen = (
+        None
+        if candidates.vectors is None
+        else [candidates.vectors[index] for index, _ in fresh.values()]
+    )
     tx.tasks.add(indexing.index_conclusions(rt, tx, collection.workspace_key, conclusions, chosen))
     counts["created"] += len(conclusions)
     keys = {row.uid: row.key for row in conclusions}
@@ -192,37 +238,65 @@ def create(rt: Runtime, tx: Transaction, collection: Collection, candidates: Can
 
 def _is_unchanged(tx: Transaction, conclusion: Conclusion) -> bool:
     """Is it still what it was when it was compared? It stays so until the transaction ends."""
-    return tx.rows.get(Conclusion, equals(key=conclusion.key, state=LIVE, fingerprint=conclusion.fingerprint), lock=True) is not None
+    return (
+        tx.rows.get(
+            Conclusion,
+            equals(key=conclusion.key, state=LIVE, fingerprint=conclusion.fingerprint),
+            lock=True,
+        )
+        is not None
+    )
 
 
-def supersede(rt: Runtime, tx: Transaction, material: DreamInput, steps: Sequence[Superseded], made: Stored, counts: Counter[str]) -> None:
-    """Let rows give way to others. A row that changed since it was read stays as it is, and so does one whose successor is gone."""
+def supersede(
+    rt: Runtime,
+    tx: Transaction,
+    material: DreamInput,
+    steps: Sequence[Superseded],
+    made: Stored,
+    counts: Counter[str],
+) -> None:
+    """Let rows give way to others. A row that changed since it was read stays as it is, and so does
+    one whose successor is gone."""
     by_uid = {old.uid: old for old, _ in made.again} | material.by_uid()
     pairs: dict[int, tuple[int | None, str]] = {}
-    for step in (*steps, *(Superseded(old.uid, f"#{index}", SAID_AGAIN) for old, index in made.again)):
-        old, new = by_uid.get(step.old), None if step.new is None else _key_of(step.new, by_uid, made.keys)
+    for step in (
+        *steps,
+        *(Superseded(old.uid, f"#{index}", SAID_AGAIN) for old, index in made.again),
+    ):
+        old, new = (
+            by_uid.get(step.old),
+            None if step.new is None else _key_of(step.new, by_uid, made.keys),
+        )
         if old is not None and (new is not None or step.new is None):
             pairs.setdefault(old.key, (new, step.reason))
     rows = {row.key: row for row in by_uid.values()}
     gone: list[Conclusion] = []
     for key, (new, reason) in sorted(pairs.items()):
         last = None if new is None else _last(key, pairs)
-        if new is not None and (last is None or tx.rows.get(Conclusion, equals(key=last, state=LIVE), lock=True) is None):
+        if new is not None and (
+            last is None or tx.rows.get(Conclusion, equals(key=last, state=LIVE), lock=True) is None
+        ):
             continue
         old = rows[key]
         unchanged = equals(key=key, state=LIVE, fingerprint=old.fingerprint)
         internal = {**old.internal, "superseded": reason}
-        if tx.rows.change(Conclusion, unchanged, state=SUPERSEDED, superseded_by=last, internal=internal):
+        if tx.rows.change(
+            Conclusion, unchanged, state=SUPERSEDED, superseded_by=last, internal=internal
+        ):
             gone.append(old)
     explicit = sum(row.level == EXPLICIT for row in gone)
     if explicit:
         tx.conclusions.count_explicit(material.collection.key, -explicit)
-    indexing.forget_conclusions(rt, tx, material.collection.workspace_key, [row.key for row in gone])
+    indexing.forget_conclusions(
+        rt, tx, material.collection.workspace_key, [row.key for row in gone]
+    )
     counts["superseded"] += len(gone)
 
 
 def _key_of(name: str, by_uid: Mapping[str, Conclusion], made: Mapping[int, int]) -> int | None:
-    """The row that a reasoner means: a uid that it was given, or `#` and the index of a statement that it made."""
+    """The row that a reasoner means: a uid that it was given, or `#` and the index of a statement
+    that it made."""
     if name.startswith("#") and name[1:].isdecimal():
         return made.get(int(name[1:]))
     row = by_uid.get(name)
@@ -230,7 +304,8 @@ def _key_of(name: str, by_uid: Mapping[str, Conclusion], made: Mapping[int, int]
 
 
 def _last(key: int, pairs: Mapping[int, tuple[int | None, str]]) -> int | None:
-    """The row at the end of a chain of successors; None for a circle, and for one whose end is taken back."""
+    """The row at the end of a chain of successors; None for a circle, and for one whose end is
+    taken back."""
     seen = {key}
     while key in pairs:
         following = pairs[key][0]

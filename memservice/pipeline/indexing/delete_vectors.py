@@ -14,7 +14,8 @@ MAX_TASKS = 100
 
 
 class DeleteVectors:
-    """Handler of `forget` tasks: each names the keys of some rows of one kind. Doing one twice changes nothing."""
+    """Handler of `forget` tasks: each names the keys of some rows of one kind. Doing one twice
+    changes nothing."""
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         return min(len(pending), MAX_TASKS)
@@ -26,7 +27,9 @@ class DeleteVectors:
             spaces = tx.spaces.of_workspace(workspace_key)
             # A row may have come back to life since.
             live = (
-                {row.key for row in tx.rows.page(Conclusion, equals(key=tuple(keys), state=LIVE))} if kind == indexing.CONCLUSION else set()
+                {row.key for row in tx.rows.page(Conclusion, equals(key=tuple(keys), state=LIVE))}
+                if kind == indexing.CONCLUSION
+                else set()
             )
         gone = [key for key in keys if key not in live]
         indexing.forget_vectors(rt, None, kind, spaces, gone)

@@ -28,7 +28,8 @@ Row = Message | Conclusion | Document
 log = logging.getLogger("memservice.pipeline")
 
 MAX_TRIES = 20
-"""While an embedder is away, which is nobody's fault here: some three hours, with the ordinary pauses."""
+"""While an embedder is away, which is nobody's fault here: some three hours, with the ordinary
+pauses."""
 MAX_ASKED_PAUSE = 3600.0
 
 MAX_ROWS = 100
@@ -39,7 +40,8 @@ _NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class SpaceReplaced(Exception):
-    """The workspace was moved to another embedder (`reembed`) while vectors of the old one were made. The next try makes the right ones."""
+    """The workspace was moved to another embedder (`reembed`) while vectors of the old one were
+    made. The next try makes the right ones."""
 
 
 def stored(tx: Transaction, space: Space) -> Space | None:
@@ -53,7 +55,8 @@ def _require_asked(space: Space | None) -> None:
 
 
 class Embed:
-    """Handler of `embed` tasks: each names the keys of some rows of one kind. Doing one twice changes nothing."""
+    """Handler of `embed` tasks: each names the keys of some rows of one kind. Doing one twice
+    changes nothing."""
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         rows = 0
@@ -82,7 +85,8 @@ class Embed:
         with embedding_for(Reason(purpose, workspace_key, workspace.slug if workspace else None)):
             space, embedder = _space(rt, workspace_key, kind)
             if tasks[0].attempts and not rt.vectors_transactional:
-                rt.vectors.count(None, space)  # an index that is still away costs no further call of the embedder
+                # an index that is still away costs no further call of the embedder
+                rt.vectors.count(None, space)
             vectors = made(rt, space, embedder, rows, _like(tasks))
         new = vector_rows(rows, vectors)
         if not rt.vectors_transactional:
@@ -108,21 +112,39 @@ class Embed:
 
 def _like(tasks: Sequence[Task]) -> dict[int, int]:
     """Rows whose text another row has as well, by key."""
-    pairs = [zip(task.payload["keys"], task.payload["like"], strict=True) for task in tasks if "like" in task.payload]
+    pairs = [
+        zip(task.payload["keys"], task.payload["like"], strict=True)
+        for task in tasks
+        if "like" in task.payload
+    ]
     return {int(key): int(other) for pair in pairs for key, other in pair}
 
 
-def made(rt: Runtime, space: Space, embedder: Embedder, rows: Sequence[Row], like: Mapping[int, int] = _NONE) -> Sequence[Vector]:
-    """The rows' vectors, in order: copied where there is one of the same text, else asked of the embedder."""
+def made(
+    rt: Runtime,
+    space: Space,
+    embedder: Embedder,
+    rows: Sequence[Row],
+    like: Mapping[int, int] = _NONE,
+) -> Sequence[Vector]:
+    """The rows' vectors, in order: copied where there is one of the same text, else asked of the
+    embedder."""
     known: dict[int, Vector] = {}
     if like:
         with rt.storage.read() as tx:
             known = rt.vectors.fetch(rt.beside(tx), space, list(like.values()))
     new = [row for row in rows if like.get(row.key) not in known]
-    asked = dict(zip((row.key for row in new), embedder.embed([row.content for row in new]), strict=True)) if new else {}
+    asked = (
+        dict(
+            zip((row.key for row in new), embedder.embed([row.content for row in new]), strict=True)
+        )
+        if new
+        else {}
+    )
     if found := {len(vector) for vector in asked.values()} - {space.dimension}:
         raise ConfigurationError(
-            f"the embedder {embedder.id!r} makes vectors of dimension {found.pop()}, but those of this workspace have {space.dimension}: "
+            f"the embedder {embedder.id!r} makes vectors of dimension {found.pop()}, but "
+            f"those of this workspace have {space.dimension}: "
             "another model answers to its name"
         )
     return [asked[row.key] if row.key in asked else known[like[row.key]] for row in rows]
@@ -135,7 +157,11 @@ def vector_rows(rows: Sequence[Row], vectors: Sequence[Vector]) -> list[VectorRo
     messages = [row for row in rows if isinstance(row, Message)]
     if conclusions:
         return indexing.conclusion_vectors(conclusions, vectors)
-    return indexing.document_vectors(documents, vectors) if documents else indexing.message_vectors(messages, vectors)
+    return (
+        indexing.document_vectors(documents, vectors)
+        if documents
+        else indexing.message_vectors(messages, vectors)
+    )
 
 
 def rows_of(tx: Transaction, kind: str, keys: Sequence[int]) -> Sequence[Row]:
@@ -148,18 +174,31 @@ def rows_of(tx: Transaction, kind: str, keys: Sequence[int]) -> Sequence[Row]:
 
 
 def _space(rt: Runtime, workspace_key: int, kind: indexing.Kind) -> tuple[Space, Embedder]:
-    """The space that rows of this kind are given vectors in, and whose those are. The first task of a workspace makes it."""
+    """The space that rows of this kind are given vectors in, and whose those are. The first task of
+    a workspace makes it."""
     with rt.storage.read() as tx:
         space = tx.spaces.active(workspace_key, kind)
     if space is None:
         # A remote embedder may have to be asked for its dimension, which no transaction waits for.
         dimension = rt.embedder.dimension
-        space = rt.storage.write(lambda tx: tx.spaces.active(workspace_key, kind) or indexing.new_space(rt, tx, workspace_key, kind))
-        log.info("vectors of kind %s of workspace %d are by %s, of dimension %d", kind, workspace_key, rt.embedder.id, dimension)
+        space = rt.storage.write(
+            lambda tx: (
+                tx.spaces.active(workspace_key, kind)
+                or indexing.new_space(rt, tx, workspace_key, kind)
+            )
+        )
+        log.info(
+            "vectors of kind %s of workspace %d are by %s, of dimension %d",
+            kind,
+            workspace_key,
+            rt.embedder.id,
+            dimension,
+        )
     embedder = rt.embedder_of(space.embedder)
     if embedder is None:
         raise ConfigurationError(
-            f"the vectors of this workspace were made by the embedder {space.embedder!r}, which this process cannot open; "
+            f"the vectors of this workspace were made by the embedder {space.embedder!r}, "
+            "which this process cannot open; "
             f"configured is {rt.embedder.id!r}"
         )
     return space, embedder

@@ -1,4 +1,5 @@
-"""Making messages findable by their text, where they were too many for the write that stored them."""
+"""Making messages findable by their text, where they were too many for the write that stored
+them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from memservice.spi.storage import Transaction
 
 
 class IndexText:
-    """Handler of `index` tasks: each names the keys of some messages. Doing one twice changes nothing."""
+    """Handler of `index` tasks: each names the keys of some messages. Doing one twice changes
+    nothing."""
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         return 1
@@ -23,7 +25,9 @@ class IndexText:
         keys = [int(key) for key in tasks[0].payload.get("keys", [])]
         with rt.storage.read() as tx:
             messages = tx.messages.by_keys(keys)
-            authors = tx.peers.by_keys(sorted({message.author_key for message in messages.values()}))
+            authors = tx.peers.by_keys(
+                sorted({message.author_key for message in messages.values()})
+            )
         if not messages:
             return nothing(skipped="the messages are gone")
         terms = {key: analyse(message.content) for key, message in messages.items()}
@@ -31,7 +35,9 @@ class IndexText:
         def store(tx: Transaction) -> Outcome:
             # Messages may have been erased since they were read.
             left = list(tx.messages.by_keys(list(messages)).values())
-            indexing.add_message_texts(rt, tx, workspace_key, left, [terms[message.key] for message in left], authors)
+            indexing.add_message_texts(
+                rt, tx, workspace_key, left, [terms[message.key] for message in left], authors
+            )
             return {"indexed": len(left)}
 
         return Prepared(store)

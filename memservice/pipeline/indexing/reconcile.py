@@ -1,8 +1,9 @@
-"""Comparing the vector index with the rows, from time to time: what is missing or left over is mended by tasks
-(`pipeline.indexing.repair`).
+"""Comparing the vector index with the rows, from time to time: what is missing or left over is
+mended by tasks (`pipeline.indexing.repair`).
 
-One process at a time does it. A round goes through all active spaces in order of their keys, a portion of rows at a time, and remembers
-in the store how far it came, so that it goes on there after an interruption, in whichever process.
+One process at a time does it. A round goes through all active spaces in order of their keys, a
+portion of rows at a time, and remembers in the store how far it came, so that it goes on there
+after an interruption, in whichever process.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ BATCH_SIZE = 1_000
 TIME_SLICE_SECONDS = 0.5
 """How long a call goes on before other work has its turn."""
 MAX_TASKS_READ = 500
-"""Pending tasks of a space whose rows are known to be seen to. Where there are more, the space is not compared this time."""
+"""Pending tasks of a space whose rows are known to be seen to. Where there are more, the space is
+not compared this time."""
 
 _RECORDS: dict[str, type[Any]] = {MESSAGE: Message, CONCLUSION: Conclusion, DOCUMENT: Document}
 
@@ -52,7 +54,8 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A portion of a space and the index: what the tasks that wait will see to is neither missing nor left over."""
+    """A portion of a space and the index: what the tasks that wait will see to is neither missing
+    nor left over."""
 
     missing: list[int]
     orphans: list[int]
@@ -61,9 +64,11 @@ class Compared:
 
 
 def look(rt: Runtime) -> float:
-    """Begin a round if one is due, or go on with it for a moment. Returns in how many seconds to look again.
+    """Begin a round if one is due, or go on with it for a moment. Returns in how many seconds to
+    look again.
 
-    An index that is away ends the round: the next one is tried after the ordinary interval. Raises `Unavailable` if the store is.
+    An index that is away ends the round: the next one is tried after the ordinary interval. Raises
+    `Unavailable` if the store is.
     """
     interval = rt.settings.vector_store.reconciliation_interval_seconds
     mine = lease_owner.this_process()
@@ -83,15 +88,20 @@ def _go_on(rt: Runtime, interval: float) -> float:
     progress = _read(rt)
     if progress.ended is not None:
         waited = (rt.clock() - datetime.fromisoformat(progress.ended)).total_seconds()
-        if 0 <= waited < interval:  # a round that ended in the future was dated by a clock that was ahead
+        # a round that ended in the future was dated by a clock that was ahead
+        if 0 <= waited < interval:
             return interval - waited
         progress = _Progress()
     turn_ends = time.monotonic() + TIME_SLICE_SECONDS
     while True:
         try:
             progress = _step(rt, progress)
-        except Exception as error:  # whatever an index or an embedder raises: the rows are as they were, and the next round comes
-            log.warning("vectors could not be compared with the rows: %s: %s", type(error).__name__, error)
+        except (
+            Exception
+        ) as error:  # raised by a plugin: nothing changed, the next round tries again
+            log.warning(
+                "vectors could not be compared with the rows: %s: %s", type(error).__name__, error
+            )
             progress = _ended(rt)
         _keep(rt, progress)
         if progress.ended is not None:
@@ -102,24 +112,31 @@ def _go_on(rt: Runtime, interval: float) -> float:
 
 def _step(rt: Runtime, progress: _Progress) -> _Progress:
     with rt.storage.read() as tx:
-        further = tx.rows.page(Space, all_of(equals(state=ACTIVE), Compare("key", "gte", progress.space)), BY_KEY, 1)
+        further = tx.rows.page(
+            Space, all_of(equals(state=ACTIVE), Compare("key", "gte", progress.space)), BY_KEY, 1
+        )
     if not further:
         return _ended(rt)
     (space,) = further
     after = progress.after if space.key == progress.space else 0
     compared = compare(rt, space, after)
     if compared.missing or compared.orphans:
-        task = outbox.repair(rt, space.kind, space.workspace_key, compared.missing, compared.orphans)
+        task = outbox.repair(
+            rt, space.kind, space.workspace_key, compared.missing, compared.orphans
+        )
         rt.storage.write(lambda tx: tx.tasks.add([task]))
         log.warning(
             "vectors of kind %s of workspace %d: %d missing, %d left over; they are being mended",
             *(space.kind, space.workspace_key, len(compared.missing), len(compared.orphans)),
         )
-    return _Progress(space.key + 1) if compared.until is None else _Progress(space.key, compared.until)
+    return (
+        _Progress(space.key + 1) if compared.until is None else _Progress(space.key, compared.until)
+    )
 
 
 def compare(rt: Runtime, space: Space, after: int) -> Compared:
-    """The next portion of a space, of the rows with greater keys than `after`. Changes nothing. Raises what the index and the store do."""
+    """The next portion of a space, of the rows with greater keys than `after`. Changes nothing.
+    Raises what the index and the store do."""
     embedder = rt.embedder_of(space.embedder)
     inline = embedder is not None and Capability.INLINE in embedder.capabilities
     if rt.vectors_transactional and inline:  # such vectors were stored with their rows
@@ -133,15 +150,27 @@ def compare(rt: Runtime, space: Space, after: int) -> Compared:
         seen_to = _seen_to(rt, tx, space)
     if seen_to is None:
         return Compared([], [], None)
-    ends = [portion[-1] for portion in (held, [row.key for row in rows]) if len(portion) == BATCH_SIZE]
+    ends = [
+        portion[-1] for portion in (held, [row.key for row in rows]) if len(portion) == BATCH_SIZE
+    ]
     until = min(ends, default=None)
     within = [row for row in rows if until is None or row.key <= until]
     there, known = set(held), {row.key for row in within}
-    missing = [row for row in within if row.key not in there and row.key not in seen_to and row.content.strip()]
-    orphans = [key for key in held if key not in known and key not in seen_to and (until is None or key <= until)]
+    missing = [
+        row
+        for row in within
+        if row.key not in there and row.key not in seen_to and row.content.strip()
+    ]
+    orphans = [
+        key
+        for key in held
+        if key not in known and key not in seen_to and (until is None or key <= until)
+    ]
     if embedder is None or (space.kind == MESSAGE and not rt.settings.app.embed_messages):
         return Compared([], orphans, until)
-    return Compared(_with_content(embedder, missing) if inline else [row.key for row in missing], orphans, until)
+    return Compared(
+        _with_content(embedder, missing) if inline else [row.key for row in missing], orphans, until
+    )
 
 
 def _wanted(space: Space, after: int) -> Condition:
@@ -151,16 +180,23 @@ def _wanted(space: Space, after: int) -> Condition:
 
 
 def _seen_to(rt: Runtime, tx: Transaction, space: Space) -> set[int] | None:
-    """Rows that pending tasks will see to; None if there is so much work that it is not worth looking."""
+    """Rows that pending tasks will see to; None if there is so much work that it is not worth
+    looking."""
     unit = outbox.repair(rt, space.kind, space.workspace_key, [], []).unit
     pending = tx.tasks.pending(unit, MAX_TASKS_READ)
     if len(pending) == MAX_TASKS_READ:
         return None
-    return {int(key) for task in pending for name in ("keys", "orphans") for key in task.payload.get(name, [])}
+    return {
+        int(key)
+        for task in pending
+        for name in ("keys", "orphans")
+        for key in task.payload.get(name, [])
+    }
 
 
 def _with_content(embedder: Embedder, rows: Sequence[Any]) -> list[int]:
-    """Those in which this embedder, which costs nothing, finds anything: the others have no vector by right."""
+    """Those in which this embedder, which costs nothing, finds anything: the others have no vector
+    by right."""
     vectors = embedder.embed([row.content for row in rows]) if rows else []
     return [row.key for row, vector in zip(rows, vectors, strict=True) if vector.any()]
 

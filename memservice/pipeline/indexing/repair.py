@@ -1,4 +1,5 @@
-"""Making good what a comparison of a vector index with the rows has found (`pipeline.indexing.reconcile`)."""
+"""Making good what a comparison of a vector index with the rows has found
+(`pipeline.indexing.reconcile`)."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ from memservice.telemetry.events import Event, SyncVectorsCompleted
 
 
 class Repair:
-    """Handler of `mend` tasks: rows of one kind that have no vector (`keys`), and vectors that have no row any more (`orphans`). In the
-    unit of `embed`, so nobody else writes vectors of that kind meanwhile. Doing one twice changes nothing.
+    """Handler of `mend` tasks: rows of one kind that have no vector (`keys`), and vectors that have
+    no row any more (`orphans`). In the unit of `embed`, so nobody else writes vectors of that kind
+    meanwhile. Doing one twice changes nothing.
 
-    Each step gives some rows their vectors and is stored with what is left, so work that was interrupted goes on where it was.
+    Each step gives some rows their vectors and is stored with what is left, so work that was
+    interrupted goes on where it was.
     """
 
     def __init__(self) -> None:
@@ -40,13 +43,21 @@ class Repair:
         with rt.storage.read() as tx:
             space = tx.spaces.active(workspace_key, kind)
             there = set() if space is None else _there(rt, tx, kind, orphans)
-            has = rt.vectors.fetch(tx, space, now) if space is not None and rt.vectors_transactional else {}
+            has = (
+                rt.vectors.fetch(tx, space, now)
+                if space is not None and rt.vectors_transactional
+                else {}
+            )
         if space is not None and not rt.vectors_transactional:
             has = rt.vectors.fetch(None, space, now)
         # What was being written while it was looked at has its vector by now.
         wanted = [key for key in now if key not in has]
         gone = [key for key in orphans if key not in there]
-        prepared = self._embed.prepare(rt, [replace(task, payload={"kind": kind, "keys": wanted})]) if wanted else None
+        prepared = (
+            self._embed.prepare(rt, [replace(task, payload={"kind": kind, "keys": wanted})])
+            if wanted
+            else None
+        )
         if space is not None and gone and not rt.vectors_transactional:
             indexing.forget_vectors(rt, None, kind, [space], gone)
 
@@ -55,16 +66,25 @@ class Repair:
             if space is not None and gone and rt.vectors_transactional:
                 indexing.forget_vectors(rt, tx, kind, [space], gone)
             counts = {
-                "synced": task.outcome.get("synced", 0) + (made.get("embedded", 0) if isinstance(made, dict) else 0),
+                "synced": task.outcome.get("synced", 0)
+                + (made.get("embedded", 0) if isinstance(made, dict) else 0),
                 "cleaned": task.outcome.get("cleaned", 0) + len(gone),
-                "milliseconds": round(task.outcome.get("milliseconds", 0.0) + (time.perf_counter() - began) * 1000, 3),
+                "milliseconds": round(
+                    task.outcome.get("milliseconds", 0.0) + (time.perf_counter() - began) * 1000, 3
+                ),
             }
-            return Unfinished(replace(task, payload={"kind": kind, "keys": later}, outcome=counts)) if later else counts
+            return (
+                Unfinished(replace(task, payload={"kind": kind, "keys": later}, outcome=counts))
+                if later
+                else counts
+            )
 
         return Prepared(store, lambda outcome: [_completed(kind, outcome)])
 
     def failure_events(self, rt: Runtime, task: Task, error: Exception) -> Iterable[Event]:
-        yield _completed(task.payload["kind"], task.outcome, failed=len(task.payload.get("keys", [])))
+        yield _completed(
+            task.payload["kind"], task.outcome, failed=len(task.payload.get("keys", []))
+        )
 
 
 def _there(rt: Runtime, tx: Transaction, kind: str, keys: Sequence[int]) -> set[int]:

@@ -1,4 +1,5 @@
-"""Bringing a scope up to date with a session that it joined: what is held about the session's speakers is copied, nothing is derived."""
+"""Bringing a scope up to date with a session that it joined: what is held about the session's
+speakers is copied, nothing is derived."""
 
 from __future__ import annotations
 
@@ -10,7 +11,17 @@ from typing import TYPE_CHECKING
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare, KeyOneOf
 from memservice.domain.ids import new_uid
-from memservice.domain.records import DELETED, EXPLICIT, FAILED, LIVE, Conclusion, Peer, ScopeSession, Session, Task
+from memservice.domain.records import (
+    DELETED,
+    EXPLICIT,
+    FAILED,
+    LIVE,
+    Conclusion,
+    Peer,
+    ScopeSession,
+    Session,
+    Task,
+)
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing
@@ -41,8 +52,10 @@ class ScopeBackfill:
 
 
 def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
-    """Copy the next conclusions. How far it came (`through`, a key) lies in the task's payload, the counts in its outcome."""
-    # Held until commit: what is derived at the same time goes to the scope either before or after, and then once.
+    """Copy the next conclusions. How far it came (`through`, a key) lies in the task's payload, the
+    counts in its outcome."""
+    # Held until commit: what is derived at the same time goes to the scope either before or after,
+    # and then once.
     session = tx.sessions.by_key(task.session_key or 0, lock=True)
     scope = tx.peers.by_keys([task.observer_key or 0]).get(task.observer_key or 0)
     member = None if session is None or scope is None else tx.members.one(session.key, scope.key)
@@ -50,7 +63,9 @@ def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
         return {"skipped": "the session is not in the scope any more"}
     through: int = task.payload.get("through", 0)
     conclusions = _explicit(tx, session, through)
-    copied, already = _copy(rt, tx, scope, session, [row for row in conclusions if row.observer_key == row.observed_key])
+    copied, already = _copy(
+        rt, tx, scope, session, [row for row in conclusions if row.observer_key == row.observed_key]
+    )
     counts = Counter(task.outcome)
     counts.update(copied=len(copied), held=already)
     touched = sorted({*task.payload.get("touched", []), *(row.observed_key for row in copied)})
@@ -58,7 +73,9 @@ def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
         payload = {**task.payload, "through": conclusions[-1].key, "touched": touched}
         return Unfinished(replace(task, payload=payload, outcome=dict(counts)))
     for speaker in tx.peers.by_keys(touched).values():
-        dreams.enqueue(rt, tx, scope, speaker, dreams.OMNI, session=session, trigger=dreams.SCOPE_BACKFILL)
+        dreams.enqueue(
+            rt, tx, scope, speaker, dreams.OMNI, session=session, trigger=dreams.SCOPE_BACKFILL
+        )
     outcome = {"copied": counts["copied"], "held": counts["held"]}
     tx.rows.change(
         ScopeSession,
@@ -72,22 +89,31 @@ def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
 
 def _explicit(tx: Transaction, session: Session, after: int) -> list[Conclusion]:
     """The session's next live explicit conclusions, whoever observed whom, by rising key."""
-    condition = all_of(equals(session_key=session.key, level=EXPLICIT, state=LIVE), Compare("key", "gt", after))
+    condition = all_of(
+        equals(session_key=session.key, level=EXPLICIT, state=LIVE), Compare("key", "gt", after)
+    )
     return tx.rows.page(Conclusion, condition, limit=BATCH_SIZE)
 
 
-def _copy(rt: Runtime, tx: Transaction, scope: Peer, session: Session, own: Sequence[Conclusion]) -> tuple[list[Conclusion], int]:
-    """Copy what speakers of the session hold of themselves. Returns the new copies, and how many copies the scope had already."""
+def _copy(
+    rt: Runtime, tx: Transaction, scope: Peer, session: Session, own: Sequence[Conclusion]
+) -> tuple[list[Conclusion], int]:
+    """Copy what speakers of the session hold of themselves. Returns the new copies, and how many
+    copies the scope had already."""
     if not own:
         return [], 0
     here = equals(observer_key=scope.key, session_key=session.key, level=EXPLICIT)
-    copies = tx.rows.page(Conclusion, all_of(here, KeyOneOf("internal", "copied_from", tuple(row.uid for row in own))))
+    copies = tx.rows.page(
+        Conclusion, all_of(here, KeyOneOf("internal", "copied_from", tuple(row.uid for row in own)))
+    )
     earlier = {copy.internal["copied_from"]: copy for copy in copies}
     # What was derived since the scope joined, the scope holds by itself.
     same = all_of(here, equals(state=LIVE, fingerprint=tuple({row.fingerprint for row in own})))
     held = {(row.observed_key, row.fingerprint) for row in tx.rows.page(Conclusion, same)}
     speakers = tx.peers.by_keys(sorted({row.observed_key for row in own}))
-    collections = {key: ensure_collection(rt, tx, scope, speaker) for key, speaker in speakers.items()}
+    collections = {
+        key: ensure_collection(rt, tx, scope, speaker) for key, speaker in speakers.items()
+    }
     rows: list[Conclusion] = []
     sources: list[int] = []
     already = 0
@@ -117,15 +143,39 @@ def _copy(rt: Runtime, tx: Transaction, scope: Peer, session: Session, own: Sequ
     return conclusions, already
 
 
-def _index(rt: Runtime, tx: Transaction, workspace_key: int, conclusions: Sequence[Conclusion], sources: Sequence[int]) -> None:
-    """Index the copies. Vectors that can be read in this transaction are copied in it, the others by a task."""
+def _index(
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    conclusions: Sequence[Conclusion],
+    sources: Sequence[int],
+) -> None:
+    """Index the copies. Vectors that can be read in this transaction are copied in it, the others
+    by a task."""
     known: dict[int, Vector] = {}
     space = tx.spaces.active(workspace_key, CONCLUSION)
-    # Vectors of another embedder are not passed on: the space may be replaced before this transaction writes.
+    # Vectors of another embedder are not passed on: the space may be replaced before this
+    # transaction writes.
     if rt.vectors_transactional and space is not None and space.embedder == rt.embedder.id:
         known = rt.vectors.fetch(tx, space, sources)
-    with_vector = [(row, known[source]) for row, source in zip(conclusions, sources, strict=True) if source in known]
-    without = {row.key: source for row, source in zip(conclusions, sources, strict=True) if source not in known}
-    tasks = indexing.index_conclusions(rt, tx, workspace_key, [row for row, _ in with_vector], [vector for _, vector in with_vector])
-    tasks += indexing.index_conclusions(rt, tx, workspace_key, [row for row in conclusions if row.key in without], None, without)
+    with_vector = [
+        (row, known[source])
+        for row, source in zip(conclusions, sources, strict=True)
+        if source in known
+    ]
+    without = {
+        row.key: source
+        for row, source in zip(conclusions, sources, strict=True)
+        if source not in known
+    }
+    tasks = indexing.index_conclusions(
+        rt,
+        tx,
+        workspace_key,
+        [row for row, _ in with_vector],
+        [vector for _, vector in with_vector],
+    )
+    tasks += indexing.index_conclusions(
+        rt, tx, workspace_key, [row for row in conclusions if row.key in without], None, without
+    )
     tx.tasks.add(tasks)

@@ -1,4 +1,5 @@
-"""Taking a session out of a scope's memory: what the scope knows from it is deleted, and what was concluded from that."""
+"""Taking a session out of a scope's memory: what the scope knows from it is deleted, and what was
+concluded from that."""
 
 from __future__ import annotations
 
@@ -8,7 +9,17 @@ from dataclasses import replace
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Condition, Holds
-from memservice.domain.records import DELETED, EXPLICIT, LIVE, SUPERSEDED, Conclusion, Peer, ScopeSession, Session, Task
+from memservice.domain.records import (
+    DELETED,
+    EXPLICIT,
+    LIVE,
+    SUPERSEDED,
+    Conclusion,
+    Peer,
+    ScopeSession,
+    Session,
+    Task,
+)
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing
@@ -44,17 +55,24 @@ def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
     counts.update(explicit=len(explicit), derived=len(gone) - len(explicit))
     touched = sorted({*task.payload.get("touched", []), *(row.observed_key for row in gone)})
     if len(explicit) == BATCH_SIZE:
-        return Unfinished(replace(task, payload={**task.payload, "touched": touched}, outcome=dict(counts)))
+        return Unfinished(
+            replace(task, payload={**task.payload, "touched": touched}, outcome=dict(counts))
+        )
     for speaker in tx.peers.by_keys(touched).values():
-        # What the card says of that session has to go, so it is written anew; then what is left is consolidated.
-        dreams.enqueue(rt, tx, scope, speaker, dreams.CARD_REFRESH, rebuild=True, trigger=dreams.SCOPE_REMOVAL)
+        # What the card says of that session has to go, so it is written anew; then what is left is
+        # consolidated.
+        dreams.enqueue(
+            rt, tx, scope, speaker, dreams.CARD_REFRESH, rebuild=True, trigger=dreams.SCOPE_REMOVAL
+        )
         dreams.enqueue(rt, tx, scope, speaker, dreams.OMNI, trigger=dreams.SCOPE_REMOVAL)
     tx.rows.delete(ScopeSession, equals(scope_key=scope.key, session_key=session.key))
     return dict(counts)
 
 
 def _known_from(scope: Peer, session: Session) -> Condition:
-    return equals(observer_key=scope.key, session_key=session.key, level=EXPLICIT, state=(LIVE, SUPERSEDED))
+    return equals(
+        observer_key=scope.key, session_key=session.key, level=EXPLICIT, state=(LIVE, SUPERSEDED)
+    )
 
 
 def _resting_on(tx: Transaction, scope: Peer, sources: Sequence[Conclusion]) -> list[Conclusion]:
@@ -76,7 +94,9 @@ def _resting_on(tx: Transaction, scope: Peer, sources: Sequence[Conclusion]) -> 
 def _delete(rt: Runtime, tx: Transaction, workspace_key: int, gone: Sequence[Conclusion]) -> None:
     now = rt.clock()
     tx.conclusions.put([replace(row, state=DELETED, deleted_at=now) for row in gone])
-    counted = Counter(row.collection_key for row in gone if row.level == EXPLICIT and row.state == LIVE)
+    counted = Counter(
+        row.collection_key for row in gone if row.level == EXPLICIT and row.state == LIVE
+    )
     for key, number in counted.items():
         tx.conclusions.count_explicit(key, -number)
     indexing.forget_conclusions(rt, tx, workspace_key, [row.key for row in gone])

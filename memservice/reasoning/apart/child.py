@@ -1,7 +1,9 @@
-"""The process in which a reasoner works: `python -m memservice.reasoning.apart.child MODULE:FUNCTION`.
+"""The process in which a reasoner works:
+`python -m memservice.reasoning.apart.child MODULE:FUNCTION`.
 
-It reads frames from standard input until that ends, as it does when the parent does, however that ended. Each is a question with the CPU
-seconds that it may take; the kernel ends the process when they are over. The answer is a frame on what was standard output.
+It reads frames from standard input until that ends, as it does when the parent does, however that
+ended. Each is a question with the CPU seconds that it may take; the kernel ends the process when
+they are over. The answer is a frame on what was standard output.
 """
 
 from __future__ import annotations
@@ -21,7 +23,11 @@ from memservice.reasoning.apart.wire import HEAD, decoded, encoded
 from memservice.spi.providers import Context
 from memservice.spi.reasoner import ConsolidateRequest, DeriveRequest, Reasoner, SummarizeRequest
 
-REQUESTS: dict[str, type[Any]] = {"derive": DeriveRequest, "summarize": SummarizeRequest, "consolidate": ConsolidateRequest}
+REQUESTS: dict[str, type[Any]] = {
+    "derive": DeriveRequest,
+    "summarize": SummarizeRequest,
+    "consolidate": ConsolidateRequest,
+}
 """What is asked for, by the reasoner's method."""
 
 
@@ -38,7 +44,9 @@ def limit(seconds: int) -> None:
     """From now on this process has so much CPU time left."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     ends = int(time.process_time()) + 1 + seconds
-    resource.setrlimit(resource.RLIMIT_CPU, (ends if hard == resource.RLIM_INFINITY else min(ends, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (ends if hard == resource.RLIM_INFINITY else min(ends, hard), hard)
+    )
 
 
 def answer(reasoner: Reasoner, asked: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +66,8 @@ def serve(reasoner: Reasoner, source: BinaryIO, target: BinaryIO) -> None:
 
 
 def main() -> None:
-    # Ended by the parent alone: a SIGTERM to all processes of a service lets the batch in hand be finished.
+    # Ended by the parent alone: a SIGTERM to all processes of a service lets the batch in hand be
+    # finished.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,5 +1,6 @@
-"""A reasoner that only computes, asked in processes of their own: one input that takes for ever stops neither the heartbeats of this
-process, nor its other work, nor its end. Time that is over is an error of the task that was asked for.
+"""A reasoner that only computes, asked in processes of their own: one input that takes for ever
+stops neither the heartbeats of this process, nor its other work, nor its end. Time that is over is
+an error of the task that was asked for.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ BYTES_PER_SECOND = 20_000
 """Of a request: each so many give it a second more. Ordinary text takes a sixth of that."""
 MAX_SECONDS = 120
 WALL_FACTOR = 30
-"""A process that is not given the CPU, or waits for something, is ended after so many times its CPU seconds."""
+"""A process that is not given the CPU, or waits for something, is ended after so many times its CPU
+seconds."""
 LAST_SECONDS = 5.0
 """What is in hand may take so much longer once this process is to end."""
 LOOK_SECONDS = 0.1
@@ -47,8 +49,17 @@ IDLE_SECONDS = 60.0
 """A second process, and each further one, ends when it was not needed for so long."""
 CHUNK = 1 << 16
 
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""What a reasoner may know of the environment; not the secrets that this process was started with."""
+_PASSED_ON = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+)
+"""What a reasoner may know of the environment; not the secrets that this process was started
+with."""
 
 
 class TookTooLong(Exception):
@@ -60,7 +71,8 @@ class ProcessEnded(Exception):
 
 
 class Stopped(Exception):
-    """This process is to end, and what was in hand was not done in time: it is done again elsewhere. No failure of the task."""
+    """This process is to end, and what was in hand was not done in time: it is done again
+    elsewhere. No failure of the task."""
 
 
 class Stop(Protocol):
@@ -68,8 +80,9 @@ class Stop(Protocol):
 
 
 def place_of(provider: ReasonerProvider) -> str | None:
-    """Where another process finds what opens the reasoner, as `module:name`; None for one that is asked in this process: it does more
-    than compute, has settings, or cannot be imported by name."""
+    """Where another process finds what opens the reasoner, as `module:name`; None for one that is
+    asked in this process: it does more than compute, has settings, or cannot be imported by
+    name."""
     opens = provider.open
     module, name = getattr(opens, "__module__", ""), getattr(opens, "__qualname__", "")
     found = getattr(sys.modules.get(module), name, None)
@@ -78,11 +91,19 @@ def place_of(provider: ReasonerProvider) -> str | None:
 
 
 class Apart:
-    """`memservice.spi.reasoner.Reasoner`. Processes start when they are needed, as many as there are callers at once."""
+    """`memservice.spi.reasoner.Reasoner`. Processes start when they are needed, as many as there
+    are callers at once."""
 
-    def __init__(self, provider: ReasonerProvider, location: str, seconds: float, stop: Stop, here: Callable[[], Reasoner]) -> None:
-        """`location` as `place_of` gives it; `seconds`: of CPU time that any request may take; `here` opens the reasoner in this process,
-        for answers."""
+    def __init__(
+        self,
+        provider: ReasonerProvider,
+        location: str,
+        seconds: float,
+        stop: Stop,
+        here: Callable[[], Reasoner],
+    ) -> None:
+        """`location` as `place_of` gives it; `seconds`: of CPU time that any request may take;
+        `here` opens the reasoner in this process, for answers."""
         self.name = provider.name
         self.capabilities = provider.capabilities
         self._place, self._seconds, self._stop, self._here = location, seconds, stop, here
@@ -116,8 +137,15 @@ class Apart:
         if self._stop.is_set():
             raise Stopped
         body = json.dumps(encoded(request)).encode()
-        seconds = int(min(self._seconds + len(body) / BYTES_PER_SECOND, max(self._seconds, MAX_SECONDS)))
-        frame = json.dumps({"call": call, "seconds": max(1, seconds)}).encode()[:-1] + b', "request": ' + body + b"}"
+        seconds = int(
+            min(self._seconds + len(body) / BYTES_PER_SECOND, max(self._seconds, MAX_SECONDS))
+        )
+        frame = (
+            json.dumps({"call": call, "seconds": max(1, seconds)}).encode()[:-1]
+            + b', "request": '
+            + body
+            + b"}"
+        )
         one = self._take()
         answer: dict[str, Any] | None = None
         try:
@@ -182,13 +210,16 @@ class _Child:
         return self._process.poll() is None
 
     def ask(self, body: bytes, seconds: int, stop: Stop) -> dict[str, Any]:
-        """Raises `TookTooLong`, `ProcessEnded`, or `Stopped`; then the process is good for nothing more."""
+        """Raises `TookTooLong`, `ProcessEnded`, or `Stopped`; then the process is good for nothing
+        more."""
         ends = time.monotonic() + seconds * WALL_FACTOR
         last: float | None = None
         unsent = memoryview(HEAD.pack(len(body)) + body)
         got = bytearray()
         while True:
-            readable, writable, _ = select.select([self._from], [self._to] if unsent else [], [], LOOK_SECONDS)
+            readable, writable, _ = select.select(
+                [self._from], [self._to] if unsent else [], [], LOOK_SECONDS
+            )
             if writable:
                 try:
                     unsent = unsent[os.write(self._to, unsent[:CHUNK]) :]
@@ -235,5 +266,7 @@ class _Child:
     def _ended(self, seconds: int) -> Exception:
         status = self._process.wait()
         if status == -signal.SIGXCPU:
-            return TookTooLong(f"it took more than the {seconds} s of CPU time that a request of its size may take")
+            return TookTooLong(
+                f"it took more than the {seconds} s of CPU time that a request of its size may take"
+            )
         return ProcessEnded(f"the process of the reasoner ended with status {status}")

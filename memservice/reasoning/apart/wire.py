@@ -1,4 +1,5 @@
-"""Requests and answers of reasoners as JSON, and frames of bytes on a pipe. No pickle: nothing that is read is run."""
+"""Requests and answers of reasoners as JSON, and frames of bytes on a pipe. No pickle: nothing that
+is read is run."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ HEAD = struct.Struct(">Q")
 def encoded(value: Any) -> Any:
     """A record as what JSON can say; its fields by their names, times in ISO 8601."""
     if dataclasses.is_dataclass(value):
-        return {field.name: encoded(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: encoded(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):

@@ -1,4 +1,5 @@
-"""What models are told, one file a task. In English; what they write is in the language of the messages."""
+"""What models are told, one file a task. In English; what they write is in the language of the
+messages."""
 
 from __future__ import annotations
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-AGAIN = "That answer cannot be used: {problem}. Answer again, with one JSON document of the form asked for and nothing else."
+AGAIN = (
+    "That answer cannot be used: {problem}. Answer again, with one JSON document of the form "
+    "asked for and nothing else."
+)
 NOTHING_SAID = "(nothing)"
 TOO_LONG = "it was cut off because it grew too long; be briefer"
 LOOKED_UP = "Looked up with {call}:\n{result}"

@@ -1,4 +1,5 @@
-"""The tools that models are offered: their names, what they are told about them, and what they may be given."""
+"""The tools that models are offered: their names, what they are told about them, and what they may
+be given."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from memservice.spi.llm import Tool
 
 
 def _tool(name: str, description: str, required: tuple[str, ...] = (), **properties: Any) -> Tool:
-    return Tool(name, description, {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False})
+    return Tool(
+        name,
+        description,
+        {
+            "type": "object",
+            "properties": properties,
+            "required": list(required),
+            "additionalProperties": False,
+        },
+    )
 
 
 def _text(description: str) -> dict[str, Any]:
@@ -25,7 +35,9 @@ def _limit(usual: int, maximum: int) -> dict[str, Any]:
     }
 
 
-_QUERY = _text("What to look for, in the words that it may have been said in. Names and dates help.")
+_QUERY = _text(
+    "What to look for, in the words that it may have been said in. Names and dates help."
+)
 _SINCE = _text("Earliest time, ISO 8601, such as 2024-05-17 or 2024-05-17T12:30:00Z.")
 _UNTIL = _text("Latest time, ISO 8601; a day alone means until its end.")
 _ID = _text("The id of a conclusion, exactly as it stands in brackets in front of it.")
@@ -42,7 +54,10 @@ LIMITS = {
 
 SEARCH_MEMORY = _tool(
     "search_memory",
-    "Search the conclusions that are held, best first. If no conclusion is held at all, messages are searched instead.",
+    (
+        "Search the conclusions that are held, best first. If no conclusion is held at all, "
+        "messages are searched instead."
+    ),
     ("query",),
     query=_QUERY,
     limit=_limit(*LIMITS["search_memory"]),
@@ -56,7 +71,10 @@ SEARCH_MESSAGES = _tool(
 )
 GREP_MESSAGES = _tool(
     "grep_messages",
-    "Find messages that contain exactly this text (upper or lower case), newest first: for names, numbers, addresses and rare words.",
+    (
+        "Find messages that contain exactly this text (upper or lower case), newest first: for "
+        "names, numbers, addresses and rare words."
+    ),
     ("text",),
     text=_text("The text, letter for letter."),
     limit=_limit(*LIMITS["grep_messages"]),
@@ -66,7 +84,11 @@ MESSAGES_BY_DATE = _tool(
     "Read the messages of a span of time. At least one of its ends must be given.",
     since=_SINCE,
     until=_UNTIL,
-    order={"type": "string", "enum": ["newest", "oldest"], "description": "From which end of the span to read (newest if left out)."},
+    order={
+        "type": "string",
+        "enum": ["newest", "oldest"],
+        "description": "From which end of the span to read (newest if left out).",
+    },
     limit=_limit(*LIMITS["get_messages_by_date_range"]),
 )
 SEARCH_MESSAGES_TEMPORAL = _tool(
@@ -100,15 +122,26 @@ PEER_CARD = _tool(
 RECENT_CONCLUSIONS = _tool(
     "get_recent_conclusions",
     "List the newest conclusions that are held, newest first.",
-    level={"type": "string", "enum": ["explicit", "deductive", "inductive", "contradiction"], "description": "Only those of this level."},
-    skip={"type": "integer", "minimum": 0, "description": "Leave out so many of the newest, to read on where an earlier list ended."},
+    level={
+        "type": "string",
+        "enum": ["explicit", "deductive", "inductive", "contradiction"],
+        "description": "Only those of this level.",
+    },
+    skip={
+        "type": "integer",
+        "minimum": 0,
+        "description": "Leave out so many of the newest, to read on where an earlier list ended.",
+    },
     limit=_limit(*LIMITS["get_recent_conclusions"]),
 )
 CREATE_CONCLUSIONS = "create_conclusions"
 SUPERSEDE_CONCLUSIONS = _tool(
     "supersede_conclusions",
-    "Let conclusions give way: because they say the same as another, because a later one replaces them, or because they no longer hold. "
-    "They are kept, but no longer found.",
+    (
+        "Let conclusions give way: because they say the same as another, because a later one "
+        "replaces them, or because they no longer hold. "
+        "They are kept, but no longer found."
+    ),
     ("conclusions",),
     conclusions={
         "type": "array",
@@ -117,7 +150,8 @@ SUPERSEDE_CONCLUSIONS = _tool(
             "properties": {
                 "id": _ID,
                 "replaced_by": _text(
-                    "The id of the conclusion that holds in its place, or #n of one that you created. Leave it out only if none does."
+                    "The id of the conclusion that holds in its place, or #n of one that "
+                    "you created. Leave it out only if none does."
                 ),
                 "reason": _text("Why, in a few words."),
             },
@@ -128,9 +162,16 @@ SUPERSEDE_CONCLUSIONS = _tool(
 )
 UPDATE_PEER_CARD = _tool(
     "update_peer_card",
-    "Write the card anew, as a whole: lines that you leave out are dropped, except those that a person wrote.",
+    (
+        "Write the card anew, as a whole: lines that you leave out are dropped, except those "
+        "that a person wrote."
+    ),
     ("lines",),
-    lines={"type": "array", "items": {"type": "string"}, "description": "All lines of the new card, the most important first."},
+    lines={
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "All lines of the new card, the most important first.",
+    },
 )
 
 
@@ -142,7 +183,10 @@ def create_conclusions(levels: tuple[str, ...]) -> Tool:
         "source_ids": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "Ids of the conclusions that it rests on, or #n of ones that you created. A contradiction needs two.",
+            "description": (
+                "Ids of the conclusions that it rests on, or #n of ones that you created. A "
+                "contradiction needs two."
+            ),
         },
         "premises": {
             "type": "array",
@@ -153,10 +197,18 @@ def create_conclusions(levels: tuple[str, ...]) -> Tool:
     if "inductive" in levels:
         properties["pattern_type"] = {"type": "string", "enum": list(PATTERNS)}
         properties["confidence"] = {"type": "string", "enum": list(CONFIDENCES)}
-    item = {"type": "object", "properties": properties, "required": ["content", "level", "source_ids"], "additionalProperties": False}
+    item = {
+        "type": "object",
+        "properties": properties,
+        "required": ["content", "level", "source_ids"],
+        "additionalProperties": False,
+    }
     return _tool(
         CREATE_CONCLUSIONS,
-        f"Note new conclusions ({', '.join(levels)}). Each is answered with its number, or with what is wrong about it.",
+        (
+            f"Note new conclusions ({', '.join(levels)}). Each is answered with its number, or "
+            "with what is wrong about it."
+        ),
         ("conclusions",),
         conclusions={"type": "array", "items": item},
     )

@@ -1,10 +1,11 @@
 """Keys: minting, listing and revoking them, and recognising one that is shown.
 
-A key minted here belongs to the workspace, peer and session that bear its names, by uid. Their deletion revokes it in its own
-transaction, and one that a deletion at the same moment missed is not recognised, since what it belongs to is gone: another workspace,
-peer or session of the same name is never opened by it. A key for a name that nothing bears yet (clients create what they name when they
-first use it) is for the first thing that gets the name, and the deletion of that revokes it. A token without an id is not known to the
-store, so its names are all that counts.
+A key minted here belongs to the workspace, peer and session that bear its names, by uid. Their
+deletion revokes it in its own transaction, and one that a deletion at the same moment missed is not
+recognised, since what it belongs to is gone: another workspace, peer or session of the same name is
+never opened by it. A key for a name that nothing bears yet (clients create what they name when they
+first use it) is for the first thing that gets the name, and the deletion of that revokes it. A
+token without an id is not known to the store, so its names are all that counts.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memservice.domain.auth.jwt_claims import (
-    Claims,
-    claims_for,
+from memservice.domain.auth.jwt_claims import Claims, claims_for
+from memservice.domain.errors import (
+    ConfigurationError,
+    Disabled,
+    InvalidInput,
+    NotFound,
+    Problem,
+    Unauthorised,
 )
-from memservice.domain.errors import ConfigurationError, Disabled, InvalidInput, NotFound, Problem, Unauthorised
 from memservice.domain.ids import new_uid
 from memservice.domain.records import DELETING, ApiKey
 from memservice.domain.times import wire_seconds
@@ -38,7 +43,8 @@ log = logging.getLogger("memservice.keys")
 
 REVOKED = "JWT revoked"
 UNKNOWN = "JWT unknown"
-"""It has an id of ours that the store does not know: minted for another store, or the store was restored from before."""
+"""It has an id of ours that the store does not know: minted for another store, or the store was
+restored from before."""
 
 MAX_LABEL = 200
 
@@ -52,7 +58,8 @@ class Minted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRequest:
-    """What a key is to open: a workspace, or one peer or session in it; with no name, everything."""
+    """What a key is to open: a workspace, or one peer or session in it; with no name,
+    everything."""
 
     workspace_id: str | None = None
     peer_id: str | None = None
@@ -60,27 +67,37 @@ class KeyRequest:
 
 
 def signer_of(settings: Settings) -> Signer:
-    """Raises `ConfigurationError`, saying how to make a secret, if there is none or one is too short."""
-    from memservice.domain.auth.jwt_signing import Signer  # only those who use keys pay for the library
+    """Raises `ConfigurationError`, saying how to make a secret, if there is none or one is too
+    short."""
+    # only those who use keys pay for the library
+    from memservice.domain.auth.jwt_signing import Signer
 
     auth = settings.auth
     if not auth.jwt_secret:
-        raise ConfigurationError(f"AUTH_JWT_SECRET is not set, and keys are signed with it. {SIGNING_RECIPE}")
+        raise ConfigurationError(
+            f"AUTH_JWT_SECRET is not set, and keys are signed with it. {SIGNING_RECIPE}"
+        )
     for problem in auth.short_secrets():
         raise ConfigurationError(problem)
     return Signer(auth.jwt_secret, auth.jwt_secret_previous)
 
 
 def require_enabled(rt: Runtime) -> None:
-    """While authentication is off nobody needs keys, and everybody would be let in to mint them for later."""
+    """While authentication is off nobody needs keys, and everybody would be let in to mint them for
+    later."""
     if not rt.settings.auth.use_auth:
         raise Disabled("Feature is disabled")
 
 
 def mint(
-    rt: Runtime, principal: Principal, key_request: KeyRequest, expires_at: datetime | None = None, label: str | None = None
+    rt: Runtime,
+    principal: Principal,
+    key_request: KeyRequest,
+    expires_at: datetime | None = None,
+    label: str | None = None,
 ) -> Minted:
-    """A new key. What it names need not exist yet. Without any name it is an admin key, and its label says so if it is given none."""
+    """A new key. What it names need not exist yet. Without any name it is an admin key, and its
+    label says so if it is given none."""
     policy.require_admin(principal)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
@@ -98,7 +115,16 @@ def mint(
         expires_at=expires_at,
         created_at=now,
     )
-    token = signer.sign(claims_for(uid, now, expires_at, key_request.workspace_id, key_request.peer_id, key_request.session_id))
+    token = signer.sign(
+        claims_for(
+            uid,
+            now,
+            expires_at,
+            key_request.workspace_id,
+            key_request.peer_id,
+            key_request.session_id,
+        )
+    )
     api_key = rt.storage.write(lambda tx: tx.keys.add(bound(tx, key)))
     if admin:
         log.warning("minted the admin key %s: it opens everything", uid)
@@ -107,16 +133,26 @@ def mint(
     return Minted(api_key, token)
 
 
-def mint_by_uid(rt: Runtime, principal: Principal, named: Claims, expires_at: datetime | None = None) -> Minted:
-    """A new key of generation 1, for the app, user, session or collection that `named` names by uid; it need not exist.
+def mint_by_uid(
+    rt: Runtime, principal: Principal, named: Claims, expires_at: datetime | None = None
+) -> Minted:
+    """A new key of generation 1, for the app, user, session or collection that `named` names by
+    uid; it need not exist.
 
-    Its label says which, since the present names do not say it of a collection, nor of what does not exist.
+    Its label says which, since the present names do not say it of a collection, nor of what does
+    not exist.
     """
     policy.require_admin(principal)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
     if not policy.names_by_uid(named):
-        raise InvalidInput.at("query", "app_id", message="At least one of app_id, user_id, session_id, or collection_id must be provided")
+        raise InvalidInput.at(
+            "query",
+            "app_id",
+            message=(
+                "At least one of app_id, user_id, session_id, or collection_id must be provided"
+            ),
+        )
     _check(KeyRequest(), expires_at, None, now)
     signer = signer_of(rt.settings)
     claims = replace(named, id=_new_id(), made=wire_seconds(now), expires_at=expires_at)
@@ -140,9 +176,16 @@ def mint_by_uid(rt: Runtime, principal: Principal, named: Claims, expires_at: da
 
 
 def bound(tx: Transaction, key: ApiKey) -> ApiKey:
-    """The key with the uids of what bears its names now. A session that is being deleted bears none: the key is for the next one."""
-    located = Located() if key.workspace is None else tx.workspaces.locate(key.workspace, key.session, key.peer)
-    session = None if located.session is None or located.session.state == DELETING else located.session
+    """The key with the uids of what bears its names now. A session that is being deleted bears
+    none: the key is for the next one."""
+    located = (
+        Located()
+        if key.workspace is None
+        else tx.workspaces.locate(key.workspace, key.session, key.peer)
+    )
+    session = (
+        None if located.session is None or located.session.state == DELETING else located.session
+    )
     return replace(
         key,
         workspace_uid=None if located.workspace is None else located.workspace.uid,
@@ -162,10 +205,13 @@ def _narrowest(named: Claims) -> str:
 
 
 def _new_id() -> str:
-    return new_uid().replace("-", "_")  # one that begins with a dash would be an option on the command line
+    # one that begins with a dash would be an option on the command line
+    return new_uid().replace("-", "_")
 
 
-def _check(key_request: KeyRequest, expires_at: datetime | None, label: str | None, now: datetime) -> None:
+def _check(
+    key_request: KeyRequest, expires_at: datetime | None, label: str | None, now: datetime
+) -> None:
     problems = []
     for field, name in (
         ("workspace_id", key_request.workspace_id),
@@ -175,12 +221,25 @@ def _check(key_request: KeyRequest, expires_at: datetime | None, label: str | No
         problem = None if name is None else name_problem(name)
         if problem is not None:
             problems.append(Problem(("query", field), problem, "string_pattern_mismatch"))
-    if key_request.workspace_id is None and (key_request.peer_id is not None or key_request.session_id is not None):
-        problems.append(Problem(("query", "workspace_id"), "workspace_id must be provided for a key of a peer or a session"))
+    if key_request.workspace_id is None and (
+        key_request.peer_id is not None or key_request.session_id is not None
+    ):
+        problems.append(
+            Problem(
+                ("query", "workspace_id"),
+                "workspace_id must be provided for a key of a peer or a session",
+            )
+        )
     if expires_at is not None and expires_at <= now:
         problems.append(Problem(("query", "expires_at"), "expires_at must lie in the future"))
     if label is not None and (len(label) > MAX_LABEL or "\0" in label):
-        problems.append(Problem(("query", "label"), f"A label has at most {MAX_LABEL} characters, and no NUL", "string_too_long"))
+        problems.append(
+            Problem(
+                ("query", "label"),
+                f"A label has at most {MAX_LABEL} characters, and no NUL",
+                "string_too_long",
+            )
+        )
     if problems:
         raise InvalidInput(*problems)
 
@@ -189,11 +248,16 @@ def page(rt: Runtime, principal: Principal, paging: Paging) -> Page[ApiKey]:
     """All keys minted here and all that were revoked, oldest first."""
     policy.require_admin(principal)
     with rt.storage.read() as tx:
-        return read_page(paging, lambda: tx.keys.page(paging.order("created_at"), paging.size, paging.offset), tx.keys.count)
+        return read_page(
+            paging,
+            lambda: tx.keys.page(paging.order("created_at"), paging.size, paging.offset),
+            tx.keys.count,
+        )
 
 
 def revoke(rt: Runtime, principal: Principal, uid: str) -> None:
-    """From now on nobody is let in with the key, on any process. Revoking it again changes nothing."""
+    """From now on nobody is let in with the key, on any process. Revoking it again changes
+    nothing."""
     policy.require_admin(principal)
     now = rt.clock()
     if not rt.storage.write(lambda tx: tx.keys.revoke(uid, now)):
@@ -202,7 +266,8 @@ def revoke(rt: Runtime, principal: Principal, uid: str) -> None:
 
 
 def revoke_token(rt: Runtime, principal: Principal, token: str) -> ApiKey:
-    """As `revoke`, for whoever has the token itself: it may come from another server and have no id.
+    """As `revoke`, for whoever has the token itself: it may come from another server and have no
+    id.
 
     Raises `Unauthorised` for one that is refused anyway.
     """
@@ -215,7 +280,11 @@ def revoke_token(rt: Runtime, principal: Principal, token: str) -> ApiKey:
         if tx.keys.by_uid(uid) is None:
             if claims.id is not None:
                 raise Unauthorised(UNKNOWN)
-            known = policy.translated(tx, claims, collections=True) if policy.names_by_uid(claims) else claims
+            known = (
+                policy.translated(tx, claims, collections=True)
+                if policy.names_by_uid(claims)
+                else claims
+            )
             tx.keys.add(_foreign(uid, known, now))
         tx.keys.revoke(uid, now)
         api_key = tx.keys.by_uid(uid)
@@ -241,8 +310,8 @@ def _foreign(uid: str, claims: Claims, now: datetime) -> ApiKey:
 
 
 def recognise(tx: Transaction, claims: Claims, token: str) -> ApiKey | None:
-    """The stored key of a verified token; None for a token of another server. Raises `Unauthorised` for one that is revoked, unknown, or
-    of something that is gone.
+    """The stored key of a verified token; None for a token of another server. Raises `Unauthorised`
+    for one that is revoked, unknown, or of something that is gone.
 
     Asked at every request, so that revoking works at once everywhere.
     """

@@ -1,7 +1,8 @@
 """What a caller may learn: worked out from its key here, and nowhere else.
 
-Search, chat with its evidence and its tools, representations and contexts start from `bounds_for` and only ever narrow what it gives:
-`Bounds` cannot become wider. Background work in a peer's name starts from `of_observer`.
+Search, chat with its evidence and its tools, representations and contexts start from `bounds_for`
+and only ever narrow what it gives: `Bounds` cannot become wider. Background work in a peer's name
+starts from `of_observer`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,7 @@ from memservice.domain.records import EXPLICIT, SCOPE, NamedCollection, Peer, Wo
 from memservice.services import scopes
 from memservice.services.auth.principal import Principal
 from memservice.services.v1 import collections
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
-    matches_nothing,
-)
+from memservice.spi.index_filter import EVERYTHING, IndexFilter, matches_nothing
 from memservice.spi.storage import Transaction
 
 MAX_SESSIONS = 1_000
@@ -31,7 +28,8 @@ T = TypeVar("T", int, str)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What may be looked at in a workspace: messages, conclusions, cards. Made in this module only."""
+    """What may be looked at in a workspace: messages, conclusions, cards. Made in this module
+    only."""
 
     workspace: int
     subject: Peer | None = None
@@ -41,8 +39,8 @@ class Bounds:
     said: Condition = TRUE
     """What else holds for the messages that may be looked at."""
     last_seq: Mapping[int, int] = field(default_factory=dict)
-    """Session key → the last position that may be read there, where a peer has left. `said` holds it too; ranking needs it, since a
-    message lends its words to its neighbours."""
+    """Session key → the last position that may be read there, where a peer has left. `said` holds
+    it too; ranking needs it, since a message lends its words to its neighbours."""
     narrowed: IndexFilter = EVERYTHING
     """What an index knows of `condition`."""
     condition: Condition = TRUE
@@ -50,7 +48,8 @@ class Bounds:
     has_chains: bool = True
     """Whether it may be followed what rests on what; not where only certain sessions may speak."""
     has_cards: bool = True
-    """Whether cards may be shown at all. A card is written from all that is known, whatever session it was said in."""
+    """Whether cards may be shown at all. A card is written from all that is known, whatever session
+    it was said in."""
 
     @property
     def no_conclusions(self) -> bool:
@@ -73,13 +72,22 @@ class Bounds:
         return replace(self, said=all_of(self.said, condition))
 
     def concluding(self, condition: Condition, index_filter: IndexFilter = EVERYTHING) -> Bounds:
-        """The conclusions for which this holds as well; `index_filter`: as much of it as an index knows."""
-        return replace(self, condition=all_of(self.condition, condition), narrowed=_narrower(self.narrowed, index_filter))
+        """The conclusions for which this holds as well; `index_filter`: as much of it as an index
+        knows."""
+        return replace(
+            self,
+            condition=all_of(self.condition, condition),
+            narrowed=_narrower(self.narrowed, index_filter),
+        )
 
     def stating_in(self, session_keys: Sequence[int]) -> Bounds:
-        """The conclusions that were stated in these sessions: one that was derived from several carries the stamp of one of them."""
+        """The conclusions that were stated in these sessions: one that was derived from several
+        carries the stamp of one of them."""
         keys = tuple(session_keys)
-        stated = self.concluding(equals(level=EXPLICIT, session_key=keys), IndexFilter(levels=(EXPLICIT,), sessions=keys[:MAX_SESSIONS]))
+        stated = self.concluding(
+            equals(level=EXPLICIT, session_key=keys),
+            IndexFilter(levels=(EXPLICIT,), sessions=keys[:MAX_SESSIONS]),
+        )
         return replace(stated, has_chains=False)
 
 
@@ -136,7 +144,13 @@ def bounds_for(tx: Transaction, principal: Principal, workspace: Workspace) -> B
 
 def _nothing(workspace: Workspace) -> Bounds:
     return Bounds(
-        workspace.key, sessions=(), said=FALSE, narrowed=IndexFilter(sessions=()), condition=FALSE, has_chains=False, has_cards=False
+        workspace.key,
+        sessions=(),
+        said=FALSE,
+        narrowed=IndexFilter(sessions=()),
+        condition=FALSE,
+        has_chains=False,
+        has_cards=False,
     )
 
 
@@ -147,11 +161,19 @@ def _of_collection(tx: Transaction, workspace: Workspace, uid: str) -> Bounds:
     owner_key = collection.owner_key
     pair = equals(observer_key=owner_key, observed_key=owner_key)
     index_filter = IndexFilter(observers=(owner_key,), observed=(owner_key,))
-    return Bounds(workspace.key, sessions=(), said=FALSE, narrowed=index_filter, condition=pair, has_cards=False)
+    return Bounds(
+        workspace.key,
+        sessions=(),
+        said=FALSE,
+        narrowed=index_filter,
+        condition=pair,
+        has_cards=False,
+    )
 
 
 def of_observer(tx: Transaction, observer: Peer) -> Bounds:
-    """What a peer may draw on: its own memory, and its sessions until it left them. Its key learns no more, nor does a dream of it."""
+    """What a peer may draw on: its own memory, and its sessions until it left them. Its key learns
+    no more, nor does a dream of it."""
     memberships = tx.members.of_peer(observer.key, active=observer.kind == SCOPE)
     later = tuple(
         all_of(equals(session_key=member.session_key), Compare("seq", "gt", member.left_seq))
@@ -162,32 +184,47 @@ def of_observer(tx: Transaction, observer: Peer) -> Bounds:
         observer.workspace_key,
         sessions=tuple(sorted({member.session_key for member in memberships})),
         said=Not(Any_(later)) if later else TRUE,
-        last_seq={member.session_key: member.left_seq for member in memberships if member.left_seq is not None},
+        last_seq={
+            member.session_key: member.left_seq
+            for member in memberships
+            if member.left_seq is not None
+        },
         narrowed=IndexFilter(observers=(observer.key,)),
         condition=equals(observer_key=observer.key),
     )
 
 
 def seen(tx: Transaction, observer: Peer, allowed: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Sessions that the observer is or was in, as far as they are allowed. A scope sees those that are in it now."""
+    """Sessions that the observer is or was in, as far as they are allowed. A scope sees those that
+    are in it now."""
     memberships = tx.members.of_peer(observer.key, active=observer.kind == SCOPE)
     keys = {member.session_key for member in memberships}
     return tuple(sorted(keys if allowed is None else keys & set(allowed)))
 
 
 def seen_by(tx: Transaction, peer: Peer) -> Condition:
-    """Messages of the peer's sessions, stored while it was a member. A scope sees its sessions whole.
+    """Messages of the peer's sessions, stored while it was a member. A scope sees its sessions
+    whole.
 
-    Their own times do not count: callers give those, and conversations of long ago are stored for members of today.
+    Their own times do not count: callers give those, and conversations of long ago are stored for
+    members of today.
     """
     if peer.kind == SCOPE:
-        return equals(session_key=tuple(member.session_key for member in scopes.member_sessions(tx, peer)))
+        return equals(
+            session_key=tuple(member.session_key for member in scopes.member_sessions(tx, peer))
+        )
     whole: list[int] = []
     spans: list[Condition] = []
     for member in tx.members.of_peer(peer.key):
         if member.joined_seq == 0 and member.left_seq is None:
             whole.append(member.session_key)
             continue
-        span = all_of(equals(session_key=member.session_key), Compare("seq", "gt", member.joined_seq))
-        spans.append(span if member.left_seq is None else all_of(span, Compare("seq", "lte", member.left_seq)))
+        span = all_of(
+            equals(session_key=member.session_key), Compare("seq", "gt", member.joined_seq)
+        )
+        spans.append(
+            span
+            if member.left_seq is None
+            else all_of(span, Compare("seq", "lte", member.left_seq))
+        )
     return Any_((equals(session_key=tuple(whole)), *spans))

@@ -1,4 +1,5 @@
-"""When keys were last used: noted beside the requests, by a thread of its own, at most once a minute for each key."""
+"""When keys were last used: noted beside the requests, by a thread of its own, at most once a
+minute for each key."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ CLOSING_SECONDS = 5.0
 
 
 class KeyUsage:
-    """One for each process. Its thread is started by the first key that has something to note, so after any fork."""
+    """One for each process. Its thread is started by the first key that has something to note, so
+    after any fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,7 +38,9 @@ class KeyUsage:
                 return
             self._pending.setdefault(key.uid, now)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, args=(rt,), name="key-usage", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, args=(rt,), name="key-usage", daemon=True
+                )
                 self._thread.start()
         self._due.set()
 

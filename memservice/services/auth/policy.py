@@ -1,7 +1,9 @@
-"""Who may do what. Every service asks here before it does anything else; the API asks as well, before it reads a request's body.
+"""Who may do what. Every service asks here before it does anything else; the API asks as well,
+before it reads a request's body.
 
-A key opens what it names and nothing beside it. The narrowest name counts: a key of a peer or a session is none of the workspace's,
-and one that names both is the session's. Whatever is refused raises `Unauthorised`.
+A key opens what it names and nothing beside it. The narrowest name counts: a key of a peer or a
+session is none of the workspace's, and one that names both is the session's. Whatever is refused
+raises `Unauthorised`.
 """
 
 from __future__ import annotations
@@ -21,25 +23,35 @@ OTHER_RESOURCE = "Unauthorized access to resource"
 ADMIN_ONLY = "Resource requires admin privileges"
 OWN_PEER_ONLY = "A key of a peer creates a session with that peer alone: name no other in peers"
 PEER_SESSION_PREFIX = "__peer_"
-"""Sessions of this prefix hold messages that a peer stored outside of any conversation (`services.v2.peer_messages`)."""
-BARE_WORKSPACE = "A key of a peer or a session creates its workspace by its id alone: send no metadata and no configuration"
+"""Sessions of this prefix hold messages that a peer stored outside of any conversation
+(`services.v2.peer_messages`)."""
+BARE_WORKSPACE = (
+    "A key of a peer or a session creates its workspace by its id alone: send no metadata and "
+    "no configuration"
+)
 
 
 def names_by_uid(claims: Claims) -> bool:
     """Does this key name things by uid, as those of the first generation do?"""
-    return bool(claims.app_uid or claims.user_uid or claims.owned_session_uid or claims.collection_uid)
+    return bool(
+        claims.app_uid or claims.user_uid or claims.owned_session_uid or claims.collection_uid
+    )
 
 
 def translated(tx: Transaction, claims: Claims, collections: bool = False) -> Claims:
-    """A first-generation key's claims as those of the present one: the narrowest thing that it names, and the workspace that this is in.
+    """A first-generation key's claims as those of the present one: the narrowest thing that it
+    names, and the workspace that this is in.
 
-    Uids are unique everywhere, so none of them needs its parent beside it. One that stands for nothing (any more) opens nothing; a
-    collection is something only where there are `collections`. Present names beside a uid narrow it further, as it does them; a key
-    whose names contradict each other opens nothing.
+    Uids are unique everywhere, so none of them needs its parent beside it. One that stands for
+    nothing (any more) opens nothing; a collection is something only where there are `collections`.
+    Present names beside a uid narrow it further, as it does them; a key whose names contradict each
+    other opens nothing.
     """
     peer = session = None
     if claims.collection_uid:
-        collection = tx.rows.get(NamedCollection, equals(uid=claims.collection_uid)) if collections else None
+        collection = (
+            tx.rows.get(NamedCollection, equals(uid=claims.collection_uid)) if collections else None
+        )
         key = None if collection is None else collection.workspace_key
     elif claims.owned_session_uid:
         session = tx.rows.get(Session, equals(uid=claims.owned_session_uid))
@@ -60,13 +72,18 @@ def translated(tx: Transaction, claims: Claims, collections: bool = False) -> Cl
         peer=claims.peer if peer is None else peer.slug,
         session=claims.session if session is None else session.slug,
     )
-    given = ((claims.workspace, both.workspace), (claims.peer, both.peer), (claims.session, both.session))
+    given = (
+        (claims.workspace, both.workspace),
+        (claims.peer, both.peer),
+        (claims.session, both.session),
+    )
     return nothing if any(name is not None and name != meant for name, meant in given) else both
 
 
 def principal_of(claims: Claims | None) -> Principal:
-    """Who shows these claims; those of the first generation are `translated` before. None: nobody is asked for a key, and everybody may do
-    everything. Requests get their principal here and nowhere else."""
+    """Who shows these claims; those of the first generation are `translated` before. None: nobody
+    is asked for a key, and everybody may do everything. Requests get their principal here and
+    nowhere else."""
     if claims is None:
         return Principal(admin=True)
     return Principal(
@@ -81,7 +98,8 @@ def principal_of(claims: Claims | None) -> Principal:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a path names, as keys name it: slugs, and a collection's uid. None where it names nothing that there is."""
+    """What a path names, as keys name it: slugs, and a collection's uid. None where it names
+    nothing that there is."""
 
     workspace: str | None = None
     peer: str | None = None
@@ -90,15 +108,33 @@ class Names:
 
 
 def names_of(
-    tx: Transaction, app: str | None = None, user: str | None = None, session_id: str | None = None, collection: str | None = None
+    tx: Transaction,
+    app: str | None = None,
+    user: str | None = None,
+    session_id: str | None = None,
+    collection: str | None = None,
 ) -> Names:
-    """The names of what a path of generation 1 names by uid; nothing that lies in another workspace than the path says."""
+    """The names of what a path of generation 1 names by uid; nothing that lies in another workspace
+    than the path says."""
     workspace = None if app is None else tx.rows.get(Workspace, equals(uid=app, state=ACTIVE))
     if workspace is None:
         return Names()
-    peer = None if user is None else tx.rows.get(Peer, equals(uid=user, workspace_key=workspace.key, kind=PEER))
-    session = None if session_id is None else tx.rows.get(Session, equals(uid=session_id, workspace_key=workspace.key))
-    return Names(workspace.slug, None if peer is None else peer.slug, None if session is None else session.slug, collection)
+    peer = (
+        None
+        if user is None
+        else tx.rows.get(Peer, equals(uid=user, workspace_key=workspace.key, kind=PEER))
+    )
+    session = (
+        None
+        if session_id is None
+        else tx.rows.get(Session, equals(uid=session_id, workspace_key=workspace.key))
+    )
+    return Names(
+        workspace.slug,
+        None if peer is None else peer.slug,
+        None if session is None else session.slug,
+        collection,
+    )
 
 
 def require_admin(principal: Principal) -> None:
@@ -115,7 +151,8 @@ def require(
     member: bool = False,
     collection: str | None = None,
 ) -> None:
-    """Something of the workspace: the whole of it, or a peer, session or collection in it, whose own key is let in then.
+    """Something of the workspace: the whole of it, or a peer, session or collection in it, whose
+    own key is let in then.
 
     With `member`, so is the key of a peer that `as_member` found in the session.
     """
@@ -128,7 +165,9 @@ def require(
     elif principal.session_id is not None:
         allowed = principal.session_id == session_id
     elif principal.peer_id is not None:
-        allowed = principal.peer_id == peer_id or (member and session_id is not None and principal.member_of == session_id)
+        allowed = principal.peer_id == peer_id or (
+            member and session_id is not None and principal.member_of == session_id
+        )
     else:
         allowed = True
     if not allowed:
@@ -136,20 +175,25 @@ def require(
 
 
 def require_collections(principal: Principal) -> None:
-    """Collections and documents are generation 1's, and its keys open them. To a key of a peer the later generations show no list of what
-    is known, and let it store none of that; so neither does generation 1."""
+    """Collections and documents are generation 1's, and its keys open them. To a key of a peer the
+    later generations show no list of what is known, and let it store none of that; so neither does
+    generation 1."""
     if principal.is_peer and principal.collection is None and not principal.has_user_claim:
         raise Unauthorised(NOT_PERMISSIONED)
 
 
 def require_key_of(principal: Principal, workspace_id: str) -> None:
-    """Any key of the workspace, however narrow: to get the workspace itself, and where the next rules decide."""
-    if not principal.admin and (principal.workspace_id is None or principal.workspace_id != workspace_id):
+    """Any key of the workspace, however narrow: to get the workspace itself, and where the next
+    rules decide."""
+    if not principal.admin and (
+        principal.workspace_id is None or principal.workspace_id != workspace_id
+    ):
         raise Unauthorised(OTHER_RESOURCE)
 
 
 def require_create_peer(principal: Principal, workspace_id: str, peer_id: str) -> None:
-    """To get or create a peer. A peer's key: itself. A session's key: any, since its messages create their authors too."""
+    """To get or create a peer. A peer's key: itself. A session's key: any, since its messages
+    create their authors too."""
     require_key_of(principal, workspace_id)
     if principal.is_peer and principal.peer_id != peer_id:
         raise Unauthorised(OTHER_RESOURCE)
@@ -161,12 +205,16 @@ def may_update_peers(principal: Principal) -> bool:
 
 
 def may_update_sessions(principal: Principal) -> bool:
-    """On the way of getting or creating it, a narrow key gets a session that exists as it is: it is all its members'."""
+    """On the way of getting or creating it, a narrow key gets a session that exists as it is: it is
+    all its members'."""
     return not (principal.is_peer or principal.is_session)
 
 
-def require_create_session(principal: Principal, workspace_id: str, session_id: str, scopes: Sequence[str]) -> None:
-    """To get or create a session. A session's key: itself. A peer's key: a new one, or (`require_memberships`) one it is in.
+def require_create_session(
+    principal: Principal, workspace_id: str, session_id: str, scopes: Sequence[str]
+) -> None:
+    """To get or create a session. A session's key: itself. A peer's key: a new one, or
+    (`require_memberships`) one it is in.
 
     Scopes see more than one session, so narrow keys add none.
     """
@@ -178,8 +226,9 @@ def require_create_session(principal: Principal, workspace_id: str, session_id: 
 
 
 def require_new_session(principal: Principal, session_id: str, members: Collection[str]) -> None:
-    """To create a session. A peer's key adds no other peer, since members see each other's metadata. Narrow keys take no name of
-    `PEER_SESSION_PREFIX`: what a peer stores there later would be theirs to read."""
+    """To create a session. A peer's key adds no other peer, since members see each other's
+    metadata. Narrow keys take no name of `PEER_SESSION_PREFIX`: what a peer stores there later
+    would be theirs to read."""
     if (principal.is_peer or principal.is_session) and session_id.startswith(PEER_SESSION_PREFIX):
         raise Unauthorised(OTHER_RESOURCE)
     if principal.is_peer and set(members) - {principal.peer_id}:
@@ -187,13 +236,15 @@ def require_new_session(principal: Principal, session_id: str, members: Collecti
 
 
 def refuse_narrow(principal: Principal) -> None:
-    """What reaches beyond one peer or session, for instance the option `scope`, although the route is open to narrow keys."""
+    """What reaches beyond one peer or session, for instance the option `scope`, although the route
+    is open to narrow keys."""
     if principal.is_peer or principal.is_session:
         raise Unauthorised(NOT_PERMISSIONED)
 
 
 def require_bare_workspace(principal: Principal, metadata: object, configuration: object) -> None:
-    """A narrow key creates its workspace by the id alone: how the workspace is set up is not for one peer or session to say."""
+    """A narrow key creates its workspace by the id alone: how the workspace is set up is not for
+    one peer or session to say."""
     if (principal.is_peer or principal.is_session) and (metadata or configuration):
         raise Unauthorised(BARE_WORKSPACE)
 
@@ -211,19 +262,28 @@ def require_sessions(principal: Principal, session_ids: Sequence[str]) -> None:
 
 
 def require_memberships(tx: Transaction, principal: Principal, session_ids: Sequence[str]) -> None:
-    """A peer's key names sessions (by slug) of its workspace: it must be an active member of each."""
+    """A peer's key names sessions (by slug) of its workspace: it must be an active member of
+    each."""
     if principal.is_peer and not _is_member(tx, principal, session_ids):
         raise Unauthorised(NOT_PERMISSIONED)
 
 
 def as_member(tx: Transaction, principal: Principal, session_id: str) -> Principal:
     """The principal, marked as a member of the session if its key is that of an active member."""
-    return replace(principal, member_of=session_id) if principal.is_peer and _is_member(tx, principal, [session_id]) else principal
+    return (
+        replace(principal, member_of=session_id)
+        if principal.is_peer and _is_member(tx, principal, [session_id])
+        else principal
+    )
 
 
 def _is_member(tx: Transaction, principal: Principal, session_ids: Sequence[str]) -> bool:
     # A path may hold NUL, which some stores cannot look for and no name has.
-    if not session_ids or principal.workspace_id is None or any("\0" in name for name in session_ids):
+    if (
+        not session_ids
+        or principal.workspace_id is None
+        or any("\0" in name for name in session_ids)
+    ):
         return not session_ids
     peer = tx.workspaces.locate(principal.workspace_id, peer_id=principal.peer_id).peer
     return peer is not None and tx.members.active_among(peer.key, session_ids) >= set(session_ids)

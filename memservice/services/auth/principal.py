@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The bearer of a request: everything (`admin`), or what its key names. Of several names the narrowest counts.
+    """The bearer of a request: everything (`admin`), or what its key names. Of several names the
+    narrowest counts.
 
-    Services hand it to `memservice.services.auth.policy` before anything else. One that names nothing may do nothing. A request's is made
-    by `access.principal_of` alone, a command's is `memservice.cli.operator.OPERATOR`; no service makes one for itself.
+    Services hand it to `memservice.services.auth.policy` before anything else. One that names
+    nothing may do nothing. A request's is made by `access.principal_of` alone, a command's is
+    `memservice.cli.operator.OPERATOR`; no service makes one for itself.
     """
 
     admin: bool = False
@@ -18,11 +20,14 @@ class Principal:
     peer_id: str | None = None
     session_id: str | None = None
     collection: str | None = None
-    """The uid of generation 1's collection, on its routes: then the key is that collection's alone."""
+    """The uid of generation 1's collection, on its routes: then the key is that collection's
+    alone."""
     member_of: str | None = None
-    """A session of which the peer was found to be an active member, in this request (`access.as_member`)."""
+    """A session of which the peer was found to be an active member, in this request
+    (`access.as_member`)."""
     has_user_claim: bool = False
-    """The key is one of generation 1 and names its peer by the claim `us`: it opens the user's collections, as it always did."""
+    """The key is one of generation 1 and names its peer by the claim `us`: it opens the user's
+    collections, as it always did."""
 
     @property
     def is_peer(self) -> bool:

@@ -1,7 +1,9 @@
-"""Chat: questions about a peer, or about a whole workspace, answered by the configured reasoner from what recall finds.
+"""Chat: questions about a peer, or about a whole workspace, answered by the configured reasoner
+from what recall finds.
 
-What belongs to the question is looked up first, in one view that is closed before the reasoner is asked; so whatever is wrong with
-the question shows before the first word of the answer. A reasoner that asks a model may look up more, within the same bounds.
+What belongs to the question is looked up first, in one view that is closed before the reasoner is
+asked; so whatever is wrong with the question shows before the first word of the answer. A reasoner
+that asks a model may look up more, within the same bounds.
 """
 
 from __future__ import annotations
@@ -19,37 +21,16 @@ from memservice.domain.records import ARCHIVED, DELETING, SCOPE, Message, Peer, 
 from memservice.domain.values import strip_nul
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services import (
-    scopes,
-    sessions,
-    validation,
-    visibility,
-)
+from memservice.services import scopes, sessions, validation, visibility
 from memservice.services.auth import policy
-from memservice.services.auth.bounds import (
-    Bounds,
-    bounds_for,
-    seen,
-)
+from memservice.services.auth.bounds import Bounds, bounds_for, seen
 from memservice.services.auth.principal import Principal
-from memservice.services.chat import (
-    events as chat_events,
-)
-from memservice.services.chat import (
-    evidence,
-    response_format,
-)
-from memservice.services.chat.evidence import (
-    Collated,
-    Gathered,
-    ToolCall,
-)
+from memservice.services.chat import events as chat_events
+from memservice.services.chat import evidence, response_format
+from memservice.services.chat.evidence import Collated, Gathered, ToolCall
 from memservice.services.chat.tools import Tools
 from memservice.services.peers import shown_names
-from memservice.services.retrieval import (
-    representation,
-    search,
-)
+from memservice.services.retrieval import representation, search
 from memservice.services.retrieval.query_embedding import Remote
 from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
@@ -78,7 +59,8 @@ class ChatOptions:
 
 
 class Answer:
-    """An answer that is about to be given. What is looked up for it has been read; a reasoner may look up more."""
+    """An answer that is about to be given. What is looked up for it has been read; a reasoner may
+    look up more."""
 
     def __init__(
         self,
@@ -102,21 +84,30 @@ class Answer:
 
     @property
     def evidence(self) -> Collated:
-        """All that was read, each thing once, in the order in which it was; whole once the answer is."""
+        """All that was read, each thing once, in the order in which it was; whole once the answer
+        is."""
         first = self._gathered.collated()
-        conclusions = {row.key: row for row in (*first.conclusions, *self._tools.conclusions_read.values())}
+        conclusions = {
+            row.key: row for row in (*first.conclusions, *self._tools.conclusions_read.values())
+        }
         messages = {row.key: row for row in (*first.messages, *self._tools.messages_read.values())}
         return Collated(
             [replace(row, source_ids=row.source_ids or []) for row in conclusions.values()],
             list(messages.values()),
-            [ToolCall(use.name, dict(use.input)) for step in self._answered.steps for use in step.uses if use.error is None],
+            [
+                ToolCall(use.name, dict(use.input))
+                for step in self._answered.steps
+                for use in step.uses
+                if use.error is None
+            ],
             self._answered.run_id,
         )
 
     def pieces(self) -> Iterator[str]:
         """The answer as it comes, without empty pieces; nothing at all where nothing is to be said.
 
-        Raises what the reasoner raises, and UnfitAnswer at the end of an answer that is not of the form that was asked for.
+        Raises what the reasoner raises, and UnfitAnswer at the end of an answer that is not of the
+        form that was asked for.
         """
         said: list[str] = []
         began = time.monotonic()
@@ -132,37 +123,59 @@ class Answer:
             if self.request.response_format is not None and whole.strip():
                 response_format.check_answer(self.request.response_format, whole)
         finally:
-            # Whoever stops reading ends the work; an iterator that is no generator may have nothing to end.
+            # Whoever stops reading ends the work; an iterator that is no generator may have nothing
+            # to end.
             getattr(pieces, "close", lambda: None)()
             if self._rt.hears_events:
                 for event in chat_events.rounds(self.request, self._answered):
                     self._rt.emit(event)
         if self._rt.hears_events:
             seconds = time.monotonic() - began
-            self._rt.emit(chat_events.completed(self.request, self._gathered, self._answered, self._session, seconds))
+            self._rt.emit(
+                chat_events.completed(
+                    self.request, self._gathered, self._answered, self._session, seconds
+                )
+            )
 
     def content(self) -> str | None:
         """The whole answer; None where nothing is to be said. Raises as `pieces` does."""
         return "".join(self.pieces()).strip() or None
 
 
-def ask_peer(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: ChatOptions) -> Answer:
-    """A question to a peer, about itself or a target. Nothing is created: what does not exist is NotFound."""
+def ask_peer(
+    rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: ChatOptions
+) -> Answer:
+    """A question to a peer, about itself or a target. Nothing is created: what does not exist is
+    NotFound."""
     policy.require(principal, workspace_id, peer_id=peer_id)
     return _ask_peer(rt, principal, workspace_id, peer_id, options)
 
 
 def ask_in_session(
-    rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, session_id: str | None, options: ChatOptions
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    session_id: str | None,
+    options: ChatOptions,
 ) -> Answer:
-    """As `ask_peer`, in a session that may be one that generation 1 archived, where it goes on. The session's own key is let in too, and
-    answered from the session alone. That the session is the peer's, the caller has looked at."""
+    """As `ask_peer`, in a session that may be one that generation 1 archived, where it goes on. The
+    session's own key is let in too, and answered from the session alone. That the session is the
+    peer's, the caller has looked at."""
     policy.require(principal, workspace_id, peer_id=peer_id, session_id=session_id)
-    return _ask_peer(rt, principal, workspace_id, peer_id, replace(options, session=session_id), archived=True)
+    return _ask_peer(
+        rt, principal, workspace_id, peer_id, replace(options, session=session_id), archived=True
+    )
 
 
 def _ask_peer(
-    rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: ChatOptions, *, archived: bool = False
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    options: ChatOptions,
+    *,
+    archived: bool = False,
 ) -> Answer:
     if options.scope is not None:
         policy.refuse_narrow(principal)
@@ -178,21 +191,37 @@ def _ask_peer(
         policy.require_memberships(tx, principal, named)
         session = _readable(workspace_id, options.session, room, archived)
         observed = _target(tx, workspace, peer, options.target)
-        observer, sessions_allowed = peer, None if allowed is None else representation.session_keys(tx, workspace, allowed)
+        observer, sessions_allowed = (
+            peer,
+            None if allowed is None else representation.session_keys(tx, workspace, allowed),
+        )
         if isinstance(options.scope, str):
             observer = scopes.find(tx, workspace, options.scope)
         elif options.scope is not None:
             sessions_allowed = representation.scoped_sessions(tx, workspace, options.scope)
         mine = (session.key,) if session is not None else seen(tx, observer, sessions_allowed)
-        pair = representation.pair_of(bounds_for(tx, principal, workspace), observer, observed, sessions_allowed)
-        bounds = pair.bounds.among(mine).saying(visibility.visible(tx, workspace.key, archived=archived)).about(observed)
-        config = resolve(rt.defaults, session.configuration if session else None, workspace.configuration)
+        pair = representation.pair_of(
+            bounds_for(tx, principal, workspace), observer, observed, sessions_allowed
+        )
+        bounds = (
+            pair.bounds.among(mine)
+            .saying(visibility.visible(tx, workspace.key, archived=archived))
+            .about(observed)
+        )
+        config = resolve(
+            rt.defaults, session.configuration if session else None, workspace.configuration
+        )
         cards = _cards(tx, peer, observer, observed) if config.card_use and bounds.has_cards else {}
-        return _answer(rt, tx, workspace, bounds, query, options, session, config, remote, cards, peer)
+        return _answer(
+            rt, tx, workspace, bounds, query, options, session, config, remote, cards, peer
+        )
 
 
-def ask_workspace(rt: Runtime, principal: Principal, workspace_id: str, options: ChatOptions) -> Answer:
-    """A question over everything that a workspace knows. A session narrows messages only; a scope narrows both."""
+def ask_workspace(
+    rt: Runtime, principal: Principal, workspace_id: str, options: ChatOptions
+) -> Answer:
+    """A question over everything that a workspace knows. A session narrows messages only; a scope
+    narrows both."""
     policy.require(principal, workspace_id)
     if options.scope is not None and options.session:
         raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id")
@@ -202,28 +231,41 @@ def ask_workspace(rt: Runtime, principal: Principal, workspace_id: str, options:
         workspace, session = _located_workspace(tx, workspace_id, options.session)
         caller = bounds_for(tx, principal, workspace).saying(visibility.visible(tx, workspace.key))
         bounds = _workspace_bounds(tx, workspace, caller, session, options.scope)
-        config = resolve(rt.defaults, session.configuration if session else None, workspace.configuration)
+        config = resolve(
+            rt.defaults, session.configuration if session else None, workspace.configuration
+        )
         return _answer(rt, tx, workspace, bounds, query, options, session, config, remote)
 
 
 def _checked(options: ChatOptions) -> str:
-    """The question as it is asked. Raises InvalidInput for one without text, and for a bad response format."""
+    """The question as it is asked. Raises InvalidInput for one without text, and for a bad response
+    format."""
     response_format.check(options.response_format)
     query: str = strip_nul(options.query)
     if not query:
-        raise InvalidInput(Problem(("body", "query"), "String should have at least 1 character", "string_too_short"))
+        raise InvalidInput(
+            Problem(
+                ("body", "query"), "String should have at least 1 character", "string_too_short"
+            )
+        )
     return query
 
 
-def _located_workspace(tx: Transaction, workspace_id: str, session_id: str | None) -> tuple[Workspace, Session | None]:
+def _located_workspace(
+    tx: Transaction, workspace_id: str, session_id: str | None
+) -> tuple[Workspace, Session | None]:
     located = tx.workspaces.locate(workspace_id, session_id=session_id or None)
     if located.workspace is None:
         raise NotFound(f"Workspace {workspace_id} not found")
     return located.workspace, _readable(workspace_id, session_id, located.session)
 
 
-def _located(tx: Transaction, workspace_id: str, options: ChatOptions, peer_id: str) -> tuple[Workspace, Session | None, Peer]:
-    located = tx.workspaces.locate(workspace_id, session_id=options.session or None, peer_id=peer_id)
+def _located(
+    tx: Transaction, workspace_id: str, options: ChatOptions, peer_id: str
+) -> tuple[Workspace, Session | None, Peer]:
+    located = tx.workspaces.locate(
+        workspace_id, session_id=options.session or None, peer_id=peer_id
+    )
     if located.workspace is None:
         raise NotFound(f"Workspace {workspace_id} not found")
     validation.refuse_scope(peer_id, located.peer, ("path", "peer_id"))
@@ -232,8 +274,12 @@ def _located(tx: Transaction, workspace_id: str, options: ChatOptions, peer_id: 
     return located.workspace, located.session, located.peer
 
 
-def _readable(workspace_id: str, name: str | None, session: Session | None, archived: bool = False) -> Session | None:
-    if name and (session is None or session.state == DELETING or (session.state == ARCHIVED and not archived)):
+def _readable(
+    workspace_id: str, name: str | None, session: Session | None, archived: bool = False
+) -> Session | None:
+    if name and (
+        session is None or session.state == DELETING or (session.state == ARCHIVED and not archived)
+    ):
         raise sessions.not_found(workspace_id, name)
     return session
 
@@ -253,9 +299,11 @@ def _target(tx: Transaction, workspace: Workspace, asked: Peer, target: str | No
 
 
 def _cards(tx: Transaction, peer: Peer, observer: Peer, observed: Peer) -> dict[str, list[str]]:
-    """What is kept about the observed peer and, where it is another, what the asked one keeps about itself.
+    """What is kept about the observed peer and, where it is another, what the asked one keeps about
+    itself.
 
-    Of a scope only what it keeps itself: other cards are written from all that is known, whatever session it was said in.
+    Of a scope only what it keeps itself: other cards are written from all that is known, whatever
+    session it was said in.
     """
     found = {}
     of_itself = () if observer.kind == SCOPE else ((peer, peer),)
@@ -267,11 +315,17 @@ def _cards(tx: Transaction, peer: Peer, observer: Peer, observed: Peer) -> dict[
 
 
 def _workspace_bounds(
-    tx: Transaction, workspace: Workspace, caller: Bounds, session: Session | None, scope: str | Sequence[str] | None
+    tx: Transaction,
+    workspace: Workspace,
+    caller: Bounds,
+    session: Session | None,
+    scope: str | Sequence[str] | None,
 ) -> Bounds:
     if isinstance(scope, str):
         holder = scopes.find(tx, workspace, scope)
-        bounds = caller.concluding(equals(observer_key=holder.key), IndexFilter(observers=(holder.key,)))
+        bounds = caller.concluding(
+            equals(observer_key=holder.key), IndexFilter(observers=(holder.key,))
+        )
         return bounds.among(seen(tx, holder))
     # Scopes hold copies of what others hold.
     ordinary = caller.concluding(scopes.held_by_others(tx, workspace))
@@ -295,11 +349,21 @@ def _answer(
     peer: Peer | None = None,
 ) -> Answer:
     reasoner, notice = _reasoner(rt, tx, workspace, options.level)
-    recent = [] if session is None else evidence.tail(tx, session, rt.settings.dialectic.session_history_max_tokens)
+    recent = (
+        []
+        if session is None
+        else evidence.tail(tx, session, rt.settings.dialectic.session_history_max_tokens)
+    )
     gathered = evidence.gather(rt, reasoner, tx, bounds, query, options.level, recent, remote)
-    # The cards of a peer's chat are given along; over a whole workspace there are too many, so each is looked up by itself.
-    # Not within a scope: a card is written from all that is known of its peer, whatever session it was said in.
-    tools = Tools(rt, workspace.slug, bounds, has_cards=peer is None and options.scope is None and config.card_use)
+    # The cards of a peer's chat are given along; over a whole workspace there are too many, so each
+    # is looked up by itself. Not within a scope: a card is written from all that is known of its
+    # peer, whatever session it was said in.
+    tools = Tools(
+        rt,
+        workspace.slug,
+        bounds,
+        has_cards=peer is None and options.scope is None and config.card_use,
+    )
     request = AnswerRequest(
         question=query,
         subject=bounds.subject.slug if bounds.subject is not None else None,
@@ -320,7 +384,13 @@ def _answer(
     return Answer(rt, reasoner, request, session.slug if session else None, gathered, tools, notice)
 
 
-def _names(tx: Transaction, workspace: Workspace, subject: Peer | None, peer: Peer | None, recent: Sequence[Message]) -> dict[str, str]:
+def _names(
+    tx: Transaction,
+    workspace: Workspace,
+    subject: Peer | None,
+    peer: Peer | None,
+    recent: Sequence[Message],
+) -> dict[str, str]:
     """What those are called by whom and among whom it is asked."""
     known = {peer.slug: peer for peer in (subject, peer) if peer is not None}
     others = sorted({message.author for message in recent} - known.keys())
@@ -328,7 +398,9 @@ def _names(tx: Transaction, workspace: Workspace, subject: Peer | None, peer: Pe
     return shown_names(tx, workspace.key, known.values())
 
 
-def _reasoner(rt: Runtime, tx: Transaction, workspace: Workspace, level: str) -> tuple[Reasoner, str | None]:
+def _reasoner(
+    rt: Runtime, tx: Transaction, workspace: Workspace, level: str
+) -> tuple[Reasoner, str | None]:
     """Who answers, and why it is another than is configured."""
     task = choice.answer(level)
     if not rt.reasoner_can(task, Capability.COSTLY) or budget.may_spend(rt, tx, workspace):
@@ -337,4 +409,6 @@ def _reasoner(rt: Runtime, tx: Transaction, workspace: Workspace, level: str) ->
 
 
 def _utterance(message: Message) -> Utterance:
-    return Utterance(message.key, message.uid, message.author, message.content, message.created_at, new=False)
+    return Utterance(
+        message.key, message.uid, message.author, message.content, message.created_at, new=False
+    )

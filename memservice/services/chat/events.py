@@ -13,7 +13,8 @@ CATEGORY = "dialectic"
 
 
 def rounds(request: AnswerRequest, answered: Answered) -> Iterator[Event]:
-    """Those of a model that works with tools, whether the question was answered in the end or not."""
+    """Those of a model that works with tools, whether the question was answered in the end or
+    not."""
     yield from agent_events.of_steps(
         answered.steps,
         run_id=request.origin.run_id or "",
@@ -24,7 +25,13 @@ def rounds(request: AnswerRequest, answered: Answered) -> Iterator[Event]:
     )
 
 
-def completed(request: AnswerRequest, gathered: Gathered, answered: Answered, session_id: str | None, seconds: float) -> Event:
+def completed(
+    request: AnswerRequest,
+    gathered: Gathered,
+    answered: Answered,
+    session_id: str | None,
+    seconds: float,
+) -> Event:
     """The whole."""
     return DialecticCompleted(
         run_id=request.origin.run_id or "",

@@ -17,18 +17,9 @@ from memservice.runtime import Runtime
 from memservice.services.auth.bounds import Bounds
 from memservice.services.indexing import CONCLUSION
 from memservice.services.peers import spoken_name
-from memservice.services.retrieval import (
-    query_embedding,
-    search,
-)
-from memservice.services.retrieval.query_embedding import (
-    NOT_ASKED,
-    Remote,
-)
-from memservice.services.retrieval.search import (
-    FoundConclusion,
-    Query,
-)
+from memservice.services.retrieval import query_embedding, search
+from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
+from memservice.services.retrieval.search import FoundConclusion, Query
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Evidence, Reasoner
@@ -43,7 +34,8 @@ MESSAGES_AHEAD = 10
 DERIVED = tuple(level for level in LEVELS if level != EXPLICIT)
 
 SAME = 0.5
-"""Cosine similarity, by an embedder that knows no paraphrases, from which texts without a common word are about the same."""
+"""Cosine similarity, by an embedder that knows no paraphrases, from which texts without a common
+word are about the same."""
 
 
 MAX_WORDS = 64
@@ -63,7 +55,8 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Collated:
-    """All that was read for an answer, each thing once, in the order in which it was read. Broader than what the answer cites."""
+    """All that was read for an answer, each thing once, in the order in which it was read. Broader
+    than what the answer cites."""
 
     conclusions: Sequence[Conclusion] = ()
     """Their `source_ids` are lists here, never null."""
@@ -74,7 +67,8 @@ class Collated:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What was found for a question, each kind best first, and the latest messages of the session, oldest first."""
+    """What was found for a question, each kind best first, and the latest messages of the session,
+    oldest first."""
 
     conclusions: Sequence[Conclusion]
     messages: Sequence[Message]
@@ -87,7 +81,10 @@ class Gathered:
 
     def collated(self) -> Collated:
         messages = {message.key: message for message in (*self.messages, *self.recent)}
-        return Collated([replace(row, source_ids=row.source_ids or []) for row in self.conclusions], list(messages.values()))
+        return Collated(
+            [replace(row, source_ids=row.source_ids or []) for row in self.conclusions],
+            list(messages.values()),
+        )
 
 
 def of_conclusion(row: Conclusion) -> Evidence:
@@ -105,7 +102,15 @@ def of_conclusion(row: Conclusion) -> Evidence:
 
 
 def of_message(row: Message, asked_for: bool = True) -> Evidence:
-    return Evidence("message", row.uid, row.content, row.created_at, author=row.author, session=row.session, asked_for=asked_for)
+    return Evidence(
+        "message",
+        row.uid,
+        row.content,
+        row.created_at,
+        author=row.author,
+        session=row.session,
+        asked_for=asked_for,
+    )
 
 
 def gather(
@@ -118,16 +123,24 @@ def gather(
     recent: Sequence[Message],
     remote: Remote = NOT_ASKED,
 ) -> Gathered:
-    """The best conclusions and messages for a question. A question after nothing in particular gets the newest about its subject.
+    """The best conclusions and messages for a question. A question after nothing in particular gets
+    the newest about its subject.
 
-    A reasoner that asks a model tells by itself what belongs to the question from what was merely nearest to it. It gets as many
-    conclusions that were stated as such that were drawn, so that neither crowd the others out.
+    A reasoner that asks a model tells by itself what belongs to the question from what was merely
+    nearest to it. It gets as many conclusions that were stated as such that were drawn, so that
+    neither crowd the others out.
     """
     number = PER_KIND.get(level, PER_KIND_ELSE)
     question = search.analyse_query(tx, bounds.workspace, query)
-    wish = _RelevanceRule(question, bounds.subject or question.named or _spelt(tx, bounds.workspace, query))
+    wish = _RelevanceRule(
+        question, bounds.subject or question.named or _spelt(tx, bounds.workspace, query)
+    )
     if wish.is_general:
-        return Gathered(_newest_conclusions(tx, bounds, wish, number), _newest_messages(rt, tx, bounds, wish, number), recent)
+        return Gathered(
+            _newest_conclusions(tx, bounds, wish, number),
+            _newest_messages(rt, tx, bounds, wish, number),
+            recent,
+        )
     if Capability.COSTLY in reasoner.capabilities:
         explicit = _conclusions(rt, tx, bounds, query, number, remote, (EXPLICIT,))
         derived = _conclusions(rt, tx, bounds, query, number, remote, DERIVED)
@@ -138,18 +151,31 @@ def gather(
     if not query_embedding.understands(rt, tx.spaces.active(bounds.workspace, CONCLUSION)):
         found_conclusions = [item for item in found_conclusions if wish.meets_conclusion(item)]
         messages = wish.relevant_messages(messages)
-    return Gathered(distinct([item.conclusion for item in found_conclusions])[:number], messages, recent)
+    return Gathered(
+        distinct([item.conclusion for item in found_conclusions])[:number], messages, recent
+    )
 
 
 def _spelt(tx: Transaction, workspace_key: int, query: str) -> Peer | None:
-    """The one peer whose id is a word of the query, for ids that are ordinary words too and are not taken for names elsewhere."""
+    """The one peer whose id is a word of the query, for ids that are ordinary words too and are not
+    taken for names elsewhere."""
     words = dict.fromkeys(_WORD.findall(query))
-    peers = [peer for peer in tx.peers.by_slugs(workspace_key, list(words)[:MAX_WORDS]).values() if peer.kind == PEER]
+    peers = [
+        peer
+        for peer in tx.peers.by_slugs(workspace_key, list(words)[:MAX_WORDS]).values()
+        if peer.kind == PEER
+    ]
     return peers[0] if len(peers) == 1 else None
 
 
 def _found(
-    rt: Runtime, tx: Transaction, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...] = ()
+    rt: Runtime,
+    tx: Transaction,
+    bounds: Bounds,
+    query: str,
+    number: int,
+    remote: Remote,
+    levels: tuple[str, ...] = (),
 ) -> list[FoundConclusion]:
     """Twice as many conclusions as are wanted, since several observers may hold the same."""
     if bounds.no_conclusions:
@@ -160,9 +186,17 @@ def _found(
 
 
 def _conclusions(
-    rt: Runtime, tx: Transaction, bounds: Bounds, query: str, number: int, remote: Remote, levels: tuple[str, ...]
+    rt: Runtime,
+    tx: Transaction,
+    bounds: Bounds,
+    query: str,
+    number: int,
+    remote: Remote,
+    levels: tuple[str, ...],
 ) -> list[Conclusion]:
-    return distinct([item.conclusion for item in _found(rt, tx, bounds, query, number, remote, levels)])[:number]
+    return distinct(
+        [item.conclusion for item in _found(rt, tx, bounds, query, number, remote, levels)]
+    )[:number]
 
 
 def distinct(rows: Sequence[Conclusion]) -> list[Conclusion]:
@@ -172,14 +206,22 @@ def distinct(rows: Sequence[Conclusion]) -> list[Conclusion]:
     return list(kept.values())
 
 
-def _newest_conclusions(tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int) -> list[Conclusion]:
+def _newest_conclusions(
+    tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int
+) -> list[Conclusion]:
     if bounds.no_conclusions:
         return []
     about = TRUE if wish.subject is None else equals(observed_key=wish.subject.key)
-    return distinct(tx.conclusions.page(bounds.workspace, all_of(bounds.condition, about), NEWEST, limit=number * 2))[:number]
+    return distinct(
+        tx.conclusions.page(
+            bounds.workspace, all_of(bounds.condition, about), NEWEST, limit=number * 2
+        )
+    )[:number]
 
 
-def _newest_messages(rt: Runtime, tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int) -> list[Message]:
+def _newest_messages(
+    rt: Runtime, tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int
+) -> list[Message]:
     said = TRUE if wish.subject is None else equals(author_key=wish.subject.key)
     return search.find_messages(rt, tx, bounds.saying(said), "", number)
 
@@ -189,38 +231,56 @@ def _asking() -> frozenset[str]:
     """Terms of questions after anything that is known."""
     return frozenset(
         analyse(
-            "know known tell describe description summarize summarise summary overview remember recall learn learned person people user "
-            "peer information info detail details fact facts anything something everything thing things"
+            "know known tell describe description summarize summarise summary overview "
+            "remember recall learn learned person people user "
+            "peer information info detail details fact facts anything something everything "
+            "thing things"
         )
     )
 
 
 class _RelevanceRule:
-    """What a question is after, so that what merely stands nearest can be told from what has to do with it.
+    """What a question is after, so that what merely stands nearest can be told from what has to do
+    with it.
 
-    Only words are compared. It serves where nobody else judges: a search always finds something, and an answer that is made of it
-    would claim to know.
+    Only words are compared. It serves where nobody else judges: a search always finds something,
+    and an answer that is made of it would claim to know.
     """
 
     def __init__(self, question: Query, subject: Peer | None) -> None:
         self.subject = subject
-        own = frozenset(analyse(f"{subject.slug} {spoken_name(subject)}")) if subject is not None else frozenset()
+        own = (
+            frozenset(analyse(f"{subject.slug} {spoken_name(subject)}"))
+            if subject is not None
+            else frozenset()
+        )
         wanted = frozenset(question.terms) - own - _asking()
-        self._named = {key: terms for key, terms in question.names.items() if subject is None or key != subject.key}
+        self._named = {
+            key: terms
+            for key, terms in question.names.items()
+            if subject is None or key != subject.key
+        }
         self._names = frozenset(term for terms in self._named.values() for term in terms)
         self._wanted = wanted - self._names
         self.is_general = not wanted
 
     def meets_conclusion(self, item: FoundConclusion) -> bool:
         near = item.similarity is not None and item.similarity >= SAME
-        return near or not (self._wanted or self._names).isdisjoint(analyse(item.conclusion.content))
+        return near or not (self._wanted or self._names).isdisjoint(
+            analyse(item.conclusion.content)
+        )
 
     def relevant_messages(self, messages: Sequence[Message]) -> list[Message]:
-        """Those with a word of the question, and those that follow one that asks: an answer need not repeat its question."""
+        """Those with a word of the question, and those that follow one that asks: an answer need
+        not repeat its question."""
         met = [message for message in messages if self._meets_message(message)]
         positions = {(message.session_key, message.seq) for message in met}
         asking = [message for message in met if not _QUESTION.isdisjoint(message.content)]
-        positions |= {(message.session_key, message.seq + step) for message in asking for step in range(1, ranking.WINDOW + 1)}
+        positions |= {
+            (message.session_key, message.seq + step)
+            for message in asking
+            for step in range(1, ranking.WINDOW + 1)
+        }
         return [message for message in messages if (message.session_key, message.seq) in positions]
 
     def _meets_message(self, message: Message) -> bool:
@@ -232,9 +292,14 @@ class _RelevanceRule:
 
 
 def tail(tx: Transaction, session: Session, budget: int) -> list[Message]:
-    """The latest messages of a session that have no more than `budget` tokens together, oldest first."""
+    """The latest messages of a session that have no more than `budget` tokens together, oldest
+    first."""
     if budget <= 0 or session.message_count == 0:
         return []
-    before = tx.messages.seq_reaching(session.key, session.token_total - budget) if session.token_total > budget else 0
+    before = (
+        tx.messages.seq_reaching(session.key, session.token_total - budget)
+        if session.token_total > budget
+        else 0
+    )
     first = session.message_count + 1 if before is None else before + 1
     return tx.messages.run(session.key, first, session.message_count)

@@ -1,6 +1,8 @@
-"""The look-ups of a reasoner that works in steps, over recall and the store, within what the asker may see.
+"""The look-ups of a reasoner that works in steps, over recall and the store, within what the asker
+may see.
 
-Each opens a read view of its own, so none is open while a model is asked. What was handed out is remembered, for the evidence.
+Each opens a read view of its own, so none is open while a model is asked. What was handed out is
+remembered, for the evidence.
 """
 
 from __future__ import annotations
@@ -30,16 +32,20 @@ MAX_SOURCES = 20
 MAX_LINKED = 50
 """Conclusions that one rests on, or that rest on it, that are shown."""
 MAX_SCANNED = 20_000
-"""Messages, the newest, in which a text is looked for letter by letter; in older ones it is looked for by its words."""
+"""Messages, the newest, in which a text is looked for letter by letter; in older ones it is looked
+for by its words."""
 
 NEWEST_SENT = (Order("created_at", descending=True), Order("key", descending=True))
 OLDEST_SENT = (Order("created_at"), Order("key"))
 
 
 class Tools:
-    """What may be looked at was settled when the question was asked; `memservice.spi.toolbox.Toolbox` says what each look-up gives."""
+    """What may be looked at was settled when the question was asked;
+    `memservice.spi.toolbox.Toolbox` says what each look-up gives."""
 
-    def __init__(self, rt: Runtime, workspace_id: str, bounds: Bounds, *, has_cards: bool = False) -> None:
+    def __init__(
+        self, rt: Runtime, workspace_id: str, bounds: Bounds, *, has_cards: bool = False
+    ) -> None:
         self._rt, self._workspace, self._bounds = rt, workspace_id, bounds
         self.has_chains = bounds.has_chains
         self.has_cards = has_cards and bounds.has_cards
@@ -53,13 +59,21 @@ class Tools:
         remote = search.remote_vectors(self._rt, self._workspace, query, "search_memory")
         with self._rt.storage.read() as tx:
             # Twice as many, since several observers may hold the same.
-            found_conclusions = search.find_conclusions(self._rt, tx, self._bounds, query, limit * 2, remote=remote)
-        return self._shown(evidence.distinct([item.conclusion for item in found_conclusions])[:limit])
+            found_conclusions = search.find_conclusions(
+                self._rt, tx, self._bounds, query, limit * 2, remote=remote
+            )
+        return self._shown(
+            evidence.distinct([item.conclusion for item in found_conclusions])[:limit]
+        )
 
-    def messages(self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None) -> Sequence[Passage]:
+    def messages(
+        self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None
+    ) -> Sequence[Passage]:
         remote = search.remote_vectors(self._rt, self._workspace, query, "search_messages")
         with self._rt.storage.read() as tx:
-            messages = search.find_messages(self._rt, tx, self._bounds.saying(_sent(since, until)), query, limit, remote)
+            messages = search.find_messages(
+                self._rt, tx, self._bounds.saying(_sent(since, until)), query, limit, remote
+            )
             return self._passages(tx, messages, AROUND_A_HIT)
 
     def containing(self, text: str, limit: int) -> Sequence[Passage]:
@@ -69,9 +83,13 @@ class Tools:
             if len(messages) < limit:
                 # Older ones are found by their words.
                 known = {message.key for message in messages}
-                older = search.find_messages(self._rt, tx, self._bounds.saying(contains), text, limit)
+                older = search.find_messages(
+                    self._rt, tx, self._bounds.saying(contains), text, limit
+                )
                 messages += [message for message in older if message.key not in known]
-            newest = sorted(messages, key=lambda message: (message.created_at, message.key), reverse=True)[:limit]
+            newest = sorted(
+                messages, key=lambda message: (message.created_at, message.key), reverse=True
+            )[:limit]
             return self._passages(tx, newest, AROUND_A_SOURCE)
 
     def _scanned(self, tx: Transaction, condition: Condition, limit: int) -> list[Message]:
@@ -82,12 +100,19 @@ class Tools:
         recent = Compare("key", "gt", edge[0].key) if edge else TRUE
         return tx.rows.page(Message, all_of(mine, recent, condition), newest, limit)
 
-    def between(self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True) -> Sequence[Passage]:
+    def between(
+        self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True
+    ) -> Sequence[Passage]:
         with self._rt.storage.read() as tx:
             condition = all_of(self._all_messages(tx), _sent(since, until))
-            messages = tx.rows.page(Message, condition, NEWEST_SENT if newest_first else OLDEST_SENT, limit)
+            messages = tx.rows.page(
+                Message, condition, NEWEST_SENT if newest_first else OLDEST_SENT, limit
+            )
         runs = [list(run) for _, run in groupby(messages, key=lambda message: message.session_key)]
-        return [self._passage(sorted(run, key=lambda message: (message.created_at, message.key))) for run in runs]
+        return [
+            self._passage(sorted(run, key=lambda message: (message.created_at, message.key)))
+            for run in runs
+        ]
 
     def behind(self, uid: str) -> Sequence[Passage]:
         with self._rt.storage.read() as tx:
@@ -96,18 +121,28 @@ class Tools:
             if not keys and self.has_chains:
                 keys = [key for source in self._sources(tx, row) for key in source.message_keys]
             found = tx.messages.matching(self._bounds.workspace, keys, self._all_messages(tx))
-            newest = sorted(found.values(), key=lambda message: message.key, reverse=True)[:MAX_SOURCES]
+            newest = sorted(found.values(), key=lambda message: message.key, reverse=True)[
+                :MAX_SOURCES
+            ]
             return self._passages(tx, newest, AROUND_A_SOURCE)
 
     def chain(self, uid: str) -> Chain:
         if not self.has_chains:
-            raise ToolRefused("What rests on what is not shown while only certain sessions may be looked at.")
+            raise ToolRefused(
+                "What rests on what is not shown while only certain sessions may be looked at."
+            )
         with self._rt.storage.read() as tx:
             row = self._conclusion(tx, uid)
             resting = tx.conclusions.resting_on(self._bounds.workspace, row.uid)
-            allowed = tx.conclusions.by_keys([conclusion.key for conclusion in resting], self._bounds.condition)
+            allowed = tx.conclusions.by_keys(
+                [conclusion.key for conclusion in resting], self._bounds.condition
+            )
             (first,) = self._shown([row])
-            return Chain(first, self._shown(self._sources(tx, row)), self._shown(list(allowed.values())[:MAX_LINKED]))
+            return Chain(
+                first,
+                self._shown(self._sources(tx, row)),
+                self._shown(list(allowed.values())[:MAX_LINKED]),
+            )
 
     def card(self, peer_id: str) -> Sequence[str]:
         if not self.has_cards:
@@ -115,21 +150,37 @@ class Tools:
         with self._rt.storage.read() as tx:
             peer = tx.peers.by_slug(self._bounds.workspace, peer_id)
             if peer is None:
-                raise ToolRefused(f"There is no peer {peer_id!r}. Peers are named as in the results of the other tools.")
+                raise ToolRefused(
+                    f"There is no peer {peer_id!r}. Peers are named as in the results of "
+                    "the other tools."
+                )
             card = tx.cards.one(peer.key, peer.slug)
         return [] if card is None else list(card.lines)
 
     def _conclusion(self, tx: Transaction, uid: str) -> Conclusion:
-        """One that is live or was replaced; refused for any that the asker could not have been shown."""
+        """One that is live or was replaced; refused for any that the asker could not have been
+        shown."""
         row = tx.conclusions.by_uid(self._bounds.workspace, uid)
         hidden = row is None or row.state not in (LIVE, SUPERSEDED) or self._bounds.no_conclusions
         if row is None or hidden or not self._within(tx, [row]):
-            raise ToolRefused(f"There is no conclusion with the id {uid!r}. Give an id exactly as it stands in the results above.")
+            raise ToolRefused(
+                f"There is no conclusion with the id {uid!r}. Give an id exactly as it "
+                "stands in the results above."
+            )
         return row
 
     def _within(self, tx: Transaction, rows: Sequence[Conclusion]) -> list[Conclusion]:
         keys = tuple(row.key for row in rows)
-        allowed = {row.key for row in tx.rows.page(Conclusion, all_of(equals(key=keys), self._bounds.condition))} if keys else set()
+        allowed = (
+            {
+                row.key
+                for row in tx.rows.page(
+                    Conclusion, all_of(equals(key=keys), self._bounds.condition)
+                )
+            }
+            if keys
+            else set()
+        )
         return [row for row in rows if row.key in allowed]
 
     def _sources(self, tx: Transaction, row: Conclusion) -> list[Conclusion]:
@@ -137,18 +188,29 @@ class Tools:
         if not uids:
             return []
         condition = equals(workspace_key=self._bounds.workspace, uid=uids, state=(LIVE, SUPERSEDED))
-        found = {source.uid: source for source in tx.rows.page(Conclusion, all_of(condition, self._bounds.condition))}
+        found = {
+            source.uid: source
+            for source in tx.rows.page(Conclusion, all_of(condition, self._bounds.condition))
+        }
         return [found[uid] for uid in uids if uid in found]
 
     def _all_messages(self, tx: Transaction) -> Condition:
         """The messages that may be looked at."""
         bounds = self._bounds
         if bounds.sessions is not None:
-            return all_of(equals(workspace_key=bounds.workspace, session_key=bounds.sessions), bounds.said)
-        return all_of(equals(workspace_key=bounds.workspace), bounds.said, visibility.visible(tx, bounds.workspace, archived=True))
+            return all_of(
+                equals(workspace_key=bounds.workspace, session_key=bounds.sessions), bounds.said
+            )
+        return all_of(
+            equals(workspace_key=bounds.workspace),
+            bounds.said,
+            visibility.visible(tx, bounds.workspace, archived=True),
+        )
 
     def _shown(self, rows: Sequence[Conclusion]) -> list[Evidence]:
-        self.conclusions_read.update({row.key: row for row in rows if row.key not in self.conclusions_read})
+        self.conclusions_read.update(
+            {row.key: row for row in rows if row.key not in self.conclusions_read}
+        )
         return [evidence.of_conclusion(row) for row in rows]
 
     def _passages(self, tx: Transaction, hits: Sequence[Message], distance: int) -> list[Passage]:
@@ -165,16 +227,29 @@ class Tools:
             if place is None:
                 stretches.append((hit.session_key, first, last))
             else:
-                kept = [part for part in stretches if not (part[0] == hit.session_key and first <= part[1] and part[2] <= last)]
+                kept = [
+                    part
+                    for part in stretches
+                    if not (part[0] == hit.session_key and first <= part[1] and part[2] <= last)
+                ]
                 stretches = [*kept[:place], (hit.session_key, first, last), *kept[place:]]
-        # Neighbours are subject to the same condition as the hits: a session may be open in part only.
+        # Neighbours are subject to the same condition as the hits: a session may be open in part
+        # only.
         return [
-            self._passage([row for row in tx.messages.run(*stretch) if matches(row, self._bounds.said)], asked) for stretch in stretches
+            self._passage(
+                [row for row in tx.messages.run(*stretch) if matches(row, self._bounds.said)], asked
+            )
+            for stretch in stretches
         ]
 
     def _passage(self, messages: Sequence[Message], asked: set[int] | None = None) -> Passage:
-        self.messages_read.update({message.key: message for message in messages if message.key not in self.messages_read})
-        return [evidence.of_message(message, asked is None or message.key in asked) for message in messages]
+        self.messages_read.update(
+            {message.key: message for message in messages if message.key not in self.messages_read}
+        )
+        return [
+            evidence.of_message(message, asked is None or message.key in asked)
+            for message in messages
+        ]
 
 
 def _sent(since: datetime | None, until: datetime | None) -> Condition:

@@ -1,4 +1,5 @@
-"""PDF and Word files as text: started here, read by a process of its own (`reader`), bounded in time, memory and length."""
+"""PDF and Word files as text: started here, read by a process of its own (`reader`), bounded in
+time, memory and length."""
 
 from __future__ import annotations
 
@@ -24,14 +25,15 @@ WAIT_SECONDS = 5
 _slots = threading.BoundedSemaphore(MAX_CONCURRENT)
 
 _PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
-"""What the reader may know of the environment; not the secrets that this process was started with."""
+"""What the reader may know of the environment; not the secrets that this process was started
+with."""
 
 
 def text_of(kind: str, data: bytes, most_characters: int) -> str:
     """The text of a `pdf` or `docx`.
 
-    Raises InvalidInput if it cannot be read or there is none in it, TooLarge for too much, UnsupportedMedia if what reads it is not
-    installed, Busy if others are being read for too long.
+    Raises InvalidInput if it cannot be read or there is none in it, TooLarge for too much,
+    UnsupportedMedia if what reads it is not installed, Busy if others are being read for too long.
     """
     if not _slots.acquire(timeout=WAIT_SECONDS):
         raise Busy("other files are being read", retry_after=5)
@@ -46,7 +48,9 @@ def text_of(kind: str, data: bytes, most_characters: int) -> str:
     if answer["error"] == reader.TOO_LONG:
         raise TooLarge(message[:1].upper() + message[1:])
     if answer["error"] == reader.NOT_INSTALLED:
-        raise UnsupportedMedia("Unsupported file type: Word files need python-docx: pip install 'memservice[uploads]'")
+        raise UnsupportedMedia(
+            "Unsupported file type: Word files need python-docx: pip install 'memservice[uploads]'"
+        )
     raise _unreadable(message)
 
 
@@ -55,7 +59,14 @@ def _ask(kind: str, data: bytes, most_characters: int) -> dict[str, str]:
     command = [sys.executable, "-P", "-m", reader.__name__, kind, *map(str, limits)]
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     try:
-        done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS + 5, check=False, env=environment)
+        done = subprocess.run(
+            command,
+            input=data,
+            capture_output=True,
+            timeout=SECONDS + 5,
+            check=False,
+            env=environment,
+        )
     except subprocess.TimeoutExpired as error:
         raise _unreadable("reading it takes too long") from error
     if done.returncode:

@@ -17,11 +17,13 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""What a file may begin with to say how it is encoded. The mark of UTF-32 begins with one of UTF-16."""
+"""What a file may begin with to say how it is encoded. The mark of UTF-32 begins with one of
+UTF-16."""
 
 
 def decode(data: bytes) -> str:
-    """A text file's text: UTF-8, UTF-16 or, if it is neither, what a Western European editor would have written. Never fails."""
+    """A text file's text: UTF-8, UTF-16 or, if it is neither, what a Western European editor would
+    have written. Never fails."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             marked = _try(data, encoding)
@@ -47,8 +49,9 @@ def _try(data: bytes, encoding: str) -> str | None:
 def _wide(data: bytes) -> str | None:
     """As UTF-16 without a mark, if it looks like that.
 
-    Nearly any two bytes are some character of UTF-16, so that they can be decoded proves nothing. Text has zero bytes in one half of
-    each pair where it is Latin; else it is not UTF-8, its bytes make no Western text, and its characters are all in use.
+    Nearly any two bytes are some character of UTF-16, so that they can be decoded proves nothing.
+    Text has zero bytes in one half of each pair where it is Latin; else it is not UTF-8, its bytes
+    make no Western text, and its characters are all in use.
     """
     if len(data) % 2 or not data:
         return None
@@ -58,16 +61,24 @@ def _wide(data: bytes) -> str | None:
         return text if text is not None and _is_text(text) else None
     if _try(data, "utf-8") is not None or _is_text(data.decode("cp1252", "replace")):
         return None
-    candidates = [text for encoding in ("utf-16-le", "utf-16-be") if (text := _try(data, encoding)) is not None and _is_text(text)]
+    candidates = [
+        text
+        for encoding in ("utf-16-le", "utf-16-be")
+        if (text := _try(data, encoding)) is not None and _is_text(text)
+    ]
     return candidates[0] if candidates else None
 
 
 def _is_text(text: str) -> bool:
     """No control characters but those of lines, and nothing that is no character."""
-    return all(character in "\t\n\r\f" or unicodedata.category(character) not in ("Cc", "Cn", "Co", "Cs") for character in text)
+    return all(
+        character in "\t\n\r\f" or unicodedata.category(character) not in ("Cc", "Cn", "Co", "Cs")
+        for character in text
+    )
 
 
 def json_text(data: bytes) -> str:
-    """A JSON file on one line, its letters kept. Raises InvalidInput for what is no JSON, with the place where it stops being."""
+    """A JSON file on one line, its letters kept. Raises InvalidInput for what is no JSON, with the
+    place where it stops being."""
     value = loads(data.removeprefix(codecs.BOM_UTF8), FILE)
     return json.dumps(value, ensure_ascii=False)

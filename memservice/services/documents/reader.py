@@ -1,7 +1,9 @@
-"""The text of PDF and Word files, read by a process of its own: `python -m memservice.services.documents.reader KIND < file`.
+"""The text of PDF and Word files, read by a process of its own:
+`python -m memservice.services.documents.reader KIND < file`.
 
-Such files can be made to take any amount of time and memory, so they are read where both can be taken away. Limits and the text's
-length come as arguments; the answer is a line of JSON, `{"text": …}` or `{"error": kind, "message": …}`, on standard output.
+Such files can be made to take any amount of time and memory, so they are read where both can be
+taken away. Limits and the text's length come as arguments; the answer is a line of JSON,
+`{"text": …}` or `{"error": kind, "message": …}`, on standard output.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ def _pages(data: bytes, most_pages: int) -> Iterator[str]:
     try:
         reader = PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
-            raise Refused(UNREADABLE, "the PDF is protected by a password; save it without one and send that")
+            raise Refused(
+                UNREADABLE, "the PDF is protected by a password; save it without one and send that"
+            )
         count = len(reader.pages)
         if count > most_pages:
             raise Refused(TOO_LONG, f"the PDF has {count} pages; at most {most_pages} are read")
@@ -43,7 +47,10 @@ def _pages(data: bytes, most_pages: int) -> Iterator[str]:
                 yield f"[Page {number}]\n{text}"
     except (DependencyError, NotImplementedError) as error:
         if reader is None or reader.is_encrypted:  # by a newer cipher than is known here
-            raise Refused(UNREADABLE, "the PDF is encrypted; save it without a password or restrictions and send that") from error
+            raise Refused(
+                UNREADABLE,
+                "the PDF is encrypted; save it without a password or restrictions and send that",
+            ) from error
         raise Refused(UNREADABLE, f"the PDF cannot be read ({error})") from error
     except PyPdfError as error:
         raise Refused(UNREADABLE, f"the PDF cannot be read ({error})") from error
@@ -61,18 +68,24 @@ def _paragraphs(data: bytes, most_bytes: int) -> Iterator[str]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
         if unpacked > most_bytes:
-            raise Refused(TOO_LONG, f"the document unpacks to {unpacked} bytes; at most {most_bytes} are read")
+            raise Refused(
+                TOO_LONG, f"the document unpacks to {unpacked} bytes; at most {most_bytes} are read"
+            )
         document = docx.Document(io.BytesIO(data))
         if document.element.getroottree().docinfo.internalDTD is not None:
-            # Word writes none. Its entities are not looked up, and the text would end where the first of them stands.
-            raise Refused(UNREADABLE, "the document declares entities of its own, which Word files may not")
+            # Word writes none. Its entities are not looked up, and the text would end where the
+            # first of them stands.
+            raise Refused(
+                UNREADABLE, "the document declares entities of its own, which Word files may not"
+            )
         for block in document.iter_inner_content():
             if isinstance(block, Table):
                 yield "\n".join("\t".join(_cells(row)) for row in block.rows)
             elif block.text.strip():
                 yield block.text
     except SyntaxError as error:
-        if error.msg.startswith("unknown error"):  # as the XML library calls it that there is no memory left
+        # as the XML library calls it that there is no memory left
+        if error.msg.startswith("unknown error"):
             raise MemoryError from error
         raise Refused(UNREADABLE, f"the document cannot be read ({error})") from error
     except (zipfile.BadZipFile, OpcError, KeyError) as error:
@@ -96,7 +109,10 @@ def read(kind: str, data: bytes, most_pages: int, most_bytes: int, most_characte
     for part in parts:
         length += len(part)
         if length > most_characters:
-            raise Refused(TOO_LONG, f"the file holds more text than the {most_characters} characters that are read")
+            raise Refused(
+                TOO_LONG,
+                f"the file holds more text than the {most_characters} characters that are read",
+            )
         found.append(part)
     if not found:
         raise Refused(UNREADABLE, "there is no text in the file; pictures of text are not read")
@@ -110,7 +126,9 @@ def _answer(kind: str, data: bytes, *limits: int) -> dict[str, str]:
         return {"error": refused.kind, "message": str(refused)}
     except MemoryError:
         return {"error": TOO_LONG, "message": "reading the file takes too much memory"}
-    except Exception as error:  # the libraries promise nothing about files that were made to break them
+    except (
+        Exception
+    ) as error:  # the libraries promise nothing about files that were made to break them
         return {"error": UNREADABLE, "message": f"the file cannot be read ({type(error).__name__})"}
 
 
@@ -118,7 +136,8 @@ def main() -> None:
     kind, seconds, memory, *limits = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(ValueError, OSError):  # not every system can bound it; the time is bounded everywhere
+    # not every system can bound it; the time is bounded everywhere
+    with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     logging.disable()  # what a library has to say of a broken file, the answer says
     sys.setrecursionlimit(2_000)

@@ -1,4 +1,5 @@
-"""What operators are told of the rounds of a model that works with tools, and of its calls of these."""
+"""What operators are told of the rounds of a model that works with tools, and of its calls of
+these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What operators are told of requests: called after the commit, or after reading, and cheap where nobody listens."""
+"""What operators are told of requests: called after the commit, or after reading, and cheap where
+nobody listens."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from typing import TYPE_CHECKING
 from memservice.domain.records import Message
 from memservice.runtime import Runtime
 from memservice.services.retrieval.representation import RepresentationOptions
-from memservice.telemetry.events import ContextRetrieved, DeletionCompleted, FileUploaded, MessageCreated
+from memservice.telemetry.events import (
+    ContextRetrieved,
+    DeletionCompleted,
+    FileUploaded,
+    MessageCreated,
+)
 
 if TYPE_CHECKING:
     from memservice.services.retrieval.context import (
@@ -52,7 +58,13 @@ def messages_created(rt: Runtime, workspace_id: str, messages: Sequence[Message]
     )
 
 
-def session_context(rt: Runtime, workspace_id: str, options: SessionContextOptions, session_context: SessionContext, began: float) -> None:
+def session_context(
+    rt: Runtime,
+    workspace_id: str,
+    options: SessionContextOptions,
+    session_context: SessionContext,
+    began: float,
+) -> None:
     """`began`: of `time.perf_counter`."""
     if not rt.hears_events:
         return
@@ -81,7 +93,13 @@ def session_context(rt: Runtime, workspace_id: str, options: SessionContextOptio
     )
 
 
-def peer_context(rt: Runtime, workspace_id: str, options: RepresentationOptions, peer_context: PeerContext, began: float) -> None:
+def peer_context(
+    rt: Runtime,
+    workspace_id: str,
+    options: RepresentationOptions,
+    peer_context: PeerContext,
+    began: float,
+) -> None:
     if not rt.hears_events:
         return
     rt.emit(

@@ -6,7 +6,12 @@ from memservice.runtime import Runtime
 from memservice.spi.llm import ModelCall
 from memservice.telemetry.events import EmbeddingCallCompleted, Event, LlmCallCompleted
 
-CATEGORIES = {"deriver": "representation", "dialectic": "dialectic", "dream": "dream", "summary": "summary"}
+CATEGORIES = {
+    "deriver": "representation",
+    "dialectic": "dialectic",
+    "dream": "dream",
+    "summary": "summary",
+}
 """Of the events that tell of the work as a whole, by the first word of a call's purpose."""
 
 

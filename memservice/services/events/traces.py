@@ -1,4 +1,5 @@
-"""What was said to models and by them, for operators who ask for it. It holds what users wrote: nothing of it goes anywhere by default."""
+"""What was said to models and by them, for operators who ask for it. It holds what users wrote:
+nothing of it goes anywhere by default."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ OWN_ROLES = ("system", "tool_schema")
 
 
 class TraceEvents:
-    """A listener of calls, which sends trace events through an exporter of their own: nobody else hears them."""
+    """A listener of calls, which sends trace events through an exporter of their own: nobody else
+    hears them."""
 
     def __init__(self, rt: Runtime, exporter: Exporter) -> None:
         self._rt = rt
@@ -56,7 +58,11 @@ class TraceEvents:
         system = [contents.turn(turn) for turn in request.turns if turn.role == "system"]
         said = tuple(contents.turn(turn) for turn in request.turns if turn.role != "system")
         schemas = tuple(contents.tool(tool) for tool in request.tools)
-        output = None if answer is None or not answer.content else contents.add("assistant", answer.content)
+        output = (
+            None
+            if answer is None or not answer.content
+            else contents.add("assistant", answer.content)
+        )
         for content in contents.found:
             if self._is_new(content.content_hash):
                 self._emit(content)
@@ -110,9 +116,20 @@ class _Contents:
         return self.add(turn.role, turn.content, turn.tool_call_id, _calls(turn.tool_calls))
 
     def tool(self, tool: Tool) -> str:
-        return self.add("tool_schema", _json({"name": tool.name, "description": tool.description, "parameters": tool.parameters}))
+        return self.add(
+            "tool_schema",
+            _json(
+                {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            ),
+        )
 
-    def add(self, role: str, content: str, tool_call_id: str | None = None, tool_calls: tuple[dict[str, Any], ...] = ()) -> str:
+    def add(
+        self,
+        role: str,
+        content: str,
+        tool_call_id: str | None = None,
+        tool_calls: tuple[dict[str, Any], ...] = (),
+    ) -> str:
         whole = _json([role, content, tool_call_id, tool_calls]).encode("utf-8", "surrogatepass")
         found = hashlib.sha256(whole).hexdigest()
         data = content.encode("utf-8", "surrogatepass")
@@ -133,7 +150,8 @@ class _Contents:
 
 
 class TraceFile:
-    """A listener of calls that appends each exchange with a language model to a private file, one JSON object a line."""
+    """A listener of calls that appends each exchange with a language model to a private file, one
+    JSON object a line."""
 
     def __init__(self, rt: Runtime, path: Path) -> None:
         self._rt = rt
@@ -157,7 +175,10 @@ class TraceFile:
             "duration_ms": call.duration_ms,
             "input_tokens": call.input_tokens,
             "output_tokens": call.output_tokens,
-            "input": [{"role": turn.role, "content": turn.content, "tool_calls": _calls(turn.tool_calls)} for turn in call.request.turns],
+            "input": [
+                {"role": turn.role, "content": turn.content, "tool_calls": _calls(turn.tool_calls)}
+                for turn in call.request.turns
+            ],
             "output": None if call.answer is None else call.answer.content,
             "output_tool_calls": _calls(call.answer.tool_calls if call.answer else ()),
         }

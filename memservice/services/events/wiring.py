@@ -1,4 +1,5 @@
-"""Watching a process at work: the ledger of usage, events to a collector, metrics. All of it is off the path of requests and work."""
+"""Watching a process at work: the ledger of usage, events to a collector, metrics. All of it is off
+the path of requests and work."""
 
 from __future__ import annotations
 
@@ -9,10 +10,7 @@ from memservice.domain.filters import equals
 from memservice.domain.records import PENDING, Task
 from memservice.runtime import Runtime
 from memservice.services.events.model_calls import CallEvents
-from memservice.services.events.traces import (
-    TraceEvents,
-    TraceFile,
-)
+from memservice.services.events.traces import TraceEvents, TraceFile
 from memservice.services.tasks import outbox
 from memservice.services.usage.ledger import Ledger
 from memservice.spi.storage import Pooled
@@ -25,8 +23,8 @@ NAMES_KEPT = 10_000
 
 
 def observe(rt: Runtime, metrics: Metrics | None = None) -> None:
-    """Begin to watch a runtime, before its storage is wrapped in anything; its `close` ends it and lets nothing that waits be lost. Once is
-    enough."""
+    """Begin to watch a runtime, before its storage is wrapped in anything; its `close` ends it and
+    lets nothing that waits be lost. Once is enough."""
     if rt.observed:
         return
     rt.observed = True
@@ -40,11 +38,15 @@ def observe(rt: Runtime, metrics: Metrics | None = None) -> None:
         rt.work_listeners.append(_Tasks(rt, metrics))
         metrics.sampler = _sampler(rt, metrics)
     if settings.enabled:
-        exporter = Exporter(settings, settings.namespace or rt.settings.app.namespace, metrics or Meter())
+        exporter = Exporter(
+            settings, settings.namespace or rt.settings.app.namespace, metrics or Meter()
+        )
         rt.event_listeners.append(exporter)
         rt.closing.append(exporter.close)
     if settings.enabled and settings.trace_payloads_enabled:
-        traces = Exporter(settings, settings.namespace or rt.settings.app.namespace, metrics or Meter(), TRACE)
+        traces = Exporter(
+            settings, settings.namespace or rt.settings.app.namespace, metrics or Meter(), TRACE
+        )
         rt.call_listeners.append(TraceEvents(rt, traces))
         rt.closing.append(traces.close)
     if rt.settings.app.reasoning_traces_file:
@@ -52,7 +54,8 @@ def observe(rt: Runtime, metrics: Metrics | None = None) -> None:
 
 
 def count_waiting(rt: Runtime, metrics: Metrics) -> None:
-    """What the store alone knows, for metrics. To be called when they are asked for. Raises `Unavailable`."""
+    """What the store alone knows, for metrics. To be called when they are asked for. Raises
+    `Unavailable`."""
     with rt.storage.read() as tx:
         metrics.pending(tx.rows.count(Task, equals(kind=outbox.EMBED, state=PENDING)))
 
@@ -66,7 +69,9 @@ class _Tasks:
         self._names: dict[int, str] = {}
 
     def __call__(self, kind: str, workspace_key: int | None, number: int) -> None:
-        self._metrics.worked(kind, "" if workspace_key is None else self._name(workspace_key), number)
+        self._metrics.worked(
+            kind, "" if workspace_key is None else self._name(workspace_key), number
+        )
 
     def _name(self, key: int) -> str:
         name = self._names.get(key)

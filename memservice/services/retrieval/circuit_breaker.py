@@ -1,4 +1,5 @@
-"""Embedders that did not answer a query are not asked for a while, so that not every query waits in vain."""
+"""Embedders that did not answer a query are not asked for a while, so that not every query waits in
+vain."""
 
 from __future__ import annotations
 

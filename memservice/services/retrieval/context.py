@@ -1,4 +1,5 @@
-"""Contexts: what to put before a model that is about to speak in a session, or about a peer, within a budget of tokens."""
+"""Contexts: what to put before a model that is about to speak in a session, or about a peer, within
+a budget of tokens."""
 
 from __future__ import annotations
 
@@ -11,33 +12,15 @@ from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.records import LONG, SHORT, Message, Peer, Session, Summary, Workspace
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
-from memservice.services import (
-    cards,
-    scopes,
-    validation,
-    visibility,
-)
+from memservice.services import cards, scopes, validation, visibility
 from memservice.services.auth import policy
-from memservice.services.auth.bounds import (
-    MAX_SESSIONS,
-    bounds_for,
-)
+from memservice.services.auth.bounds import MAX_SESSIONS, bounds_for
 from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
-from memservice.services.retrieval import (
-    representation,
-    search,
-)
-from memservice.services.retrieval.query_embedding import (
-    NOT_ASKED,
-    Remote,
-)
+from memservice.services.retrieval import representation, search
+from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
 from memservice.services.retrieval.representation import RepresentationOptions
-from memservice.services.retrieval.representation_text import (
-    Selection,
-    markdown,
-    plain,
-)
+from memservice.services.retrieval.representation_text import Selection, markdown, plain
 from memservice.spi.storage import Transaction
 
 SUMMARY_SHARE = 0.4
@@ -89,27 +72,48 @@ class SessionContext:
         return None if self.known is None else markdown(self.known)
 
 
-def of_peer(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: RepresentationOptions) -> PeerContext:
-    """Representation and card of what the peer knows of the target. NotFound for a peer that does not exist."""
+def of_peer(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    options: RepresentationOptions,
+) -> PeerContext:
+    """Representation and card of what the peer knows of the target. NotFound for a peer that does
+    not exist."""
     policy.require(principal, workspace_id, peer_id=peer_id)
     began = time.perf_counter()
-    remote = search.remote_vectors(rt, workspace_id, options.search_query, "session_context_search") if options.search_query else NOT_ASKED
+    remote = (
+        search.remote_vectors(rt, workspace_id, options.search_query, "session_context_search")
+        if options.search_query
+        else NOT_ASKED
+    )
     with rt.storage.read() as tx:
         # First, since it refuses scopes.
         pair = representation.pair_for(tx, principal, workspace_id, peer_id, options, "query")
         card = cards.of(tx, workspace_id, peer_id, options.target)
         selection = Selection()
         if pair is not None:
-            selection = representation.select(rt, tx, pair, options, rt.settings.representation.max_tokens, remote)
+            selection = representation.select(
+                rt, tx, pair, options, rt.settings.representation.max_tokens, remote
+            )
     peer_context = PeerContext(peer_id, options.target or peer_id, selection, card)
     emit.peer_context(rt, workspace_id, options, peer_context, began)
     return peer_context
 
 
-def of_session(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, options: SessionContextOptions) -> SessionContext:
-    """Summary, newest messages and, with a target, representation and card, within a budget of tokens.
+def of_session(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    session_id: str,
+    options: SessionContextOptions,
+) -> SessionContext:
+    """Summary, newest messages and, with a target, representation and card, within a budget of
+    tokens.
 
-    The budget pays for representation and card first; a summary may take 40 % of what is left, messages get all the rest.
+    The budget pays for representation and card first; a summary may take 40 % of what is left,
+    messages get all the rest.
     """
     began = time.perf_counter()
     session_context = _of_session(rt, principal, workspace_id, session_id, options)
@@ -117,7 +121,13 @@ def of_session(rt: Runtime, principal: Principal, workspace_id: str, session_id:
     return session_context
 
 
-def _of_session(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, options: SessionContextOptions) -> SessionContext:
+def _of_session(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    session_id: str,
+    options: SessionContextOptions,
+) -> SessionContext:
     policy.require(principal, workspace_id, session_id=session_id, member=True)
     observer = options.peer_perspective or options.peer_target
     if observer:
@@ -129,9 +139,19 @@ def _of_session(rt: Runtime, principal: Principal, workspace_id: str, session_id
     limit = rt.settings.app.get_context_max_tokens
     budget = limit if options.tokens is None else options.tokens
     if budget > limit:
-        raise InvalidInput(Problem(("query", "tokens"), f"Input should be less than or equal to {limit}", "less_than_equal"))
+        raise InvalidInput(
+            Problem(
+                ("query", "tokens"),
+                f"Input should be less than or equal to {limit}",
+                "less_than_equal",
+            )
+        )
     query = options.search_query if options.peer_target else None
-    remote = search.remote_vectors(rt, workspace_id, query, "session_context_search") if query else NOT_ASKED
+    remote = (
+        search.remote_vectors(rt, workspace_id, query, "session_context_search")
+        if query
+        else NOT_ASKED
+    )
     with rt.storage.read() as tx:
         policy.require_memberships(tx, principal, options.sessions or ())
         located = visibility.find(tx, workspace_id, session_id=session_id)
@@ -139,7 +159,15 @@ def _of_session(rt: Runtime, principal: Principal, workspace_id: str, session_id
         card: list[str] | None = None
         if options.peer_target:
             selection, card, spent = _about_target(
-                rt, tx, principal, workspace_id, located.workspace, located.session, options, budget, remote
+                rt,
+                tx,
+                principal,
+                workspace_id,
+                located.workspace,
+                located.session,
+                options,
+                budget,
+                remote,
             )
             budget -= spent
         session = located.session
@@ -153,7 +181,9 @@ def _of_session(rt: Runtime, principal: Principal, workspace_id: str, session_id
 def _check(session_id: str, options: SessionContextOptions) -> None:
     target = options.peer_target or None
     if options.peer_perspective and not target:
-        raise _refused("peer_perspective", "peer_target must be provided if peer_perspective is provided")
+        raise _refused(
+            "peer_perspective", "peer_target must be provided if peer_perspective is provided"
+        )
     if options.scope is not None:
         if options.peer_perspective:
             raise _refused("scope", "scope cannot be combined with peer_perspective")
@@ -168,7 +198,10 @@ def _check(session_id: str, options: SessionContextOptions) -> None:
     if not target:
         raise _refused("sessions", "peer_target must be provided if sessions is provided")
     if len(options.sessions) > MAX_SESSIONS:
-        raise _refused("sessions", f"At most {MAX_SESSIONS} sessions can be listed, got {len(options.sessions)}")
+        raise _refused(
+            "sessions",
+            f"At most {MAX_SESSIONS} sessions can be listed, got {len(options.sessions)}",
+        )
     for index, name in enumerate(options.sessions):
         problem = name_problem(name)
         if problem:
@@ -199,11 +232,16 @@ def _about_target(
     allowed: tuple[int, ...] | None = None
     caller = None if workspace is None else bounds_for(tx, principal, workspace)
     if workspace is not None:
-        found = tx.peers.by_slugs(workspace.key, [name for name in (target, options.peer_perspective) if name])
+        found = tx.peers.by_slugs(
+            workspace.key, [name for name in (target, options.peer_perspective) if name]
+        )
         validation.refuse_scope(target, found.get(target), ("query", "peer_target"))
         if options.peer_perspective:
             validation.refuse_scope(
-                options.peer_perspective, found.get(options.peer_perspective), ("query", "peer_perspective"), unknown_too=False
+                options.peer_perspective,
+                found.get(options.peer_perspective),
+                ("query", "peer_perspective"),
+                unknown_too=False,
             )
         observer = found.get(options.peer_perspective or target)
         if options.scope is not None:
@@ -215,7 +253,8 @@ def _about_target(
         allowed = ()
     card: list[str] | None = None
     if allowed is None and (caller is None or caller.has_cards):
-        # What a card says cannot be told apart by session, so it is left out whenever only some sessions may speak.
+        # What a card says cannot be told apart by session, so it is left out whenever only some
+        # sessions may speak.
         if observer is None:
             raise cards.no_observer(workspace_id, options.peer_perspective or target)
         card = cards.held(tx, observer, target)
@@ -259,13 +298,17 @@ def _summary(tx: Transaction, session: Session, budget: int) -> Summary | None:
     return None
 
 
-def _tail(tx: Transaction, session: Session, budget: int, summary: Summary | None) -> Sequence[Message]:
-    """The newest messages whose tokens fit the budget, oldest first, back to the last one that the summary covers."""
+def _tail(
+    tx: Transaction, session: Session, budget: int, summary: Summary | None
+) -> Sequence[Message]:
+    """The newest messages whose tokens fit the budget, oldest first, back to the last one that the
+    summary covers."""
     if budget < 0 or session.message_count == 0:
         return []
     first = 1
     if session.token_total > budget:
-        # The message before the first that fits is the first one at which all that follows is within the budget.
+        # The message before the first that fits is the first one at which all that follows is
+        # within the budget.
         before = tx.messages.seq_reaching(session.key, session.token_total - budget)
         first = session.message_count + 1 if before is None else before + 1
     if summary is not None:

@@ -1,4 +1,5 @@
-"""Vectors of queries. A query may wait a bounded time for a remote embedder; without a vector, text alone answers."""
+"""Vectors of queries. A query may wait a bounded time for a remote embedder; without a vector, text
+alone answers."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("memservice.recall")
 
 Remote = Mapping[str, "Vector"]
-"""Vectors of one query by embedders that must not be asked while a view is open, by the id of the embedder."""
+"""Vectors of one query by embedders that must not be asked while a view is open, by the id of the
+embedder."""
 NOT_ASKED: Remote = MappingProxyType({})
 
 _THREADS = 8
@@ -42,7 +44,8 @@ def _executor() -> ThreadPoolExecutor:
 
 
 def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
-    """The query's vector; None if it has no content, or the embedder failed or took too long (which is logged), now or a moment ago."""
+    """The query's vector; None if it has no content, or the embedder failed or took too long (which
+    is logged), now or a moment ago."""
     if not text.strip():
         return None
     if Capability.INLINE in embedder.capabilities:
@@ -57,11 +60,20 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
     except Late:
         future.cancel()
         rest.record_failure(embedder.id)
-        log.warning("the embedder %s did not answer a query within %s s: searching by text alone", embedder.id, seconds)
+        log.warning(
+            "the embedder %s did not answer a query within %s s: searching by text alone",
+            embedder.id,
+            seconds,
+        )
     except Exception as error:  # whatever a provider raises, a search still answers
-        if isinstance(error, ModelFailure) and error.retryable:  # else it may be this query that it cannot take
+        # else it may be this query that it cannot take
+        if isinstance(error, ModelFailure) and error.retryable:
             rest.record_failure(embedder.id)
-        log.warning("the embedder %s failed on a query (%s): searching by text alone", embedder.id, type(error).__name__)
+        log.warning(
+            "the embedder %s failed on a query (%s): searching by text alone",
+            embedder.id,
+            type(error).__name__,
+        )
     else:
         rest.record_success(embedder.id)
         return _content(vector)
@@ -69,7 +81,8 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
 
 
 def remote_vectors(rt: Runtime, embedders: Iterable[str], text: str) -> Remote:
-    """The query's vectors by those of these embedders that can be opened here and are not inline; asked with no view open."""
+    """The query's vectors by those of these embedders that can be opened here and are not inline;
+    asked with no view open."""
     found: dict[str, Vector] = {}
     for name in sorted(set(embedders)):
         embedder = rt.embedder_of(name)
@@ -81,8 +94,8 @@ def remote_vectors(rt: Runtime, embedders: Iterable[str], text: str) -> Remote:
 
 
 def vector_in(rt: Runtime, space: Space | None, text: str, remote: Remote) -> Vector | None:
-    """The query's vector by the very embedder that the space was built by: an inline one is asked now, another was before (`remote`).
-    None where there is none or it cannot be had."""
+    """The query's vector by the very embedder that the space was built by: an inline one is asked
+    now, another was before (`remote`). None where there is none or it cannot be had."""
     if space is None:
         return None
     vector = remote.get(space.embedder)
@@ -95,7 +108,8 @@ def vector_in(rt: Runtime, space: Space | None, text: str, remote: Remote) -> Ve
 
 
 def understands(rt: Runtime, space: Space | None) -> bool:
-    """Do the vectors of this space tell what texts say? Those of no space would be the configured embedder's."""
+    """Do the vectors of this space tell what texts say? Those of no space would be the configured
+    embedder's."""
     embedder = rt.embedder if space is None else rt.embedder_of(space.embedder)
     return embedder is not None and Capability.SEMANTIC in embedder.capabilities
 

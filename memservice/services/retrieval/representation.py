@@ -1,7 +1,8 @@
 """Representations: what one peer knows of another, chosen for a purpose and within a budget.
 
-Without a query the newest (and, if asked, the most often derived) conclusions are chosen. With one, conclusions and verbatim messages
-are ranked together and taken best first; only what is left of the budget goes to the newest.
+Without a query the newest (and, if asked, the most often derived) conclusions are chosen. With one,
+conclusions and verbatim messages are ranked together and taken best first; only what is left of the
+budget goes to the newest.
 """
 
 from __future__ import annotations
@@ -14,35 +15,24 @@ from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import Condition, all_of, equals, recall_allowlist
 from memservice.domain.records import Conclusion, Message, Peer, Workspace
 from memservice.runtime import Runtime
-from memservice.services import (
-    scopes,
-    validation,
-    visibility,
-)
+from memservice.services import scopes, validation, visibility
 from memservice.services.auth import policy
-from memservice.services.auth.bounds import (
-    MAX_SESSIONS,
-    Bounds,
-    bounds_for,
-    seen_by,
-)
+from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, seen_by
 from memservice.services.auth.principal import Principal
 from memservice.services.peers import shown_names
 from memservice.services.retrieval import search
-from memservice.services.retrieval.query_embedding import (
-    NOT_ASKED,
-    Remote,
-)
-from memservice.services.retrieval.representation_text import (
-    Selection,
-    markdown,
-)
+from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
+from memservice.services.retrieval.representation_text import Selection, markdown
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.repositories.base import NEWEST
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
-FREQUENT = (Order("times_derived", descending=True), Order("created_at", descending=True), Order("key"))
+FREQUENT = (
+    Order("times_derived", descending=True),
+    Order("created_at", descending=True),
+    Order("key"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +59,51 @@ class Pair:
     bounds: Bounds
 
 
-def pair_of(caller: Bounds, observer: Peer, observed: Peer, session_keys: tuple[int, ...] | None = None) -> Pair:
-    """The memory of a pair as far as the caller may learn it, from these sessions only if there is a list of them. A list admits explicit
-    conclusions only, because what was derived from several sessions carries the stamp of one."""
+def pair_of(
+    caller: Bounds, observer: Peer, observed: Peer, session_keys: tuple[int, ...] | None = None
+) -> Pair:
+    """The memory of a pair as far as the caller may learn it, from these sessions only if there is
+    a list of them. A list admits explicit conclusions only, because what was derived from several
+    sessions carries the stamp of one."""
     condition = equals(observer_key=observer.key, observed_key=observed.key)
-    mine = caller.concluding(condition, IndexFilter(observers=(observer.key,), observed=(observed.key,)))
-    return Pair(observer, observed, mine if session_keys is None else mine.among(session_keys).stating_in(session_keys))
+    mine = caller.concluding(
+        condition, IndexFilter(observers=(observer.key,), observed=(observed.key,))
+    )
+    return Pair(
+        observer,
+        observed,
+        mine if session_keys is None else mine.among(session_keys).stating_in(session_keys),
+    )
 
 
-def of_peer(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: RepresentationOptions) -> str:
+def of_peer(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    options: RepresentationOptions,
+) -> str:
     """The representation as Markdown; empty for peers and sessions that nobody knows."""
     return markdown(known_of_peer(rt, principal, workspace_id, peer_id, options))
 
 
-def known_of_peer(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: RepresentationOptions) -> Selection:
+def known_of_peer(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    options: RepresentationOptions,
+) -> Selection:
     """What the representation is made of; nothing for peers and sessions that nobody knows."""
     policy.require(principal, workspace_id, peer_id=peer_id)
     if options.scope is not None:
         policy.refuse_narrow(principal)
     allowed = allowed_sessions(options)
-    remote = search.remote_vectors(rt, workspace_id, options.search_query, "search_memory") if options.search_query else NOT_ASKED
+    remote = (
+        search.remote_vectors(rt, workspace_id, options.search_query, "search_memory")
+        if options.search_query
+        else NOT_ASKED
+    )
     with rt.storage.read() as tx:
         policy.require_memberships(tx, principal, allowed or ())
         pair = pair_for(tx, principal, workspace_id, peer_id, options)
@@ -104,20 +119,30 @@ def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
 
 
 def pair_for(
-    tx: Transaction, principal: Principal, workspace_id: str, peer_id: str, options: RepresentationOptions, part: str = "body"
+    tx: Transaction,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    options: RepresentationOptions,
+    part: str = "body",
 ) -> Pair | None:
-    """Whose memory is asked for, and what the caller may learn of it; None where a peer does not exist. An unknown scope is NotFound.
+    """Whose memory is asked for, and what the caller may learn of it; None where a peer does not
+    exist. An unknown scope is NotFound.
 
     `part`: where the options stood.
     """
     if options.scope is not None and (options.filters or options.session):
-        raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id or filters")
+        raise InvalidInput.at(
+            "body", "scope", message="scope cannot be combined with session_id or filters"
+        )
     allowed = allowed_sessions(options)
     located = tx.workspaces.locate(workspace_id, peer_id=peer_id)
     workspace = located.workspace
     if workspace is None:
         if options.scope is not None:
-            raise scopes.missing(options.scope if isinstance(options.scope, str) else options.scope[0], workspace_id)
+            raise scopes.missing(
+                options.scope if isinstance(options.scope, str) else options.scope[0], workspace_id
+            )
         return None
     validation.refuse_scope(peer_id, located.peer, ("path", "peer_id"))
     observed = located.peer
@@ -141,14 +166,25 @@ def session_keys(tx: Transaction, workspace: Workspace, names: Sequence[str]) ->
 
 def scoped_sessions(tx: Transaction, workspace: Workspace, names: Sequence[str]) -> tuple[int, ...]:
     """The union of several scopes' sessions."""
-    keys = {member.session_key for name in names for member in scopes.member_sessions(tx, scopes.find(tx, workspace, name))}
+    keys = {
+        member.session_key
+        for name in names
+        for member in scopes.member_sessions(tx, scopes.find(tx, workspace, name))
+    }
     if len(keys) > MAX_SESSIONS:
-        raise InvalidInput.at("body", "scope", message=f"These scopes have {len(keys)} sessions; at most {MAX_SESSIONS} can be searched")
+        raise InvalidInput.at(
+            "body",
+            "scope",
+            message=(
+                f"These scopes have {len(keys)} sessions; at most {MAX_SESSIONS} can be searched"
+            ),
+        )
     return tuple(sorted(keys))
 
 
 class _Basket:
-    """What has been chosen so far, each thing once, within a number of items and a number of tokens."""
+    """What has been chosen so far, each thing once, within a number of items and a number of
+    tokens."""
 
     def __init__(self, items: int, budget: int | None) -> None:
         self.items = items
@@ -159,7 +195,9 @@ class _Basket:
 
     @property
     def full(self) -> bool:
-        return len(self.conclusions) + len(self.messages) >= self.items or (self.budget is not None and self.budget <= 0)
+        return len(self.conclusions) + len(self.messages) >= self.items or (
+            self.budget is not None and self.budget <= 0
+        )
 
     def _pays(self, text: str) -> bool:
         if self.full:
@@ -182,12 +220,22 @@ class _Basket:
             self.messages.pop(key, None)
 
     def take_message(self, message: Message) -> None:
-        if not any(message.key in chosen.message_keys for chosen in self.conclusions.values()) and self._pays(message.content):
+        if not any(
+            message.key in chosen.message_keys for chosen in self.conclusions.values()
+        ) and self._pays(message.content):
             self.messages[message.key] = message
 
 
-def select(rt: Runtime, tx: Transaction, pair: Pair, options: RepresentationOptions, budget: int, remote: Remote = NOT_ASKED) -> Selection:
-    """Choose within the bounds: at most `max_conclusions` items and, for a query, at most `budget` tokens of text."""
+def select(
+    rt: Runtime,
+    tx: Transaction,
+    pair: Pair,
+    options: RepresentationOptions,
+    budget: int,
+    remote: Remote = NOT_ASKED,
+) -> Selection:
+    """Choose within the bounds: at most `max_conclusions` items and, for a query, at most `budget`
+    tokens of text."""
     if pair.bounds.no_conclusions:
         return Selection()
     basket = _Basket(options.max_conclusions, budget if options.search_query else None)
@@ -196,25 +244,41 @@ def select(rt: Runtime, tx: Transaction, pair: Pair, options: RepresentationOpti
     workspace_key, condition = pair.bounds.workspace, pair.bounds.condition
     if options.include_most_frequent and not basket.full:
         share = options.max_conclusions // (3 if options.search_query else 2)
-        for conclusion in tx.conclusions.page(workspace_key, condition, FREQUENT, limit=share) if share else ():
+        for conclusion in (
+            tx.conclusions.page(workspace_key, condition, FREQUENT, limit=share) if share else ()
+        ):
             basket.take_conclusion(conclusion)
     if not basket.full:
-        for conclusion in tx.conclusions.page(workspace_key, condition, NEWEST, limit=options.max_conclusions):
+        for conclusion in tx.conclusions.page(
+            workspace_key, condition, NEWEST, limit=options.max_conclusions
+        ):
             basket.take_conclusion(conclusion)
     quoted = list(basket.messages.values())
     speakers = shown_names(tx, workspace_key, [pair.observed]) if quoted else {}
     return Selection(list(basket.conclusions.values()), quoted, speakers)
 
 
-def _take_best(rt: Runtime, tx: Transaction, pair: Pair, options: RepresentationOptions, basket: _Basket, remote: Remote) -> None:
-    """Conclusions and what the observed peer said itself, ranked together by reciprocal rank, best first."""
+def _take_best(
+    rt: Runtime,
+    tx: Transaction,
+    pair: Pair,
+    options: RepresentationOptions,
+    basket: _Basket,
+    remote: Remote,
+) -> None:
+    """Conclusions and what the observed peer said itself, ranked together by reciprocal rank, best
+    first."""
     query = options.search_query or ""
     limit = min(options.search_top_k or options.max_conclusions, options.max_conclusions)
-    found_conclusions = search.find_conclusions(rt, tx, pair.bounds, query, limit, options.search_max_distance, remote)
+    found_conclusions = search.find_conclusions(
+        rt, tx, pair.bounds, query, limit, options.search_max_distance, remote
+    )
     said: list[Message] = []
     # A message has no distance that the caller's bound could be held against.
     if options.search_max_distance is None:
-        said = search.find_messages(rt, tx, pair.bounds.saying(_quotable(tx, pair)), query, limit, remote)
+        said = search.find_messages(
+            rt, tx, pair.bounds.saying(_quotable(tx, pair)), query, limit, remote
+        )
     for rank in range(max(len(found_conclusions), len(said))):
         if rank < len(found_conclusions):
             basket.take_conclusion(found_conclusions[rank].conclusion)
@@ -224,5 +288,9 @@ def _take_best(rt: Runtime, tx: Transaction, pair: Pair, options: Representation
 
 def _quotable(tx: Transaction, pair: Pair) -> Condition:
     """Messages by the observed peer, in sessions that go on, that the observer can have seen."""
-    own = all_of(equals(author_key=pair.observed.key), visibility.visible(tx, pair.bounds.workspace))
-    return own if pair.observer.key == pair.observed.key else all_of(own, seen_by(tx, pair.observer))
+    own = all_of(
+        equals(author_key=pair.observed.key), visibility.visible(tx, pair.bounds.workspace)
+    )
+    return (
+        own if pair.observer.key == pair.observed.key else all_of(own, seen_by(tx, pair.observer))
+    )

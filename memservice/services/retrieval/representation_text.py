@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from memservice.domain.records import CONTRADICTION, DEDUCTIVE, EXPLICIT, INDUCTIVE, Conclusion, Message
+from memservice.domain.records import (
+    CONTRADICTION,
+    DEDUCTIVE,
+    EXPLICIT,
+    INDUCTIVE,
+    Conclusion,
+    Message,
+)
 from memservice.domain.times import stamp
 
 MAX_SOURCES = 5
@@ -32,7 +39,10 @@ class Selection:
     def explicit_lines(self) -> list[str]:
         """Explicit conclusions and verbatim messages, oldest first."""
         lines = [(item.said_at, 0, item.key, item.content) for item in self.level(EXPLICIT)]
-        lines += [(item.created_at, 1, item.key, f"{self.speaker(item)}: {item.content}") for item in self.messages]
+        lines += [
+            (item.created_at, 1, item.key, f"{self.speaker(item)}: {item.content}")
+            for item in self.messages
+        ]
         return [f"[{stamp(at)}] {text}" for at, _, _, text in sorted(lines)]
 
 
@@ -54,13 +64,19 @@ def markdown(selection: Selection) -> str:
         sections.append("## Explicit Observations\n\n" + "\n".join(explicit) + "\n")
     deductive = selection.level(DEDUCTIVE)
     if deductive:
-        sections.append("## Deductive Observations\n\n" + "".join(_deductive(item) for item in deductive))
+        sections.append(
+            "## Deductive Observations\n\n" + "".join(_deductive(item) for item in deductive)
+        )
     inductive = selection.level(INDUCTIVE)
     if inductive:
-        sections.append("## Inductive Observations\n\n" + "\n".join(_inductive(item) for item in inductive))
+        sections.append(
+            "## Inductive Observations\n\n" + "\n".join(_inductive(item) for item in inductive)
+        )
     contradictions = selection.level(CONTRADICTION)
     if contradictions:
-        sections.append("## Contradictions\n\n" + "\n".join(_contradiction(item) for item in contradictions))
+        sections.append(
+            "## Contradictions\n\n" + "\n".join(_contradiction(item) for item in contradictions)
+        )
     return "\n".join(sections)
 
 
@@ -79,7 +95,9 @@ def _inductive(item: Conclusion) -> str:
         text += f"   **Type**: {item.internal['pattern_type']}\n"
     sources = _strings(item, "sources")
     if sources:
-        text += "   **Sources**:\n" + "".join(f"   - {source}\n" for source in sources[:MAX_SOURCES])
+        text += "   **Sources**:\n" + "".join(
+            f"   - {source}\n" for source in sources[:MAX_SOURCES]
+        )
         if len(sources) > MAX_SOURCES:
             text += f"   - ... and {len(sources) - MAX_SOURCES} more\n"
     return text
@@ -89,12 +107,15 @@ def _contradiction(item: Conclusion) -> str:
     text = f" **CONTRADICTION**: {item.content}\n"
     sources = _strings(item, "sources")
     if sources:
-        text += "   **Conflicting statements**:\n" + "".join(f"   - {source}\n" for source in sources)
+        text += "   **Conflicting statements**:\n" + "".join(
+            f"   - {source}\n" for source in sources
+        )
     return text
 
 
 def plain(selection: Selection) -> str:
-    """All four headings, whether or not anything stands under them; their tokens count against a budget."""
+    """All four headings, whether or not anything stands under them; their tokens count against a
+    budget."""
     parts = [_numbered("EXPLICIT:", [(line, []) for line in selection.explicit_lines()])]
     for heading, level, support in (
         ("DEDUCTIVE:", DEDUCTIVE, "premises"),
@@ -102,7 +123,13 @@ def plain(selection: Selection) -> str:
         ("CONTRADICTION:", CONTRADICTION, "sources"),
     ):
         parts.append(
-            _numbered(heading, [(f"[{stamp(item.said_at)}] {item.content}", _strings(item, support)) for item in selection.level(level)])
+            _numbered(
+                heading,
+                [
+                    (f"[{stamp(item.said_at)}] {item.content}", _strings(item, support))
+                    for item in selection.level(level)
+                ],
+            )
         )
     return "\n".join(parts)
 

@@ -1,4 +1,5 @@
-"""Asking the vector index for neighbours. One outside the storage is waited for a bounded time, and left alone while it is away."""
+"""Asking the vector index for neighbours. One outside the storage is waited for a bounded time, and
+left alone while it is away."""
 
 from __future__ import annotations
 
@@ -35,9 +36,16 @@ def _executor() -> ThreadPoolExecutor:
 
 
 def query(
-    rt: Runtime, tx: Transaction, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+    rt: Runtime,
+    tx: Transaction,
+    space: Space,
+    vector: Vector,
+    k: int,
+    index_filter: IndexFilter,
+    ids: Sequence[int] | None = None,
 ) -> list[VectorHit] | None:
-    """As `VectorIndex.query`; None if the index is outside the storage and did not answer, now or a moment ago (which is logged)."""
+    """As `VectorIndex.query`; None if the index is outside the storage and did not answer, now or a
+    moment ago (which is logged)."""
     if rt.vectors_transactional:
         return rt.vectors.query(tx, space, vector, k, index_filter, ids)
     rest = circuit_breaker.of(rt)
@@ -54,7 +62,8 @@ def query(
 
 
 def within(seconds: float, ask: Callable[[], T]) -> T:
-    """What an index outside the storage says. Raises TimeoutError if it takes longer than `seconds`, and whatever the index raises."""
+    """What an index outside the storage says. Raises TimeoutError if it takes longer than
+    `seconds`, and whatever the index raises."""
     future = _executor().submit(ask)
     try:
         return future.result(seconds)

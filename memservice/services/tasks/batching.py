@@ -1,7 +1,8 @@
 """Messages wait for company before a reasoner whose calls cost something is asked about them.
 
-A unit is ready when its first pending task is due, so waiting is a matter of that one time: tasks that wait become due when they are old
-enough, and the first of them as soon as enough has gathered behind it. Once the unit is worked on, none of its tasks waits any longer.
+A unit is ready when its first pending task is due, so waiting is a matter of that one time: tasks
+that wait become due when they are old enough, and the first of them as soon as enough has gathered
+behind it. Once the unit is worked on, none of its tasks waits any longer.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def delay(rt: Runtime, tasks: Sequence[Task]) -> list[Task]:
     if not is_enabled(rt):
         return list(tasks)
     seconds = rt.settings.deriver.representation_batch_max_age_seconds
-    return [replace(task, not_before=_until(task, seconds)) if task.kind == REPRESENTATION else task for task in tasks]
+    return [
+        replace(task, not_before=_until(task, seconds)) if task.kind == REPRESENTATION else task
+        for task in tasks
+    ]
 
 
 def _until(task: Task, seconds: float) -> datetime:
@@ -42,25 +46,37 @@ def _until(task: Task, seconds: float) -> datetime:
 
 
 def release_if_full(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> None:
-    """Let the units of tasks that were just stored be ready if enough waits in them. Reads no more than a batch's worth of each."""
+    """Let the units of tasks that were just stored be ready if enough waits in them. Reads no more
+    than a batch's worth of each."""
     now = rt.clock()
-    for unit in dict.fromkeys(task.unit for task in tasks if task.kind == REPRESENTATION and task.not_before > now):
+    for unit in dict.fromkeys(
+        task.unit for task in tasks if task.kind == REPRESENTATION and task.not_before > now
+    ):
         pending = tx.tasks.pending(unit, ENOUGH_MESSAGES)
-        # A unit whose first task is due, or backs off, is somebody's already: what comes now is done along.
-        if pending and pending[0].attempts == 0 and pending[0].not_before > now and _is_enough(rt, tx, pending):
+        # A unit whose first task is due, or backs off, is somebody's already: what comes now is
+        # done along.
+        if (
+            pending
+            and pending[0].attempts == 0
+            and pending[0].not_before > now
+            and _is_enough(rt, tx, pending)
+        ):
             tx.tasks.make_due_if_untried(pending[0])
 
 
 def _is_enough(rt: Runtime, tx: Transaction, pending: Sequence[Task]) -> bool:
     if len(pending) >= ENOUGH_MESSAGES:
         return True
-    messages = tx.messages.by_keys([task.message_key for task in pending if task.message_key is not None])
+    messages = tx.messages.by_keys(
+        [task.message_key for task in pending if task.message_key is not None]
+    )
     target = rt.settings.deriver.representation_batch_work_unit_target_tokens
     return sum(message.tokens for message in messages.values()) >= target
 
 
 def release(rt: Runtime) -> int:
-    """Where messages do not wait any more, since the settings changed, those that still do become due; returns how many."""
+    """Where messages do not wait any more, since the settings changed, those that still do become
+    due; returns how many."""
     if is_enabled(rt):
         return 0
     now = rt.clock()

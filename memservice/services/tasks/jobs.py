@@ -66,8 +66,9 @@ def page(rt: Runtime, principal: Principal, which: JobFilter, paging: Paging) ->
 
 
 def failures(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -> Page[Job]:
-    """The workspace's tasks that rest as failed, the latest failure first. Events that an endpoint never took are its dead letters
-    (`webhooks.dead_letters`) and not among them. Nothing for a workspace that there is not."""
+    """The workspace's tasks that rest as failed, the latest failure first. Events that an endpoint
+    never took are its dead letters (`webhooks.dead_letters`) and not among them. Nothing for a
+    workspace that there is not."""
     policy.require(principal, workspace_id)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
@@ -85,8 +86,11 @@ def show(rt: Runtime, principal: Principal, uid: str) -> Job:
         return _described(rt, tx, [task])[0]
 
 
-def retry_failures(rt: Runtime, principal: Principal, workspace_id: str, uids: Sequence[str] | None = None) -> int:
-    """Give failed tasks of a workspace all their tries again: those of these ids, or all. Returns how many.
+def retry_failures(
+    rt: Runtime, principal: Principal, workspace_id: str, uids: Sequence[str] | None = None
+) -> int:
+    """Give failed tasks of a workspace all their tries again: those of these ids, or all. Returns
+    how many.
 
     Raises `NotFound` for an id that is none of the workspace's failures; then none is tried.
     """
@@ -100,7 +104,9 @@ def retry_failures(rt: Runtime, principal: Principal, workspace_id: str, uids: S
     return _retry(rt, _failed(workspace), uids, f"among the failures of workspace {workspace_id}")
 
 
-def retry(rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[str] | None = None) -> int:
+def retry(
+    rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[str] | None = None
+) -> int:
     """As `retry_failures`, for failed tasks of any kind and place."""
     _require(principal, which)
     with rt.storage.read() as tx:
@@ -108,11 +114,14 @@ def retry(rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[st
     return _retry(rt, condition, uids, "among the failed ones")
 
 
-def cancel(rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[str] | None = None) -> int:
-    """Let pending tasks rest as failed, so that they are not done unless they are retried. Returns how many.
+def cancel(
+    rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[str] | None = None
+) -> int:
+    """Let pending tasks rest as failed, so that they are not done unless they are retried. Returns
+    how many.
 
-    Raises `NotFound` for an id that is none of a pending task, and `Conflict` if a unit is being worked on: then what was cancelled before
-    that stays cancelled.
+    Raises `NotFound` for an id that is none of a pending task, and `Conflict` if a unit is being
+    worked on: then what was cancelled before that stays cancelled.
     """
     _require(principal, which)
     with rt.storage.read() as tx:
@@ -120,20 +129,34 @@ def cancel(rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[s
         chosen = _chosen(tx, condition, uids, "among the pending ones")
         units = list(dict.fromkeys(task.unit for task in chosen))
     keys = tuple(task.key for task in chosen)
-    return sum(rt.storage.write(lambda tx, unit=unit: _cancel(rt, tx, unit, keys)) for unit in units)  # type: ignore[misc]
+
+    def cancel_in(unit: str) -> int:
+        return rt.storage.write(lambda tx: _cancel(rt, tx, unit, keys))
+
+    return sum(cancel_in(unit) for unit in units)
 
 
-def purge(rt: Runtime, principal: Principal, which: JobFilter, before: datetime | None = None) -> int:
-    """Erase tasks that rest: failed ones, or what `which.state` says; only those that came to rest before then. Returns how many.
+def purge(
+    rt: Runtime, principal: Principal, which: JobFilter, before: datetime | None = None
+) -> int:
+    """Erase tasks that rest: failed ones, or what `which.state` says; only those that came to rest
+    before then. Returns how many.
 
     Raises `Conflict` for pending ones: what is not to be done is cancelled first.
     """
     _require(principal, which)
     if which.state == PENDING:
-        raise Conflict("pending tasks are work that was promised: cancel them first, then purge the failed ones")
+        raise Conflict(
+            "pending tasks are work that was promised: cancel them first, then purge the "
+            "failed ones"
+        )
     until = before or rt.clock()
     with rt.storage.read() as tx:
-        condition = all_of(_condition(tx, which), equals(state=which.state or FAILED), Compare("finished_at", "lte", until))
+        condition = all_of(
+            _condition(tx, which),
+            equals(state=which.state or FAILED),
+            Compare("finished_at", "lte", until),
+        )
 
     def erase(tx: Transaction) -> int:
         keys = tuple(task.key for task in tx.rows.page(Task, condition, limit=BATCH_SIZE))
@@ -150,7 +173,11 @@ def _require(principal: Principal, which: JobFilter) -> None:
 
 
 def _condition(tx: Transaction, which: JobFilter) -> Condition:
-    given = {name: value for name in ("kind", "state", "unit") if (value := getattr(which, name)) is not None}
+    given = {
+        name: value
+        for name in ("kind", "state", "unit")
+        if (value := getattr(which, name)) is not None
+    }
     if which.workspace is not None:
         workspace = tx.workspaces.by_slug(which.workspace)
         if workspace is None:
@@ -160,7 +187,9 @@ def _condition(tx: Transaction, which: JobFilter) -> Condition:
 
 
 def _failed(workspace: Workspace) -> Condition:
-    return all_of(equals(workspace_key=workspace.key, state=FAILED), Not(equals(kind=outbox.WEBHOOK)))
+    return all_of(
+        equals(workspace_key=workspace.key, state=FAILED), Not(equals(kind=outbox.WEBHOOK))
+    )
 
 
 def _retry(rt: Runtime, condition: Condition, uids: Sequence[str] | None, among: str) -> int:
@@ -186,10 +215,16 @@ def _until_none(change: Callable[[], int]) -> Iterable[int]:
         yield changed
 
 
-def _chosen(tx: Transaction, condition: Condition, uids: Sequence[str] | None, among: str) -> list[Task]:
+def _chosen(
+    tx: Transaction, condition: Condition, uids: Sequence[str] | None, among: str
+) -> list[Task]:
     if uids is None:
         return tx.rows.page(Task, condition)
-    found = {task.uid: task for task in tx.rows.page(Task, all_of(equals(uid=tuple(uids)), condition))} if uids else {}
+    found = (
+        {task.uid: task for task in tx.rows.page(Task, all_of(equals(uid=tuple(uids)), condition))}
+        if uids
+        else {}
+    )
     for uid in uids:
         if uid not in found:
             raise _unknown(uid, among)
@@ -201,8 +236,17 @@ def _cancel(rt: Runtime, tx: Transaction, unit: str, keys: Sequence[int]) -> int
     now = rt.clock()
     lease = tx.tasks.claim(unit, "an operator", now, CLAIM_SECONDS)
     if lease is None:
-        raise Conflict(f"the unit {unit} is being worked on: what is in hand cannot be cancelled; try again when it is done or has failed")
-    number = tx.rows.change(Task, equals(unit=unit, key=tuple(keys), state=PENDING), state=FAILED, last_error=CANCELLED, finished_at=now)
+        raise Conflict(
+            f"the unit {unit} is being worked on: what is in hand cannot be cancelled; try "
+            "again when it is done or has failed"
+        )
+    number = tx.rows.change(
+        Task,
+        equals(unit=unit, key=tuple(keys), state=PENDING),
+        state=FAILED,
+        last_error=CANCELLED,
+        finished_at=now,
+    )
     tx.tasks.release(lease)
     return number
 
@@ -211,7 +255,9 @@ def _page(rt: Runtime, tx: Transaction, condition: Condition, paging: Paging, by
     order = paging.order(by, newest_first=True)
     return read_page(
         paging,
-        lambda: _described(rt, tx, tx.rows.page(Task, condition, order, paging.size, paging.offset)),
+        lambda: _described(
+            rt, tx, tx.rows.page(Task, condition, order, paging.size, paging.offset)
+        ),
         lambda: tx.rows.count(Task, condition),
     )
 
@@ -219,7 +265,9 @@ def _page(rt: Runtime, tx: Transaction, condition: Condition, paging: Paging, by
 def _described(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> list[Job]:
     now = rt.clock()
     held = {lease.unit for lease in tx.tasks.leases() if lease.expires_at > now}
-    peers = _by_key(tx, Peer, [key for task in tasks for key in (task.observer_key, task.observed_key)])
+    peers = _by_key(
+        tx, Peer, [key for task in tasks for key in (task.observer_key, task.observed_key)]
+    )
     sessions = _by_key(tx, Session, [task.session_key for task in tasks])
     places = _by_key(tx, Workspace, [task.workspace_key for task in tasks])
     return [
@@ -235,7 +283,9 @@ def _described(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> list[Job]
     ]
 
 
-def _by_key(tx: Transaction, record: type[Peer | Session | Workspace], keys: Iterable[int | None]) -> dict[int | None, str]:
+def _by_key(
+    tx: Transaction, record: type[Peer | Session | Workspace], keys: Iterable[int | None]
+) -> dict[int | None, str]:
     """The names of rows, by their keys."""
     wanted = tuple(sorted({key for key in keys if key is not None}))
     return {row.key: row.slug for row in tx.rows.page(record, equals(key=wanted))} if wanted else {}

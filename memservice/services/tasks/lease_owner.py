@@ -1,4 +1,5 @@
-"""Who holds a lease: a name by which another process on the same machine can tell whether the holder is still there."""
+"""Who holds a lease: a name by which another process on the same machine can tell whether the
+holder is still there."""
 
 from __future__ import annotations
 
@@ -20,12 +21,14 @@ def _stat(pid: int) -> list[str]:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in the kernel's own count, so that a pid that was given out again is not taken for the old process."""
+    """When a process started, in the kernel's own count, so that a pid that was given out again is
+    not taken for the old process."""
     return "".join(_stat(pid)[19:20])
 
 
 def _is_zombie(pid: int) -> bool:
-    """Has it ended, and does its parent not care? In a container without an init process that may go on for ever."""
+    """Has it ended, and does its parent not care? In a container without an init process that may
+    go on for ever."""
     return _stat(pid)[:1] in (["Z"], ["X"])
 
 
@@ -34,10 +37,11 @@ _claims: set[str] = set()
 
 
 def _machine() -> str:
-    """Where the pids of this process mean something: the host, its present boot, and the PID namespace.
+    """Where the pids of this process mean something: the host, its present boot, and the PID
+    namespace.
 
-    Containers may share a host name and even a kernel, and then a pid of one of them says nothing about another. Where the kernel tells
-    neither boot nor namespace, the host name alone decides.
+    Containers may share a host name and even a kernel, and then a pid of one of them says nothing
+    about another. Where the kernel tells neither boot nor namespace, the host name alone decides.
     """
     boot = namespace = ""
     with suppress(OSError):
@@ -48,7 +52,8 @@ def _machine() -> str:
 
 
 def this_process() -> str:
-    """A new owner name for one claim of this process, in use until `ended`: host, boot, PID namespace, pid, its start, a unique part."""
+    """A new owner name for one claim of this process, in use until `ended`: host, boot, PID
+    namespace, pid, its start, a unique part."""
     pid = os.getpid()
     name = "|".join((_machine(), str(pid), _started(pid), new_uid()))
     _claims.add(name)
@@ -56,13 +61,15 @@ def this_process() -> str:
 
 
 def ended(owner: str) -> None:
-    """The work under this name is over. A lease that could not be given back, since the store was away, is now known to be abandoned."""
+    """The work under this name is over. A lease that could not be given back, since the store was
+    away, is now known to be abandoned."""
     _claims.discard(owner)
 
 
 def is_gone(owner: str) -> bool:
-    """True only if the owner was a process of this machine and PID namespace, since its last boot, and either that process or, in this
-    one, the work has certainly ended. Other owners are never judged: their leases run out."""
+    """True only if the owner was a process of this machine and PID namespace, since its last boot,
+    and either that process or, in this one, the work has certainly ended. Other owners are never
+    judged: their leases run out."""
     machine, *parts = owner.rsplit("|", 3)
     if len(parts) != 3 or machine != _machine() or not parts[0].isdecimal():
         return False

@@ -1,4 +1,5 @@
-"""Tasks: which background work a write makes necessary. They are stored in the transaction that does the writing.
+"""Tasks: which background work a write makes necessary. They are stored in the transaction that
+does the writing.
 
 A work unit's key is made of row keys, so it is short, safe anywhere, and survives renames.
 """
@@ -29,16 +30,36 @@ from memservice.domain.records import (
 from memservice.runtime import Runtime
 from memservice.telemetry.context import request_id
 
-REPRESENTATION, SUMMARY, DREAM, EMBED, DELETE_VECTORS = "representation", "summary", "dream", "embed", "forget"
+REPRESENTATION, SUMMARY, DREAM, EMBED, DELETE_VECTORS = (
+    "representation",
+    "summary",
+    "dream",
+    "embed",
+    "forget",
+)
 SCOPE_BACKFILL, SCOPE_REMOVAL, ERASE = "scope_backfill", "scope_removal", "erase"
 INDEX = "index"
 REPAIR = "mend"
 
 WEBHOOK = "webhook"
 DREAM_TIMER = "dream_timer"
-"""Waits until a pair of peers is quiet, then makes a dream due. A kind of its own: nobody who waits for the queue waits for it."""
+"""Waits until a pair of peers is quiet, then makes a dream due. A kind of its own: nobody who waits
+for the queue waits for it."""
 
-KINDS = (REPRESENTATION, SUMMARY, DREAM, DREAM_TIMER, EMBED, INDEX, DELETE_VECTORS, REPAIR, SCOPE_BACKFILL, SCOPE_REMOVAL, WEBHOOK, ERASE)
+KINDS = (
+    REPRESENTATION,
+    SUMMARY,
+    DREAM,
+    DREAM_TIMER,
+    EMBED,
+    INDEX,
+    DELETE_VECTORS,
+    REPAIR,
+    SCOPE_BACKFILL,
+    SCOPE_REMOVAL,
+    WEBHOOK,
+    ERASE,
+)
 
 USER_FACING = (REPRESENTATION, SUMMARY, DREAM)
 """Kinds that queue status counts; the others are the service's own business."""
@@ -53,19 +74,29 @@ def after_messages(
     authors: Mapping[int, Peer],
     members: Sequence[Member],
 ) -> list[Task]:
-    """What new messages of a session make necessary: deriving from observed authors, summaries at their intervals."""
+    """What new messages of a session make necessary: deriving from observed authors, summaries at
+    their intervals."""
     if _switched_off(session):
         return []
     by_peer = {member.peer_key: member for member in members}
-    observing = [member.peer_key for member in members if member.observe_others and member.left_at is None]
+    observing = [
+        member.peer_key for member in members if member.observe_others and member.left_at is None
+    ]
     resolved: dict[int, Resolved] = {}
     tasks: list[Task] = []
     for message, given in zip(messages, configurations, strict=True):
         config = resolved.get(id(given))
         if config is None:
-            config = resolved[id(given)] = resolve(rt.defaults, given, session.configuration, workspace.configuration)
-        if config.reasoning and _is_observed(authors[message.author_key], by_peer.get(message.author_key)):
-            observer_keys = [message.author_key, *(key for key in observing if key != message.author_key)]
+            config = resolved[id(given)] = resolve(
+                rt.defaults, given, session.configuration, workspace.configuration
+            )
+        if config.reasoning and _is_observed(
+            authors[message.author_key], by_peer.get(message.author_key)
+        ):
+            observer_keys = [
+                message.author_key,
+                *(key for key in observing if key != message.author_key),
+            ]
             tasks.append(_representation(rt, message, observer_keys, config))
         if config.summary:
             kinds = [kind for kind, every in _intervals(config) if message.seq % every == 0]
@@ -74,7 +105,8 @@ def after_messages(
 
 
 def _switched_off(session: Session) -> bool:
-    """Generation 1 switches background work off by the mere presence of a key in the metadata of its sessions."""
+    """Generation 1 switches background work off by the mere presence of a key in the metadata of
+    its sessions."""
     said = session.metadata.get("deriver_disabled")
     return session.owner_key is not None and said is not None and said is not False
 
@@ -91,7 +123,15 @@ def _intervals(config: Resolved) -> tuple[tuple[str, int], tuple[str, int]]:
 
 
 def _task(rt: Runtime, kind: str, **fields: Any) -> Task:
-    task = Task(uid=new_uid(), kind=kind, unit="", request_id=request_id(), not_before=IMMEDIATELY, created_at=rt.clock(), **fields)
+    task = Task(
+        uid=new_uid(),
+        kind=kind,
+        unit="",
+        request_id=request_id(),
+        not_before=IMMEDIATELY,
+        created_at=rt.clock(),
+        **fields,
+    )
     return replace(task, unit=unit_of(task))
 
 
@@ -101,7 +141,8 @@ CENTURY_SECONDS = 100 * 365 * 86_400.0
 
 
 def latest(rt: Runtime) -> datetime:
-    """The latest `not_before` that a task may have been given by now. One that is later was given by a clock that was ahead: it is due."""
+    """The latest `not_before` that a task may have been given by now. One that is later was given
+    by a clock that was ahead: it is due."""
     longest = max(
         MAX_PAUSE.total_seconds(),
         rt.settings.dream.idle_timeout_minutes * 60,
@@ -141,12 +182,15 @@ def unit_of(task: Task) -> str:
 
 
 def workspace_of(unit: str) -> str:
-    """What a work unit counts to where workspaces take turns: the key of its workspace, or "" for work on the store itself."""
+    """What a work unit counts to where workspaces take turns: the key of its workspace, or "" for
+    work on the store itself."""
     kind, *about = unit.split(":")
     return about[0] if about and kind != ERASE else ""
 
 
-def _representation(rt: Runtime, message: Message, observer_keys: list[int], config: Resolved) -> Task:
+def _representation(
+    rt: Runtime, message: Message, observer_keys: list[int], config: Resolved
+) -> Task:
     return _task(
         rt,
         REPRESENTATION,
@@ -170,28 +214,36 @@ def _summary(rt: Runtime, message: Message, kinds: list[str], config: Resolved) 
     )
 
 
-def embed(rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int], like: Sequence[int] = ()) -> Task:
+def embed(
+    rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int], like: Sequence[int] = ()
+) -> Task:
     """Give rows their vectors, where the embedder or the index is not one for the request path.
 
-    `like`: for each of `keys` the row whose text it has, so that a vector which is there already need not be made again.
+    `like`: for each of `keys` the row whose text it has, so that a vector which is there already
+    need not be made again.
     """
     payload = {"kind": kind, "keys": list(keys)} | ({"like": list(like)} if like else {})
     return _task(rt, EMBED, workspace_key=workspace_key, payload=payload)
 
 
 def index(rt: Runtime, workspace_key: int, keys: Sequence[int]) -> Task:
-    """Make messages findable by their text, where they are too many for the write that stores them."""
+    """Make messages findable by their text, where they are too many for the write that stores
+    them."""
     return _task(rt, INDEX, workspace_key=workspace_key, payload={"keys": list(keys)})
 
 
 def delete_vectors(rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int]) -> Task:
-    """Take rows out of a vector index that lives outside the storage, after they were given to it: in the unit of `embed`."""
+    """Take rows out of a vector index that lives outside the storage, after they were given to it:
+    in the unit of `embed`."""
     task = embed(rt, kind, workspace_key, keys)
     return replace(task, kind=DELETE_VECTORS)
 
 
-def repair(rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int], orphans: Sequence[int]) -> Task:
-    """Give rows the vectors that they lack, and take out vectors whose rows are gone: in the unit of `embed`."""
+def repair(
+    rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int], orphans: Sequence[int]
+) -> Task:
+    """Give rows the vectors that they lack, and take out vectors whose rows are gone: in the unit
+    of `embed`."""
     task = embed(rt, kind, workspace_key, keys)
     return replace(task, kind=REPAIR, payload={**task.payload, "orphans": list(orphans)})
 
@@ -208,13 +260,14 @@ def scope_backfill(rt: Runtime, scope: Peer, session: Session) -> Task:
 
 
 def scope_removal(rt: Runtime, scope: Peer, session: Session) -> Task:
-    """Take out of a scope what it knows from a session that left it: in the unit of `scope_backfill`, so that adding and removing are
-    worked on in their order."""
+    """Take out of a scope what it knows from a session that left it: in the unit of
+    `scope_backfill`, so that adding and removing are worked on in their order."""
     return replace(scope_backfill(rt, scope, session), kind=SCOPE_REMOVAL)
 
 
 def erase_session(rt: Runtime, session: Session) -> Task:
-    """Erase a session that is being deleted. Names it in the payload only: the tasks of a session are erased with it."""
+    """Erase a session that is being deleted. Names it in the payload only: the tasks of a session
+    are erased with it."""
     return _task(rt, ERASE, payload={"session": session.key})
 
 
@@ -238,7 +291,8 @@ def webhook(rt: Runtime, endpoint: WebhookEndpoint, event_uid: str, event: str, 
 
 
 def dream(rt: Runtime, collection: Collection, payload: Mapping[str, Any]) -> Task:
-    """Consolidate what one peer holds about another. Of no session: the one that it is for stands in the payload."""
+    """Consolidate what one peer holds about another. Of no session: the one that it is for stands
+    in the payload."""
     return _of_pair(rt, DREAM, collection, payload)
 
 

@@ -17,7 +17,8 @@ from memservice.spi.storage import Transaction
 
 @dataclass(slots=True)
 class QueueStatus:
-    """Counts of tasks. `completed` counts those that rest as failed as well: nobody works on them any more."""
+    """Counts of tasks. `completed` counts those that rest as failed as well: nobody works on them
+    any more."""
 
     session_id: str | None = None
     """The session's uid, in the entries of `sessions`."""
@@ -45,7 +46,8 @@ def status(
     sender: str | None = None,
     session_id: str | None = None,
 ) -> QueueStatus:
-    """Counts of the tasks that users wait for. `observer` and `sender` are ORed; unknown names count nothing."""
+    """Counts of the tasks that users wait for. `observer` and `sender` are ORed; unknown names
+    count nothing."""
     policy.require(principal, workspace_id)
     answer = QueueStatus()
     with rt.storage.read() as tx:
@@ -63,12 +65,16 @@ def status(
         answer.add(count.state, count.working, count.tasks)
         row = None if count.session_key is None else found.get(count.session_key)
         if row is not None:
-            by_session.setdefault(row.uid, QueueStatus(row.uid)).add(count.state, count.working, count.tasks)
+            by_session.setdefault(row.uid, QueueStatus(row.uid)).add(
+                count.state, count.working, count.tasks
+            )
     answer.sessions = by_session if by_session and not session_id else None
     return answer
 
 
-def _concerning(tx: Transaction, workspace_key: int, observer: str | None, sender: str | None) -> Condition:
+def _concerning(
+    tx: Transaction, workspace_key: int, observer: str | None, sender: str | None
+) -> Condition:
     if observer is None and sender is None:
         return TRUE
     peers = tx.peers.by_slugs(workspace_key, [name for name in (observer, sender) if name])

@@ -1,4 +1,5 @@
-"""Whether a line is a row that may be stored. A file may come from anybody: what it says of itself is not believed."""
+"""Whether a line is a row that may be stored. A file may come from anybody: what it says of itself
+is not believed."""
 
 from __future__ import annotations
 
@@ -11,10 +12,7 @@ from typing import Any, get_type_hints
 
 from memservice.domain import records as r
 from memservice.domain.values import INT_MAX, SCOPE_NAME_MAX, name_problem, shown
-from memservice.services.transfer import (
-    record_formats,
-    tasks,
-)
+from memservice.services.transfer import record_formats, tasks
 from memservice.services.transfer.lines import Line, UnreadableExport, read_moment
 from memservice.services.transfer.record_formats import RecordFormat
 
@@ -36,11 +34,13 @@ _WORDS: Mapping[tuple[str, str], Collection[str]] = {
     ("tasks", "state"): (r.PENDING, r.FAILED),
     ("tasks", "kind"): tuple(sorted(tasks.NAMED)),
 }
-"""Fields that hold one of a few words. Others would be rows that nobody sees, or that nobody can work on."""
+"""Fields that hold one of a few words. Others would be rows that nobody sees, or that nobody can
+work on."""
 
 
 def require_row(record_format: RecordFormat, line: Line) -> None:
-    """Raises UnreadableExport unless every field that is read of this line is there and of its type."""
+    """Raises UnreadableExport unless every field that is read of this line is there and of its
+    type."""
     for name, fits, wanted in _fields(record_format):
         if name not in line:
             raise UnreadableExport(f"a row of {record_format.name} has no `{name}`")
@@ -51,13 +51,19 @@ def require_row(record_format: RecordFormat, line: Line) -> None:
     if record_format.record is r.Task:
         _require_payload(line)
     if record_format.record is r.Space and not 0 < line["dimension"] <= DIMENSION_MAX:
-        raise _wrong(record_format, "dimension", line["dimension"], f"must be from 1 to {DIMENSION_MAX}")
+        raise _wrong(
+            record_format, "dimension", line["dimension"], f"must be from 1 to {DIMENSION_MAX}"
+        )
 
 
 def require_vector(line: Line) -> None:
     """The same for a line that holds a vector."""
     space: Any = line.get("space")
-    known = isinstance(space, dict) and isinstance(space.get("kind"), str) and isinstance(space.get("embedder"), str)
+    known = (
+        isinstance(space, dict)
+        and isinstance(space.get("kind"), str)
+        and isinstance(space.get("embedder"), str)
+    )
     if not (known and isinstance(space.get("dimension"), int)):
         raise UnreadableExport("a vector has no `space` of a kind, an embedder and a dimension")
     if not (_uid(line.get("uid")) and isinstance(line.get("vector"), str)):
@@ -77,7 +83,9 @@ def _require_slug(record_format: RecordFormat, line: Line) -> None:
     slug: str = line["slug"]
     if line.get("kind") == r.SCOPE:
         problem = name_problem(slug.removeprefix(r.SCOPE_PREFIX), SCOPE_NAME_MAX)
-        problem = problem or (None if slug.startswith(r.SCOPE_PREFIX) else f"scopes are called {r.SCOPE_PREFIX}…")
+        problem = problem or (
+            None if slug.startswith(r.SCOPE_PREFIX) else f"scopes are called {r.SCOPE_PREFIX}…"
+        )
     else:
         problem = name_problem(slug)
     if problem is not None:
@@ -87,17 +95,24 @@ def _require_slug(record_format: RecordFormat, line: Line) -> None:
 def _require_payload(line: Line) -> None:
     kind, payload = line["kind"], line["payload"]
     if kind in tasks.OF_ROWS and payload.get("kind") not in list(record_formats.SPACED):
-        raise UnreadableExport(f"a task of kind {kind!r} names rows of no kind that has vectors: {shown(payload.get('kind'))!r}")
+        raise UnreadableExport(
+            f"a task of kind {kind!r} names rows of no kind that has vectors: "
+            f"{shown(payload.get('kind'))!r}"
+        )
     for entry, (_, uids) in tasks.named(kind, payload).items():
         if not all(isinstance(uid, str) for uid in uids):
-            raise UnreadableExport(f"a task of kind {kind!r} names in `{entry}` rows by something else than uids")
+            raise UnreadableExport(
+                f"a task of kind {kind!r} names in `{entry}` rows by something else than uids"
+            )
     texts = tasks.TEXTS.get(kind, ())
     if not all(isinstance(payload.get(entry), str) for entry in texts):
         raise UnreadableExport(f"a task of kind {kind!r} needs the texts {', '.join(texts)}")
 
 
 def _wrong(record_format: RecordFormat, name: str, value: object, what: str) -> UnreadableExport:
-    return UnreadableExport(f"a row of {record_format.name} has the `{name}` {shown(value)!r}, which {what}")
+    return UnreadableExport(
+        f"a row of {record_format.name} has the `{name}` {shown(value)!r}, which {what}"
+    )
 
 
 _Fits = Callable[[Any], bool]
@@ -105,7 +120,8 @@ _Fits = Callable[[Any], bool]
 
 @cache
 def _fields(record_format: RecordFormat) -> list[tuple[str, _Fits, str]]:
-    """Every field that is read of a line of this kind: its name, whether a value fits it, and what would."""
+    """Every field that is read of a line of this kind: its name, whether a value fits it, and what
+    would."""
     hints = get_type_hints(record_format.record)
     found: list[tuple[str, _Fits, str]] = []
     for field in record_format.plain:
@@ -117,9 +133,16 @@ def _fields(record_format: RecordFormat) -> list[tuple[str, _Fits, str]]:
         else:
             found.append((field, *_type(hints[field])))
     for field in record_format.references:
-        fits, wanted = (_none_or(_uid), "the uid of a row, or null") if type(None) in _parts(hints[field]) else (_uid, "the uid of a row")
+        fits, wanted = (
+            (_none_or(_uid), "the uid of a row, or null")
+            if type(None) in _parts(hints[field])
+            else (_uid, "the uid of a row")
+        )
         found.append((record_formats.name_of(field), fits, wanted))
-    found += [(record_formats.name_of(field), _list_of(_uid), "a list of uids") for field in record_format.lists]
+    found += [
+        (record_formats.name_of(field), _list_of(_uid), "a list of uids")
+        for field in record_format.lists
+    ]
     return found
 
 

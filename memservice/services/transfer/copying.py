@@ -18,14 +18,12 @@ from memservice.services.transfer import export, importing
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.importing import Report
 from memservice.services.transfer.lines import END, HEADER, Line, Sum, parsed, read_vector
-from memservice.services.transfer.record_formats import (
-    TASK,
-    VECTOR,
-)
+from memservice.services.transfer.record_formats import TASK, VECTOR
 
 MARK = "copy.mark"
 ROUNDING = 1e-6
-"""How far a vector of length one may be from itself in another index: some ten times what float32 takes from it."""
+"""How far a vector of length one may be from itself in another index: some ten times what float32
+takes from it."""
 
 
 class Different(MemserviceError):
@@ -39,7 +37,8 @@ def workspaces(rt: Runtime) -> list[str]:
 
 
 def require_two(origin: Runtime, target: Runtime) -> None:
-    """Raises Conflict if both work on one storage, by whatever names they reach it. The target has its schema."""
+    """Raises Conflict if both work on one storage, by whatever names they reach it. The target has
+    its schema."""
     mark = new_uid()
     target.storage.write(lambda tx: tx.facts.set(MARK, mark))
     try:
@@ -48,37 +47,54 @@ def require_two(origin: Runtime, target: Runtime) -> None:
     finally:
         target.storage.write(lambda tx: tx.rows.delete(Fact, equals(name=MARK)))
     if same:
-        raise Conflict("the settings to copy from and those to copy to lead to the same storage: there is nothing to copy")
+        raise Conflict(
+            "the settings to copy from and those to copy to lead to the same storage: "
+            "there is nothing to copy"
+        )
 
 
-def copy(lines: Iterator[bytes], target: Runtime, workspace_id: str, export_options: ExportOptions) -> Report:
-    """Store the lines of an export, then export the copy and compare, kind by kind: rows by checksum, vectors by their direction.
+def copy(
+    lines: Iterator[bytes], target: Runtime, workspace_id: str, export_options: ExportOptions
+) -> Report:
+    """Store the lines of an export, then export the copy and compare, kind by kind: rows by
+    checksum, vectors by their direction.
 
-    Raises Different where the copy holds something else: because the original changed meanwhile, or the target had rows of its own.
+    Raises Different where the copy holds something else: because the original changed meanwhile, or
+    the target had rows of its own.
     """
     original, there = Content(), Content()
     report = importing.load(target, original.watched(lines))
     if report.away is not None:
         raise Different(
-            f"the copy of {workspace_id!r} lacks {report.later} vectors, as the target's index is away ({report.away}). Everything "
+            f"the copy of {workspace_id!r} lacks {report.later} vectors, as the target's "
+            f"index is away ({report.away}). Everything "
             "else was "
             "stored, and tasks make them when it is back; copy again then to compare"
         )
     if report.others:
         which = "; ".join(
-            f"{o.number} vectors of kind {o.kind} by {o.embedder}, where the target has them by {o.here}" for o in report.others
+            (
+                f"{o.number} vectors of kind {o.kind} by {o.embedder}, where the target has "
+                f"them by {o.here}"
+            )
+            for o in report.others
         )
         raise Different(
-            f"the copy of {workspace_id!r} could not take {which}. Everything else was stored; bring both to one embedder with "
-            f"`memservice reembed --workspace {workspace_id} --to NAME`, then copy again to compare"
+            f"the copy of {workspace_id!r} could not take {which}. Everything else was "
+            "stored; bring both to one embedder with "
+            f"`memservice reembed --workspace {workspace_id} --to NAME`, then copy again "
+            "to compare"
         )
     for _ in there.watched(export.lines(target, report.workspace, export_options)):
         pass
     if different := original.differs_from(there):
         raise Different(
-            f"the copy of {workspace_id!r} differs from the original in {', '.join(different)}. What was not there was stored, what was "
-            f"there is as it was. If the original was written to meanwhile, stop its servers and workers and copy again; if not, the "
-            f"target has something else under this name: delete the workspace there, and copy again"
+            f"the copy of {workspace_id!r} differs from the original in "
+            f"{', '.join(different)}. What was not there was stored, what was "
+            "there is as it was. If the original was written to meanwhile, stop its "
+            "servers and workers and copy again; if not, the "
+            "target has something else under this name: delete the workspace there, and "
+            "copy again"
         )
     return replace(report, sha256=original.sha256)
 
@@ -109,16 +125,23 @@ class Content:
 
     def differs_from(self, other: Content) -> list[str]:
         """What is not the same in both."""
-        rows = [kind for kind in {**self._rows, **other._rows} if _end(self._rows.get(kind)) != _end(other._rows.get(kind))]
+        rows = [
+            kind
+            for kind in {**self._rows, **other._rows}
+            if _end(self._rows.get(kind)) != _end(other._rows.get(kind))
+        ]
         none = Directions()
         kinds = {**self._vectors, **other._vectors}
         return rows + [
-            f"vectors of kind {kind}" for kind in kinds if not self._vectors.get(kind, none).agree(other._vectors.get(kind, none))
+            f"vectors of kind {kind}"
+            for kind in kinds
+            if not self._vectors.get(kind, none).agree(other._vectors.get(kind, none))
         ]
 
 
 def _gives_vectors(line: Line) -> bool:
-    """Is it a task that the copy may have more of, because vectors were left out, now or by an earlier import?"""
+    """Is it a task that the copy may have more of, because vectors were left out, now or by an
+    earlier import?"""
     return (line["type"], line.get("kind")) == (TASK.name, outbox.EMBED)
 
 
@@ -129,8 +152,9 @@ def _end(rows: Sum | None) -> Line:
 class Directions:
     """The vectors of one kind, summed so that not one can be another or change places unseen.
 
-    Not their bytes: one index keeps a vector as it was given, another scales it to length one, and one outside the storage may round it
-    once more. Their directions agree, but for the last digits of float32.
+    Not their bytes: one index keeps a vector as it was given, another scales it to length one, and
+    one outside the storage may round it once more. Their directions agree, but for the last digits
+    of float32.
     """
 
     def __init__(self) -> None:

@@ -15,11 +15,17 @@ from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.filters.ast import Compare, OneOf
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
-from memservice.services.transfer import (
-    record_formats,
-    tasks,
+from memservice.services.transfer import record_formats, tasks
+from memservice.services.transfer.lines import (
+    FORMAT,
+    HEADER,
+    VERSION,
+    Line,
+    Sum,
+    moment,
+    vector_text,
+    written,
 )
-from memservice.services.transfer.lines import FORMAT, HEADER, VERSION, Line, Sum, moment, vector_text, written
 from memservice.services.transfer.record_formats import RecordFormat
 from memservice.spi.rows import BY_KEY
 from memservice.spi.storage import Transaction
@@ -40,10 +46,15 @@ def size(rt: Runtime, workspace_id: str) -> int:
     """About how many lines an export has, for a progress bar: its rows without vectors."""
     with rt.storage.read() as tx:
         workspace = _workspace(tx, workspace_id)
-        return sum(tx.rows.count(record_format.record, equals(workspace_key=workspace.key)) for record_format in record_formats.ROWS)
+        return sum(
+            tx.rows.count(record_format.record, equals(workspace_key=workspace.key))
+            for record_format in record_formats.ROWS
+        )
 
 
-def lines(rt: Runtime, workspace_id: str, export_options: ExportOptions = ExportOptions()) -> Iterator[bytes]:
+def lines(
+    rt: Runtime, workspace_id: str, export_options: ExportOptions = ExportOptions()
+) -> Iterator[bytes]:
     """The export, line by line, header first. Raises NotFound for a workspace that does not exist.
 
     The rows are read in one view, which stays open until they are written: vectors come after it.
@@ -100,13 +111,21 @@ def _header(rt: Runtime, workspace: r.Workspace, export_options: ExportOptions) 
 
 
 class _Reader:
-    """Reads the rows of one workspace. What is being deleted stays behind, with what belongs to it."""
+    """Reads the rows of one workspace. What is being deleted stays behind, with what belongs to
+    it."""
 
-    def __init__(self, tx: Transaction, workspace: r.Workspace, export_options: ExportOptions) -> None:
+    def __init__(
+        self, tx: Transaction, workspace: r.Workspace, export_options: ExportOptions
+    ) -> None:
         self._tx = tx
         self._workspace = workspace
         self._wanted = export_options
-        self._names: dict[type[Any], dict[int, str]] = {r.Peer: {}, r.Session: {}, r.WebhookEndpoint: {}, r.NamedCollection: {}}
+        self._names: dict[type[Any], dict[int, str]] = {
+            r.Peer: {},
+            r.Session: {},
+            r.WebhookEndpoint: {},
+            r.NamedCollection: {},
+        }
         self._doomed: set[int] = set()
         """Sessions that are being deleted."""
 
@@ -125,10 +144,15 @@ class _Reader:
                     yield self._line(shape, row, names)
 
     def spaces(self) -> list[r.Space]:
-        return [space for space in self._tx.spaces.of_workspace(self._workspace.key) if space.state == r.ACTIVE]
+        return [
+            space
+            for space in self._tx.spaces.of_workspace(self._workspace.key)
+            if space.state == r.ACTIVE
+        ]
 
     def travels(self, row: Any) -> bool:
-        """Does a row travel at all? What is being deleted does not, nor does a space that nobody asks."""
+        """Does a row travel at all? What is being deleted does not, nor does a space that nobody
+        asks."""
         if isinstance(row, r.Session) and row.state == r.DELETING:
             self._doomed.add(row.key)
         if isinstance(row, r.Conclusion) and row.state == r.DELETED:
@@ -137,17 +161,25 @@ class _Reader:
             return False
         if isinstance(row, r.ApiKey):
             return self._is_ours(row)
-        return row.key not in self._doomed if isinstance(row, r.Session) else getattr(row, "session_key", None) not in self._doomed
+        return (
+            row.key not in self._doomed
+            if isinstance(row, r.Session)
+            else getattr(row, "session_key", None) not in self._doomed
+        )
 
     def _is_ours(self, key: r.ApiKey) -> bool:
-        """A key of what bore the same name before does not travel unless it is revoked: import would give it to what bears it now."""
+        """A key of what bore the same name before does not travel unless it is revoked: import
+        would give it to what bears it now."""
         found = self._tx.keys.recognised(key.uid)
         return key.revoked_at is not None or (found is not None and found[1])
 
     def tasks(self) -> list[Line]:
-        """What waits to be done, and what failed. Few, as long as workers run; held in memory because they come last."""
+        """What waits to be done, and what failed. Few, as long as workers run; held in memory
+        because they come last."""
         left: list[Line] = []
-        open_ = all_of(equals(workspace_key=self._workspace.key), OneOf("state", (r.PENDING, r.FAILED)))
+        open_ = all_of(
+            equals(workspace_key=self._workspace.key), OneOf("state", (r.PENDING, r.FAILED))
+        )
         for found in self._pages(r.Task, open_):
             kept = [task for task in found if self.travels(task) and self._may_be_told(task)]
             names = self._looked_up(record_formats.TASK, kept)
@@ -155,12 +187,17 @@ class _Reader:
         return left
 
     def _may_be_told(self, task: r.Task) -> bool:
-        return task.kind not in tasks.STAYS and (self._wanted.secrets or task.kind != outbox.WEBHOOK)
+        return task.kind not in tasks.STAYS and (
+            self._wanted.secrets or task.kind != outbox.WEBHOOK
+        )
 
     def _task_line(self, task: r.Task, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
         line = self._line(record_formats.TASK, task, names)
         entries = tasks.named(task.kind, task.payload)
-        new = {entry: self._uids(record, [int(key) for key in keys]) for entry, (record, keys) in entries.items()}
+        new = {
+            entry: self._uids(record, [int(key) for key in keys])
+            for entry, (record, keys) in entries.items()
+        }
         line["payload"] = tasks.renamed(task.payload, new)
         return line
 
@@ -171,7 +208,9 @@ class _Reader:
 
     def _pages(self, record: type[Any], condition: Condition) -> Iterator[list[Any]]:
         last = 0
-        while found := self._tx.rows.page(record, all_of(condition, Compare("key", "gt", last)), BY_KEY, limit=BATCH_SIZE):
+        while found := self._tx.rows.page(
+            record, all_of(condition, Compare("key", "gt", last)), BY_KEY, limit=BATCH_SIZE
+        ):
             yield found
             last = found[-1].key
 
@@ -179,13 +218,19 @@ class _Reader:
         if record in self._names:
             self._names[record].update({row.key: row.uid for row in rows})
 
-    def _looked_up(self, record_format: RecordFormat, rows: Sequence[Any]) -> dict[type[Any], Mapping[int, str]]:
+    def _looked_up(
+        self, record_format: RecordFormat, rows: Sequence[Any]
+    ) -> dict[type[Any], Mapping[int, str]]:
         """The uids that the references of these rows need."""
         wanted: dict[type[Any], set[int]] = {}
         for field, record in record_format.references.items():
-            wanted.setdefault(record, set()).update(key for row in rows if (key := getattr(row, field)) is not None)
+            wanted.setdefault(record, set()).update(
+                key for row in rows if (key := getattr(row, field)) is not None
+            )
         for field, record in record_format.lists.items():
-            wanted.setdefault(record, set()).update(key for row in rows for key in getattr(row, field))
+            wanted.setdefault(record, set()).update(
+                key for row in rows for key in getattr(row, field)
+            )
         return {record: self._uids(record, sorted(keys)) for record, keys in wanted.items()}
 
     def _uids(self, record: type[Any], keys: Sequence[int]) -> dict[int, str]:
@@ -199,7 +244,9 @@ class _Reader:
             found.update({row.key: row.uid for row in rows})
         return found
 
-    def _line(self, record_format: RecordFormat, row: Any, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
+    def _line(
+        self, record_format: RecordFormat, row: Any, names: Mapping[type[Any], Mapping[int, str]]
+    ) -> Line:
         line: Line = {"type": record_format.name}
         for field in record_format.plain:
             value = getattr(row, field)
@@ -209,11 +256,15 @@ class _Reader:
             line[record_formats.name_of(field)] = None if key is None else names[record].get(key)
         for field, record in record_format.lists.items():
             known = names[record]
-            line[record_formats.name_of(field)] = [known[key] for key in getattr(row, field) if key in known]
+            line[record_formats.name_of(field)] = [
+                known[key] for key in getattr(row, field) if key in known
+            ]
         return line
 
 
-def _vectors(rt: Runtime, tx: Transaction | None, spaces: Sequence[r.Space], travels: Callable[[Any], bool]) -> Iterator[Line]:
+def _vectors(
+    rt: Runtime, tx: Transaction | None, spaces: Sequence[r.Space], travels: Callable[[Any], bool]
+) -> Iterator[Line]:
     for space in spaces:
         for rows in _rows_of(rt, tx, space):
             found = rt.vectors.fetch(tx, space, [row.key for row in rows])
@@ -221,14 +272,19 @@ def _vectors(rt: Runtime, tx: Transaction | None, spaces: Sequence[r.Space], tra
                 if row.key in found and travels(row):
                     yield {
                         "type": record_formats.VECTOR,
-                        "space": {"kind": space.kind, "embedder": space.embedder, "dimension": space.dimension},
+                        "space": {
+                            "kind": space.kind,
+                            "embedder": space.embedder,
+                            "dimension": space.dimension,
+                        },
                         "uid": row.uid,
                         "vector": vector_text(found[row.key]),
                     }
 
 
 def _rows_of(rt: Runtime, tx: Transaction | None, space: r.Space) -> Iterator[list[Any]]:
-    """The rows that a space may have vectors of, by key. Without a view each page is read in one of its own."""
+    """The rows that a space may have vectors of, by key. Without a view each page is read in one of
+    its own."""
     record, last = record_formats.SPACED[space.kind], 0
     while True:
         condition = all_of(equals(workspace_key=space.workspace_key), Compare("key", "gt", last))

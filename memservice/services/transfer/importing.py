@@ -1,4 +1,5 @@
-"""Lines of an export into a storage. What is there already, known by its uid, is left as it is; so an import may be run again."""
+"""Lines of an export into a storage. What is there already, known by its uid, is left as it is; so
+an import may be run again."""
 
 from __future__ import annotations
 
@@ -16,18 +17,10 @@ from memservice.domain.ids import derived_uid
 from memservice.domain.text.analysis import analyse
 from memservice.domain.values import shown
 from memservice.runtime import Runtime
-from memservice.services import (
-    indexing,
-    webhooks,
-)
+from memservice.services import indexing, webhooks
 from memservice.services.auth import api_keys
 from memservice.services.tasks import outbox
-from memservice.services.transfer import (
-    checks,
-    record_formats,
-    tasks,
-    whole,
-)
+from memservice.services.transfer import checks, record_formats, tasks, whole
 from memservice.services.transfer.keys import Keys
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, read_moment
 from memservice.services.transfer.record_formats import RecordFormat
@@ -64,9 +57,12 @@ def _unwatched(lines: Iterator[bytes], number: int) -> AbstractContextManager[It
     return nullcontext(lines)
 
 
-def load_file(rt: Runtime, data: Iterable[bytes], as_slug: str | None = None, watched: Watched = _unwatched) -> Report:
-    """As `load`, for an export of which nothing is to be stored if it is damaged: one that can be read twice, from its beginning each
-    time (`lines.reading`). `watched` is given its lines and their number when they are stored."""
+def load_file(
+    rt: Runtime, data: Iterable[bytes], as_slug: str | None = None, watched: Watched = _unwatched
+) -> Report:
+    """As `load`, for an export of which nothing is to be stored if it is damaged: one that can be
+    read twice, from its beginning each time (`lines.reading`). `watched` is given its lines and
+    their number when they are stored."""
     try:
         number = whole.check(iter(data))
     except UnreadableExport as error:
@@ -76,10 +72,12 @@ def load_file(rt: Runtime, data: Iterable[bytes], as_slug: str | None = None, wa
 
 
 def load(rt: Runtime, data: Iterator[bytes], as_slug: str | None = None) -> Report:
-    """Store an export as it comes. `as_slug` makes it a workspace of that name, whose rows get uids of their own, the same ones each time.
+    """Store an export as it comes. `as_slug` makes it a workspace of that name, whose rows get uids
+    of their own, the same ones each time.
 
-    Raises UnreadableExport for one that is none, is of a newer version, is cut off or was changed, Conflict where another workspace
-    has the name. What was stored before an error stays: run it again.
+    Raises UnreadableExport for one that is none, is of a newer version, is cut off or was changed,
+    Conflict where another workspace has the name. What was stored before an error stays: run it
+    again.
     """
     header = whole.header(data)
     if as_slug is not None:
@@ -119,17 +117,30 @@ class _Loader:
 
     def report(self, total: Sum) -> Report:
         vectors = self._vectors
-        return Report(self.slug, total.lines, dict(self.stored), total.sha256, vectors.others(), vectors.later, vectors.away)
+        return Report(
+            self.slug,
+            total.lines,
+            dict(self.stored),
+            total.sha256,
+            vectors.others(),
+            vectors.later,
+            vectors.away,
+        )
 
     def store(self, kind: str, lines: Sequence[Line]) -> None:
         if kind == record_formats.VECTOR:
             for line in lines:
                 checks.require_vector(line)
-            self.stored[kind] += self._vectors.store([(self._uid(line["uid"]), line) for line in lines])
+            self.stored[kind] += self._vectors.store(
+                [(self._uid(line["uid"]), line) for line in lines]
+            )
             return
         record_format = record_formats.FORMATS.get(kind)
         if record_format is None:
-            raise UnreadableExport(f"rows of kind {shown(kind)!r} are not known here; known: {', '.join(sorted(record_formats.FORMATS))}")
+            raise UnreadableExport(
+                f"rows of kind {shown(kind)!r} are not known here; known: "
+                f"{', '.join(sorted(record_formats.FORMATS))}"
+            )
         for line in lines:
             checks.require_row(record_format, line)
         if record_format.record is r.Workspace:
@@ -138,29 +149,41 @@ class _Loader:
             self._store_workspace(lines[0])
             return
         if not self._workspace_key:
-            raise UnreadableExport(f"the file has rows of {kind} before the workspace that they belong to")
+            raise UnreadableExport(
+                f"the file has rows of {kind} before the workspace that they belong to"
+            )
         if record_format.record is r.ApiKey:
             _require_own(lines, str(self._header["workspace"]))
         if record_format.record is r.WebhookEndpoint:
             for line in lines:
                 self._require_reachable(line["url"])
         if record_format.record is r.Space:
-            self._vectors.store_spaces([r.Space(workspace_key=self._workspace_key, **self._plain(record_format, line)) for line in lines])
+            self._vectors.store_spaces(
+                [
+                    r.Space(workspace_key=self._workspace_key, **self._plain(record_format, line))
+                    for line in lines
+                ]
+            )
         elif not (record_format.record is r.ApiKey and self._as):
             self._store_rows(record_format, lines)
 
     def _require_reachable(self, url: str) -> None:
-        """What registering asks of an endpoint's URL, which may have been registered under other rules."""
+        """What registering asks of an endpoint's URL, which may have been registered under other
+        rules."""
         try:
             webhooks.check_url(self._rt, url)
         except InvalidInput as error:
-            raise UnreadableExport(f"the webhook endpoint {shown(url)!r} is not allowed here: {error}") from error
+            raise UnreadableExport(
+                f"the webhook endpoint {shown(url)!r} is not allowed here: {error}"
+            ) from error
 
     def finish(self) -> None:
         """What can only be done when everything is there."""
         pairs = list(self._later.items())
         for start in range(0, len(pairs), BATCH_SIZE):
-            self._rt.storage.write(lambda tx, part=pairs[start : start + BATCH_SIZE]: self._succeed(tx, part))  # type: ignore[misc]
+            self._rt.storage.write(
+                lambda tx, part=pairs[start : start + BATCH_SIZE]: self._succeed(tx, part)  # type: ignore[misc]
+            )
 
     def _uid(self, uid: str) -> str:
         """The uid that a row has here."""
@@ -173,14 +196,21 @@ class _Loader:
         def change(tx: Transaction) -> tuple[int, int]:
             workspace = tx.rows.get(r.Workspace, equals(uid=wanted.uid))
             if workspace is not None and workspace.state != r.DELETING:
-                if workspace.slug != self.slug:  # whoever made the file knows its uid, and would write into it under another name
+                # whoever made the file knows its uid, and would write into it under another name
+                if workspace.slug != self.slug:
                     raise Conflict(
-                        f"the workspace of this file lies here under another id, not as {self.slug!r}: give this one another with --as"
+                        "the workspace of this file lies here under another id, not as "
+                        f"{self.slug!r}: give this one another with --as"
                     )
                 return workspace.key, 0
             if tx.workspaces.by_slug(self.slug) is not None:
-                raise Conflict(f"there is another workspace {self.slug!r} already: give this one another name with --as")
-            taken = tx.rows.get(r.Workspace, equals(v1_name=wanted.v1_name, state=r.ACTIVE)) is not None
+                raise Conflict(
+                    f"there is another workspace {self.slug!r} already: give this one "
+                    "another name with --as"
+                )
+            taken = (
+                tx.rows.get(r.Workspace, equals(v1_name=wanted.v1_name, state=r.ACTIVE)) is not None
+            )
             return tx.rows.put([replace(wanted, v1_name=wanted.uid) if taken else wanted])[0].key, 1
 
         self._workspace_key, new = self._rt.storage.write(change)
@@ -188,9 +218,17 @@ class _Loader:
 
     def _store_rows(self, record_format: RecordFormat, lines: Sequence[Line]) -> None:
         # Analysing takes longest, so it is done before the transaction.
-        terms = {line["uid"]: analyse(line["content"]) for line in lines} if record_format.record is r.Message else {}
+        terms = (
+            {line["uid"]: analyse(line["content"]) for line in lines}
+            if record_format.record is r.Message
+            else {}
+        )
         if record_format.record is r.Conclusion:
-            self._later |= {self._uid(line["uid"]): self._uid(line["superseded_by"]) for line in lines if line["superseded_by"]}
+            self._later |= {
+                self._uid(line["uid"]): self._uid(line["superseded_by"])
+                for line in lines
+                if line["superseded_by"]
+            }
 
         def change(tx: Transaction) -> int:
             keys = Keys(tx, self._workspace_key)
@@ -200,22 +238,33 @@ class _Loader:
                 rows = [api_keys.bound(tx, row) for row in rows]
             fresh = self._fresh(tx, record_format, rows)
             stored = tx.rows.put([row for row, _ in fresh])
-            self._follow(tx, record_format, stored, {row.uid: terms[lines[index]["uid"]] for row, index in fresh} if terms else {})
+            self._follow(
+                tx,
+                record_format,
+                stored,
+                {row.uid: terms[lines[index]["uid"]] for row, index in fresh} if terms else {},
+            )
             return len(stored)
 
         try:
             self.stored[record_format.name] += self._rt.storage.write(change)
         except UniqueViolation as error:
-            raise Conflict(f"the workspace {self.slug!r} here has others of these already: {error}") from error
+            raise Conflict(
+                f"the workspace {self.slug!r} here has others of these already: {error}"
+            ) from error
 
     def _look_up(self, record_format: RecordFormat, lines: Sequence[Line], keys: Keys) -> None:
         """Find what the lines refer to, all at once."""
         wanted: dict[type[Any], set[str]] = {}
         for field, record in record_format.references.items():
             if field != "superseded_by":
-                wanted.setdefault(record, set()).update(self._uid(uid) for line in lines if (uid := line[record_formats.name_of(field)]))
+                wanted.setdefault(record, set()).update(
+                    self._uid(uid) for line in lines if (uid := line[record_formats.name_of(field)])
+                )
         for field, record in record_format.lists.items():
-            wanted.setdefault(record, set()).update(self._uid(uid) for line in lines for uid in line[record_formats.name_of(field)])
+            wanted.setdefault(record, set()).update(
+                self._uid(uid) for line in lines for uid in line[record_formats.name_of(field)]
+            )
         for record, uids in wanted.items():
             keys.found(record, sorted(uids))
 
@@ -226,11 +275,16 @@ class _Loader:
             later = field == "superseded_by"
             values[field] = None if uid is None or later else keys.of(record, self._uid(uid))
         for field, record in record_format.lists.items():
-            values[field] = keys.several(record, [self._uid(uid) for uid in line[record_formats.name_of(field)]])
+            values[field] = keys.several(
+                record, [self._uid(uid) for uid in line[record_formats.name_of(field)]]
+            )
         for field in record_format.names:
-            if values[field] != keys.slug(record_format.references[f"{field}_key"], values[f"{field}_key"]):
+            if values[field] != keys.slug(
+                record_format.references[f"{field}_key"], values[f"{field}_key"]
+            ):
                 raise UnreadableExport(
-                    f"a row of {record_format.name} names the {field} {shown(values[field])!r}, but by another uid than its own"
+                    f"a row of {record_format.name} names the {field} "
+                    f"{shown(values[field])!r}, but by another uid than its own"
                 )
         if record_format.record is not r.ApiKey:
             values["workspace_key"] = self._workspace_key
@@ -246,19 +300,28 @@ class _Loader:
         elif record_format.record is r.Collection:
             values["explicit_count"] = 0
         elif record_format.record is r.Conclusion:
-            values["collection_key"] = keys.collection(values["observer_key"], values["observed_key"])
+            values["collection_key"] = keys.collection(
+                values["observer_key"], values["observed_key"]
+            )
         return record_format.record(**values)
 
     def _plain(self, record_format: RecordFormat, line: Line) -> dict[str, Any]:
-        times = {field.name for field in fields(record_format.record) if "datetime" in str(field.type)}
+        times = {
+            field.name for field in fields(record_format.record) if "datetime" in str(field.type)
+        }
         values: dict[str, Any] = {name: line[name] for name in record_format.plain}
-        values |= {name: read_moment(values[name]) for name in times if values.get(name) is not None}
+        values |= {
+            name: read_moment(values[name]) for name in times if values.get(name) is not None
+        }
         if "uid" in values and record_format.record is not r.ApiKey:
             values["uid"] = self._uid(values["uid"])
         if values.get("source_ids"):
             values["source_ids"] = [self._uid(uid) for uid in values["source_ids"]]
         if isinstance(values.get("internal", {}).get("copied_from"), str):
-            values["internal"] = {**values["internal"], "copied_from": self._uid(values["internal"]["copied_from"])}
+            values["internal"] = {
+                **values["internal"],
+                "copied_from": self._uid(values["internal"]["copied_from"]),
+            }
         return values
 
     def _payload(self, line: Line, keys: Keys) -> dict[str, Any]:
@@ -266,52 +329,108 @@ class _Loader:
         new = {}
         for entry, (record, uids) in entries.items():
             found = keys.found(record, [self._uid(str(uid)) for uid in uids])
-            new[entry] = {uid: found[self._uid(str(uid))] for uid in uids if self._uid(str(uid)) in found}
+            new[entry] = {
+                uid: found[self._uid(str(uid))] for uid in uids if self._uid(str(uid)) in found
+            }
         return tasks.renamed(line["payload"], new)
 
-    def _fresh(self, tx: Transaction, record_format: RecordFormat, rows: Sequence[Any]) -> list[tuple[Any, int]]:
+    def _fresh(
+        self, tx: Transaction, record_format: RecordFormat, rows: Sequence[Any]
+    ) -> list[tuple[Any, int]]:
         """The rows that are not there yet, with their places."""
         first = record_format.known_by[0]
         values = tuple({getattr(row, first) for row in rows})
         here = {} if first == "uid" else {"workspace_key": self._workspace_key}
         there = tx.rows.page(record_format.record, equals(**{first: values}, **here))
-        if not here and record_format.record is not r.ApiKey and any(row.workspace_key != self._workspace_key for row in there):
-            raise Conflict(f"rows of the file lie here in another workspace than {self.slug!r}: give this one another name with --as")
+        if (
+            not here
+            and record_format.record is not r.ApiKey
+            and any(row.workspace_key != self._workspace_key for row in there)
+        ):
+            raise Conflict(
+                f"rows of the file lie here in another workspace than {self.slug!r}: give "
+                "this one another name with --as"
+            )
         known = {tuple(getattr(row, name) for name in record_format.known_by) for row in there}
-        return [(row, index) for index, row in enumerate(rows) if tuple(getattr(row, name) for name in record_format.known_by) not in known]
+        return [
+            (row, index)
+            for index, row in enumerate(rows)
+            if tuple(getattr(row, name) for name in record_format.known_by) not in known
+        ]
 
-    def _follow(self, tx: Transaction, record_format: RecordFormat, stored: Sequence[Any], terms: Mapping[str, list[str]]) -> None:
+    def _follow(
+        self,
+        tx: Transaction,
+        record_format: RecordFormat,
+        stored: Sequence[Any],
+        terms: Mapping[str, list[str]],
+    ) -> None:
         """What depends on new rows: counters, and the text index."""
         if record_format.record is r.Message and stored:
             for key in sorted({message.session_key for message in stored}):
-                ours = sorted((message for message in stored if message.session_key == key), key=lambda message: message.seq)
+                ours = sorted(
+                    (message for message in stored if message.session_key == key),
+                    key=lambda message: message.seq,
+                )
                 first, last = ours[0], ours[-1]
                 before = equals(key=key, message_count=first.seq - 1)
                 dense = last.seq - first.seq == len(ours) - 1
-                if not (dense and tx.rows.change(r.Session, before, message_count=last.seq, token_total=last.tokens_through)):
+                if not (
+                    dense
+                    and tx.rows.change(
+                        r.Session, before, message_count=last.seq, token_total=last.tokens_through
+                    )
+                ):
                     raise Conflict(
-                        f"messages of the session {first.session!r} do not follow on those that are here: was it written to since?"
+                        f"messages of the session {first.session!r} do not follow on those "
+                        "that are here: was it written to since?"
                     )
             authors = tx.peers.by_keys(sorted({message.author_key for message in stored}))
-            indexing.add_message_texts(self._rt, tx, self._workspace_key, stored, [terms[message.uid] for message in stored], authors)
-            self._embed(tx, indexing.message_vectors_later(self._rt, tx, self._workspace_key, stored))
+            indexing.add_message_texts(
+                self._rt,
+                tx,
+                self._workspace_key,
+                stored,
+                [terms[message.uid] for message in stored],
+                authors,
+            )
+            self._embed(
+                tx, indexing.message_vectors_later(self._rt, tx, self._workspace_key, stored)
+            )
         elif record_format.record is r.Conclusion:
             live = [row for row in stored if row.state == r.LIVE]
-            for collection, number in Counter(row.collection_key for row in live if row.level == r.EXPLICIT).items():
+            for collection, number in Counter(
+                row.collection_key for row in live if row.level == r.EXPLICIT
+            ).items():
                 tx.conclusions.count_explicit(collection, number)
             indexing.add_conclusion_texts(self._rt, tx, self._workspace_key, live)
             self._embed(
-                tx, indexing.embed_later(self._rt, indexing.CONCLUSION, self._workspace_key, [row.key for row in live]) if live else []
+                tx,
+                indexing.embed_later(
+                    self._rt, indexing.CONCLUSION, self._workspace_key, [row.key for row in live]
+                )
+                if live
+                else [],
             )
 
     def _embed(self, tx: Transaction, jobs: Sequence[r.Task]) -> None:
-        """A file without vectors: rows are given theirs by tasks, as after a write that cannot wait for an embedder."""
+        """A file without vectors: rows are given theirs by tasks, as after a write that cannot wait
+        for an embedder."""
         if not self._header["vectors"]:
             tx.tasks.add(jobs)
 
     def _succeed(self, tx: Transaction, pairs: Sequence[tuple[str, str]]) -> None:
         uids = tuple({uid for pair in pairs for uid in pair})
-        found = {row.uid: row.key for row in tx.rows.page(r.Conclusion, equals(workspace_key=self._workspace_key, uid=uids))}
+        found = {
+            row.uid: row.key
+            for row in tx.rows.page(
+                r.Conclusion, equals(workspace_key=self._workspace_key, uid=uids)
+            )
+        }
         for old, new in pairs:
             if old in found and new in found:
-                tx.rows.change(r.Conclusion, equals(key=found[old], superseded_by=None), superseded_by=found[new])
+                tx.rows.change(
+                    r.Conclusion,
+                    equals(key=found[old], superseded_by=None),
+                    superseded_by=found[new],
+                )

@@ -20,7 +20,8 @@ BATCH_SIZE = 500
 class Keys:
     """Keys of rows of one workspace by their uids, in one transaction.
 
-    Of that workspace only: a file may name any uid, and what it stores must never be tied to what belongs to others.
+    Of that workspace only: a file may name any uid, and what it stores must never be tied to what
+    belongs to others.
     """
 
     def __init__(self, tx: Transaction, index: int) -> None:
@@ -38,13 +39,18 @@ class Keys:
         found = self.found(record, uids)
         for uid in uids:
             if uid not in found:
-                raise UnreadableExport(f"a row names one of {BY_RECORD[record].name} that is not in the file: {uid}")
+                raise UnreadableExport(
+                    f"a row names one of {BY_RECORD[record].name} that is not in the file: {uid}"
+                )
         return [found[uid] for uid in uids]
 
     def found(self, record: type[Any], uids: Sequence[str]) -> dict[str, int]:
         missing = tuple({uid for uid in uids if (record, uid) not in self._known})
         for start in range(0, len(missing), BATCH_SIZE):
-            for row in self._tx.rows.page(record, equals(workspace_key=self._workspace_key, uid=missing[start : start + BATCH_SIZE])):
+            for row in self._tx.rows.page(
+                record,
+                equals(workspace_key=self._workspace_key, uid=missing[start : start + BATCH_SIZE]),
+            ):
                 self._known[record, row.uid] = row.key
                 self._slugs[record, row.key] = getattr(row, "slug", None)
         return {uid: self._known[record, uid] for uid in uids if (record, uid) in self._known}
@@ -57,13 +63,16 @@ class Keys:
         if (observer_key, observed_key) not in self._collections:
             collection = self._tx.conclusions.collection(observer_key, observed_key)
             if collection is None:
-                raise UnreadableExport("a conclusion belongs to a collection that is not in the file")
+                raise UnreadableExport(
+                    "a conclusion belongs to a collection that is not in the file"
+                )
             self._collections[observer_key, observed_key] = collection.key
         return self._collections[observer_key, observed_key]
 
 
 def vector_rows(tx: Transaction, space: r.Space, vectors: Mapping[str, Any]) -> list[VectorRow]:
-    """Vectors by uid as rows for the index; those of rows that are not there, or not in the space's workspace, are left out."""
+    """Vectors by uid as rows for the index; those of rows that are not there, or not in the space's
+    workspace, are left out."""
     record = record_formats.SPACED[space.kind]
     rows = tx.rows.page(record, equals(workspace_key=space.workspace_key, uid=tuple(vectors)))
     found = [vectors[row.uid] for row in rows]
@@ -71,4 +80,7 @@ def vector_rows(tx: Transaction, space: r.Space, vectors: Mapping[str, Any]) -> 
         return indexing.message_vectors(rows, found)
     if record is r.Conclusion:
         return indexing.conclusion_vectors(rows, found)
-    return [VectorRow(row.key, row.uid, vector, at=row.created_at) for row, vector in zip(rows, found, strict=True)]
+    return [
+        VectorRow(row.key, row.uid, vector, at=row.created_at)
+        for row, vector in zip(rows, found, strict=True)
+    ]

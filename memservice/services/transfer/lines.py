@@ -1,4 +1,5 @@
-"""Lines of JSON in one spelling, so that equal rows are equal bytes; files of them, plain or compressed; and the sum of what went by."""
+"""Lines of JSON in one spelling, so that equal rows are equal bytes; files of them, plain or
+compressed; and the sum of what went by."""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ MAX_LINE = 128 * 2**20
 
 
 def written(line: Line) -> bytes:
-    return (json.dumps(line, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n").encode()
+    return (
+        json.dumps(line, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        + "\n"
+    ).encode()
 
 
 class UnreadableExport(MemserviceError):
@@ -82,7 +86,9 @@ def read_vector(text: str, dimension: int) -> Vector:
     import numpy as np
 
     try:
-        vector = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32)
+        vector = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(
+            np.float32
+        )
     except ValueError as error:
         raise UnreadableExport(f"a vector cannot be read: {error}") from error
     if len(vector) != dimension or not np.isfinite(vector).all():
@@ -92,10 +98,12 @@ def read_vector(text: str, dimension: int) -> Vector:
 
 @contextmanager
 def writing(path: str) -> Iterator[IO[bytes]]:
-    """A file that appears under its name when it is whole, and that only its owner may read. Compressed if the name ends in `.gz`.
+    """A file that appears under its name when it is whole, and that only its owner may read.
+    Compressed if the name ends in `.gz`.
 
-    What goes to standard output is kept in a temporary file until it is whole: a reader that is slow, or pauses, would keep the view of the
-    store open meanwhile, and PostgreSQL ends a view that is left idle for a minute.
+    What goes to standard output is kept in a temporary file until it is whole: a reader that is
+    slow, or pauses, would keep the view of the store open meanwhile, and PostgreSQL ends a view
+    that is left idle for a minute.
     """
     if path == STANDARD:
         with temporary() as kept:
@@ -113,7 +121,8 @@ def writing(path: str) -> Iterator[IO[bytes]]:
 
 
 class Lines:
-    """The lines of a file, from its beginning each time they are asked for. Compressed or not: its first bytes tell, whatever its name."""
+    """The lines of a file, from its beginning each time they are asked for. Compressed or not: its
+    first bytes tell, whatever its name."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         """`file` can be sought in; `name` is what messages call it."""
@@ -133,7 +142,8 @@ class Lines:
 
 @contextmanager
 def reading(path: str) -> Iterator[Lines]:
-    """The lines of a file, or of standard input. What can be read only once is put into a temporary file first."""
+    """The lines of a file, or of standard input. What can be read only once is put into a temporary
+    file first."""
     if path == STANDARD:
         with _kept(sys.stdin.buffer) as file:
             yield Lines(file, "standard input")
@@ -154,12 +164,15 @@ def _kept(given: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def _bounded(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines, none of which is held whole if it is longer than any row: a small file can unpack into one of gigabytes."""
+    """The lines, none of which is held whole if it is longer than any row: a small file can unpack
+    into one of gigabytes."""
     number = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
         if len(line) > MAX_LINE:
-            raise UnreadableExport(f"line {number} is longer than {MAX_LINE} bytes, which no row is")
+            raise UnreadableExport(
+                f"line {number} is longer than {MAX_LINE} bytes, which no row is"
+            )
         yield line
 
 
@@ -177,7 +190,9 @@ def parsed(data: bytes, number: int) -> Line:
         if b"\\u0000" in data:
             line = strip_nul(line)
     except InvalidInput as error:
-        raise UnreadableExport(f"line {number} is no JSON ({error}): is the file cut off?") from error
+        raise UnreadableExport(
+            f"line {number} is no JSON ({error}): is the file cut off?"
+        ) from error
     if not isinstance(line, dict) or not isinstance(line.get("type"), str):
         raise UnreadableExport(f"line {number} is no row of an export: it has no `type`")
     return line

@@ -1,4 +1,5 @@
-"""What of each record travels, and how: by which fields a row is known, and which fields name other rows."""
+"""What of each record travels, and how: by which fields a row is known, and which fields name other
+rows."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ REFERENCES: Mapping[str, type[Any]] = {
     "message_key": r.Message,
     "endpoint_key": r.WebhookEndpoint,
 }
-"""Fields that hold the key of a row of this kind, in whatever record they stand. In a file they hold its uid."""
+"""Fields that hold the key of a row of this kind, in whatever record they stand. In a file they
+hold its uid."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,11 @@ class RecordFormat:
     @cached_property
     def references(self) -> dict[str, type[Any]]:
         names = {field.name for field in fields(self.record)}
-        common = {name: record for name, record in REFERENCES.items() if name in names and name not in self.left_out}
+        common = {
+            name: record
+            for name, record in REFERENCES.items()
+            if name in names and name not in self.left_out
+        }
         return common | dict(self.other_references)
 
     @cached_property
@@ -93,10 +99,12 @@ ROWS: tuple[RecordFormat, ...] = (
     _format(r.Document, other_references=(("collection_key", r.NamedCollection),)),
     _format(r.Metamessage),
 )
-"""What always travels, parents before children. A workspace's spaces and their vectors follow, then its tasks."""
+"""What always travels, parents before children. A workspace's spaces and their vectors follow, then
+its tasks."""
 
 SECRET: tuple[RecordFormat, ...] = (ENDPOINT, DELIVERY, KEY)
-"""What travels only when secrets are asked for: endpoints and what was sent to them, and the keys that name the workspace."""
+"""What travels only when secrets are asked for: endpoints and what was sent to them, and the keys
+that name the workspace."""
 
 STAYS: frozenset[type[Any]] = frozenset({r.Workspace, r.Lease, r.Usage, r.Fact, r.Space, r.Task})
 """Records that are not rows of a workspace's own, or have a place of their own in the file."""
@@ -104,10 +112,16 @@ STAYS: frozenset[type[Any]] = frozenset({r.Workspace, r.Lease, r.Usage, r.Fact, 
 VECTOR = "vectors"
 """The type of a line that holds a vector of a row."""
 
-SPACED: Mapping[str, type[Any]] = {"message": r.Message, "conclusion": r.Conclusion, "document": r.Document}
+SPACED: Mapping[str, type[Any]] = {
+    "message": r.Message,
+    "conclusion": r.Conclusion,
+    "document": r.Document,
+}
 """The rows that spaces of each kind hold vectors of."""
 
-FORMATS: Mapping[str, RecordFormat] = {record_format.name: record_format for record_format in (WORKSPACE, *ROWS, SPACE, *SECRET, TASK)}
+FORMATS: Mapping[str, RecordFormat] = {
+    record_format.name: record_format for record_format in (WORKSPACE, *ROWS, SPACE, *SECRET, TASK)
+}
 """By the `type` of their lines."""
 
 

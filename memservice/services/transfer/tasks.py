@@ -32,18 +32,21 @@ OF_ROWS = frozenset({outbox.EMBED, outbox.DELETE_VECTORS})
 """Kinds whose payload says of which kind the rows are."""
 
 TEXTS: Mapping[str, tuple[str, ...]] = {outbox.WEBHOOK: ("endpoint", "event_uid", "event", "body")}
-"""Entries without which a task of the kind cannot even be put into its unit, or that go over the wire."""
+"""Entries without which a task of the kind cannot even be put into its unit, or that go over the
+wire."""
 
 STAYS = frozenset({outbox.ERASE, outbox.REPAIR})
 """Kinds that are about what is being deleted, or about the index that is left: neither travels."""
 
 
 def named(kind: str, payload: Payload) -> dict[str, tuple[type[Any], list[int | str]]]:
-    """The entries of a task's payload that name rows: which rows, and by which keys or uids. Raises UnreadableExport for a kind that
-    nobody here has heard of."""
+    """The entries of a task's payload that name rows: which rows, and by which keys or uids. Raises
+    UnreadableExport for a kind that nobody here has heard of."""
     found = NAMED.get(kind)
     if found is None:
-        raise UnreadableExport(f"tasks of kind {kind!r} cannot be moved; known: {', '.join(sorted(NAMED))}")
+        raise UnreadableExport(
+            f"tasks of kind {kind!r} cannot be moved; known: {', '.join(sorted(NAMED))}"
+        )
     entries = {name: (record, payload.get(name)) for name, record in found(payload).items()}
     return {
         name: (record, list(value) if isinstance(value, list) else [value])
@@ -53,7 +56,8 @@ def named(kind: str, payload: Payload) -> dict[str, tuple[type[Any], list[int | 
 
 
 def renamed(payload: Payload, names: Mapping[str, Mapping[Any, Any]]) -> Payload:
-    """The payload with what it calls rows replaced; `names` maps old to new, by entry. What is not there any more is left out."""
+    """The payload with what it calls rows replaced; `names` maps old to new, by entry. What is not
+    there any more is left out."""
     changed = dict(payload)
     for entry, new in names.items():
         value = payload[entry]

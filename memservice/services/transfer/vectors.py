@@ -1,4 +1,5 @@
-"""The vectors of an export, into the index of the storage that it goes to; what it does not take is made by tasks."""
+"""The vectors of an export, into the index of the storage that it goes to; what it does not take is
+made by tasks."""
 
 from __future__ import annotations
 
@@ -43,35 +44,46 @@ class Vectors:
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
         self._spaces: dict[_SpaceName, r.Space] = {}
-        """By what the file calls a space: the one that is active here, which may be of another embedder."""
+        """By what the file calls a space: the one that is active here, which may be of another
+        embedder."""
         self._others: Counter[_SpaceName] = Counter()
         self.later = 0
-        """Rows whose vectors are made by tasks, because the index did not take those of the file."""
+        """Rows whose vectors are made by tasks, because the index did not take those of the
+        file."""
         self.away: str | None = None
         """Why it did not."""
 
     def others(self) -> list[Others]:
         """Vectors that were not taken."""
-        return [Others(number, name[0], name[1], self._spaces[name].embedder) for name, number in self._others.items()]
+        return [
+            Others(number, name[0], name[1], self._spaces[name].embedder)
+            for name, number in self._others.items()
+        ]
 
     def store_spaces(self, spaces: Sequence[r.Space]) -> None:
         """Make these spaces active where the workspace has none of the kind."""
 
         def change(tx: Transaction) -> dict[_SpaceName, r.Space]:
             return {
-                (space.kind, space.embedder, space.dimension): tx.spaces.active(space.workspace_key, space.kind) or tx.spaces.save(space)
+                (space.kind, space.embedder, space.dimension): tx.spaces.active(
+                    space.workspace_key, space.kind
+                )
+                or tx.spaces.save(space)
                 for space in spaces
             }
 
         self._spaces = self._rt.storage.write(change)
 
     def store(self, lines: Sequence[tuple[str, Line]]) -> int:
-        """Store the vectors of lines, each given with the uid that its row has here; how many were not there before."""
+        """Store the vectors of lines, each given with the uid that its row has here; how many were
+        not there before."""
         stored = 0
         for name, group in groupby(lines, key=lambda item: _name(item[1])):
             space = self._spaces.get(name)
             if space is None:
-                raise UnreadableExport(f"vectors of a space that is not in the file: {name[0]} by {name[1]}")
+                raise UnreadableExport(
+                    f"vectors of a space that is not in the file: {name[0]} by {name[1]}"
+                )
             vectors = {uid: read_vector(line["vector"], name[2]) for uid, line in group}
             taken = (space.kind, space.embedder, space.dimension) == name
             if not taken:
@@ -83,8 +95,11 @@ class Vectors:
                 stored += self._add_outside(space, vectors, taken)
         return stored
 
-    def _add_inside(self, tx: Transaction, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
-        """Store those of rows that have none; how many. Where they are not to be taken, such rows are given theirs by a task."""
+    def _add_inside(
+        self, tx: Transaction, space: r.Space, vectors: Mapping[str, Vector], taken: bool
+    ) -> int:
+        """Store those of rows that have none; how many. Where they are not to be taken, such rows
+        are given theirs by a task."""
         fresh = self._fresh(tx, space, vector_rows(tx, space, vectors))
         if taken:
             self._rt.vectors.upsert(tx, space, fresh)
@@ -93,8 +108,8 @@ class Vectors:
         return 0
 
     def _add_outside(self, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
-        """The same with an index that no transaction includes, and that may be away: then tasks make what it could not be given. It is
-        not asked again, as each time would be waited for."""
+        """The same with an index that no transaction includes, and that may be away: then tasks
+        make what it could not be given. It is not asked again, as each time would be waited for."""
         with self._rt.storage.read() as tx:
             rows = vector_rows(tx, space, vectors)
         if self.away is None:
@@ -110,13 +125,17 @@ class Vectors:
             self.later += len(rows) if taken else 0
         return 0
 
-    def _fresh(self, tx: Transaction | None, space: r.Space, rows: Sequence[VectorRow]) -> list[VectorRow]:
+    def _fresh(
+        self, tx: Transaction | None, space: r.Space, rows: Sequence[VectorRow]
+    ) -> list[VectorRow]:
         there = self._rt.vectors.fetch(tx, space, [row.key for row in rows])
         return [row for row in rows if row.key not in there]
 
     def _make(self, space: r.Space, rows: Sequence[VectorRow]) -> list[r.Task]:
         """The tasks that give these rows vectors by the embedder that the workspace has here."""
-        if not rows or (space.kind == indexing.MESSAGE and not self._rt.settings.app.embed_messages):
+        if not rows or (
+            space.kind == indexing.MESSAGE and not self._rt.settings.app.embed_messages
+        ):
             return []
         return [outbox.embed(self._rt, space.kind, space.workspace_key, [row.key for row in rows])]
 

@@ -1,6 +1,8 @@
-"""How many tokens a workspace may spend on models in a day. Reached, it pauses work and never drops any; the day is UTC's.
+"""How many tokens a workspace may spend on models in a day. Reached, it pauses work and never drops
+any; the day is UTC's.
 
-The bound is a soft one: what is under way when it is reached is finished, and calls of other processes count a moment later.
+The bound is a soft one: what is under way when it is reached is finished, and calls of other
+processes count a moment later.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ log = logging.getLogger("memservice.budget")
 FRESH_SECONDS = 2.0
 """How long a sum that was read from the store is good for."""
 LOOK_AGAIN = timedelta(minutes=10)
-"""How often paused work looks whether it may go on: a budget may be raised before the day is over."""
+"""How often paused work looks whether it may go on: a budget may be raised before the day is
+over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +67,18 @@ def of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Budget | None:
     read = known.get(workspace.key)
     if read is None or read.day != day or time.monotonic() - read.at > FRESH_SECONDS:
         told = read is not None and read.day == day and read.told
-        read = known[workspace.key] = _Read(day, tx.usage.tokens(workspace.key, day), time.monotonic(), told)
+        read = known[workspace.key] = _Read(
+            day, tx.usage.tokens(workspace.key, day), time.monotonic(), told
+        )
     midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time_of_day(), UTC)
     budget = Budget(limit, read.spent + rt.unwritten_tokens(workspace.key, day), midnight)
     if budget.reached and not read.told:
         read.told = True
         log.warning(
-            "workspace %s has spent its %d tokens of today: its background work waits and its chat answers without a model, until %s",
+            (
+                "workspace %s has spent its %d tokens of today: its background work waits and "
+                "its chat answers without a model, until %s"
+            ),
             workspace.slug,
             limit,
             midnight.isoformat(),

@@ -1,7 +1,7 @@
 """The ledger of usage: every call of a model or an embedder, as it was paid for.
 
-Calls are noted where they are made, in no transaction, and written by a thread of the ledger's own, many at once. `flush` and the end of
-the process write what still waits.
+Calls are noted where they are made, in no transaction, and written by a thread of the ledger's own,
+many at once. `flush` and the end of the process write what still waits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ LAST_SECONDS = 10.0
 
 
 class Ledger:
-    """A listener of calls. Made in the process that uses it, after forking; close it once, before the store."""
+    """A listener of calls. Made in the process that uses it, after forking; close it once, before
+    the store."""
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
@@ -93,7 +94,9 @@ class Ledger:
                 return self.flush()
             except MemserviceError as error:
                 if time.monotonic() >= deadline:
-                    log.error("%d call(s) of models could not be recorded: %s", len(self._waiting), error)
+                    log.error(
+                        "%d call(s) of models could not be recorded: %s", len(self._waiting), error
+                    )
                     return None
                 time.sleep(PAUSE_SECONDS / 4)
 
@@ -109,9 +112,13 @@ class Ledger:
             try:
                 self.flush()
                 complained = False
-            except Exception as error:  # whatever it is, the calls are not lost, and the next time may go better
+            except (
+                Exception
+            ) as error:  # whatever it is, the calls are not lost, and the next time may go better
                 if not complained:
-                    log.error("usage cannot be recorded at present, it waits: %s", type(error).__name__)
+                    log.error(
+                        "usage cannot be recorded at present, it waits: %s", type(error).__name__
+                    )
                 complained = True
                 self._ended.wait(PAUSE_SECONDS)
 

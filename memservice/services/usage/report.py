@@ -33,7 +33,8 @@ class Report:
 
 
 def of_workspace(rt: Runtime, principal: Principal, slug: str, days: int) -> Report:
-    """The last `days` days, today among them. Raises `NotFound` for a workspace that there is not."""
+    """The last `days` days, today among them. Raises `NotFound` for a workspace that there is
+    not."""
     policy.require(principal, slug)
     now = rt.clock()
     until, since = day_of(now), day_of(now - timedelta(days=days - 1))
@@ -49,7 +50,8 @@ def of_workspace(rt: Runtime, principal: Principal, slug: str, days: int) -> Rep
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One sum, with the name of its workspace: None for calls that belong to none, a note for one that is erased."""
+    """One sum, with the name of its workspace: None for calls that belong to none, a note for one
+    that is erased."""
 
     total: UsageTotal
     workspace: str | None
@@ -64,7 +66,8 @@ def overall(
     since: str | None = None,
     until: str | None = None,
 ) -> list[Line]:
-    """Sums over all workspaces, or over one, by fields of `spi.repositories.usage.GROUPS`; days are written `2024-05-17`."""
+    """Sums over all workspaces, or over one, by fields of `spi.repositories.usage.GROUPS`; days are
+    written `2024-05-17`."""
     if workspace_id is None:
         policy.require_admin(principal)
     else:
@@ -73,10 +76,15 @@ def overall(
         workspace = None if workspace_id is None else tx.workspaces.by_slug(workspace_id)
         if workspace_id is not None and workspace is None:
             raise workspaces.not_found(workspace_id)
-        totals = tx.usage.totals(by, workspace_key=None if workspace is None else workspace.key, since=since, until=until)
+        totals = tx.usage.totals(
+            by, workspace_key=None if workspace is None else workspace.key, since=since, until=until
+        )
         keys = {total.workspace_key for total in totals if total.workspace_key is not None}
         named = {key: _name(tx.workspaces.by_key(key), key) for key in keys}
-    return [Line(total, None if total.workspace_key is None else named[total.workspace_key]) for total in totals]
+    return [
+        Line(total, None if total.workspace_key is None else named[total.workspace_key])
+        for total in totals
+    ]
 
 
 def _name(workspace: Workspace | None, key: int) -> str:

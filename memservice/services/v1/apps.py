@@ -15,10 +15,7 @@ from memservice.services import validation
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.v1 import (
-    names,
-    resolve,
-)
+from memservice.services.v1 import names, resolve
 from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
 
@@ -31,10 +28,15 @@ def _named(tx: Transaction, name: str) -> Workspace | None:
     return tx.rows.get(Workspace, equals(v1_name=name, state=ACTIVE))
 
 
-def create(rt: Runtime, principal: Principal, name: str, metadata: Mapping[str, Any] | None) -> Workspace:
+def create(
+    rt: Runtime, principal: Principal, name: str, metadata: Mapping[str, Any] | None
+) -> Workspace:
     """A new app. Conflict if one of that name exists, whichever generation made it."""
     policy.require_admin(principal)
-    stored_name, stored = names.new_name(name, ("body", "name")), validation.metadata(metadata) or {}
+    stored_name, stored = (
+        names.new_name(name, ("body", "name")),
+        validation.metadata(metadata) or {},
+    )
 
     def change(tx: Transaction) -> Workspace:
         if _named(tx, stored_name) is not None:
@@ -46,8 +48,12 @@ def create(rt: Runtime, principal: Principal, name: str, metadata: Mapping[str, 
 
 def _add(rt: Runtime, tx: Transaction, name: str, metadata: dict[str, Any]) -> Workspace:
     uid = new_uid()
-    slug = names.slug_for(name, uid, names.could_be_slug(name) and tx.workspaces.by_slug(name) is not None)
-    return tx.workspaces.save(Workspace(uid=uid, slug=slug, v1_name=name, metadata=metadata, created_at=rt.clock()))
+    slug = names.slug_for(
+        name, uid, names.could_be_slug(name) and tx.workspaces.by_slug(name) is not None
+    )
+    return tx.workspaces.save(
+        Workspace(uid=uid, slug=slug, v1_name=name, metadata=metadata, created_at=rt.clock())
+    )
 
 
 def get_or_create(rt: Runtime, principal: Principal, name: str) -> Workspace:
@@ -72,8 +78,14 @@ def by_name(rt: Runtime, principal: Principal, name: str) -> Workspace:
 def get(rt: Runtime, principal: Principal, uid: str | None) -> Workspace:
     """The app of that uid, or the one that the key is for."""
     with rt.storage.read() as tx:
-        whole = not (principal.admin or principal.is_peer or principal.is_session or principal.collection)
-        own = tx.workspaces.by_slug(principal.workspace_id) if whole and principal.workspace_id else None
+        whole = not (
+            principal.admin or principal.is_peer or principal.is_session or principal.collection
+        )
+        own = (
+            tx.workspaces.by_slug(principal.workspace_id)
+            if whole and principal.workspace_id
+            else None
+        )
         wanted = resolve.requested_id(uid, own.uid if own is not None else None, "App")
         resolve.authorise(tx, principal, Path(wanted))
         workspace = resolve.app_of(tx, wanted)
@@ -94,7 +106,13 @@ def page(rt: Runtime, principal: Principal, filter_: object, paging: Paging) -> 
         )
 
 
-def update(rt: Runtime, principal: Principal, uid: str, name: str | None, metadata: Mapping[str, Any] | None) -> Workspace:
+def update(
+    rt: Runtime,
+    principal: Principal,
+    uid: str,
+    name: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> Workspace:
     """Name and metadata are replaced; None leaves either. The id of the other generations stays."""
     wanted, stored = names.changed_name(name), validation.metadata(metadata)
 

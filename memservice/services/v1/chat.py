@@ -1,4 +1,5 @@
-"""Chat in a user's session: what is known about the user, in answer to one or several questions at once."""
+"""Chat in a user's session: what is known about the user, in answer to one or several questions at
+once."""
 
 from __future__ import annotations
 
@@ -13,11 +14,7 @@ from memservice.services.chat import chat
 from memservice.services.chat.chat import ChatOptions
 from memservice.services.retrieval import representation
 from memservice.services.retrieval.representation import RepresentationOptions
-from memservice.services.v1 import (
-    collections,
-    metamessages,
-    resolve,
-)
+from memservice.services.v1 import collections, metamessages, resolve
 from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
 
@@ -25,10 +22,13 @@ NOTHING = "None"
 """What is answered where nothing is to be said."""
 
 
-def ask(rt: Runtime, principal: Principal, path: Path, queries: Sequence[str], stream: bool = False) -> chat.Answer | None:
+def ask(
+    rt: Runtime, principal: Principal, path: Path, queries: Sequence[str], stream: bool = False
+) -> chat.Answer | None:
     """The answer that is about to be given; None to a question without words.
 
-    An unknown session is as good as none; but the key of a session asks in that session, and only the user whose session it is.
+    An unknown session is as good as none; but the key of a session asks in that session, and only
+    the user whose session it is.
     """
 
     def begin(tx: Transaction) -> tuple[str, Peer, Session | None]:
@@ -38,26 +38,39 @@ def ask(rt: Runtime, principal: Principal, path: Path, queries: Sequence[str], s
         session = resolve.find_session(rt, tx, principal, user, path.session)
         if session is None and principal.is_session:
             raise Unauthorised(policy.NOT_PERMISSIONED)
-        return workspace.slug, user, None if session is None or session.state == DELETING else session
+        return (
+            workspace.slug,
+            user,
+            None if session is None or session.state == DELETING else session,
+        )
 
     workspace_id, user, session = rt.storage.write(begin)
     question = "\n".join(queries).replace("\0", "").strip()
     if not question:
         return None
     slug = None if session is None else session.slug
-    answer = chat.ask_in_session(rt, principal, workspace_id, user.slug, slug, ChatOptions(question, stream=stream))
-    # The note is about the user and the user's to read: the key of a session is told no more than its session, and writes none.
+    answer = chat.ask_in_session(
+        rt, principal, workspace_id, user.slug, slug, ChatOptions(question, stream=stream)
+    )
+    # The note is about the user and the user's to read: the key of a session is told no more than
+    # its session, and writes none.
     if session is not None and not principal.is_session:
         _note_what_is_known(rt, principal, workspace_id, user, session)
     return answer
 
 
-def _note_what_is_known(rt: Runtime, principal: Principal, workspace_id: str, user: Peer, session: Session) -> None:
+def _note_what_is_known(
+    rt: Runtime, principal: Principal, workspace_id: str, user: Peer, session: Session
+) -> None:
     known = representation.of_peer(rt, principal, workspace_id, user.slug, RepresentationOptions())
 
     def note(tx: Transaction) -> bool:
         held = tx.sessions.by_key(session.key, lock=True)
-        return held is not None and held.state != DELETING and metamessages.note_representation(rt, tx, user, held, known)
+        return (
+            held is not None
+            and held.state != DELETING
+            and metamessages.note_representation(rt, tx, user, held, known)
+        )
 
     rt.storage.write(note)
 

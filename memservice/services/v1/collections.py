@@ -1,4 +1,5 @@
-"""Collections of a user: documents under a name. The reserved one holds what was concluded about the user."""
+"""Collections of a user: documents under a name. The reserved one holds what was concluded about
+the user."""
 
 from __future__ import annotations
 
@@ -11,16 +12,10 @@ from memservice.domain.filters import all_of, equals, parse_containment
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Document, NamedCollection, Peer
 from memservice.runtime import Runtime
-from memservice.services import (
-    indexing,
-    validation,
-)
+from memservice.services import indexing, validation
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.v1 import (
-    names,
-    resolve,
-)
+from memservice.services.v1 import names, resolve
 from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
 
@@ -39,8 +34,14 @@ def missing() -> NotFound:
     return NotFound("Collection not found or does not belong to user")
 
 
-def find(tx: Transaction, user: Peer, uid: str | None, *, lock: bool = False) -> NamedCollection | None:
-    return None if uid is None else tx.rows.get(NamedCollection, equals(uid=uid, owner_key=user.key), lock=lock)
+def find(
+    tx: Transaction, user: Peer, uid: str | None, *, lock: bool = False
+) -> NamedCollection | None:
+    return (
+        None
+        if uid is None
+        else tx.rows.get(NamedCollection, equals(uid=uid, owner_key=user.key), lock=lock)
+    )
 
 
 def _named(tx: Transaction, user: Peer, name: str) -> NamedCollection | None:
@@ -49,7 +50,9 @@ def _named(tx: Transaction, user: Peer, name: str) -> NamedCollection | None:
 
 def _checked(name: str) -> str:
     if name.casefold() == RESERVED:
-        raise InvalidInput.at("body", "name", message=f"Value error, Collection name cannot be '{RESERVED}'")
+        raise InvalidInput.at(
+            "body", "name", message=f"Value error, Collection name cannot be '{RESERVED}'"
+        )
     return name
 
 
@@ -58,12 +61,19 @@ def ensure_derived(rt: Runtime, tx: Transaction, user: Peer) -> NamedCollection:
     collection = _named(tx, user, RESERVED)
     if collection is not None:
         return collection
-    row = NamedCollection(uid=new_uid(), workspace_key=user.workspace_key, owner_key=user.key, name=RESERVED, created_at=rt.clock())
+    row = NamedCollection(
+        uid=new_uid(),
+        workspace_key=user.workspace_key,
+        owner_key=user.key,
+        name=RESERVED,
+        created_at=rt.clock(),
+    )
     return tx.rows.put([row])[0]
 
 
 def _show_derived(rt: Runtime, principal: Principal, path: Path) -> None:
-    """From its first conclusion on, a user has the reserved collection: let it appear before the user's collections are looked at."""
+    """From its first conclusion on, a user has the reserved collection: let it appear before the
+    user's collections are looked at."""
     with rt.storage.read() as tx:
         resolve.authorise_collections(tx, principal, path)
         found = resolve.find_user(tx, path)
@@ -75,9 +85,14 @@ def _show_derived(rt: Runtime, principal: Principal, path: Path) -> None:
     rt.storage.write(lambda tx: ensure_derived(rt, tx, user))
 
 
-def create(rt: Runtime, principal: Principal, path: Path, name: str, metadata: Mapping[str, Any] | None) -> NamedCollection:
+def create(
+    rt: Runtime, principal: Principal, path: Path, name: str, metadata: Mapping[str, Any] | None
+) -> NamedCollection:
     """A new collection. Conflict if the user has one of that name."""
-    wanted, stored = _checked(names.new_name(name, ("body", "name"))), validation.metadata(metadata) or {}
+    wanted, stored = (
+        _checked(names.new_name(name, ("body", "name"))),
+        validation.metadata(metadata) or {},
+    )
 
     def change(tx: Transaction) -> NamedCollection:
         resolve.authorise_collections(tx, principal, path)
@@ -85,7 +100,12 @@ def create(rt: Runtime, principal: Principal, path: Path, name: str, metadata: M
         if _named(tx, user, wanted) is not None:
             raise Conflict(f"Collection with name '{wanted}' already exists")
         row = NamedCollection(
-            uid=new_uid(), workspace_key=workspace.key, owner_key=user.key, name=wanted, metadata=stored, created_at=rt.clock()
+            uid=new_uid(),
+            workspace_key=workspace.key,
+            owner_key=user.key,
+            name=wanted,
+            metadata=stored,
+            created_at=rt.clock(),
         )
         return tx.rows.put([row])[0]
 
@@ -116,7 +136,9 @@ def get(rt: Runtime, principal: Principal, path: Path, uid: str | None) -> Named
     return collection
 
 
-def page(rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging) -> Page[NamedCollection]:
+def page(
+    rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging
+) -> Page[NamedCollection]:
     """In the order in which they were created."""
     condition = parse_containment(filter_)
     _show_derived(rt, principal, path)
@@ -128,15 +150,26 @@ def page(rt: Runtime, principal: Principal, path: Path, filter_: object, paging:
         matching = all_of(equals(owner_key=found[1].key), condition)
         return read_page(
             paging,
-            lambda: tx.rows.page(NamedCollection, matching, paging.order(), paging.size, paging.offset),
+            lambda: tx.rows.page(
+                NamedCollection, matching, paging.order(), paging.size, paging.offset
+            ),
             lambda: tx.rows.count(NamedCollection, matching),
         )
 
 
-def update(rt: Runtime, principal: Principal, path: Path, name: str | None, metadata: Mapping[str, Any] | None) -> NamedCollection:
-    """Name and metadata are replaced; at least one has to be given. The reserved collection keeps its name."""
+def update(
+    rt: Runtime,
+    principal: Principal,
+    path: Path,
+    name: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> NamedCollection:
+    """Name and metadata are replaced; at least one has to be given. The reserved collection keeps
+    its name."""
     if name is None and metadata is None:
-        raise InvalidInput.at("body", message="Invalid collection configuration - at least one field must be provided")
+        raise InvalidInput.at(
+            "body", message="Invalid collection configuration - at least one field must be provided"
+        )
     wanted, stored = names.changed_name(name), validation.metadata(metadata)
     if wanted is not None:
         _checked(wanted)
@@ -148,11 +181,19 @@ def update(rt: Runtime, principal: Principal, path: Path, name: str | None, meta
         if user is None or collection is None:
             raise missing()
         if wanted is not None and is_derived(collection):
-            raise InvalidInput.at("body", "name", message=f"'{RESERVED}' is a reserved name: the collection keeps it")
-        if wanted is not None and wanted != collection.name and _named(tx, user[1], wanted) is not None:
+            raise InvalidInput.at(
+                "body", "name", message=f"'{RESERVED}' is a reserved name: the collection keeps it"
+            )
+        if (
+            wanted is not None
+            and wanted != collection.name
+            and _named(tx, user[1], wanted) is not None
+        ):
             raise Conflict("Collection update failed - name already in use")
         changed = replace(
-            collection, name=collection.name if wanted is None else wanted, metadata=collection.metadata if stored is None else stored
+            collection,
+            name=collection.name if wanted is None else wanted,
+            metadata=collection.metadata if stored is None else stored,
         )
         return collection if changed == collection else tx.rows.put([changed])[0]
 
@@ -160,7 +201,8 @@ def update(rt: Runtime, principal: Principal, path: Path, name: str | None, meta
 
 
 def delete(rt: Runtime, principal: Principal, path: Path) -> None:
-    """Erase a collection with its documents, some at a time, itself last: whatever interrupts this, it can be asked for again."""
+    """Erase a collection with its documents, some at a time, itself last: whatever interrupts this,
+    it can be asked for again."""
 
     def step(tx: Transaction) -> bool:
         resolve.authorise_collections(tx, principal, path)
@@ -169,7 +211,11 @@ def delete(rt: Runtime, principal: Principal, path: Path) -> None:
         if collection is None:
             raise missing()
         if is_derived(collection):
-            raise InvalidInput.at("path", "collection_id", message=f"Invalid collection configuration - '{RESERVED}' is a reserved name")
+            raise InvalidInput.at(
+                "path",
+                "collection_id",
+                message=f"Invalid collection configuration - '{RESERVED}' is a reserved name",
+            )
         rows = tx.rows.page(Document, equals(collection_key=collection.key), limit=ERASE_BATCH_SIZE)
         keys = tuple(row.key for row in rows)
         if keys:

@@ -1,4 +1,5 @@
-"""Documents of the reserved collection: the conclusions that a user holds about itself, as the other generations see them."""
+"""Documents of the reserved collection: the conclusions that a user holds about itself, as the
+other generations see them."""
 
 from __future__ import annotations
 
@@ -11,10 +12,7 @@ from memservice.domain.filters.ast import Not
 from memservice.domain.ids import fingerprint
 from memservice.domain.records import LIVE, Conclusion, Peer, Workspace
 from memservice.runtime import Runtime
-from memservice.services import (
-    conclusions,
-    indexing,
-)
+from memservice.services import conclusions, indexing
 from memservice.services.auth.bounds import Bounds
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.paging import Page, Paging, read_page
@@ -34,46 +32,80 @@ def _about(user: Peer) -> Condition:
     return equals(observer_key=user.key, observed_key=user.key)
 
 
-def create(rt: Runtime, workspace: Workspace, user: Peer, text: str, metadata: dict[str, Any]) -> Conclusion:
-    """An explicit conclusion of no session, of any length that a document may have. Whether the caller may is settled."""
+def create(
+    rt: Runtime, workspace: Workspace, user: Peer, text: str, metadata: dict[str, Any]
+) -> Conclusion:
+    """An explicit conclusion of no session, of any length that a document may have. Whether the
+    caller may is settled."""
     draft = ConclusionDraft(text, user.slug, user.slug, metadata=metadata)
     try:
         return conclusions.store(rt, workspace.slug, [draft], of_any_length=True)[0]
     except InvalidInput as error:
-        raise InvalidInput(*(replace(problem, loc=("body", "content")) for problem in error.problems)) from error
+        raise InvalidInput(
+            *(replace(problem, loc=("body", "content")) for problem in error.problems)
+        ) from error
 
 
-def page(tx: Transaction, workspace: Workspace, user: Peer, condition: Condition, paging: Paging) -> Page[Conclusion]:
+def page(
+    tx: Transaction, workspace: Workspace, user: Peer, condition: Condition, paging: Paging
+) -> Page[Conclusion]:
     matching = all_of(_about(user), condition)
     return read_page(
         paging,
-        lambda: tx.conclusions.page(workspace.key, matching, paging.order(), paging.size, paging.offset),
+        lambda: tx.conclusions.page(
+            workspace.key, matching, paging.order(), paging.size, paging.offset
+        ),
         lambda: tx.conclusions.count(workspace.key, matching),
     )
 
 
-def find(tx: Transaction, workspace: Workspace, user: Peer, uid: str, *, lock: bool = False) -> Conclusion | None:
+def find(
+    tx: Transaction, workspace: Workspace, user: Peer, uid: str, *, lock: bool = False
+) -> Conclusion | None:
     """A live one."""
-    return tx.rows.get(Conclusion, all_of(equals(uid=uid, workspace_key=workspace.key, state=LIVE), _about(user)), lock=lock)
+    return tx.rows.get(
+        Conclusion,
+        all_of(equals(uid=uid, workspace_key=workspace.key, state=LIVE), _about(user)),
+        lock=lock,
+    )
 
 
-def save(rt: Runtime, tx: Transaction, fact: Conclusion, text: str | None, vectors: Sequence[Vector] | None) -> Conclusion:
+def save(
+    rt: Runtime,
+    tx: Transaction,
+    fact: Conclusion,
+    text: str | None,
+    vectors: Sequence[Vector] | None,
+) -> Conclusion:
     """Store a changed conclusion, with another content if one is given."""
     if text is None:
         return tx.conclusions.put([fact])[0]
     now = rt.clock()
-    changed = replace(fact, content=text, fingerprint=fingerprint(text), said_at=now, created_at=now)
+    changed = replace(
+        fact, content=text, fingerprint=fingerprint(text), said_at=now, created_at=now
+    )
     conclusion = tx.conclusions.put([changed])[0]
     indexing.forget_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
-    tx.tasks.add(indexing.index_conclusions(rt, tx, conclusion.workspace_key, [conclusion], vectors))
+    tx.tasks.add(
+        indexing.index_conclusions(rt, tx, conclusion.workspace_key, [conclusion], vectors)
+    )
     return conclusion
 
 
 def nearest(
-    rt: Runtime, tx: Transaction, caller: Bounds, user: Peer, text: str, limit: int, condition: Condition, remote: Remote
+    rt: Runtime,
+    tx: Transaction,
+    caller: Bounds,
+    user: Peer,
+    text: str,
+    limit: int,
+    condition: Condition,
+    remote: Remote,
 ) -> list[Conclusion]:
     """The best for a query, best first; then whatever else there is, up to `limit`."""
-    within = caller.concluding(all_of(_about(user), condition), IndexFilter(observers=(user.key,), observed=(user.key,)))
+    within = caller.concluding(
+        all_of(_about(user), condition), IndexFilter(observers=(user.key,), observed=(user.key,))
+    )
     found_conclusions = search.find_conclusions(rt, tx, within, text, limit, None, remote)
     conclusions = [each.conclusion for each in found_conclusions]
     if len(conclusions) < limit:

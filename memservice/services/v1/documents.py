@@ -15,25 +15,15 @@ from memservice.domain.records import Conclusion, Document, NamedCollection, Pee
 from memservice.domain.text.analysis import analyse
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import (
-    indexing,
-    validation,
-)
+from memservice.services import indexing, validation
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.principal import Principal
 from memservice.services.indexing import DOCUMENT
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.retrieval import (
-    query_embedding,
-    search,
-)
+from memservice.services.retrieval import query_embedding, search
 from memservice.services.retrieval.query_embedding import Remote
 from memservice.services.retrieval.vector_query import query as nearest
-from memservice.services.v1 import (
-    collections,
-    derived_documents,
-    resolve,
-)
+from memservice.services.v1 import collections, derived_documents, resolve
 from memservice.services.v1.resolve import Path
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.storage import Transaction
@@ -45,7 +35,11 @@ Kept = Document | Conclusion
 def _content(given: str) -> str:
     text: str = strip_nul(given)
     if not text:
-        raise InvalidInput(Problem(("body", "content"), "String should have at least 1 character", "string_too_short"))
+        raise InvalidInput(
+            Problem(
+                ("body", "content"), "String should have at least 1 character", "string_too_short"
+            )
+        )
     return text
 
 
@@ -53,14 +47,18 @@ def _unknown(uid: str) -> NotFound:
     return NotFound(f"Document with ID '{uid}' not found")
 
 
-def _found(tx: Transaction, principal: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection] | None:
+def _found(
+    tx: Transaction, principal: Principal, path: Path
+) -> tuple[Workspace, Peer, NamedCollection] | None:
     resolve.authorise_collections(tx, principal, path)
     found = resolve.find_user(tx, path)
     collection = None if found is None else collections.find(tx, found[1], path.collection)
     return None if found is None or collection is None else (*found, collection)
 
 
-def _require(rt: Runtime, principal: Principal, path: Path) -> tuple[Workspace, Peer, NamedCollection]:
+def _require(
+    rt: Runtime, principal: Principal, path: Path
+) -> tuple[Workspace, Peer, NamedCollection]:
     with rt.storage.read() as tx:
         found = _found(tx, principal, path)
     if found is None:
@@ -68,7 +66,9 @@ def _require(rt: Runtime, principal: Principal, path: Path) -> tuple[Workspace, 
     return found
 
 
-def create(rt: Runtime, principal: Principal, path: Path, content: str, metadata: Mapping[str, Any] | None) -> Kept:
+def create(
+    rt: Runtime, principal: Principal, path: Path, content: str, metadata: Mapping[str, Any] | None
+) -> Kept:
     """A new document. Equal ones are not merged."""
     text, stored = _content(content), validation.metadata(metadata) or {}
     workspace, user, collection = _require(rt, principal, path)
@@ -100,7 +100,9 @@ def _in(collection: NamedCollection) -> Condition:
     return equals(collection_key=collection.key)
 
 
-def page(rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging) -> Page[Kept]:
+def page(
+    rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging
+) -> Page[Kept]:
     """In the order in which they were created."""
     condition = parse_containment(filter_)
     with rt.storage.read() as tx:
@@ -129,14 +131,30 @@ def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> Kept:
     return document
 
 
-def _one(tx: Transaction, workspace: Workspace, user: Peer, collection: NamedCollection, uid: str, *, lock: bool = False) -> Kept | None:
+def _one(
+    tx: Transaction,
+    workspace: Workspace,
+    user: Peer,
+    collection: NamedCollection,
+    uid: str,
+    *,
+    lock: bool = False,
+) -> Kept | None:
     if collections.is_derived(collection):
         return derived_documents.find(tx, workspace, user, uid, lock=lock)
     return tx.rows.get(Document, all_of(_in(collection), equals(uid=uid)), lock=lock)
 
 
-def update(rt: Runtime, principal: Principal, path: Path, uid: str, content: str | None, metadata: Mapping[str, Any] | None) -> Kept:
-    """Metadata and content are replaced; at least one has to be given. A document with another content is a document of now."""
+def update(
+    rt: Runtime,
+    principal: Principal,
+    path: Path,
+    uid: str,
+    content: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> Kept:
+    """Metadata and content are replaced; at least one has to be given. A document with another
+    content is a document of now."""
     if content is None and metadata is None:
         raise InvalidInput.at("body", message="Content and metadata cannot both be None")
     text, stored = None if content is None else _content(content), validation.metadata(metadata)
@@ -156,7 +174,9 @@ def update(rt: Runtime, principal: Principal, path: Path, uid: str, content: str
         document = tx.rows.put([document])[0]
         if text is not None:
             indexing.forget_rows(rt, tx, DOCUMENT, document.workspace_key, [document.key])
-            tx.tasks.add(indexing.index_documents(rt, tx, document.workspace_key, [document], vectors))
+            tx.tasks.add(
+                indexing.index_documents(rt, tx, document.workspace_key, [document], vectors)
+            )
         return document
 
     return rt.storage.write(change)
@@ -168,7 +188,11 @@ def delete(rt: Runtime, principal: Principal, path: Path, uid: str) -> None:
     def change(tx: Transaction) -> None:
         found = _found(tx, principal, path)
         if found is not None and collections.is_derived(found[2]):
-            raise InvalidInput.at("path", "collection_id", message=f"Cannot delete collection with reserved name '{collections.RESERVED}'")
+            raise InvalidInput.at(
+                "path",
+                "collection_id",
+                message=f"Cannot delete collection with reserved name '{collections.RESERVED}'",
+            )
         document = None if found is None else _one(tx, *found, uid, lock=True)
         if document is None:
             raise NotFound("Document not found or does not belong to user")
@@ -178,53 +202,99 @@ def delete(rt: Runtime, principal: Principal, path: Path, uid: str) -> None:
     rt.storage.write(change)
 
 
-def query(rt: Runtime, principal: Principal, path: Path, text: str, top_k: int, filter_: object) -> list[Kept]:
-    """The `top_k` documents that are nearest to the query, by cosine, nearest first; there is no cut-off. While there is no vector of
-    the query, those that share its words come first."""
+def query(
+    rt: Runtime, principal: Principal, path: Path, text: str, top_k: int, filter_: object
+) -> list[Kept]:
+    """The `top_k` documents that are nearest to the query, by cosine, nearest first; there is no
+    cut-off. While there is no vector of the query, those that share its words come first."""
     condition = parse_containment(filter_)
     asked: str = strip_nul(text)
     with rt.storage.read() as tx:
         found = _found(tx, principal, path)
-        embedders = search.active_embedders(tx, found[0]) if found is not None and rt.has_remote_embedder else set()
+        embedders = (
+            search.active_embedders(tx, found[0])
+            if found is not None and rt.has_remote_embedder
+            else set()
+        )
     if found is None:
         return []
     workspace, user, collection = found
     derived = collections.is_derived(collection)
-    remote = search.remote_vectors(rt, workspace.slug, asked) if derived else query_embedding.remote_vectors(rt, embedders, asked)
+    remote = (
+        search.remote_vectors(rt, workspace.slug, asked)
+        if derived
+        else query_embedding.remote_vectors(rt, embedders, asked)
+    )
     with rt.storage.read() as tx:
         if derived:
-            return list(derived_documents.nearest(rt, tx, bounds_for(tx, principal, workspace), user, asked, top_k, condition, remote))
+            return list(
+                derived_documents.nearest(
+                    rt,
+                    tx,
+                    bounds_for(tx, principal, workspace),
+                    user,
+                    asked,
+                    top_k,
+                    condition,
+                    remote,
+                )
+            )
         return list(_nearest(rt, tx, collection, asked, top_k, condition, remote))
 
 
 def _nearest(
-    rt: Runtime, tx: Transaction, collection: NamedCollection, text: str, limit: int, condition: Condition, remote: Remote
+    rt: Runtime,
+    tx: Transaction,
+    collection: NamedCollection,
+    text: str,
+    limit: int,
+    condition: Condition,
+    remote: Remote,
 ) -> list[Document]:
     matching = all_of(_in(collection), condition)
     documents: list[Document] = []
     depth = 4 * limit
     while True:
         listed = _listed(rt, tx, collection, text, depth, remote)
-        rows = {row.key: row for row in tx.rows.page(Document, all_of(equals(key=tuple(listed)), matching))} if listed else {}
+        rows = (
+            {
+                row.key: row
+                for row in tx.rows.page(Document, all_of(equals(key=tuple(listed)), matching))
+            }
+            if listed
+            else {}
+        )
         documents = [rows[key] for key in listed if key in rows][:limit]
         if len(documents) >= limit or len(listed) < depth:
             break
         depth *= 4
     if len(documents) < limit:
         # Those without a vector have no place among the others: they come last.
-        rest = all_of(matching, Not(equals(key=tuple(row.key for row in documents)))) if documents else matching
+        rest = (
+            all_of(matching, Not(equals(key=tuple(row.key for row in documents))))
+            if documents
+            else matching
+        )
         documents += tx.rows.page(Document, rest, limit=limit - len(documents))
     return documents
 
 
-def _listed(rt: Runtime, tx: Transaction, collection: NamedCollection, text: str, depth: int, remote: Remote) -> list[int]:
+def _listed(
+    rt: Runtime, tx: Transaction, collection: NamedCollection, text: str, depth: int, remote: Remote
+) -> list[int]:
     """Keys of documents, best first; fewer than `depth` if there are no more."""
     index_filter = IndexFilter(observers=(collection.key,))
     space = tx.spaces.active(collection.workspace_key, DOCUMENT)
     vector = query_embedding.vector_in(rt, space, text, remote)
-    hits = None if space is None or vector is None else nearest(rt, tx, space, vector, depth, index_filter)
+    hits = (
+        None
+        if space is None or vector is None
+        else nearest(rt, tx, space, vector, depth, index_filter)
+    )
     if hits is not None:
         return [hit.key for hit in hits]
     terms = tuple(dict.fromkeys(analyse(text)))[: search.MAX_TERMS]
-    matches = rt.storage.text.search(tx, DOCUMENT, collection.workspace_key, terms, depth, index_filter)
+    matches = rt.storage.text.search(
+        tx, DOCUMENT, collection.workspace_key, terms, depth, index_filter
+    )
     return ranking.ranked(ranking.bm25(matches), depth)

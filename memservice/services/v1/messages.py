@@ -10,20 +10,14 @@ from memservice.domain.errors import NotFound
 from memservice.domain.filters import parse_containment
 from memservice.domain.records import DELETING, Message, Peer, Session
 from memservice.runtime import Runtime
-from memservice.services import (
-    idempotency,
-    validation,
-)
+from memservice.services import idempotency, validation
 from memservice.services import messages as shared
 from memservice.services import sessions as shared_sessions
 from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
 from memservice.services.messages import Draft
 from memservice.services.paging import Page, Paging
-from memservice.services.v1 import (
-    resolve,
-    users,
-)
+from memservice.services.v1 import resolve, users
 from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
 
@@ -57,17 +51,23 @@ def create(
     loc: validation.Loc,
     idempotency_key: str | None = None,
 ) -> list[UserMessage]:
-    """Store messages in order, all or none, at one time, with the background work that they make necessary. `loc` is where the first
-    one stands; of several, where they stand.
+    """Store messages in order, all or none, at one time, with the background work that they make
+    necessary. `loc` is where the first one stands; of several, where they stand.
 
-    With an idempotency key that this session has seen before, the messages stored then are returned and nothing is stored; InvalidInput if
-    they are other messages.
+    With an idempotency key that this session has seen before, the messages stored then are returned
+    and nothing is stored; InvalidInput if they are other messages.
     """
-    once = None if idempotency_key is None else idempotency.request(idempotency_key, [asdict(draft) for draft in drafts])
+    once = (
+        None
+        if idempotency_key is None
+        else idempotency.request(idempotency_key, [asdict(draft) for draft in drafts])
+    )
     now = rt.clock()
     places = [loc] if loc == ("body",) else [(*loc, index) for index in range(len(drafts))]
     given = [Draft(draft.content, "", draft.metadata, created_at=now) for draft in drafts]
-    prepared = [shared.prepare(rt, draft, place) for draft, place in zip(given, places, strict=True)]
+    prepared = [
+        shared.prepare(rt, draft, place) for draft, place in zip(given, places, strict=True)
+    ]
 
     def store(tx: Transaction) -> tuple[str, Peer, list[Message], bool]:
         resolve.authorise(tx, principal, path)
@@ -79,12 +79,20 @@ def create(
         replayed = idempotency.replayed(tx, session, once)
         if replayed is not None or not drafts:
             return workspace.slug, user, replayed or [], False
-        assistant = None if all(draft.is_user for draft in drafts) else users.assistant_of(rt, tx, workspace)
+        assistant = (
+            None
+            if all(draft.is_user for draft in drafts)
+            else users.assistant_of(rt, tx, workspace)
+        )
         by = [user if draft.is_user or assistant is None else assistant for draft in drafts]
         authors = {peer.slug: peer for peer in by}
         if assistant is not None:
             shared_sessions.join(
-                rt, tx, session, {assistant.slug: assistant}, {assistant.slug: shared_sessions.MemberConfig(observe_me=False)}
+                rt,
+                tx,
+                session,
+                {assistant.slug: assistant},
+                {assistant.slug: shared_sessions.MemberConfig(observe_me=False)},
             )
         written = [replace(item, author=peer.slug) for item, peer in zip(prepared, by, strict=True)]
         messages = shared.append(rt, tx, workspace, session, authors, written)
@@ -97,14 +105,20 @@ def create(
     return [_user_message(message, user) for message in messages]
 
 
-def _readable(rt: Runtime, tx: Transaction, principal: Principal, path: Path) -> tuple[Peer, Session] | None:
+def _readable(
+    rt: Runtime, tx: Transaction, principal: Principal, path: Path
+) -> tuple[Peer, Session] | None:
     resolve.authorise(tx, principal, path)
     found = resolve.find_user(tx, path)
-    session = None if found is None else resolve.find_session(rt, tx, principal, found[1], path.session)
+    session = (
+        None if found is None else resolve.find_session(rt, tx, principal, found[1], path.session)
+    )
     return None if found is None or session is None else (found[1], session)
 
 
-def page(rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging) -> Page[UserMessage]:
+def page(
+    rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging
+) -> Page[UserMessage]:
     """In the order in which they were stored."""
     condition = parse_containment(filter_)
     with rt.storage.read() as tx:
@@ -113,7 +127,12 @@ def page(rt: Runtime, principal: Principal, path: Path, filter_: object, paging:
             return Page([], 0, paging.page, paging.size)
         user, session = found
         listed = shared.page_of(tx, session, condition, paging)
-        return Page([_user_message(message, user) for message in listed.items], listed.total, paging.page, paging.size)
+        return Page(
+            [_user_message(message, user) for message in listed.items],
+            listed.total,
+            paging.page,
+            paging.size,
+        )
 
 
 def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> UserMessage:
@@ -125,7 +144,9 @@ def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> UserMessage:
     return _user_message(message, found[0])
 
 
-def update(rt: Runtime, principal: Principal, path: Path, uid: str, metadata: Mapping[str, Any]) -> UserMessage:
+def update(
+    rt: Runtime, principal: Principal, path: Path, uid: str, metadata: Mapping[str, Any]
+) -> UserMessage:
     """Metadata is replaced. The content never changes."""
     stored = validation.metadata(metadata) or {}
 

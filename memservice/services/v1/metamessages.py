@@ -58,7 +58,11 @@ def create(rt: Runtime, principal: Principal, path: Path, draft: NoteDraft) -> N
         resolve.authorise(tx, principal, path)
         workspace, user = resolve.require_user(tx, path)
         session = _session(rt, tx, principal, user, draft.session) if draft.session else None
-        message = _message(tx, session, draft.message, "to") if session is not None and draft.message else None
+        message = (
+            _message(tx, session, draft.message, "to")
+            if session is not None and draft.message
+            else None
+        )
         row = Metamessage(
             uid=new_uid(),
             workspace_key=workspace.key,
@@ -76,7 +80,9 @@ def create(rt: Runtime, principal: Principal, path: Path, draft: NoteDraft) -> N
 
 
 def _session_needed() -> InvalidInput:
-    return InvalidInput.at("body", "session_id", message="Cannot specify message_id without session_id")
+    return InvalidInput.at(
+        "body", "session_id", message="Cannot specify message_id without session_id"
+    )
 
 
 def _session(rt: Runtime, tx: Transaction, principal: Principal, user: Peer, uid: str) -> Session:
@@ -89,20 +95,36 @@ def _session(rt: Runtime, tx: Transaction, principal: Principal, user: Peer, uid
 def _message(tx: Transaction, session: Session, uid: str, words: str) -> Message:
     message = tx.messages.by_uid(session.key, uid)
     if message is None:
-        raise NotFound(f"Message not found or {'does not' if words == 'to' else words} belong to session")
+        raise NotFound(
+            f"Message not found or {'does not' if words == 'to' else words} belong to session"
+        )
     return message
 
 
 def _noted(tx: Transaction, rows: Sequence[Metamessage]) -> list[Note]:
-    sessions = {session.key: session.uid for session in tx.sessions.by_keys(sorted({row.session_key for row in rows if row.session_key}))}
+    sessions = {
+        session.key: session.uid
+        for session in tx.sessions.by_keys(
+            sorted({row.session_key for row in rows if row.session_key})
+        )
+    }
     messages = tx.messages.by_keys(sorted({row.message_key for row in rows if row.message_key}))
     uids = {key: message.uid for key, message in messages.items()}
-    return [Note(row, sessions.get(row.session_key or 0), uids.get(row.message_key or 0)) for row in rows]
+    return [
+        Note(row, sessions.get(row.session_key or 0), uids.get(row.message_key or 0))
+        for row in rows
+    ]
 
 
-def _owned(tx: Transaction, path: Path, uid: str, *, lock: bool = False) -> tuple[Peer, Metamessage]:
+def _owned(
+    tx: Transaction, path: Path, uid: str, *, lock: bool = False
+) -> tuple[Peer, Metamessage]:
     found = resolve.find_user(tx, path)
-    row = None if found is None else tx.rows.get(Metamessage, equals(uid=uid, owner_key=found[1].key), lock=lock)
+    row = (
+        None
+        if found is None
+        else tx.rows.get(Metamessage, equals(uid=uid, owner_key=found[1].key), lock=lock)
+    )
     if found is None or row is None:
         raise NotFound(f"Metamessage with ID {uid} not found")
     return found[1], row
@@ -114,15 +136,25 @@ def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> Note:
         return _noted(tx, [_owned(tx, path, uid)[1]])[0]
 
 
-def page(rt: Runtime, principal: Principal, path: Path, note_draft: NoteDraft, filter_: object, paging: Paging) -> Page[Note]:
-    """In the order in which they were created: all of the user, or those with this label, about this session, about this message."""
+def page(
+    rt: Runtime,
+    principal: Principal,
+    path: Path,
+    note_draft: NoteDraft,
+    filter_: object,
+    paging: Paging,
+) -> Page[Note]:
+    """In the order in which they were created: all of the user, or those with this label, about
+    this session, about this message."""
     condition = parse_containment(filter_)
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, path)
         found = resolve.find_user(tx, path)
         if found is None:
             return Page([], 0, paging.page, paging.size)
-        matching = all_of(condition, equals(owner_key=found[1].key), _wanted(tx, found[1], note_draft))
+        matching = all_of(
+            condition, equals(owner_key=found[1].key), _wanted(tx, found[1], note_draft)
+        )
         listed = read_page(
             paging,
             lambda: tx.rows.page(Metamessage, matching, paging.order(), paging.size, paging.offset),
@@ -134,10 +166,14 @@ def page(rt: Runtime, principal: Principal, path: Path, note_draft: NoteDraft, f
 def _wanted(tx: Transaction, user: Peer, note_draft: NoteDraft) -> Condition:
     parts = [equals(label=note_draft.label)] if note_draft.label else []
     if note_draft.session:
-        session = tx.rows.get(Session, equals(uid=note_draft.session, workspace_key=user.workspace_key))
+        session = tx.rows.get(
+            Session, equals(uid=note_draft.session, workspace_key=user.workspace_key)
+        )
         parts.append(FALSE if session is None else equals(session_key=session.key))
     if note_draft.message:
-        message = tx.rows.get(Message, equals(uid=note_draft.message, workspace_key=user.workspace_key))
+        message = tx.rows.get(
+            Message, equals(uid=note_draft.message, workspace_key=user.workspace_key)
+        )
         parts.append(FALSE if message is None else equals(message_key=message.key))
     return all_of(*parts)
 
@@ -157,7 +193,11 @@ def update(rt: Runtime, principal: Principal, path: Path, uid: str, draft: NoteD
             session = about
             if session is None:
                 raise _session_needed()
-        message = _message(tx, session, draft.message, "doesn't") if session is not None and draft.message else None
+        message = (
+            _message(tx, session, draft.message, "doesn't")
+            if session is not None and draft.message
+            else None
+        )
         changed = replace(
             row,
             session_key=row.session_key if session is None else session.key,
@@ -176,7 +216,8 @@ def _still(row: Metamessage, session: Session | None) -> int | None:
 
 
 def copy_of(original: Session) -> Copied:
-    """What copies a session's metamessages along with it, those of messages that were not copied excepted."""
+    """What copies a session's metamessages along with it, those of messages that were not copied
+    excepted."""
 
     def copied(tx: Transaction, session: Session, messages: Mapping[int, int]) -> None:
         copies = [
@@ -197,10 +238,14 @@ def copy_of(original: Session) -> Copied:
     return copied
 
 
-def note_summary(rt: Runtime, tx: Transaction, session: Session, summary: Summary, messages: int) -> None:
-    """Keep a summary as generation 1 does: a note of the session's owner about the newest message that it covers.
+def note_summary(
+    rt: Runtime, tx: Transaction, session: Session, summary: Summary, messages: int
+) -> None:
+    """Keep a summary as generation 1 does: a note of the session's owner about the newest message
+    that it covers.
 
-    A session that the later generations made is every member's, so each has the note; but only where generation 1 is in use.
+    A session that the later generations made is every member's, so each has the note; but only
+    where generation 1 is in use.
     """
     owners = _readers(rt, tx, session)
     kind = "SHORT" if summary.kind == SHORT else "LONG"
@@ -223,28 +268,44 @@ def note_summary(rt: Runtime, tx: Transaction, session: Session, summary: Summar
 
 
 def _readers(rt: Runtime, tx: Transaction, session: Session) -> list[int]:
-    """The users that generation 1 shows the session to; none in a workspace in which it never made a session (it has no assistant), and
-    not its owner once that has left it."""
+    """The users that generation 1 shows the session to; none in a workspace in which it never made
+    a session (it has no assistant), and not its owner once that has left it."""
     if session.owner_key is not None:
         member = tx.members.one(session.key, session.owner_key)
         return [session.owner_key] if member is None or member.left_at is None else []
     if not rt.settings.api.v1_shared_sessions or not rt.settings.api.v1_enabled:
         return []
-    if tx.rows.get(Peer, equals(workspace_key=session.workspace_key, v1_role=resolve.ASSISTANT)) is None:
+    if (
+        tx.rows.get(Peer, equals(workspace_key=session.workspace_key, v1_role=resolve.ASSISTANT))
+        is None
+    ):
         return []
     members = tuple(member.peer_key for member in tx.members.of_session(session.key))
-    return [peer.key for peer in tx.rows.page(Peer, all_of(equals(key=members), resolve.USERS))] if members else []
+    return (
+        [peer.key for peer in tx.rows.page(Peer, all_of(equals(key=members), resolve.USERS))]
+        if members
+        else []
+    )
 
 
-def note_representation(rt: Runtime, tx: Transaction, user: Peer, session: Session, text: str) -> bool:
-    """Note what is known of a user, beside the newest thing that it said in the session. False if it said nothing there, if nothing is
-    known, or if that is what the last such note says."""
+def note_representation(
+    rt: Runtime, tx: Transaction, user: Peer, session: Session, text: str
+) -> bool:
+    """Note what is known of a user, beside the newest thing that it said in the session. False if
+    it said nothing there, if nothing is known, or if that is what the last such note says."""
     newest = (Order("seq", descending=True),)
-    said = tx.rows.page(Message, equals(session_key=session.key, author_key=user.key), newest, limit=1)
+    said = tx.rows.page(
+        Message, equals(session_key=session.key, author_key=user.key), newest, limit=1
+    )
     if not said or not text.strip():
         return False
     of_session = equals(session_key=session.key, label=REPRESENTATION_LABEL)
-    last = tx.rows.page(Metamessage, of_session, (Order("created_at", descending=True), Order("key", descending=True)), limit=1)
+    last = tx.rows.page(
+        Metamessage,
+        of_session,
+        (Order("created_at", descending=True), Order("key", descending=True)),
+        limit=1,
+    )
     if last and (last[0].content, last[0].message_key) == (text, said[0].key):
         return False
     row = Metamessage(

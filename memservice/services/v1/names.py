@@ -1,4 +1,5 @@
-"""Names in the first generation: free text, and changeable; the id of the other generations is made from it once."""
+"""Names in the first generation: free text, and changeable; the id of the other generations is made
+from it once."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ NAME_MAX = 512
 
 
 def wanted(name: str) -> str:
-    """A name that something is looked for by, as it would be stored: of any length, for it may have been given elsewhere."""
+    """A name that something is looked for by, as it would be stored: of any length, for it may have
+    been given elsewhere."""
     stored: str = strip_nul(name)
     return stored
 
@@ -21,19 +23,26 @@ def new_name(name: str, loc: Loc) -> str:
     """A name that something is created with, as it is stored."""
     stored: str = strip_nul(name)
     if not stored:
-        raise InvalidInput(Problem(loc, "String should have at least 1 character", "string_too_short"))
+        raise InvalidInput(
+            Problem(loc, "String should have at least 1 character", "string_too_short")
+        )
     if len(stored) > NEW_NAME_MAX:
-        raise InvalidInput(Problem(loc, f"String should have at most {NEW_NAME_MAX} characters", "string_too_long"))
+        raise InvalidInput(
+            Problem(loc, f"String should have at most {NEW_NAME_MAX} characters", "string_too_long")
+        )
     return stored
 
 
 def changed_name(name: str | None, loc: Loc = ("body", "name")) -> str | None:
-    """A name that something is renamed to, as it is stored; None leaves the present one. It may be empty."""
+    """A name that something is renamed to, as it is stored; None leaves the present one. It may be
+    empty."""
     if name is None:
         return None
     stored: str = strip_nul(name)
     if len(stored) > NAME_MAX:
-        raise InvalidInput(Problem(loc, f"String should have at most {NAME_MAX} characters", "string_too_long"))
+        raise InvalidInput(
+            Problem(loc, f"String should have at most {NAME_MAX} characters", "string_too_long")
+        )
     return stored
 
 

@@ -46,7 +46,13 @@ def authorise(tx: Transaction, principal: Principal, path: Path) -> None:
     """The key of the app, or of the user, session or collection that the path names."""
     if not principal.admin:
         names = policy.names_of(tx, path.app, path.user, path.session, path.collection)
-        policy.require(principal, names.workspace or "", peer_id=names.peer, session_id=names.session, collection=names.collection)
+        policy.require(
+            principal,
+            names.workspace or "",
+            peer_id=names.peer,
+            session_id=names.session,
+            collection=names.collection,
+        )
 
 
 def authorise_collections(tx: Transaction, principal: Principal, path: Path) -> None:
@@ -78,8 +84,8 @@ def require_user(tx: Transaction, path: Path) -> tuple[Workspace, Peer]:
 
 
 def sessions_of(rt: Runtime, tx: Transaction, user: Peer) -> Condition:
-    """The sessions that generation 1 shows as the user's: its own, and (unless the operator hides them) those that the other
-    generations made and that the user is a member of now."""
+    """The sessions that generation 1 shows as the user's: its own, and (unless the operator hides
+    them) those that the other generations made and that the user is a member of now."""
     own = equals(owner_key=user.key)
     if not rt.settings.api.v1_shared_sessions:
         return own
@@ -87,19 +93,35 @@ def sessions_of(rt: Runtime, tx: Transaction, user: Peer) -> Condition:
     return Any_((own, all_of(equals(owner_key=None), equals(key=joined)))) if joined else own
 
 
-def find_session(rt: Runtime, tx: Transaction, principal: Principal, user: Peer, uid: str | None, *, lock: bool = False) -> Session | None:
-    """The user's session of that uid, in any state. For the user's own key it is so only while the user is in it, also if it is its own:
-    what is said there after the user left is not for it."""
-    session = None if uid is None else tx.rows.get(Session, equals(uid=uid, workspace_key=user.workspace_key), lock=lock)
+def find_session(
+    rt: Runtime,
+    tx: Transaction,
+    principal: Principal,
+    user: Peer,
+    uid: str | None,
+    *,
+    lock: bool = False,
+) -> Session | None:
+    """The user's session of that uid, in any state. For the user's own key it is so only while the
+    user is in it, also if it is its own: what is said there after the user left is not for it."""
+    session = (
+        None
+        if uid is None
+        else tx.rows.get(Session, equals(uid=uid, workspace_key=user.workspace_key), lock=lock)
+    )
     if session is None or (session.owner_key == user.key and not principal.is_peer):
         return session
-    if session.owner_key not in (None, user.key) or (session.owner_key is None and not rt.settings.api.v1_shared_sessions):
+    if session.owner_key not in (None, user.key) or (
+        session.owner_key is None and not rt.settings.api.v1_shared_sessions
+    ):
         return None
     member = tx.members.one(session.key, user.key)
     return session if member is not None and member.left_at is None else None
 
 
-def require_session(rt: Runtime, tx: Transaction, principal: Principal, user: Peer, uid: str | None) -> Session:
+def require_session(
+    rt: Runtime, tx: Transaction, principal: Principal, user: Peer, uid: str | None
+) -> Session:
     """The user's session, its row held, for writing to it: active or archived."""
     session = find_session(rt, tx, principal, user, uid, lock=True)
     if session is None or session.state == DELETING:
@@ -109,8 +131,8 @@ def require_session(rt: Runtime, tx: Transaction, principal: Principal, user: Pe
 
 
 def require_own(principal: Principal, session: Session) -> None:
-    """A user's key may do anything to a session of the user's own. One that the later generations made is all its members', and a key of
-    one of them may read it, as it may there."""
+    """A user's key may do anything to a session of the user's own. One that the later generations
+    made is all its members', and a key of one of them may read it, as it may there."""
     if session.owner_key is None and principal.is_peer:
         raise Unauthorised(policy.NOT_PERMISSIONED)
 

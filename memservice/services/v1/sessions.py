@@ -11,24 +11,18 @@ from memservice.domain.filters import all_of, equals, parse_containment
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, ARCHIVED, DELETING, Session
 from memservice.runtime import Runtime
-from memservice.services import (
-    cloning,
-    validation,
-    workspaces,
-)
+from memservice.services import cloning, validation, workspaces
 from memservice.services import sessions as shared
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.v1 import (
-    metamessages,
-    resolve,
-    users,
-)
+from memservice.services.v1 import metamessages, resolve, users
 from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
 
 
-def create(rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str, Any] | None) -> Session:
+def create(
+    rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str, Any] | None
+) -> Session:
     """A new session of the user, with the user and the app's assistant as members."""
     stored = validation.metadata(metadata) or {}
 
@@ -39,10 +33,20 @@ def create(rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str,
             raise resolve.no_user(path.user or "")
         uid = new_uid()
         session = tx.sessions.save(
-            Session(uid=uid, workspace_key=workspace.key, slug=uid, owner_key=user.key, metadata=stored, created_at=rt.clock())
+            Session(
+                uid=uid,
+                workspace_key=workspace.key,
+                slug=uid,
+                owner_key=user.key,
+                metadata=stored,
+                created_at=rt.clock(),
+            )
         )
         assistant = users.assistant_of(rt, tx, workspace)
-        config = {user.slug: shared.MemberConfig(observe_me=True), assistant.slug: shared.MemberConfig(observe_me=False)}
+        config = {
+            user.slug: shared.MemberConfig(observe_me=True),
+            assistant.slug: shared.MemberConfig(observe_me=False),
+        }
         shared.join(rt, tx, session, {user.slug: user, assistant.slug: assistant}, config)
         return session
 
@@ -61,13 +65,22 @@ def get(rt: Runtime, principal: Principal, path: Path, uid: str | None) -> Sessi
         wanted = resolve.requested_id(uid, own.uid if own is not None else None, "Session")
         resolve.authorise(tx, principal, replace(path, session=wanted))
         found = resolve.find_user(tx, path)
-        session = None if found is None else resolve.find_session(rt, tx, principal, found[1], wanted)
+        session = (
+            None if found is None else resolve.find_session(rt, tx, principal, found[1], wanted)
+        )
     if session is None:
         raise resolve.no_session()
     return session
 
 
-def page(rt: Runtime, principal: Principal, path: Path, filter_: object, only_active: bool, paging: Paging) -> Page[Session]:
+def page(
+    rt: Runtime,
+    principal: Principal,
+    path: Path,
+    filter_: object,
+    only_active: bool,
+    paging: Paging,
+) -> Page[Session]:
     """In the order in which they were created; archived ones too unless `only_active`."""
     condition = parse_containment(filter_)
     if only_active:
@@ -81,7 +94,9 @@ def page(rt: Runtime, principal: Principal, path: Path, filter_: object, only_ac
         condition = all_of(condition, resolve.sessions_of(rt, tx, user))
         return read_page(
             paging,
-            lambda: tx.sessions.page(workspace.key, condition, paging.order(), paging.size, paging.offset),
+            lambda: tx.sessions.page(
+                workspace.key, condition, paging.order(), paging.size, paging.offset
+            ),
             lambda: tx.sessions.count(workspace.key, condition),
         )
 
@@ -100,7 +115,8 @@ def update(rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str,
 
 
 def archive(rt: Runtime, principal: Principal, path: Path) -> None:
-    """For good: the session goes on in this generation and is gone in the others. Archiving it again changes nothing."""
+    """For good: the session goes on in this generation and is gone in the others. Archiving it
+    again changes nothing."""
 
     def change(tx: Transaction) -> None:
         resolve.authorise(tx, principal, path)
@@ -115,12 +131,16 @@ def archive(rt: Runtime, principal: Principal, path: Path) -> None:
 
 
 def clone(rt: Runtime, principal: Principal, path: Path, upto: str | None, deep: bool) -> Session:
-    """An active copy with the messages up to and including `upto` (a message's uid); with `deep` also the session's metamessages,
-    without those of messages that were not copied."""
+    """An active copy with the messages up to and including `upto` (a message's uid); with `deep`
+    also the session's metamessages, without those of messages that were not copied."""
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, path)
         found = resolve.find_user(tx, path)
-        session = None if found is None else resolve.find_session(rt, tx, principal, found[1], path.session)
+        session = (
+            None
+            if found is None
+            else resolve.find_session(rt, tx, principal, found[1], path.session)
+        )
         if session is None or session.state == DELETING:
             raise NotFound("Session not found")
         resolve.require_own(principal, session)

@@ -11,22 +11,12 @@ from memservice.domain.filters import all_of, equals, parse_containment
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Peer, Workspace
 from memservice.runtime import Runtime
-from memservice.services import (
-    peers,
-    validation,
-)
+from memservice.services import peers, validation
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.v1 import (
-    names,
-    resolve,
-)
-from memservice.services.v1.resolve import (
-    ASSISTANT,
-    USERS,
-    Path,
-)
+from memservice.services.v1 import names, resolve
+from memservice.services.v1.resolve import ASSISTANT, USERS, Path
 from memservice.spi.storage import Transaction
 
 
@@ -46,9 +36,14 @@ def _app(tx: Transaction, uid: str) -> Workspace:
     return workspace
 
 
-def create(rt: Runtime, principal: Principal, app_uid: str, name: str, metadata: Mapping[str, Any] | None) -> Peer:
+def create(
+    rt: Runtime, principal: Principal, app_uid: str, name: str, metadata: Mapping[str, Any] | None
+) -> Peer:
     """A new user. Conflict if one of that name exists, whichever generation made it."""
-    stored_name, stored = names.new_name(name, ("body", "name")), validation.metadata(metadata) or {}
+    stored_name, stored = (
+        names.new_name(name, ("body", "name")),
+        validation.metadata(metadata) or {},
+    )
 
     def change(tx: Transaction) -> Peer:
         resolve.authorise(tx, principal, Path(app_uid))
@@ -57,12 +52,26 @@ def create(rt: Runtime, principal: Principal, app_uid: str, name: str, metadata:
     return rt.storage.write(change)
 
 
-def _add(rt: Runtime, tx: Transaction, workspace: Workspace, name: str, metadata: dict[str, Any]) -> Peer:
+def _add(
+    rt: Runtime, tx: Transaction, workspace: Workspace, name: str, metadata: dict[str, Any]
+) -> Peer:
     if _is_taken(tx, workspace, name):
         raise Conflict("User with this name already exists")
     uid = new_uid()
-    slug = names.slug_for(name, uid, names.could_be_slug(name) and tx.peers.by_slug(workspace.key, name) is not None)
-    return peers.add(tx, Peer(uid=uid, workspace_key=workspace.key, slug=slug, v1_name=name, metadata=metadata, created_at=rt.clock()))
+    slug = names.slug_for(
+        name, uid, names.could_be_slug(name) and tx.peers.by_slug(workspace.key, name) is not None
+    )
+    return peers.add(
+        tx,
+        Peer(
+            uid=uid,
+            workspace_key=workspace.key,
+            slug=slug,
+            v1_name=name,
+            metadata=metadata,
+            created_at=rt.clock(),
+        ),
+    )
 
 
 def get_or_create(rt: Runtime, principal: Principal, app_uid: str, name: str) -> Peer:
@@ -104,7 +113,9 @@ def get(rt: Runtime, principal: Principal, app_uid: str, uid: str | None) -> Pee
         return resolve.require_user(tx, Path(app_uid, wanted))[1]
 
 
-def page(rt: Runtime, principal: Principal, app_uid: str, filter_: object, paging: Paging) -> Page[Peer]:
+def page(
+    rt: Runtime, principal: Principal, app_uid: str, filter_: object, paging: Paging
+) -> Page[Peer]:
     """In the order in which they were created."""
     condition = all_of(parse_containment(filter_), USERS)
     with rt.storage.read() as tx:
@@ -120,10 +131,17 @@ def page(rt: Runtime, principal: Principal, app_uid: str, filter_: object, pagin
         )
 
 
-def update(rt: Runtime, principal: Principal, path: Path, name: str | None, metadata: Mapping[str, Any] | None) -> Peer:
+def update(
+    rt: Runtime,
+    principal: Principal,
+    path: Path,
+    name: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> Peer:
     """Name and metadata are replaced; None leaves either. The id of the other generations stays."""
     if name is not None and principal.is_peer and not principal.has_user_claim:
-        # Names are looked up by everyone, and a key of the later generations gives its peer no other name there either.
+        # Names are looked up by everyone, and a key of the later generations gives its peer no
+        # other name there either.
         raise Unauthorised(policy.NOT_PERMISSIONED)
     wanted, stored = names.changed_name(name), validation.metadata(metadata)
 
@@ -144,13 +162,17 @@ def update(rt: Runtime, principal: Principal, path: Path, name: str | None, meta
 
 
 def assistant_of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Peer:
-    """The app's assistant, which is made when it is first needed: whoever says what no user says. An ordinary peer elsewhere."""
+    """The app's assistant, which is made when it is first needed: whoever says what no user says.
+    An ordinary peer elsewhere."""
     peer = tx.rows.get(Peer, equals(workspace_key=workspace.key, v1_role=ASSISTANT))
     if peer is None:
-        # Held, so that it is made once; looked for again, since somebody else may have made it meanwhile.
+        # Held, so that it is made once; looked for again, since somebody else may have made it
+        # meanwhile.
         tx.rows.get(Workspace, equals(key=workspace.key), lock=True)
         peer = tx.rows.get(Peer, equals(workspace_key=workspace.key, v1_role=ASSISTANT))
     if peer is None:
         slug = new_uid()
-        peer = peers.ensure(rt, tx, workspace.key, [slug], ("path", "app_id"), v1_role=ASSISTANT)[slug]
+        peer = peers.ensure(rt, tx, workspace.key, [slug], ("path", "app_id"), v1_role=ASSISTANT)[
+            slug
+        ]
     return peer

@@ -1,4 +1,5 @@
-"""Messages that belong to no conversation, as the first clients of generation 2 store them: each peer has a session of its own for them."""
+"""Messages that belong to no conversation, as the first clients of generation 2 store them: each
+peer has a session of its own for them."""
 
 from __future__ import annotations
 
@@ -8,11 +9,7 @@ from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.filters import all_of, equals, parse_filters, resources
 from memservice.domain.records import Message, Peer
 from memservice.runtime import Runtime
-from memservice.services import (
-    messages,
-    peers,
-    visibility,
-)
+from memservice.services import messages, peers, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
@@ -20,18 +17,27 @@ from memservice.services.paging import Page, Paging
 
 
 def session_of(peer: Peer) -> str:
-    """The name of that session. The peer's uid is in it, since with the peer's name it might be too long."""
+    """The name of that session. The peer's uid is in it, since with the peer's name it might be too
+    long."""
     return f"{policy.PEER_SESSION_PREFIX}{peer.uid}"
 
 
 def create(
-    rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, drafts: Sequence[Draft], idempotency_key: str | None = None
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    drafts: Sequence[Draft],
+    idempotency_key: str | None = None,
 ) -> list[Message]:
-    """Store messages of the peer, all or none. Creates the workspace, the peer and the session that are missing. A key of idempotency is
-    the peer's own."""
+    """Store messages of the peer, all or none. Creates the workspace, the peer and the session that
+    are missing. A key of idempotency is the peer's own."""
     policy.require(principal, workspace_id, peer_id=peer_id)
     strangers = [
-        Problem(("body", "messages", index, "peer_id"), f"peer_id must be {peer_id!r}, the peer of the path")
+        Problem(
+            ("body", "messages", index, "peer_id"),
+            f"peer_id must be {peer_id!r}, the peer of the path",
+        )
         for index, draft in enumerate(drafts)
         if draft.author != peer_id
     ]
@@ -41,13 +47,25 @@ def create(
     return messages.create_in(rt, workspace_id, session_of(peer), drafts, idempotency_key)
 
 
-def page(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, filters: object, paging: Paging) -> Page[Message]:
-    """Those that the peer said there, in the order in which they were stored; none of a peer that does not exist."""
+def page(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    filters: object,
+    paging: Paging,
+) -> Page[Message]:
+    """Those that the peer said there, in the order in which they were stored; none of a peer that
+    does not exist."""
     policy.require(principal, workspace_id, peer_id=peer_id)
     condition = parse_filters(filters, resources.MESSAGE, workspace_id=workspace_id)
     with rt.storage.read() as tx:
         peer = tx.workspaces.locate(workspace_id, peer_id=peer_id).peer
-        session = None if peer is None else visibility.find(tx, workspace_id, session_id=session_of(peer)).session
+        session = (
+            None
+            if peer is None
+            else visibility.find(tx, workspace_id, session_id=session_of(peer)).session
+        )
         if peer is None or session is None:
             return Page([], 0, paging.page, paging.size)
         return messages.page_of(tx, session, all_of(condition, equals(author_key=peer.key)), paging)

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from memservice.domain.filters.ast import TRUE, Condition, Holds, all_of, equals
 from memservice.domain.records import LIVE, Card, Collection, Conclusion
-from memservice.spi.repositories.base import (
-    NEWEST,
-    Repository,
-)
+from memservice.spi.repositories.base import NEWEST, Repository
 from memservice.spi.rows import Order
 
 
@@ -22,41 +19,71 @@ class Conclusions(Repository):
         """Live conclusions of these keys that match."""
         if not keys:
             return {}
-        conclusions = self.rows.page(Conclusion, all_of(equals(key=tuple(keys), state=LIVE), condition))
+        conclusions = self.rows.page(
+            Conclusion, all_of(equals(key=tuple(keys), state=LIVE), condition)
+        )
         return {conclusion.key: conclusion for conclusion in conclusions}
 
     def put(self, conclusions: Sequence[Conclusion]) -> list[Conclusion]:
         return self.rows.put(conclusions) if conclusions else []
 
     def page(
-        self, workspace_key: int, condition: Condition = TRUE, order: Sequence[Order] = NEWEST, limit: int | None = 50, offset: int = 0
+        self,
+        workspace_key: int,
+        condition: Condition = TRUE,
+        order: Sequence[Order] = NEWEST,
+        limit: int | None = 50,
+        offset: int = 0,
     ) -> list[Conclusion]:
         """Live conclusions of a workspace."""
-        return self.rows.page(Conclusion, all_of(equals(workspace_key=workspace_key, state=LIVE), condition), order, limit, offset)
+        return self.rows.page(
+            Conclusion,
+            all_of(equals(workspace_key=workspace_key, state=LIVE), condition),
+            order,
+            limit,
+            offset,
+        )
 
     def count(self, workspace_key: int, condition: Condition = TRUE) -> int:
-        return self.rows.count(Conclusion, all_of(equals(workspace_key=workspace_key, state=LIVE), condition))
+        return self.rows.count(
+            Conclusion, all_of(equals(workspace_key=workspace_key, state=LIVE), condition)
+        )
 
-    def same(self, collection: int, level: str, fingerprints: Sequence[str], session_key: int | None) -> dict[str, Conclusion]:
-        """Live conclusions of a collection with one of these fingerprints, by fingerprint; of one session where one is given."""
+    def same(
+        self, collection: int, level: str, fingerprints: Sequence[str], session_key: int | None
+    ) -> dict[str, Conclusion]:
+        """Live conclusions of a collection with one of these fingerprints, by fingerprint; of one
+        session where one is given."""
         if not fingerprints:
             return {}
-        condition = equals(collection_key=collection, level=level, state=LIVE, fingerprint=tuple(fingerprints))
+        condition = equals(
+            collection_key=collection, level=level, state=LIVE, fingerprint=tuple(fingerprints)
+        )
         if session_key is not None:
             condition = all_of(condition, equals(session_key=session_key))
-        return {conclusion.fingerprint: conclusion for conclusion in reversed(self.rows.page(Conclusion, condition))}
+        return {
+            conclusion.fingerprint: conclusion
+            for conclusion in reversed(self.rows.page(Conclusion, condition))
+        }
 
     def resting_on(self, workspace_key: int, uid: str) -> list[Conclusion]:
         """Live conclusions that name `uid` among their sources."""
-        return self.rows.page(Conclusion, all_of(equals(workspace_key=workspace_key, state=LIVE), Holds("source_ids", uid)))
+        return self.rows.page(
+            Conclusion,
+            all_of(equals(workspace_key=workspace_key, state=LIVE), Holds("source_ids", uid)),
+        )
 
     def reinforce(self, keys: Sequence[int], times: int = 1) -> None:
         """Count so many more derivations of each."""
         if keys:
             self.rows.increase(Conclusion, equals(key=tuple(keys)), times_derived=times)
 
-    def collection(self, observer_key: int, observed_key: int, *, lock: bool = False) -> Collection | None:
-        return self.rows.get(Collection, equals(observer_key=observer_key, observed_key=observed_key), lock=lock)
+    def collection(
+        self, observer_key: int, observed_key: int, *, lock: bool = False
+    ) -> Collection | None:
+        return self.rows.get(
+            Collection, equals(observer_key=observer_key, observed_key=observed_key), lock=lock
+        )
 
     def collections(self, workspace_key: int, condition: Condition = TRUE) -> list[Collection]:
         return self.rows.page(Collection, all_of(equals(workspace_key=workspace_key), condition))

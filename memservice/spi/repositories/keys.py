@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from memservice.domain.filters.ast import TRUE, Any_, Compare, Condition, IsNull, Not, all_of, equals
-from memservice.domain.records import ACTIVE, DELETING, ApiKey, Peer, Session, Workspace
-from memservice.spi.repositories.base import (
-    CREATED,
-    Repository,
+from memservice.domain.filters.ast import (
+    TRUE,
+    Any_,
+    Compare,
+    Condition,
+    IsNull,
+    Not,
+    all_of,
+    equals,
 )
+from memservice.domain.records import ACTIVE, DELETING, ApiKey, Peer, Session, Workspace
+from memservice.spi.repositories.base import CREATED, Repository
 from memservice.spi.rows import Order
 
 
@@ -21,7 +27,8 @@ class Keys(Repository):
         return self.rows.get(ApiKey, equals(uid=uid))
 
     def recognised(self, uid: str) -> tuple[ApiKey, bool] | None:
-        """The key, in any state, and whether all that it belongs to is still there: what is being deleted is not."""
+        """The key, in any state, and whether all that it belongs to is still there: what is being
+        deleted is not."""
         key = self.by_uid(uid)
         if key is None:
             return None
@@ -30,13 +37,18 @@ class Keys(Repository):
             (Peer, key.peer_uid, TRUE),
             (Session, key.session_uid, Not(equals(state=DELETING))),
         )
-        there = all(uid is None or self.rows.get(record, all_of(equals(uid=uid), going_on)) for record, uid, going_on in belongs)
+        there = all(
+            uid is None or self.rows.get(record, all_of(equals(uid=uid), going_on))
+            for record, uid, going_on in belongs
+        )
         return key, there
 
     def add(self, key: ApiKey) -> ApiKey:
         return self.rows.put([key])[0]
 
-    def page(self, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0) -> list[ApiKey]:
+    def page(
+        self, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0
+    ) -> list[ApiKey]:
         """In any state."""
         return self.rows.page(ApiKey, order=order, limit=limit, offset=offset)
 
@@ -49,11 +61,17 @@ class Keys(Repository):
         return self.rows.count(ApiKey, equals(uid=uid)) > 0
 
     def revoke_of(self, at: datetime, workspace_id: str, session_id: str | None = None) -> int:
-        """Revoke the keys of a workspace, or of one session in it, by slug; returns how many were not revoked yet."""
-        named = equals(workspace=workspace_id) if session_id is None else equals(workspace=workspace_id, session=session_id)
+        """Revoke the keys of a workspace, or of one session in it, by slug; returns how many were
+        not revoked yet."""
+        named = (
+            equals(workspace=workspace_id)
+            if session_id is None
+            else equals(workspace=workspace_id, session=session_id)
+        )
         return self.rows.change(ApiKey, all_of(named, equals(revoked_at=None)), revoked_at=at)
 
     def used(self, uid: str, at: datetime, unless_since: datetime) -> bool:
-        """Note that the key was used, unless that was noted at or after `unless_since`. True if it was noted now."""
+        """Note that the key was used, unless that was noted at or after `unless_since`. True if it
+        was noted now."""
         stale = Any_((IsNull("last_used_at"), Compare("last_used_at", "lt", unless_since)))
         return self.rows.change(ApiKey, all_of(equals(uid=uid), stale), last_used_at=at) > 0

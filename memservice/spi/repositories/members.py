@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from memservice.domain.filters.ast import Any_, all_of, equals
 from memservice.domain.records import Member
-from memservice.spi.repositories.base import (
-    Repository,
-)
+from memservice.spi.repositories.base import Repository
 
 
 class Members(Repository):
@@ -16,25 +14,45 @@ class Members(Repository):
         """The membership row, also of a peer that left."""
         return self.rows.get(Member, equals(session_key=session_key, peer_key=peer_key), lock=lock)
 
-    def of_session(self, session_key: int, *, active: bool = True, peer_keys: Sequence[int] | None = None) -> list[Member]:
-        """Members of every kind, in key order; with `active=False` also those that left, with `peer_keys` only these."""
-        condition = equals(session_key=session_key, left_at=None) if active else equals(session_key=session_key)
-        return self.rows.page(Member, condition if peer_keys is None else all_of(condition, equals(peer_key=tuple(peer_keys))))
+    def of_session(
+        self, session_key: int, *, active: bool = True, peer_keys: Sequence[int] | None = None
+    ) -> list[Member]:
+        """Members of every kind, in key order; with `active=False` also those that left, with
+        `peer_keys` only these."""
+        condition = (
+            equals(session_key=session_key, left_at=None)
+            if active
+            else equals(session_key=session_key)
+        )
+        return self.rows.page(
+            Member,
+            condition
+            if peer_keys is None
+            else all_of(condition, equals(peer_key=tuple(peer_keys))),
+        )
 
     def listening(self, session_key: int, speakers: Sequence[int]) -> list[Member]:
-        """The active members that observe the others, and the speakers (peer keys) among the members, in key order."""
+        """The active members that observe the others, and the speakers (peer keys) among the
+        members, in key order."""
         any = Any_((equals(peer_key=tuple(speakers)), equals(observe_others=True)))
         return self.rows.page(Member, all_of(equals(session_key=session_key, left_at=None), any))
 
     def of_peer(self, peer_key: int, *, active: bool = False) -> list[Member]:
         """Every membership of a peer, in key order."""
-        return self.rows.page(Member, equals(peer_key=peer_key, left_at=None) if active else equals(peer_key=peer_key))
+        return self.rows.page(
+            Member, equals(peer_key=peer_key, left_at=None) if active else equals(peer_key=peer_key)
+        )
 
     def active_among(self, peer_key: int, session_ids: Sequence[str]) -> set[str]:
         """Those of the sessions, by slug, that the peer is a member of now."""
         if not session_ids:
             return set()
-        return {member.session for member in self.rows.page(Member, equals(peer_key=peer_key, left_at=None, session=tuple(session_ids)))}
+        return {
+            member.session
+            for member in self.rows.page(
+                Member, equals(peer_key=peer_key, left_at=None, session=tuple(session_ids))
+            )
+        }
 
     def put(self, members: Sequence[Member]) -> list[Member]:
         return self.rows.put(members) if members else []

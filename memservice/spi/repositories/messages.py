@@ -13,7 +13,8 @@ from memservice.spi.rows import Order
 
 
 class Position(NamedTuple):
-    """Where a message stands, without its text: all that ranking asks of it. A search makes thousands."""
+    """Where a message stands, without its text: all that ranking asks of it. A search makes
+    thousands."""
 
     key: int
     session_key: int
@@ -30,38 +31,69 @@ class Messages(Repository):
     def by_keys(self, keys: Sequence[int]) -> dict[int, Message]:
         if not keys:
             return {}
-        return {message.key: message for message in self.rows.page(Message, equals(key=tuple(keys)))}
+        return {
+            message.key: message for message in self.rows.page(Message, equals(key=tuple(keys)))
+        }
 
     def append(self, messages: Sequence[Message]) -> list[Message]:
-        """Store new messages. `seq` and `tokens_through` were set by the caller, which holds the session's lock."""
+        """Store new messages. `seq` and `tokens_through` were set by the caller, which holds the
+        session's lock."""
         return self.rows.put(messages)
 
     def save(self, message: Message) -> Message:
         return self.rows.put([message])[0]
 
     def run(self, session_key: int, first: int, last: int, reverse: bool = False) -> list[Message]:
-        """Messages with `first` ≤ seq ≤ `last`, by seq. An index range: its cost does not depend on where it lies."""
-        condition = All((*_parts(equals(session_key=session_key)), Compare("seq", "gte", first), Compare("seq", "lte", last)))
+        """Messages with `first` ≤ seq ≤ `last`, by seq. An index range: its cost does not depend on
+        where it lies."""
+        condition = All(
+            (
+                *_parts(equals(session_key=session_key)),
+                Compare("seq", "gte", first),
+                Compare("seq", "lte", last),
+            )
+        )
         return self.rows.page(Message, condition, (Order("seq", reverse),))
 
-    def page(self, session_key: int, condition: Condition = TRUE, reverse: bool = False, limit: int = 50, offset: int = 0) -> list[Message]:
+    def page(
+        self,
+        session_key: int,
+        condition: Condition = TRUE,
+        reverse: bool = False,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> list[Message]:
         """Matching messages of a session, by seq."""
-        return self.rows.page(Message, all_of(equals(session_key=session_key), condition), (Order("seq", reverse),), limit, offset)
+        return self.rows.page(
+            Message,
+            all_of(equals(session_key=session_key), condition),
+            (Order("seq", reverse),),
+            limit,
+            offset,
+        )
 
     def count(self, session_key: int, condition: Condition = TRUE) -> int:
         return self.rows.count(Message, all_of(equals(session_key=session_key), condition))
 
-    def matching(self, workspace_key: int, keys: Sequence[int], condition: Condition) -> dict[int, Message]:
+    def matching(
+        self, workspace_key: int, keys: Sequence[int], condition: Condition
+    ) -> dict[int, Message]:
         """Those of the messages with these keys that match."""
         if not keys:
             return {}
-        messages = self.rows.page(Message, all_of(equals(workspace_key=workspace_key, key=tuple(keys)), condition))
+        messages = self.rows.page(
+            Message, all_of(equals(workspace_key=workspace_key, key=tuple(keys)), condition)
+        )
         return {message.key: message for message in messages}
 
     def seq_reaching(self, session_key: int, tokens: int) -> int | None:
-        """The first seq whose `tokens_through` is at least `tokens`; None if there is none. An index look-up."""
+        """The first seq whose `tokens_through` is at least `tokens`; None if there is none. An
+        index look-up."""
         messages = self.rows.page(
-            Message, all_of(equals(session_key=session_key), Compare("tokens_through", "gte", tokens)), (Order("seq"),), limit=1
+            Message,
+            all_of(equals(session_key=session_key), Compare("tokens_through", "gte", tokens)),
+            (Order("seq"),),
+            limit=1,
         )
         return messages[0].seq if messages else None
 
@@ -70,13 +102,18 @@ class Messages(Repository):
         return [_position(message) for message in self.by_keys(keys).values()]
 
     def around(self, positions: Sequence[tuple[int, int]], distance: int) -> list[Position]:
-        """Positions of the messages up to `distance` before and after each (session key, seq), each once, in no particular order."""
+        """Positions of the messages up to `distance` before and after each (session key, seq), each
+        once, in no particular order."""
         if not positions:
             return []
         near = Any_(
             tuple(
                 All(
-                    (*_parts(equals(session_key=session_key)), Compare("seq", "gte", seq - distance), Compare("seq", "lte", seq + distance))
+                    (
+                        *_parts(equals(session_key=session_key)),
+                        Compare("seq", "gte", seq - distance),
+                        Compare("seq", "lte", seq + distance),
+                    )
                 )
                 for session_key, seq in positions
             )
@@ -87,7 +124,10 @@ class Messages(Repository):
 class Summaries(Repository):
     def of_session(self, session_key: int) -> dict[str, Summary]:
         """The newest summary of each kind, by kind."""
-        return {summary.kind: summary for summary in self.rows.page(Summary, equals(session_key=session_key))}
+        return {
+            summary.kind: summary
+            for summary in self.rows.page(Summary, equals(session_key=session_key))
+        }
 
     def save(self, summary: Summary) -> Summary:
         """Store the summary as its session's newest of that kind, in place of the one before."""
@@ -96,7 +136,14 @@ class Summaries(Repository):
 
 
 def _position(message: Message) -> Position:
-    return Position(message.key, message.session_key, message.author_key, message.seq, message.tokens, message.created_at)
+    return Position(
+        message.key,
+        message.session_key,
+        message.author_key,
+        message.seq,
+        message.tokens,
+        message.created_at,
+    )
 
 
 def _parts(condition: Condition) -> tuple[Condition, ...]:

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
 from memservice.domain.records import PEER, SCOPE, Member, Peer, PeerName
-from memservice.spi.repositories.base import (
-    CREATED,
-    Repository,
-)
+from memservice.spi.repositories.base import CREATED, Repository
 from memservice.spi.rows import Order
 
 
@@ -21,7 +18,10 @@ class Peers(Repository):
         """The peers that exist, by slug."""
         if not slugs:
             return {}
-        return {peer.slug: peer for peer in self.rows.page(Peer, equals(workspace_key=workspace_key, slug=tuple(slugs)))}
+        return {
+            peer.slug: peer
+            for peer in self.rows.page(Peer, equals(workspace_key=workspace_key, slug=tuple(slugs)))
+        }
 
     def by_keys(self, keys: Sequence[int]) -> dict[int, Peer]:
         if not keys:
@@ -32,14 +32,23 @@ class Peers(Repository):
         return self.rows.put(peers) if peers else []
 
     def page(
-        self, workspace_key: int, condition: Condition = TRUE, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0
+        self,
+        workspace_key: int,
+        condition: Condition = TRUE,
+        order: Sequence[Order] = CREATED,
+        limit: int = 50,
+        offset: int = 0,
     ) -> list[Peer]:
-        return self.rows.page(Peer, all_of(equals(workspace_key=workspace_key), condition), order, limit, offset)
+        return self.rows.page(
+            Peer, all_of(equals(workspace_key=workspace_key), condition), order, limit, offset
+        )
 
     def count(self, workspace_key: int, condition: Condition = TRUE) -> int:
         return self.rows.count(Peer, all_of(equals(workspace_key=workspace_key), condition))
 
-    def page_of_session(self, session_key: int, reverse: bool = False, limit: int = 50, offset: int = 0) -> tuple[list[Peer], int]:
+    def page_of_session(
+        self, session_key: int, reverse: bool = False, limit: int = 50, offset: int = 0
+    ) -> tuple[list[Peer], int]:
         """Ordinary peers that are members now, in the order they joined, and how many there are."""
         condition = equals(session_key=session_key, left_at=None, kind=PEER)
         order = (Order("joined_at", reverse), Order("key", reverse))
@@ -50,7 +59,12 @@ class Peers(Repository):
     def set_names(self, peer: Peer, tokens: Sequence[str]) -> None:
         """Replace the words by which queries may name the peer."""
         self.rows.delete(PeerName, equals(peer_key=peer.key))
-        self.rows.put([PeerName(workspace_key=peer.workspace_key, peer_key=peer.key, token=token) for token in dict.fromkeys(tokens)])
+        self.rows.put(
+            [
+                PeerName(workspace_key=peer.workspace_key, peer_key=peer.key, token=token)
+                for token in dict.fromkeys(tokens)
+            ]
+        )
 
     def named(self, workspace_key: int, tokens: Sequence[str]) -> dict[str, list[Peer]]:
         """Peers by the tokens among `tokens` that name them; scopes never."""

@@ -16,7 +16,8 @@ from memservice.spi.rows import Order, Rows, UniqueViolation
 
 @dataclass(frozen=True, slots=True)
 class QueueCount:
-    """How many tasks of one session (None: of no session) are in one state. `working`: pending, while their unit is leased."""
+    """How many tasks of one session (None: of no session) are in one state. `working`: pending,
+    while their unit is leased."""
 
     session_key: int | None
     state: str
@@ -28,22 +29,28 @@ class Tasks(Repository):
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows)
         self.units_with_work: set[str] = set()
-        """Units that this transaction gave something to do. Who delivers work may wake them after the commit."""
+        """Units that this transaction gave something to do. Who delivers work may wake them after
+        the commit."""
 
     def add(self, tasks: Sequence[Task]) -> list[Task]:
         # What is to wait is found when its time has come.
-        self.units_with_work.update(task.unit for task in tasks if task.state == PENDING and task.not_before <= task.created_at)
+        self.units_with_work.update(
+            task.unit
+            for task in tasks
+            if task.state == PENDING and task.not_before <= task.created_at
+        )
         return self.rows.put(tasks) if tasks else []
 
     def by_uid(self, uid: str) -> Task | None:
         return self.rows.get(Task, equals(uid=uid))
 
     def ready(self, now: datetime, limit: int, latest: datetime = NEVER) -> list[str]:
-        """Units with work to do now: their oldest pending task is due and nobody holds a live lease. Workspaces take turns: first the
-        longest-waiting unit of each, then the second of each …, the longest-waiting workspace first.
+        """Units with work to do now: their oldest pending task is due and nobody holds a live
+        lease. Workspaces take turns: first the longest-waiting unit of each, then the second of
+        each …, the longest-waiting workspace first.
 
-        A task that backs off blocks the tasks behind it in its unit. One whose `not_before` is beyond `latest`, but not `NEVER`, is due:
-        no clock that was right gave it that.
+        A task that backs off blocks the tasks behind it in its unit. One whose `not_before` is
+        beyond `latest`, but not `NEVER`, is due: no clock that was right gave it that.
         """
         oldest: dict[str, Task] = {}
         for task in self.rows.page(Task, equals(state=PENDING)):
@@ -59,7 +66,9 @@ class Tasks(Repository):
 
     def next_due(self) -> datetime | None:
         """When the earliest pending task becomes due; None without pending tasks."""
-        tasks = self.rows.page(Task, equals(state=PENDING), (Order("not_before"), Order("key")), limit=1)
+        tasks = self.rows.page(
+            Task, equals(state=PENDING), (Order("not_before"), Order("key")), limit=1
+        )
         return tasks[0].not_before if tasks else None
 
     def pending(self, unit: str, limit: int | None = None) -> list[Task]:
@@ -72,7 +81,13 @@ class Tasks(Repository):
         return self.rows.put([task])[0]
 
     def finish(self, keys: Sequence[int], outcome: dict[str, Any], now: datetime) -> None:
-        self.rows.change(Task, equals(key=tuple(keys), state=PENDING), state=DONE, outcome=outcome, finished_at=now)
+        self.rows.change(
+            Task,
+            equals(key=tuple(keys), state=PENDING),
+            state=DONE,
+            outcome=outcome,
+            finished_at=now,
+        )
 
     def fail(self, key: int, error: str, now: datetime, retry_at: datetime | None) -> None:
         """Record a failed attempt: try again at `retry_at`, or rest as failed."""
@@ -86,55 +101,85 @@ class Tasks(Repository):
         """Give tasks that rest as failed all their attempts again; returns how many."""
         failed = equals(key=tuple(keys), state=FAILED)
         self.units_with_work.update(task.unit for task in self.rows.page(Task, failed))
-        return self.rows.change(Task, failed, state=PENDING, attempts=0, not_before=IMMEDIATELY, finished_at=None)
+        return self.rows.change(
+            Task, failed, state=PENDING, attempts=0, not_before=IMMEDIATELY, finished_at=None
+        )
 
     def make_due_if_untried(self, task: Task) -> bool:
-        """Let a pending task that was never tried be due now, however long it was to wait; False if it was worked on meanwhile."""
+        """Let a pending task that was never tried be due now, however long it was to wait; False if
+        it was worked on meanwhile."""
         self.units_with_work.add(task.unit)
-        return self.rows.change(Task, equals(key=task.key, state=PENDING, attempts=0), not_before=IMMEDIATELY) == 1
+        return (
+            self.rows.change(
+                Task, equals(key=task.key, state=PENDING, attempts=0), not_before=IMMEDIATELY
+            )
+            == 1
+        )
 
     def make_due(self, task: Task) -> bool:
-        """Let a pending task be tried now, whatever it waits for; False if it is not pending any more."""
+        """Let a pending task be tried now, whatever it waits for; False if it is not pending any
+        more."""
         self.units_with_work.add(task.unit)
-        return self.rows.change(Task, equals(key=task.key, state=PENDING), not_before=IMMEDIATELY) == 1
+        return (
+            self.rows.change(Task, equals(key=task.key, state=PENDING), not_before=IMMEDIATELY) == 1
+        )
 
     def make_all_due(self, kind: str, now: datetime) -> int:
         """The same for all tasks of a kind; returns how many waited."""
-        waiting = all_of(equals(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now))
+        waiting = all_of(
+            equals(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now)
+        )
         return self.rows.change(Task, waiting, not_before=IMMEDIATELY)
 
     def purge(self, state: str, before: datetime, limit: int) -> int:
-        """Erase tasks that came to rest in `state` before that time, at most `limit` of them; returns how many."""
+        """Erase tasks that came to rest in `state` before that time, at most `limit` of them;
+        returns how many."""
         old = all_of(equals(state=state), Compare("finished_at", "lt", before))
         keys = tuple(task.key for task in self.rows.page(Task, old, (Order("finished_at"),), limit))
         return self.rows.delete(Task, equals(key=keys)) if keys else 0
 
-    def counts(self, workspace_key: int, kinds: tuple[str, ...], now: datetime, condition: Condition = TRUE) -> list[QueueCount]:
+    def counts(
+        self, workspace_key: int, kinds: tuple[str, ...], now: datetime, condition: Condition = TRUE
+    ) -> list[QueueCount]:
         """Tasks of these kinds by session, state and whether their unit is leased now."""
         held = {lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))}
         counts: dict[tuple[int | None, str, bool], int] = {}
-        for task in self.rows.page(Task, all_of(equals(workspace_key=workspace_key, kind=kinds), condition)):
+        for task in self.rows.page(
+            Task, all_of(equals(workspace_key=workspace_key, kind=kinds), condition)
+        ):
             bucket = (task.session_key, task.state, task.state == PENDING and task.unit in held)
             counts[bucket] = counts.get(bucket, 0) + 1
-        return [QueueCount(session_key, state, working, number) for (session_key, state, working), number in counts.items()]
+        return [
+            QueueCount(session_key, state, working, number)
+            for (session_key, state, working), number in counts.items()
+        ]
 
-    # Leases. (`key`, `number`) identifies one claim for ever: keys are never reused, and the number rises when a lease changes hands.
+    # Leases. (`key`, `number`) identifies one claim for ever: keys are never reused, and the number
+    # rises when a lease changes hands.
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         """Take the unit's lease if it is free or has expired; None if somebody else holds it."""
-        return self.take(unit, self.rows.get(Lease, equals(unit=unit), lock=True), owner, now, seconds)
+        return self.take(
+            unit, self.rows.get(Lease, equals(unit=unit), lock=True), owner, now, seconds
+        )
 
-    def take(self, unit: str, lease: Lease | None, owner: str, now: datetime, seconds: float) -> Lease | None:
-        """What `claim` does once it has looked: `lease` is the unit's lease, locked, or None if there is none to be had."""
+    def take(
+        self, unit: str, lease: Lease | None, owner: str, now: datetime, seconds: float
+    ) -> Lease | None:
+        """What `claim` does once it has looked: `lease` is the unit's lease, locked, or None if
+        there is none to be had."""
         until = now + timedelta(seconds=seconds)
         if lease is None:
             return self.begin(Lease(unit=unit, owner=owner, number=1, expires_at=until))
         if lease.expires_at > now:
             return None
-        return self.rows.put([replace(lease, owner=owner, number=lease.number + 1, expires_at=until)])[0]
+        return self.rows.put(
+            [replace(lease, owner=owner, number=lease.number + 1, expires_at=until)]
+        )[0]
 
     def begin(self, lease: Lease) -> Lease | None:
-        """Store the first lease of a unit; None if another one is there, be it since this moment."""
+        """Store the first lease of a unit; None if another one is there, be it since this
+        moment."""
         try:
             return self.rows.put([lease])[0]
         except UniqueViolation:
@@ -146,10 +191,13 @@ class Tasks(Repository):
 
     def renew(self, lease: Lease, now: datetime, seconds: float) -> bool:
         """Prolong a lease that is still ours; False if it was lost."""
-        return self.rows.change(Lease, _same(lease), expires_at=now + timedelta(seconds=seconds)) == 1
+        return (
+            self.rows.change(Lease, _same(lease), expires_at=now + timedelta(seconds=seconds)) == 1
+        )
 
     def holds(self, lease: Lease) -> bool:
-        """Is the lease still ours? Holds its row until commit, so that the answer stays true for the whole transaction."""
+        """Is the lease still ours? Holds its row until commit, so that the answer stays true for
+        the whole transaction."""
         return self.rows.get(Lease, _same(lease), lock=True) is not None
 
     def release(self, lease: Lease) -> bool:

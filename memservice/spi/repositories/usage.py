@@ -17,7 +17,8 @@ BATCH_SIZE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageTotal:
-    """The sum over some calls. None in a field that it was not grouped by, and for calls that belong to no workspace."""
+    """The sum over some calls. None in a field that it was not grouped by, and for calls that
+    belong to no workspace."""
 
     day: str | None = None
     workspace_key: int | None = None
@@ -44,17 +45,32 @@ class Ledger(Repository):
         return sum(total.input_tokens + total.output_tokens for total in usage_totals)
 
     def totals(
-        self, by: Sequence[str], *, workspace_key: int | None = None, since: str | None = None, until: str | None = None
+        self,
+        by: Sequence[str],
+        *,
+        workspace_key: int | None = None,
+        since: str | None = None,
+        until: str | None = None,
     ) -> list[UsageTotal]:
-        """Sums by these fields of `GROUPS`, in the order of their values (null first), over the days from `since` to `until`, both
-        included. No sum where there was no call."""
+        """Sums by these fields of `GROUPS`, in the order of their values (null first), over the
+        days from `since` to `until`, both included. No sum where there was no call."""
         sums: dict[tuple[int | str | None, ...], list[int]] = {}
         last = 0
-        while usages := self.rows.page(Usage, all_of(chosen(workspace_key, since, until), Compare("key", "gt", last)), limit=BATCH_SIZE):
+        while usages := self.rows.page(
+            Usage,
+            all_of(chosen(workspace_key, since, until), Compare("key", "gt", last)),
+            limit=BATCH_SIZE,
+        ):
             last = usages[-1].key
             for row in usages:
                 counts = sums.setdefault(tuple(getattr(row, name) for name in by), [0] * 7)
-                spent = (row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens, row.duration_ms)
+                spent = (
+                    row.input_tokens,
+                    row.output_tokens,
+                    row.cache_read_tokens,
+                    row.cache_write_tokens,
+                    row.duration_ms,
+                )
                 for index, number in enumerate((1, int(row.outcome != SUCCESS), *spent)):
                     counts[index] += number
         return in_order(by, [total(by, group, counts) for group, counts in sums.items()])
@@ -67,7 +83,9 @@ def chosen(workspace_key: int | None, since: str | None, until: str | None) -> C
     return all_of(*parts) if parts else TRUE
 
 
-def total(by: Sequence[str], group: Sequence[int | str | None], counts: Sequence[int]) -> UsageTotal:
+def total(
+    by: Sequence[str], group: Sequence[int | str | None], counts: Sequence[int]
+) -> UsageTotal:
     named = dict(zip(by, group, strict=True))
     calls, failed, given, made, read, written, duration = counts
     return UsageTotal(

@@ -23,8 +23,12 @@ class Webhooks(Repository):
     def of_workspace(self, workspace_key: int) -> list[WebhookEndpoint]:
         return self.rows.page(WebhookEndpoint, equals(workspace_key=workspace_key))
 
-    def page(self, workspace_key: int, order: Sequence[Order] = BY_KEY, limit: int = 50, offset: int = 0) -> list[WebhookEndpoint]:
-        return self.rows.page(WebhookEndpoint, equals(workspace_key=workspace_key), order, limit, offset)
+    def page(
+        self, workspace_key: int, order: Sequence[Order] = BY_KEY, limit: int = 50, offset: int = 0
+    ) -> list[WebhookEndpoint]:
+        return self.rows.page(
+            WebhookEndpoint, equals(workspace_key=workspace_key), order, limit, offset
+        )
 
     def count(self, workspace_key: int) -> int:
         return self.rows.count(WebhookEndpoint, equals(workspace_key=workspace_key))
@@ -43,7 +47,9 @@ class Webhooks(Repository):
     def delivery(self, workspace_key: int, uid: str) -> Delivery | None:
         return self.rows.get(Delivery, equals(workspace_key=workspace_key, uid=uid))
 
-    def deliveries(self, endpoint: int, order: Sequence[Order] = BY_KEY, limit: int = 50, offset: int = 0) -> list[Delivery]:
+    def deliveries(
+        self, endpoint: int, order: Sequence[Order] = BY_KEY, limit: int = 50, offset: int = 0
+    ) -> list[Delivery]:
         return self.rows.page(Delivery, equals(endpoint_key=endpoint), order, limit, offset)
 
     def count_deliveries(self, endpoint: int) -> int:

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
 from memservice.domain.records import ACTIVE, Peer, Session, Workspace
-from memservice.spi.repositories.base import (
-    CREATED,
-    Repository,
-)
+from memservice.spi.repositories.base import CREATED, Repository
 from memservice.spi.rows import Order
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """What the names in a path stand for; None where there is no such row (or none was asked for)."""
+    """What the names in a path stand for; None where there is no such row (or none was asked
+    for)."""
 
     workspace: Workspace | None = None
     session: Session | None = None
@@ -24,15 +22,22 @@ class Located:
 
 
 class Workspaces(Repository):
-    def locate(self, slug: str, session_id: str | None = None, peer_id: str | None = None) -> Located:
-        """The active workspace of that slug, and the session (in any state) and peer of these slugs in it."""
+    def locate(
+        self, slug: str, session_id: str | None = None, peer_id: str | None = None
+    ) -> Located:
+        """The active workspace of that slug, and the session (in any state) and peer of these slugs
+        in it."""
         workspace = self.rows.get(Workspace, equals(slug=slug, state=ACTIVE))
         if workspace is None:
             return Located()
         return Located(
             workspace,
-            None if session_id is None else self.rows.get(Session, equals(workspace_key=workspace.key, slug=session_id)),
-            None if peer_id is None else self.rows.get(Peer, equals(workspace_key=workspace.key, slug=peer_id)),
+            None
+            if session_id is None
+            else self.rows.get(Session, equals(workspace_key=workspace.key, slug=session_id)),
+            None
+            if peer_id is None
+            else self.rows.get(Peer, equals(workspace_key=workspace.key, slug=peer_id)),
         )
 
     def by_slug(self, slug: str, *, lock: bool = False) -> Workspace | None:
@@ -46,8 +51,16 @@ class Workspaces(Repository):
     def save(self, workspace: Workspace) -> Workspace:
         return self.rows.put([workspace])[0]
 
-    def page(self, condition: Condition = TRUE, order: Sequence[Order] = CREATED, limit: int = 50, offset: int = 0) -> list[Workspace]:
-        return self.rows.page(Workspace, all_of(equals(state=ACTIVE), condition), order, limit, offset)
+    def page(
+        self,
+        condition: Condition = TRUE,
+        order: Sequence[Order] = CREATED,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> list[Workspace]:
+        return self.rows.page(
+            Workspace, all_of(equals(state=ACTIVE), condition), order, limit, offset
+        )
 
     def count(self, condition: Condition = TRUE) -> int:
         return self.rows.count(Workspace, all_of(equals(state=ACTIVE), condition))

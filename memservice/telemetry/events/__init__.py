@@ -1,7 +1,7 @@
 """Events for operators: one frozen record per type, its fields exactly those that go out as `data`.
 
-Emit one with `rt.emit(event)`, after the commit of what it tells of. None is a value that is not known or does not apply; a field with no
-default is always known.
+Emit one with `rt.emit(event)`, after the commit of what it tells of. None is a value that is not
+known or does not apply; a field with no default is always known.
 """
 
 from memservice.telemetry.events.agent import (
@@ -14,7 +14,13 @@ from memservice.telemetry.events.agent import (
 )
 from memservice.telemetry.events.api import ContextRetrieved, FileUploaded, MessageCreated
 from memservice.telemetry.events.base import Event
-from memservice.telemetry.events.calls import EmbeddingCallCompleted, EmbeddingCallTraced, LlmCallCompleted, LlmCallTraced, TraceContent
+from memservice.telemetry.events.calls import (
+    EmbeddingCallCompleted,
+    EmbeddingCallTraced,
+    LlmCallCompleted,
+    LlmCallTraced,
+    TraceContent,
+)
 from memservice.telemetry.events.work import (
     CleanupStaleItemsCompleted,
     DeletionCompleted,

@@ -1,4 +1,5 @@
-"""Events of models at work with tools. `run_id` is the same for all that one answer, or one dream, takes."""
+"""Events of models at work with tools. `run_id` is the same for all that one answer, or one dream,
+takes."""
 
 from __future__ import annotations
 

@@ -17,11 +17,14 @@ class Event:
     HIGH_VOLUME: ClassVar[bool] = False
     """So many that an operator may want only a share of them."""
     RESOURCE: ClassVar[tuple[str, ...]] = ("workspace_name",)
-    """Fields that say which thing the event is about; with type, time and version they make its id."""
+    """Fields that say which thing the event is about; with type, time and version they make its
+    id."""
 
     @property
     def resource(self) -> str:
-        return "/".join("" if (value := getattr(self, name)) is None else str(value) for name in self.RESOURCE)
+        return "/".join(
+            "" if (value := getattr(self, name)) is None else str(value) for name in self.RESOURCE
+        )
 
     @property
     def sampling_key(self) -> str | None:

@@ -1,6 +1,7 @@
 """Events of single calls of models and embedders, and of what was said in them.
 
-The last three, of the category `trace`, hold what users wrote. They leave only where `TELEMETRY_TRACE_PAYLOADS_ENABLED` is set.
+The last three, of the category `trace`, hold what users wrote. They leave only where
+`TELEMETRY_TRACE_PAYLOADS_ENABLED` is set.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class EmbeddingCallCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmCallTraced(Event):
-    """What was said in a call of a language model; the texts are in `TraceContent` events, by their hash."""
+    """What was said in a call of a language model; the texts are in `TraceContent` events, by their
+    hash."""
 
     TYPE = "llm.call.traced"
     CATEGORY = "trace"

@@ -1,11 +1,13 @@
 """The contract of a storage.
 
-Subclass `StorageContract`, give it the fixture `open_storage`, and run pytest: a callable without arguments that opens the store
-of this test and returns it migrated. Called again within a test it opens the same place once more (a storage without the capability
-`SHARED` is opened once). Every test begins with an empty store; what was opened is closed by the suite.
+Subclass `StorageContract`, give it the fixture `open_storage`, and run pytest: a callable without
+arguments that opens the store of this test and returns it migrated. Called again within a test it
+opens the same place once more (a storage without the capability `SHARED` is opened once). Every
+test begins with an empty store; what was opened is closed by the suite.
 
-The chapters bear the names of the modules of `memservice.spi.repositories`, after those for rows, filters and transactions. A difference
-that is meant is an override of the test with a reason, where it can be found.
+The chapters bear the names of the modules of `memservice.spi.repositories`, after those for rows,
+filters and transactions. A difference that is meant is an override of the test with a reason, where
+it can be found.
 """
 
 from memservice.testing.storage.conclusions import ConclusionsChapter

@@ -1,4 +1,5 @@
-"""What the chapters share: the fixtures, threads that start together, and a small populated workspace."""
+"""What the chapters share: the fixtures, threads that start together, and a small populated
+workspace."""
 
 from __future__ import annotations
 
@@ -11,7 +12,17 @@ from typing import Any, TypeVar
 
 import pytest
 
-from memservice.domain.records import PEER, Collection, Conclusion, Member, Message, Peer, Session, Task, Workspace
+from memservice.domain.records import (
+    PEER,
+    Collection,
+    Conclusion,
+    Member,
+    Message,
+    Peer,
+    Session,
+    Task,
+    Workspace,
+)
 from memservice.spi.storage import Storage, Transaction
 
 T = TypeVar("T")
@@ -27,7 +38,10 @@ class Chapter:
     @pytest.fixture
     def open_storage(self) -> Callable[[], Storage]:
         """Opens the store of this test, migrated; again and again the same place."""
-        raise NotImplementedError("give your subclass of StorageContract a fixture `open_storage`: a callable that opens the storage")
+        raise NotImplementedError(
+            "give your subclass of StorageContract a fixture `open_storage`: a callable "
+            "that opens the storage"
+        )
 
     @pytest.fixture
     def storage(self, open_storage: Callable[[], Storage]) -> Iterator[Storage]:
@@ -43,7 +57,8 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One workspace with a session, three peers (the last one in no session) and a collection of `alice` about herself."""
+    """One workspace with a session, three peers (the last one in no session) and a collection of
+    `alice` about herself."""
 
     tag: str
     workspace: Workspace
@@ -138,24 +153,46 @@ def uid(tag: str, number: int) -> str:
 
 
 def new_workspace(tag: str, number: int = 0, **values: Any) -> Workspace:
-    given: dict[str, Any] = {"uid": uid(tag, number), "slug": tag, "v1_name": tag, "created_at": NOW}
+    given: dict[str, Any] = {
+        "uid": uid(tag, number),
+        "slug": tag,
+        "v1_name": tag,
+        "created_at": NOW,
+    }
     return Workspace(**(given | values))
 
 
 def populate(tx: Transaction, tag: str) -> World:
-    """Store a `World`. The same names in every workspace, so that a look-up that forgets the workspace finds too much."""
+    """Store a `World`. The same names in every workspace, so that a look-up that forgets the
+    workspace finds too much."""
     workspace = tx.workspaces.save(new_workspace(tag))
     key = workspace.key
     names = ("alice", "bob", "carol")
     alice, bob, carol = tx.peers.put(
         [
-            Peer(uid=uid(tag, 10 + n), workspace_key=key, slug=name, v1_name=name, kind=PEER, created_at=NOW + timedelta(seconds=n))
+            Peer(
+                uid=uid(tag, 10 + n),
+                workspace_key=key,
+                slug=name,
+                v1_name=name,
+                kind=PEER,
+                created_at=NOW + timedelta(seconds=n),
+            )
             for n, name in enumerate(names)
         ]
     )
-    session = tx.sessions.save(Session(uid=uid(tag, 20), workspace_key=key, slug="talk", created_at=NOW))
+    session = tx.sessions.save(
+        Session(uid=uid(tag, 20), workspace_key=key, slug="talk", created_at=NOW)
+    )
     collection = tx.conclusions.put_collection(
-        Collection(workspace_key=key, observer_key=alice.key, observed_key=alice.key, observer="alice", observed="alice", created_at=NOW)
+        Collection(
+            workspace_key=key,
+            observer_key=alice.key,
+            observed_key=alice.key,
+            observer="alice",
+            observed="alice",
+            created_at=NOW,
+        )
     )
     world = World(tag, workspace, session, alice, bob, carol, collection)
     tx.members.put([world.member(session, alice, 1), world.member(session, bob, 2)])
@@ -163,7 +200,8 @@ def populate(tx: Transaction, tag: str) -> World:
 
 
 def together(*jobs: Callable[[], T]) -> list[T]:
-    """Run the jobs at once, each in a thread of its own, and return what they returned, in order. Raises what one raised."""
+    """Run the jobs at once, each in a thread of its own, and return what they returned, in order.
+    Raises what one raised."""
     start = threading.Barrier(len(jobs))
 
     def run(job: Callable[[], T]) -> T:

@@ -34,12 +34,17 @@ class ConclusionsChapter(Chapter):
             assert tx.conclusions.page(key) == live
             assert tx.conclusions.page(key, limit=1, offset=1) == live[1:2]
             assert tx.conclusions.page(key, order=BY_KEY, limit=None) == live[::-1]
-            assert tx.conclusions.page(key, equals(content=("conclusion 1", "conclusion 2"))) == [conclusions[0]]
-            assert (tx.conclusions.count(key), tx.conclusions.count(key, equals(content="conclusion 2"))) == (3, 0)
+            assert tx.conclusions.page(key, equals(content=("conclusion 1", "conclusion 2"))) == [
+                conclusions[0]
+            ]
+            assert (
+                tx.conclusions.count(key),
+                tx.conclusions.count(key, equals(content="conclusion 2")),
+            ) == (3, 0)
             assert tx.conclusions.by_keys([c.key for c in conclusions]) == {c.key: c for c in live}
-            assert tx.conclusions.by_keys([conclusions[0].key, conclusions[3].key], equals(content="conclusion 4")) == {
-                conclusions[3].key: conclusions[3]
-            }
+            assert tx.conclusions.by_keys(
+                [conclusions[0].key, conclusions[3].key], equals(content="conclusion 4")
+            ) == {conclusions[3].key: conclusions[3]}
             assert tx.conclusions.by_keys([]) == {}
             assert [tx.conclusions.by_uid(key, c.uid) for c in conclusions] == conclusions
 
@@ -58,9 +63,14 @@ class ConclusionsChapter(Chapter):
         assert storage.write(lambda tx: tx.conclusions.put([])) == []
 
     def test_the_same_conclusion(self, storage: Storage, world: World) -> None:
-        """By fingerprint, among the live ones of a collection, a level and, where asked for, a session; the oldest where there are two."""
+        """By fingerprint, among the live ones of a collection, a level and, where asked for, a
+        session; the oldest where there are two."""
         elsewhere = storage.write(
-            lambda tx: tx.conclusions.put_collection(replace(world.collection, key=0, observer_key=world.bob.key, observer=world.bob.slug))
+            lambda tx: tx.conclusions.put_collection(
+                replace(
+                    world.collection, key=0, observer_key=world.bob.key, observer=world.bob.slug
+                )
+            )
         )
         session = {"session_key": world.session.key, "session": world.session.slug}
         conclusions = storage.write(
@@ -79,7 +89,10 @@ class ConclusionsChapter(Chapter):
         key = world.collection.key
         with storage.read() as tx:
             same = tx.conclusions.same
-            assert same(key, EXPLICIT, ["a", "b", "c"], None) == {"a": conclusions[3], "b": conclusions[5]}
+            assert same(key, EXPLICIT, ["a", "b", "c"], None) == {
+                "a": conclusions[3],
+                "b": conclusions[5],
+            }
             assert same(key, EXPLICIT, ["a", "b"], world.session.key) == {"a": conclusions[4]}
             assert same(key, DEDUCTIVE, ["a", "b"], None) == {"a": conclusions[1]}
             assert same(elsewhere.key, EXPLICIT, ["a"], None) == {"a": conclusions[2]}
@@ -101,12 +114,17 @@ class ConclusionsChapter(Chapter):
             )
         )
         with storage.read() as tx:
-            assert tx.conclusions.resting_on(world.workspace.key, source) == [conclusions[2], conclusions[4]]
+            assert tx.conclusions.resting_on(world.workspace.key, source) == [
+                conclusions[2],
+                conclusions[4],
+            ]
             assert tx.conclusions.resting_on(world.workspace.key, "nothing") == []
             assert tx.conclusions.resting_on(10**9, source) == []
 
     def test_reinforcing_counts_one_more_derivation(self, storage: Storage, world: World) -> None:
-        a, b, c = storage.write(lambda tx: tx.conclusions.put([world.conclusion(n) for n in (1, 2, 3)]))
+        a, b, c = storage.write(
+            lambda tx: tx.conclusions.put([world.conclusion(n) for n in (1, 2, 3)])
+        )
         storage.write(lambda tx: tx.conclusions.reinforce([a.key, c.key]))
         storage.write(lambda tx: tx.conclusions.reinforce([c.key]))
         storage.write(lambda tx: tx.conclusions.reinforce([]))
@@ -120,7 +138,13 @@ class ConclusionsChapter(Chapter):
         other = storage.write(lambda tx: populate(tx, "other"))
         about_bob = storage.write(
             lambda tx: tx.conclusions.put_collection(
-                replace(world.collection, key=0, observed_key=world.bob.key, observed=world.bob.slug, last_dream_at=NOW)
+                replace(
+                    world.collection,
+                    key=0,
+                    observed_key=world.bob.key,
+                    observed=world.bob.slug,
+                    last_dream_at=NOW,
+                )
             )
         )
         storage.write(lambda tx: tx.conclusions.count_explicit(about_bob.key, 3))
@@ -136,12 +160,20 @@ class ConclusionsChapter(Chapter):
         assert found == (about_bob, None, world.collection)
         with storage.read() as tx:
             assert tx.conclusions.collections(world.workspace.key) == [world.collection, about_bob]
-            assert tx.conclusions.collections(world.workspace.key, equals(observed="bob")) == [about_bob]
+            assert tx.conclusions.collections(world.workspace.key, equals(observed="bob")) == [
+                about_bob
+            ]
             assert tx.conclusions.collections(other.workspace.key) == [other.collection]
 
     def test_cards(self, storage: Storage, world: World) -> None:
         def card(observer: r.Peer, target: str, *lines: str) -> r.Card:
-            return r.Card(workspace_key=world.workspace.key, observer_key=observer.key, target=target, lines=list(lines), updated_at=NOW)
+            return r.Card(
+                workspace_key=world.workspace.key,
+                observer_key=observer.key,
+                target=target,
+                lines=list(lines),
+                updated_at=NOW,
+            )
 
         storage.write(lambda tx: tx.cards.save(card(world.alice, "bob", "old")))
         new = storage.write(lambda tx: tx.cards.save(card(world.alice, "bob", "new", "two")))

@@ -1,4 +1,5 @@
-"""One row of every record with every field set to something that stores like to lose, and one with as little as possible."""
+"""One row of every record with every field set to something that stores like to lose, and one with
+as little as possible."""
 
 from __future__ import annotations
 
@@ -9,8 +10,12 @@ from typing import Any
 from memservice.domain import records as r
 from memservice.testing.storage.base import NOW, World
 
-TEXT = "Zoë\u0301 said: “naïve 中文 👩‍👩‍👧 \U0010ffff” \u202eabc\u202c; it's 100%_\\n 'x' \"y\" \x01\x7f\ufeff\r\n\ttail  "
-"""Combining and astral characters, controls, quotes, LIKE's wildcards, a backslash, line ends, blanks at the end."""
+TEXT = (
+    "Zoë\u0301 said: “naïve 中文 👩‍👩‍👧 \U0010ffff” \u202eabc\u202c; it's 100%_\\n 'x' \"y\" "
+    "\x01\x7f\ufeff\r\n\ttail  "
+)
+"""Combining and astral characters, controls, quotes, LIKE's wildcards, a backslash, line ends,
+blanks at the end."""
 
 NAME = ("n" * 508) + "-_9Z"
 """As long as a name may be."""
@@ -43,10 +48,20 @@ LAST = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
 BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
 
 
-def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int, named: int) -> Iterator[Any]:
+def full_rows(
+    w: World, message: int, conclusion: int, task: int, endpoint: int, named: int
+) -> Iterator[Any]:
     """A row of every record, every field set. The numbers are keys of stored rows to refer to."""
     place: dict[str, Any] = {"workspace_key": w.workspace.key}
-    yield r.Workspace(uid=w.uid(100), slug=NAME, v1_name=TEXT, state=r.DELETING, metadata=JSON, configuration=JSON, created_at=BEFORE_1970)
+    yield r.Workspace(
+        uid=w.uid(100),
+        slug=NAME,
+        v1_name=TEXT,
+        state=r.DELETING,
+        metadata=JSON,
+        configuration=JSON,
+        created_at=BEFORE_1970,
+    )
     yield r.Peer(
         **place,
         uid=w.uid(101),
@@ -86,10 +101,23 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
         left_seq=2**40,
     )
     yield w.message(
-        7, session=NAME, author=NAME, content=TEXT * 2000, metadata=JSON, internal=JSON, tokens=0, tokens_through=2**62, created_at=FIRST
+        7,
+        session=NAME,
+        author=NAME,
+        content=TEXT * 2000,
+        metadata=JSON,
+        internal=JSON,
+        tokens=0,
+        tokens_through=2**62,
+        created_at=FIRST,
     )
     yield r.IdempotencyKey(
-        **place, session_key=w.session.key, digest="d" * 64, request="r" * 64, message_keys=[message, 2**40], created_at=LAST
+        **place,
+        session_key=w.session.key,
+        digest="d" * 64,
+        request="r" * 64,
+        message_keys=[message, 2**40],
+        created_at=LAST,
     )
     yield r.Summary(
         **place,
@@ -114,7 +142,14 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
         last_dream_at=BEFORE_1970,
         created_at=NOW,
     )
-    yield r.Card(**place, observer_key=w.bob.key, target=NAME, lines=[TEXT, "", "b"], given=["b"], updated_at=BEFORE_1970)
+    yield r.Card(
+        **place,
+        observer_key=w.bob.key,
+        target=NAME,
+        lines=[TEXT, "", "b"],
+        given=["b"],
+        updated_at=BEFORE_1970,
+    )
     yield w.conclusion(
         8,
         session_key=w.session.key,
@@ -137,9 +172,17 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
         said_at=FIRST,
         created_at=BEFORE_1970,
     )
-    yield r.NamedCollection(**place, uid=w.uid(104), owner_key=w.bob.key, name=NAME, metadata=JSON, created_at=NOW)
+    yield r.NamedCollection(
+        **place, uid=w.uid(104), owner_key=w.bob.key, name=NAME, metadata=JSON, created_at=NOW
+    )
     yield r.Document(
-        **place, uid=w.uid(105), owner_key=w.bob.key, collection_key=named, content=TEXT, metadata=JSON, created_at=BEFORE_1970
+        **place,
+        uid=w.uid(105),
+        owner_key=w.bob.key,
+        collection_key=named,
+        content=TEXT,
+        metadata=JSON,
+        created_at=BEFORE_1970,
     )
     yield r.Metamessage(
         **place,
@@ -172,11 +215,30 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
     )
     yield r.Lease(unit="derive:1:2:ü", owner="host:123:ü", number=2**31, expires_at=BEFORE_1970)
     yield r.ScopeSession(
-        **place, scope_key=w.carol.key, session_key=w.session.key, session=NAME, state="completed", docs_copied=0, updated_at=FIRST
+        **place,
+        scope_key=w.carol.key,
+        session_key=w.session.key,
+        session=NAME,
+        state="completed",
+        docs_copied=0,
+        updated_at=FIRST,
     )
-    yield r.Space(**place, kind="conclusion", embedder="e" * 200, dimension=1536, state="retired", created_at=BEFORE_1970)
+    yield r.Space(
+        **place,
+        kind="conclusion",
+        embedder="e" * 200,
+        dimension=1536,
+        state="retired",
+        created_at=BEFORE_1970,
+    )
     yield r.WebhookEndpoint(
-        **place, uid=w.uid(107), url="https://example.org/ü?a=b&c='d'", secret=TEXT, state="paused", failures=3, created_at=LAST
+        **place,
+        uid=w.uid(107),
+        url="https://example.org/ü?a=b&c='d'",
+        secret=TEXT,
+        state="paused",
+        failures=3,
+        created_at=LAST,
     )
     yield r.Delivery(
         **place,
@@ -224,12 +286,20 @@ def full_rows(w: World, message: int, conclusion: int, task: int, endpoint: int,
 
 
 def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any]:
-    """A row of every record that has a field which may be empty or null, with all of those empty or null."""
+    """A row of every record that has a field which may be empty or null, with all of those empty or
+    null."""
     place: dict[str, Any] = {"workspace_key": w.workspace.key}
     yield r.Workspace(uid=w.uid(200), slug="b", v1_name="", created_at=NOW)
     yield r.Peer(**place, uid=w.uid(201), slug="b", v1_name="", created_at=NOW)
     yield r.Session(**place, uid=w.uid(202), slug="b", created_at=NOW)
-    yield r.Member(**place, session_key=w.session.key, peer_key=w.carol.key, session="talk", peer="carol", joined_at=NOW)
+    yield r.Member(
+        **place,
+        session_key=w.session.key,
+        peer_key=w.carol.key,
+        session="talk",
+        peer="carol",
+        joined_at=NOW,
+    )
     yield w.message(8, content="", tokens=0, tokens_through=0)
     yield r.Summary(
         **place,
@@ -242,17 +312,49 @@ def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any
         reasoner="r",
         created_at=NOW,
     )
-    yield r.Collection(**place, observer_key=w.bob.key, observed_key=w.bob.key, observer="bob", observed="bob", created_at=NOW)
+    yield r.Collection(
+        **place,
+        observer_key=w.bob.key,
+        observed_key=w.bob.key,
+        observer="bob",
+        observed="bob",
+        created_at=NOW,
+    )
     yield r.Card(**place, observer_key=w.bob.key, target="nobody", lines=[], updated_at=NOW)
     yield w.conclusion(9, content="", source_ids=None)
     yield w.conclusion(10, source_ids=[])
     yield r.NamedCollection(**place, uid=w.uid(204), owner_key=w.bob.key, name="", created_at=NOW)
-    yield r.Document(**place, uid=w.uid(205), owner_key=w.bob.key, collection_key=named, content="", created_at=NOW)
-    yield r.Metamessage(**place, uid=w.uid(206), owner_key=w.bob.key, label="", content="", created_at=NOW)
+    yield r.Document(
+        **place,
+        uid=w.uid(205),
+        owner_key=w.bob.key,
+        collection_key=named,
+        content="",
+        created_at=NOW,
+    )
+    yield r.Metamessage(
+        **place, uid=w.uid(206), owner_key=w.bob.key, label="", content="", created_at=NOW
+    )
     yield w.task(10, "bare", workspace_key=None)
-    yield r.ScopeSession(**place, scope_key=w.carol.key, session_key=w.session.key, session="talk", state="pending", updated_at=NOW)
+    yield r.ScopeSession(
+        **place,
+        scope_key=w.carol.key,
+        session_key=w.session.key,
+        session="talk",
+        state="pending",
+        updated_at=NOW,
+    )
     yield r.WebhookEndpoint(**place, uid=w.uid(207), url="http://b", secret="", created_at=NOW)
-    yield r.Delivery(**place, uid=w.uid(208), endpoint_key=endpoint, event_uid="", event="e", body="", attempt=1, created_at=NOW)
+    yield r.Delivery(
+        **place,
+        uid=w.uid(208),
+        endpoint_key=endpoint,
+        event_uid="",
+        event="e",
+        body="",
+        attempt=1,
+        created_at=NOW,
+    )
     yield r.ApiKey(uid=w.uid(209), created_at=NOW)
     yield r.Usage(day="", task="t", provider="p", model="m", outcome="ok", created_at=NOW)
     yield r.Fact(name="empty", value="")

@@ -8,7 +8,20 @@ from collections.abc import Iterable
 import pytest
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import TRUE, All, Any_, Condition, Contains, Equal, IsNull, KeyEqual, Not, OneOf, Substring, equals
+from memservice.domain.filters.ast import (
+    TRUE,
+    All,
+    Any_,
+    Condition,
+    Contains,
+    Equal,
+    IsNull,
+    KeyEqual,
+    Not,
+    OneOf,
+    Substring,
+    equals,
+)
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.records import Conclusion
 from memservice.spi.rows import Order
@@ -17,11 +30,14 @@ from memservice.testing.storage import tricky
 from memservice.testing.storage.base import NOW, Chapter, World, populate
 
 LEAVES = (
-    "Equal", "Compare", "OneOf", "IsNull", "Substring", "Holds", "Contains", "KeyEqual", "KeyCompare", "KeyOneOf", "KeySubstring",
+    "Equal", "Compare", "OneOf", "IsNull", "Substring", "Holds", "Contains", "KeyEqual",
+    "KeyCompare", "KeyOneOf", "KeySubstring",
 )  # fmt: skip
 
 
-def disagreements(tx: Transaction, rows: Iterable[Conclusion], conditions: Iterable[Condition]) -> list[str]:
+def disagreements(
+    tx: Transaction, rows: Iterable[Conclusion], conditions: Iterable[Condition]
+) -> list[str]:
     """Where the storage and the reference evaluator differ, in words."""
     found: list[str] = []
     conclusions = list(rows)
@@ -29,9 +45,14 @@ def disagreements(tx: Transaction, rows: Iterable[Conclusion], conditions: Itera
         expected = [row.key for row in conclusions if matches(row, condition)]
         got = [row.key for row in tx.rows.page(Conclusion, condition)]
         by_key = {row.key: row for row in conclusions}
-        for wrong, key in [("misses", key) for key in set(expected) - set(got)] + [("adds", key) for key in set(got) - set(expected)]:
+        for wrong, key in [("misses", key) for key in set(expected) - set(got)] + [
+            ("adds", key) for key in set(got) - set(expected)
+        ]:
             row = by_key[key]
-            found.append(f"{condition} {wrong} content={row.content!r} session={row.session!r} internal={row.internal!r} {row}")
+            found.append(
+                f"{condition} {wrong} content={row.content!r} session={row.session!r} "
+                f"internal={row.internal!r} {row}"
+            )
         if got != expected and sorted(got) == sorted(expected):
             found.append(f"{condition} is out of order")
         if tx.rows.count(Conclusion, condition) != len(expected):
@@ -42,7 +63,8 @@ def disagreements(tx: Transaction, rows: Iterable[Conclusion], conditions: Itera
 class FiltersChapter(Chapter):
     @pytest.mark.parametrize("kind", LEAVES)
     def test_leaf(self, storage: Storage, world: World, kind: str) -> None:
-        """Each kind of leaf, and its negation, on rows with unlikely text, numbers, keys and nulls."""
+        """Each kind of leaf, and its negation, on rows with unlikely text, numbers, keys and
+        nulls."""
         rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(world)))
         nodes = [node for node in tricky.leaves(world) if type(node).__name__ == kind]
         assert nodes
@@ -64,65 +86,147 @@ class FiltersChapter(Chapter):
         assert not wrong, "\n".join(wrong[:5])
 
     def test_booleans(self, storage: Storage) -> None:
-        storage.write(lambda tx: tx.rows.put([r.ApiKey(uid=f"{n}", admin=n == 1, created_at=NOW) for n in range(3)]))
+        storage.write(
+            lambda tx: tx.rows.put(
+                [r.ApiKey(uid=f"{n}", admin=n == 1, created_at=NOW) for n in range(3)]
+            )
+        )
         with storage.read() as tx:
             assert [row.uid for row in tx.rows.page(r.ApiKey, Equal("admin", True))] == ["1"]
             assert [row.uid for row in tx.rows.page(r.ApiKey, Equal("admin", False))] == ["0", "2"]
-            assert [row.uid for row in tx.rows.page(r.ApiKey, Not(Equal("admin", True)))] == ["0", "2"]
+            assert [row.uid for row in tx.rows.page(r.ApiKey, Not(Equal("admin", True)))] == [
+                "0",
+                "2",
+            ]
 
     def test_nullable_booleans(self, storage: Storage, world: World) -> None:
         a, b = world.member(world.session, world.carol, 3, observe_me=False), None
         storage.write(lambda tx: tx.members.put([a]))
         with storage.read() as tx:
             assert [m.peer for m in tx.rows.page(r.Member, Equal("observe_me", False))] == ["carol"]
-            assert [m.peer for m in tx.rows.page(r.Member, IsNull("observe_me"))] == ["alice", "bob"]
+            assert [m.peer for m in tx.rows.page(r.Member, IsNull("observe_me"))] == [
+                "alice",
+                "bob",
+            ]
             assert tx.rows.count(r.Member, Equal("observe_me", True)) == 0
-            assert [m.peer for m in tx.rows.page(r.Member, equals(observe_me=b, left_at=None))] == ["alice", "bob"]
+            assert [m.peer for m in tx.rows.page(r.Member, equals(observe_me=b, left_at=None))] == [
+                "alice",
+                "bob",
+            ]
 
     @pytest.mark.parametrize("size", [0, 1, 2, 1000])
     def test_one_of_many_values(self, storage: Storage, size: int) -> None:
         """An empty list matches nothing; a thousand values are as good as one, of every type."""
-        facts = storage.write(lambda tx: tx.rows.put([r.Fact(name=f"name {n}", value="") for n in range(1100)]))
+        facts = storage.write(
+            lambda tx: tx.rows.put([r.Fact(name=f"name {n}", value="") for n in range(1100)])
+        )
         chosen = facts[:size]
         with storage.read() as tx:
-            assert tx.rows.page(r.Fact, OneOf("name", tuple(fact.name for fact in chosen))) == chosen
-            assert tx.rows.page(r.Fact, OneOf("key", tuple(fact.key for fact in chosen))) == chosen
-            assert tx.rows.count(r.Fact, Not(OneOf("key", tuple(fact.key for fact in chosen)))) == 1100 - size
             assert (
-                tx.rows.page(r.Fact, All((OneOf("name", tuple(f.name for f in chosen)), OneOf("key", tuple(f.key for f in facts)))))
+                tx.rows.page(r.Fact, OneOf("name", tuple(fact.name for fact in chosen))) == chosen
+            )
+            assert tx.rows.page(r.Fact, OneOf("key", tuple(fact.key for fact in chosen))) == chosen
+            assert (
+                tx.rows.count(r.Fact, Not(OneOf("key", tuple(fact.key for fact in chosen))))
+                == 1100 - size
+            )
+            assert (
+                tx.rows.page(
+                    r.Fact,
+                    All(
+                        (
+                            OneOf("name", tuple(f.name for f in chosen)),
+                            OneOf("key", tuple(f.key for f in facts)),
+                        )
+                    ),
+                )
                 == chosen
             )
 
     def test_all_parts_must_hold(self, storage: Storage, world: World) -> None:
-        storage.write(lambda tx: tx.rows.put([world.message(n, content=f"{n % 2}", tokens=n % 3) for n in range(1, 13)]))
+        storage.write(
+            lambda tx: tx.rows.put(
+                [world.message(n, content=f"{n % 2}", tokens=n % 3) for n in range(1, 13)]
+            )
+        )
         even, third = Equal("content", "0"), Equal("tokens", 0)
         with storage.read() as tx:
             assert [m.seq for m in tx.rows.page(r.Message, All((even, third)))] == [6, 12]
             assert [m.seq for m in tx.rows.page(r.Message, All((third, even)))] == [6, 12]
-            assert [m.seq for m in tx.rows.page(r.Message, All((Equal("session", "talk"), third, Not(even))))] == [3, 9]
+            assert [
+                m.seq
+                for m in tx.rows.page(r.Message, All((Equal("session", "talk"), third, Not(even))))
+            ] == [3, 9]
 
     def test_some_part_must_hold(self, storage: Storage, world: World) -> None:
         storage.write(lambda tx: tx.rows.put([world.message(n) for n in range(1, 6)]))
         with storage.read() as tx:
-            assert [m.seq for m in tx.rows.page(r.Message, Any_((Equal("seq", 2), Equal("seq", 4))))] == [2, 4]
-            assert [m.seq for m in tx.rows.page(r.Message, Any_((Equal("seq", 9), Equal("seq", 4))))] == [4]
+            assert [
+                m.seq for m in tx.rows.page(r.Message, Any_((Equal("seq", 2), Equal("seq", 4))))
+            ] == [2, 4]
+            assert [
+                m.seq for m in tx.rows.page(r.Message, Any_((Equal("seq", 9), Equal("seq", 4))))
+            ] == [4]
 
     @pytest.mark.parametrize(
-        "hostile", ["'", '"', "x' OR '1'='1", "'; DROP TABLE facts; --", "%", "_", "\\", "\\'", ":a", "?", "$1", "%s", "{}"]
+        "hostile",
+        [
+            "'",
+            '"',
+            "x' OR '1'='1",
+            "'; DROP TABLE facts; --",
+            "%",
+            "_",
+            "\\",
+            "\\'",
+            ":a",
+            "?",
+            "$1",
+            "%s",
+            "{}",
+        ],
     )
     def test_hostile_values_are_values(self, storage: Storage, hostile: str) -> None:
-        storage.write(lambda tx: tx.rows.put([r.Fact(name=hostile, value=hostile), r.Fact(name="innocent", value="")]))
+        storage.write(
+            lambda tx: tx.rows.put(
+                [r.Fact(name=hostile, value=hostile), r.Fact(name="innocent", value="")]
+            )
+        )
         with storage.read() as tx:
-            for condition in (Equal("name", hostile), OneOf("name", (hostile,)), Substring("name", hostile)):
+            for condition in (
+                Equal("name", hostile),
+                OneOf("name", (hostile,)),
+                Substring("name", hostile),
+            ):
                 assert [fact.name for fact in tx.rows.page(r.Fact, condition)] == [hostile]
-        assert storage.write(lambda tx: tx.rows.change(r.Fact, equals(name=hostile), value=hostile * 2)) == 1
-        assert storage.write(lambda tx: tx.rows.delete(r.Fact, equals(name=hostile, value=hostile * 2))) == 1
+        assert (
+            storage.write(
+                lambda tx: tx.rows.change(r.Fact, equals(name=hostile), value=hostile * 2)
+            )
+            == 1
+        )
+        assert (
+            storage.write(
+                lambda tx: tx.rows.delete(r.Fact, equals(name=hostile, value=hostile * 2))
+            )
+            == 1
+        )
         with storage.read() as tx:
             assert [fact.name for fact in tx.rows.page(r.Fact)] == ["innocent"]
 
-    @pytest.mark.parametrize("hostile", ['name" OR 1=1 --', "name OR 1=1", "nothing", "name; DROP TABLE facts", "__class__.__name__"])
+    @pytest.mark.parametrize(
+        "hostile",
+        [
+            'name" OR 1=1 --',
+            "name OR 1=1",
+            "nothing",
+            "name; DROP TABLE facts",
+            "__class__.__name__",
+        ],
+    )
     def test_a_name_that_is_no_field_is_refused(self, storage: Storage, hostile: str) -> None:
-        """As a field to filter, to order by or to set: an error, never a condition of its own making."""
+        """As a field to filter, to order by or to set: an error, never a condition of its own
+        making."""
         storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="kept") for name in "ab"]))
         attempts = (
             lambda tx: tx.rows.page(r.Fact, Equal(hostile, "a")),
@@ -137,13 +241,25 @@ class FiltersChapter(Chapter):
             with pytest.raises(Exception):  # noqa: B017 - which error is the storage's own business
                 storage.write(attempt)
         with storage.read() as tx:
-            assert [(fact.name, fact.value) for fact in tx.rows.page(r.Fact)] == [("a", "kept"), ("b", "kept")]
+            assert [(fact.name, fact.value) for fact in tx.rows.page(r.Fact)] == [
+                ("a", "kept"),
+                ("b", "kept"),
+            ]
 
-    def test_a_filter_confines_change_and_delete_to_its_workspace(self, storage: Storage, world: World) -> None:
+    def test_a_filter_confines_change_and_delete_to_its_workspace(
+        self, storage: Storage, world: World
+    ) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         mine = equals(workspace_key=world.workspace.key, slug="carol")
         assert storage.write(lambda tx: tx.rows.change(r.Peer, mine, v1_role="assistant")) == 1
         assert storage.write(lambda tx: tx.rows.delete(r.Peer, mine)) == 1
         with storage.read() as tx:
-            assert tx.rows.page(r.Peer, equals(workspace_key=other.workspace.key)) == [other.alice, other.bob, other.carol]
-            assert tx.rows.page(r.Peer, equals(workspace_key=world.workspace.key)) == [world.alice, world.bob]
+            assert tx.rows.page(r.Peer, equals(workspace_key=other.workspace.key)) == [
+                other.alice,
+                other.bob,
+                other.carol,
+            ]
+            assert tx.rows.page(r.Peer, equals(workspace_key=world.workspace.key)) == [
+                world.alice,
+                world.bob,
+            ]

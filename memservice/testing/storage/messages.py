@@ -15,13 +15,24 @@ from memservice.testing.storage.base import NOW, Chapter, World, populate
 
 
 def converse(storage: Storage, world: World, number: int, first: int = 1) -> list[Message]:
-    """Store messages `first` to `number`; their times run against their order, which must not matter."""
-    messages = [world.message(seq, created_at=NOW - timedelta(hours=seq)) for seq in range(first, number + 1)]
+    """Store messages `first` to `number`; their times run against their order, which must not
+    matter."""
+    messages = [
+        world.message(seq, created_at=NOW - timedelta(hours=seq))
+        for seq in range(first, number + 1)
+    ]
     return storage.write(lambda tx: tx.messages.append(messages))
 
 
 def position(message: Message) -> Position:
-    return Position(message.key, message.session_key, message.author_key, message.seq, message.tokens, message.created_at)
+    return Position(
+        message.key,
+        message.session_key,
+        message.author_key,
+        message.seq,
+        message.tokens,
+        message.created_at,
+    )
 
 
 def in_order(positions: Sequence[Position]) -> list[Position]:
@@ -39,7 +50,12 @@ class MessagesChapter(Chapter):
             assert tx.messages.run(key, 3, 5, reverse=True) == said[2:5][::-1]
             assert tx.messages.run(key, 9, 9) == said[8:]
             assert tx.messages.run(key, -5, 100) == said
-            assert tx.messages.run(key, 5, 4) == tx.messages.run(key, 10, 20) == tx.messages.run(10**9, 1, 9) == []
+            assert (
+                tx.messages.run(key, 5, 4)
+                == tx.messages.run(key, 10, 20)
+                == tx.messages.run(10**9, 1, 9)
+                == []
+            )
 
     def test_messages_are_paged_by_position(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 12)
@@ -65,7 +81,10 @@ class MessagesChapter(Chapter):
     def test_messages_by_keys(self, storage: Storage, world: World) -> None:
         said = converse(storage, world, 5)
         with storage.read() as tx:
-            assert tx.messages.by_keys([said[3].key, said[0].key, 10**9]) == {said[0].key: said[0], said[3].key: said[3]}
+            assert tx.messages.by_keys([said[3].key, said[0].key, 10**9]) == {
+                said[0].key: said[0],
+                said[3].key: said[3],
+            }
             assert tx.messages.by_keys([]) == {}
 
     def test_messages_by_keys_that_match(self, storage: Storage, world: World) -> None:
@@ -76,7 +95,9 @@ class MessagesChapter(Chapter):
         with storage.read() as tx:
             found = tx.messages.matching(world.workspace.key, asked, equals(seq=(1, 2, 4)))
             assert found == {said[1].key: said[1], said[3].key: said[3]}
-            assert tx.messages.matching(other.workspace.key, asked, equals(seq=(1, 9))) == {theirs[0].key: theirs[0]}
+            assert tx.messages.matching(other.workspace.key, asked, equals(seq=(1, 9))) == {
+                theirs[0].key: theirs[0]
+            }
             assert tx.messages.matching(world.workspace.key, [], equals(seq=1)) == {}
 
     def test_save_replaces_a_message(self, storage: Storage, world: World) -> None:
@@ -86,14 +107,22 @@ class MessagesChapter(Chapter):
         with storage.read() as tx:
             assert tx.messages.run(world.session.key, 1, 3) == [said[0], changed, said[2]]
 
-    def test_the_message_that_reaches_a_number_of_tokens(self, storage: Storage, world: World) -> None:
+    def test_the_message_that_reaches_a_number_of_tokens(
+        self, storage: Storage, world: World
+    ) -> None:
         totals = [10, 10, 25, 2**40]
-        storage.write(lambda tx: tx.messages.append([world.message(n, tokens_through=total) for n, total in enumerate(totals, start=1)]))
+        storage.write(
+            lambda tx: tx.messages.append(
+                [world.message(n, tokens_through=total) for n, total in enumerate(totals, start=1)]
+            )
+        )
         converse(storage, storage.write(lambda tx: populate(tx, "other")), 50)
         key = world.session.key
         with storage.read() as tx:
             reaching = tx.messages.seq_reaching
-            assert [reaching(key, tokens) for tokens in (0, 1, 10, 11, 25, 26, 2**40, 2**40 + 1)] == [1, 1, 1, 3, 3, 4, 4, None]
+            assert [
+                reaching(key, tokens) for tokens in (0, 1, 10, 11, 25, 26, 2**40, 2**40 + 1)
+            ] == [1, 1, 1, 3, 3, 4, 4, None]
             assert reaching(10**9, 0) is None
 
     def test_positions(self, storage: Storage, world: World) -> None:
@@ -104,7 +133,8 @@ class MessagesChapter(Chapter):
             assert list(tx.messages.positions([])) == []
 
     def test_positions_around_places(self, storage: Storage, world: World) -> None:
-        """Each once, however many places it is near to, and never from a session that was not named."""
+        """Each once, however many places it is near to, and never from a session that was not
+        named."""
         said = converse(storage, world, 20)
         other = storage.write(lambda tx: populate(tx, "other"))
         theirs = converse(storage, other, 20)
@@ -112,8 +142,12 @@ class MessagesChapter(Chapter):
         with storage.read() as tx:
             around = tx.messages.around
             assert in_order(around([(mine, 5)], 2)) == [position(m) for m in said[2:7]]
-            assert in_order(around([(mine, 5), (mine, 7), (mine, 5)], 1)) == [position(m) for m in said[3:8]]
-            assert in_order(around([(mine, 1), (away, 20)], 2)) == [position(m) for m in (*said[:3], *theirs[17:])]
+            assert in_order(around([(mine, 5), (mine, 7), (mine, 5)], 1)) == [
+                position(m) for m in said[3:8]
+            ]
+            assert in_order(around([(mine, 1), (away, 20)], 2)) == [
+                position(m) for m in (*said[:3], *theirs[17:])
+            ]
             assert in_order(around([(mine, 4)], 0)) == [position(said[3])]
             assert in_order(around([(mine, 100), (10**9, 5)], 3)) == []
             assert list(around([], 3)) == []

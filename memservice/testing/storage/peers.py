@@ -35,23 +35,35 @@ class PeersChapter(Chapter):
             assert tx.peers.by_keys([]) == {}
 
     def test_peers_are_paged_in_a_total_order(self, storage: Storage, world: World) -> None:
-        peers = storage.write(lambda tx: tx.peers.put([world.peer(f"p{n}", n, created_at=NOW) for n in range(7)]))
+        peers = storage.write(
+            lambda tx: tx.peers.put([world.peer(f"p{n}", n, created_at=NOW) for n in range(7)])
+        )
         everyone = [world.alice, *peers, world.bob, world.carol]
         key = world.workspace.key
         with storage.read() as tx:
             assert tx.peers.page(key) == everyone
             assert tx.peers.page(key, limit=4, offset=3) == everyone[3:7]
-            assert tx.peers.page(key, order=(Order("created_at", True), Order("key", True))) == everyone[::-1]
+            assert (
+                tx.peers.page(key, order=(Order("created_at", True), Order("key", True)))
+                == everyone[::-1]
+            )
             assert tx.peers.page(key, equals(slug=("p3", "bob"))) == [peers[3], world.bob]
             assert tx.peers.count(key, equals(slug=("p3", "bob"))) == 2
 
     def test_put_updates_a_peer(self, storage: Storage, world: World) -> None:
-        changed = replace(world.bob, v1_name="robert", metadata={"name": "Bob"}, configuration={"observe_me": False})
+        changed = replace(
+            world.bob,
+            v1_name="robert",
+            metadata={"name": "Bob"},
+            configuration={"observe_me": False},
+        )
         assert storage.write(lambda tx: tx.peers.put([changed])) == [changed]
         with storage.read() as tx:
             assert tx.peers.by_slug(world.workspace.key, "bob", lock=False) == changed
 
-    def test_peers_of_a_session_in_the_order_they_joined(self, storage: Storage, world: World) -> None:
+    def test_peers_of_a_session_in_the_order_they_joined(
+        self, storage: Storage, world: World
+    ) -> None:
         """Without scopes and without those that left."""
 
         def join(view_peers: list[r.Peer]) -> list[r.Member]:
@@ -65,7 +77,12 @@ class PeersChapter(Chapter):
 
         peers = storage.write(
             lambda tx: tx.peers.put(
-                [world.peer("scope.x", 1, kind=SCOPE), world.peer("gone", 2), world.peer("late", 3), world.peer("early", 4)]
+                [
+                    world.peer("scope.x", 1, kind=SCOPE),
+                    world.peer("gone", 2),
+                    world.peer("late", 3),
+                    world.peer("early", 4),
+                ]
             )
         )
         storage.write(lambda tx: tx.members.put(join(peers)))
@@ -82,16 +99,26 @@ class PeersChapter(Chapter):
             lambda tx: tx.members.put(
                 [
                     world.member(world.session, world.carol, 5, left_at=NOW, observe_others=True),
-                    world.member(world.session, tx.peers.put([world.peer("scope.x", 1, kind=SCOPE)])[0], 0),
+                    world.member(
+                        world.session, tx.peers.put([world.peer("scope.x", 1, kind=SCOPE)])[0], 0
+                    ),
                 ]
             )
         )
         with storage.read() as tx:
             active = tx.members.of_session(world.session.key)
             assert [member.peer for member in active] == ["alice", "bob", "scope.x"]
-            assert tx.members.of_session(world.session.key, active=False) == [*active[:2], gone, stays]
-            assert tx.members.of_session(world.session.key, peer_keys=[world.bob.key, world.carol.key, 10**9]) == [active[1]]
-            assert tx.members.of_session(world.session.key, active=False, peer_keys=[world.carol.key]) == [gone]
+            assert tx.members.of_session(world.session.key, active=False) == [
+                *active[:2],
+                gone,
+                stays,
+            ]
+            assert tx.members.of_session(
+                world.session.key, peer_keys=[world.bob.key, world.carol.key, 10**9]
+            ) == [active[1]]
+            assert tx.members.of_session(
+                world.session.key, active=False, peer_keys=[world.carol.key]
+            ) == [gone]
             assert tx.members.of_session(world.session.key, peer_keys=[]) == []
             assert tx.members.one(world.session.key, world.carol.key) == gone
             assert tx.members.one(world.session.key, 10**9) is None
@@ -105,7 +132,9 @@ class PeersChapter(Chapter):
 
     def test_members_that_speak_or_listen(self, storage: Storage, world: World) -> None:
         def store(tx: Transaction) -> list[r.Member]:
-            dave, scope = tx.peers.put([world.peer("dave", 1), world.peer("scope.x", 2, kind=SCOPE)])
+            dave, scope = tx.peers.put(
+                [world.peer("dave", 1), world.peer("scope.x", 2, kind=SCOPE)]
+            )
             left = world.member(world.session, world.carol, 5, left_at=NOW, observe_others=True)
             return tx.members.put(
                 [
@@ -117,22 +146,42 @@ class PeersChapter(Chapter):
 
         gone, quiet, scope = storage.write(store)
         with storage.read() as tx:
-            listening = [member for member in tx.members.of_session(world.session.key) if member.observe_others]
+            listening = [
+                member
+                for member in tx.members.of_session(world.session.key)
+                if member.observe_others
+            ]
             assert scope in listening
             assert tx.members.listening(world.session.key, []) == listening
             assert quiet not in listening
             speakers = [quiet.peer_key, gone.peer_key, 10**9]
-            assert tx.members.listening(world.session.key, speakers) == sorted([*listening, quiet], key=lambda member: member.key)
+            assert tx.members.listening(world.session.key, speakers) == sorted(
+                [*listening, quiet], key=lambda member: member.key
+            )
             assert tx.members.listening(10**9, speakers) == []
 
     def test_which_of_some_sessions_a_peer_is_in(self, storage: Storage, world: World) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
-        quiet = storage.write(lambda tx: tx.sessions.save(replace(world.session, key=0, uid=world.uid(77), slug="quiet")))
-        storage.write(lambda tx: tx.members.put([world.member(quiet, world.alice, 3, left_at=NOW), world.member(quiet, world.bob, 4)]))
+        quiet = storage.write(
+            lambda tx: tx.sessions.save(
+                replace(world.session, key=0, uid=world.uid(77), slug="quiet")
+            )
+        )
+        storage.write(
+            lambda tx: tx.members.put(
+                [
+                    world.member(quiet, world.alice, 3, left_at=NOW),
+                    world.member(quiet, world.bob, 4),
+                ]
+            )
+        )
         talk = world.session.slug
         with storage.read() as tx:
             assert tx.members.active_among(world.alice.key, [talk, "quiet", "nowhere"]) == {talk}
-            assert tx.members.active_among(world.bob.key, ["quiet", talk, "quiet"]) == {"quiet", talk}
+            assert tx.members.active_among(world.bob.key, ["quiet", talk, "quiet"]) == {
+                "quiet",
+                talk,
+            }
             assert tx.members.active_among(world.bob.key, ["quiet"]) == {"quiet"}
             assert tx.members.active_among(world.carol.key, [talk]) == set()
             assert tx.members.active_among(other.alice.key, ["quiet"]) == set()
@@ -161,4 +210,6 @@ class PeersChapter(Chapter):
         for tokens in (["alice", "smith"], ["alice", "jones"], []):
             storage.write(lambda tx, tokens=tokens: tx.peers.set_names(world.alice, tokens))  # type: ignore[misc]
             with storage.read() as tx:
-                assert tx.peers.named(world.workspace.key, ["alice", "smith", "jones"]) == {t: [world.alice] for t in tokens}
+                assert tx.peers.named(world.workspace.key, ["alice", "smith", "jones"]) == {
+                    t: [world.alice] for t in tokens
+                }

@@ -30,7 +30,9 @@ from memservice.testing.storage import tricky
 from memservice.testing.storage.base import Chapter, World
 from memservice.testing.storage.filters import disagreements
 
-_words = st.sampled_from(tricky.TEXTS) | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+_words = st.sampled_from(tricky.TEXTS) | st.text(
+    st.characters(codec="utf-8", exclude_characters="\0"), max_size=8
+)
 _numbers = st.sampled_from(tricky.NUMBERS)
 _json = st.recursive(
     st.none() | st.booleans() | _numbers | _words,
@@ -49,8 +51,14 @@ def _some(values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(values, max_size=4).map(tuple)
 
 
-def _columns(fields: st.SearchStrategy[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[Condition]:
-    return st.builds(Equal, fields, values) | st.builds(Compare, fields, _op, values) | st.builds(OneOf, fields, _some(values))
+def _columns(
+    fields: st.SearchStrategy[str], values: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Condition]:
+    return (
+        st.builds(Equal, fields, values)
+        | st.builds(Compare, fields, _op, values)
+        | st.builds(OneOf, fields, _some(values))
+    )
 
 
 _leaf: st.SearchStrategy[Condition] = st.one_of(
@@ -62,14 +70,22 @@ _leaf: st.SearchStrategy[Condition] = st.one_of(
     st.builds(Holds, st.just("source_ids"), _words),
     st.builds(Contains, st.just("internal"), st.dictionaries(_keys, _json, max_size=2)),
     st.builds(KeyEqual, st.just("internal"), _keys, _words),
-    st.builds(KeyCompare, st.just("internal"), _keys, st.sampled_from((*tricky.ORDERINGS, "eq", "ne")), _numbers | _words),
+    st.builds(
+        KeyCompare,
+        st.just("internal"),
+        _keys,
+        st.sampled_from((*tricky.ORDERINGS, "eq", "ne")),
+        _numbers | _words,
+    ),
     st.builds(KeyOneOf, st.just("internal"), _keys, _some(_words)),
     st.builds(KeySubstring, st.just("internal"), _keys, _words),
 )
 
 
 def _branches(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
-    make: Callable[[type[All] | type[Any_]], st.SearchStrategy[Condition]] = lambda kind: st.builds(kind, _some(inner))  # noqa: E731
+    make: Callable[[type[All] | type[Any_]], st.SearchStrategy[Condition]] = lambda kind: st.builds(  # noqa: E731
+        kind, _some(inner)
+    )
     return make(All) | make(Any_) | st.builds(Not, inner)
 
 
@@ -81,7 +97,13 @@ class PropertiesChapter(Chapter):
         """Whatever the condition, the storage finds the rows that the reference evaluator finds."""
         rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(world)))
 
-        @settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+        @settings(
+            max_examples=150,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        )
         @given(condition=CONDITIONS)
         def agrees(condition: Condition) -> None:
             with storage.read() as tx:

@@ -31,23 +31,36 @@ def store_examples(tx: Transaction, world: World) -> dict[type[Any], list[Any]]:
     message = rows.put([world.message(1)])[0].key
     conclusion = rows.put([world.conclusion(1)])[0].key
     task = rows.put([world.task(1, "unit")])[0].key
-    endpoint = rows.put([r.WebhookEndpoint(**place, uid=world.uid(50), url="http://a", secret="s")])[0].key
-    named = rows.put([r.NamedCollection(**place, uid=world.uid(51), owner_key=world.bob.key, name="a")])[0].key
+    endpoint = rows.put(
+        [r.WebhookEndpoint(**place, uid=world.uid(50), url="http://a", secret="s")]
+    )[0].key
+    named = rows.put(
+        [r.NamedCollection(**place, uid=world.uid(51), owner_key=world.bob.key, name="a")]
+    )[0].key
     found: dict[type[Any], list[Any]] = {}
-    for row in (*full_rows(world, message, conclusion, task, endpoint, named), *bare_rows(world, message, named, endpoint)):
+    for row in (
+        *full_rows(world, message, conclusion, task, endpoint, named),
+        *bare_rows(world, message, named, endpoint),
+    ):
         found.setdefault(type(row), []).append(row)
     return found
 
 
 def _plain(row: Any) -> str:
-    """The row as text that tells 1 from 1.0 from true, and a moment from the same moment in another zone."""
-    return json.dumps({f.name: getattr(row, f.name) for f in fields(row)}, default=datetime.isoformat, sort_keys=True)
+    """The row as text that tells 1 from 1.0 from true, and a moment from the same moment in another
+    zone."""
+    return json.dumps(
+        {f.name: getattr(row, f.name) for f in fields(row)},
+        default=datetime.isoformat,
+        sort_keys=True,
+    )
 
 
 class RowsChapter(Chapter):
     @pytest.mark.parametrize("record", RECORDS, ids=_name)
     def test_round_trip(self, storage: Storage, world: World, record: type[Any]) -> None:
-        """Every field of every record comes back as it was given: text, JSON, numbers, nulls, and times to the microsecond."""
+        """Every field of every record comes back as it was given: text, JSON, numbers, nulls, and
+        times to the microsecond."""
         for row in storage.write(lambda tx: store_examples(tx, world))[record]:
             stored = storage.write(lambda tx, row=row: tx.rows.put([row])[0])  # type: ignore[misc]
             with storage.read() as tx:
@@ -63,7 +76,9 @@ class RowsChapter(Chapter):
 
     def test_nobody_outside_holds_a_part_of_the_store(self, storage: Storage) -> None:
         metadata: dict[str, Any] = {"list": [1]}
-        workspace = storage.write(lambda tx: tx.workspaces.save(new_workspace("a", metadata=metadata)))
+        workspace = storage.write(
+            lambda tx: tx.workspaces.save(new_workspace("a", metadata=metadata))
+        )
         metadata["list"].append(2)
         workspace.metadata["list"].append(3)
         with storage.read() as tx:
@@ -86,10 +101,16 @@ class RowsChapter(Chapter):
     def test_put_replaces_whole_rows_and_keeps_the_order_given(self, storage: Storage) -> None:
         a, b = storage.write(
             lambda tx: tx.rows.put(
-                [r.ApiKey(uid="a", label="a", admin=True, expires_at=NOW, created_at=NOW), r.ApiKey(uid="b", created_at=NOW)]
+                [
+                    r.ApiKey(uid="a", label="a", admin=True, expires_at=NOW, created_at=NOW),
+                    r.ApiKey(uid="b", created_at=NOW),
+                ]
             )
         )
-        new_a, new_c = r.ApiKey(key=a.key, uid="a2", created_at=NOW), r.ApiKey(uid="c", created_at=NOW)
+        new_a, new_c = (
+            r.ApiKey(key=a.key, uid="a2", created_at=NOW),
+            r.ApiKey(uid="c", created_at=NOW),
+        )
         api_keys = storage.write(lambda tx: tx.rows.put([new_c, new_a]))
         assert [row.uid for row in api_keys] == ["c", "a2"]
         with storage.read() as tx:
@@ -99,8 +120,11 @@ class RowsChapter(Chapter):
         assert storage.write(lambda tx: tx.rows.put([])) == []
 
     def test_a_row_that_is_gone_cannot_be_replaced(self, storage: Storage) -> None:
-        """A row that somebody else deleted does not come back, and what was put with it is not stored."""
-        fact, gone = storage.write(lambda tx: tx.rows.put([r.Fact(name="kept", value="1"), r.Fact(name="gone", value="1")]))
+        """A row that somebody else deleted does not come back, and what was put with it is not
+        stored."""
+        fact, gone = storage.write(
+            lambda tx: tx.rows.put([r.Fact(name="kept", value="1"), r.Fact(name="gone", value="1")])
+        )
         storage.write(lambda tx: tx.rows.delete(r.Fact, equals(name="gone")))
 
         def put(tx: Transaction) -> None:
@@ -126,61 +150,131 @@ class RowsChapter(Chapter):
             assert tx.rows.get(r.Peer, equals(slug="nobody")) is None
 
     def test_change_sets_all_matching_rows_and_only_them(self, storage: Storage) -> None:
-        storage.write(lambda tx: tx.rows.put([r.ApiKey(uid=f"k{n}", admin=n % 2 == 0, created_at=NOW) for n in range(6)]))
-        changed = storage.write(lambda tx: tx.rows.change(r.ApiKey, equals(admin=True), label="new", revoked_at=NOW, expires_at=None))
+        storage.write(
+            lambda tx: tx.rows.put(
+                [r.ApiKey(uid=f"k{n}", admin=n % 2 == 0, created_at=NOW) for n in range(6)]
+            )
+        )
+        changed = storage.write(
+            lambda tx: tx.rows.change(
+                r.ApiKey, equals(admin=True), label="new", revoked_at=NOW, expires_at=None
+            )
+        )
         assert changed == 3
         with storage.read() as tx:
             assert [(row.uid, row.label, row.revoked_at) for row in tx.rows.page(r.ApiKey)] == [
-                (f"k{n}", "new" if n % 2 == 0 else None, NOW if n % 2 == 0 else None) for n in range(6)
+                (f"k{n}", "new" if n % 2 == 0 else None, NOW if n % 2 == 0 else None)
+                for n in range(6)
             ]
 
     def test_change_is_compare_and_set(self, storage: Storage) -> None:
         storage.write(lambda tx: tx.rows.put([r.Fact(name="a", value="1")]))
-        assert storage.write(lambda tx: tx.rows.change(r.Fact, equals(name="a", value="1"), value="2")) == 1
-        assert storage.write(lambda tx: tx.rows.change(r.Fact, equals(name="a", value="1"), value="3")) == 0
+        assert (
+            storage.write(lambda tx: tx.rows.change(r.Fact, equals(name="a", value="1"), value="2"))
+            == 1
+        )
+        assert (
+            storage.write(lambda tx: tx.rows.change(r.Fact, equals(name="a", value="1"), value="3"))
+            == 0
+        )
         with storage.read() as tx:
             assert tx.facts.get("a") == "2"
 
     def test_change_stores_json_and_nulls(self, storage: Storage, world: World) -> None:
         condition = equals(key=world.alice.key)
         metadata = {"a": [None, {"b": "ü"}]}
-        storage.write(lambda tx: tx.rows.change(r.Peer, condition, metadata=metadata, v1_role="assistant"))
+        storage.write(
+            lambda tx: tx.rows.change(r.Peer, condition, metadata=metadata, v1_role="assistant")
+        )
         with storage.read() as tx:
-            assert tx.rows.get(r.Peer, condition) == replace(world.alice, metadata=metadata, v1_role="assistant")
+            assert tx.rows.get(r.Peer, condition) == replace(
+                world.alice, metadata=metadata, v1_role="assistant"
+            )
         storage.write(lambda tx: tx.rows.change(r.Peer, condition, metadata={}, v1_role=None))
         with storage.read() as tx:
             assert tx.rows.get(r.Peer, condition) == world.alice
 
     def test_increase_adds_to_all_matching_rows(self, storage: Storage, world: World) -> None:
-        other = storage.write(lambda tx: tx.sessions.save(world.another_session("other", 1, message_count=5)))
+        other = storage.write(
+            lambda tx: tx.sessions.save(world.another_session("other", 1, message_count=5))
+        )
         condition = equals(workspace_key=world.workspace.key)
-        assert storage.write(lambda tx: tx.rows.increase(r.Session, condition, message_count=2, token_total=2**40)) == 2
-        assert storage.write(lambda tx: tx.rows.increase(r.Session, equals(key=other.key), message_count=-1)) == 1
+        assert (
+            storage.write(
+                lambda tx: tx.rows.increase(
+                    r.Session, condition, message_count=2, token_total=2**40
+                )
+            )
+            == 2
+        )
+        assert (
+            storage.write(
+                lambda tx: tx.rows.increase(r.Session, equals(key=other.key), message_count=-1)
+            )
+            == 1
+        )
         assert storage.write(lambda tx: tx.rows.increase(r.Session, FALSE, message_count=1)) == 0
         with storage.read() as tx:
-            assert [(s.message_count, s.token_total) for s in tx.rows.page(r.Session)] == [(2, 2**40), (6, 2**40)]
+            assert [(s.message_count, s.token_total) for s in tx.rows.page(r.Session)] == [
+                (2, 2**40),
+                (6, 2**40),
+            ]
 
     def test_delete_erases_all_matching_rows_and_counts_them(self, storage: Storage) -> None:
-        storage.write(lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="even" if n % 2 == 0 else "odd") for n in range(250)]))
+        storage.write(
+            lambda tx: tx.rows.put(
+                [r.Fact(name=f"{n}", value="even" if n % 2 == 0 else "odd") for n in range(250)]
+            )
+        )
         assert storage.write(lambda tx: tx.rows.delete(r.Fact, equals(value="even"))) == 125
         assert storage.write(lambda tx: tx.rows.delete(r.Fact, equals(value="even"))) == 0
         with storage.read() as tx:
-            assert [fact.name for fact in tx.rows.page(r.Fact)] == [f"{n}" for n in range(1, 250, 2)]
+            assert [fact.name for fact in tx.rows.page(r.Fact)] == [
+                f"{n}" for n in range(1, 250, 2)
+            ]
             assert tx.rows.count(r.Fact) == 125
 
     def test_one_delete_takes_many_keys(self, storage: Storage) -> None:
-        facts = storage.write(lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="") for n in range(1001)]))
-        assert storage.write(lambda tx: tx.rows.delete(r.Fact, equals(key=tuple(keys(facts)[:1000])))) == 1000
+        facts = storage.write(
+            lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="") for n in range(1001)])
+        )
+        assert (
+            storage.write(lambda tx: tx.rows.delete(r.Fact, equals(key=tuple(keys(facts)[:1000]))))
+            == 1000
+        )
         with storage.read() as tx:
             assert tx.rows.page(r.Fact) == facts[1000:]
 
     def test_strings_order_by_code_point(self, storage: Storage) -> None:
-        ordered = ["", " ", "!", "10", "9", "A", "Z", "_", "a", "aa", "b", "z", "~", "É", "é", "ö", "Ω", "中", "\uffee", "\U0001f600"]
+        ordered = [
+            "",
+            " ",
+            "!",
+            "10",
+            "9",
+            "A",
+            "Z",
+            "_",
+            "a",
+            "aa",
+            "b",
+            "z",
+            "~",
+            "É",
+            "é",
+            "ö",
+            "Ω",
+            "中",
+            "\uffee",
+            "\U0001f600",
+        ]
         shuffled = ordered[1::2] + ordered[::2][::-1]
         storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="") for name in shuffled]))
         with storage.read() as tx:
             assert [fact.name for fact in tx.rows.page(r.Fact, TRUE, (Order("name"),))] == ordered
-            assert [fact.name for fact in tx.rows.page(r.Fact, TRUE, (Order("name", True),))] == ordered[::-1]
+            assert [
+                fact.name for fact in tx.rows.page(r.Fact, TRUE, (Order("name", True),))
+            ] == ordered[::-1]
             facts = tx.rows.page(r.Fact, Compare("name", "gte", "Z"), (Order("name"),))
             assert [fact.name for fact in facts] == ordered[ordered.index("Z") :]
 
@@ -195,43 +289,77 @@ class RowsChapter(Chapter):
             NOW.replace(microsecond=0) + timedelta(seconds=1),
             datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
         ]
-        storage.write(lambda tx: tx.rows.put([r.ApiKey(uid=f"k{n}", created_at=at[n]) for n in (3, 7, 0, 4, 1, 6, 2, 5)]))
+        storage.write(
+            lambda tx: tx.rows.put(
+                [r.ApiKey(uid=f"k{n}", created_at=at[n]) for n in (3, 7, 0, 4, 1, 6, 2, 5)]
+            )
+        )
         with storage.read() as tx:
-            assert [row.created_at for row in tx.rows.page(r.ApiKey, TRUE, (Order("created_at"), Order("key")))] == at
+            assert [
+                row.created_at
+                for row in tx.rows.page(r.ApiKey, TRUE, (Order("created_at"), Order("key")))
+            ] == at
             for n, moment in enumerate(at):
-                assert [row.uid for row in tx.rows.page(r.ApiKey, equals(created_at=moment))] == [f"k{n}"]
+                assert [row.uid for row in tx.rows.page(r.ApiKey, equals(created_at=moment))] == [
+                    f"k{n}"
+                ]
                 assert tx.rows.count(r.ApiKey, Compare("created_at", "lt", moment)) == n
                 assert tx.rows.count(r.ApiKey, Compare("created_at", "lte", moment)) == n + 1
-                assert tx.rows.count(r.ApiKey, Compare("created_at", "gt", moment)) == len(at) - n - 1
+                assert (
+                    tx.rows.count(r.ApiKey, Compare("created_at", "gt", moment)) == len(at) - n - 1
+                )
                 assert tx.rows.count(r.ApiKey, Compare("created_at", "gte", moment)) == len(at) - n
 
     def test_null_orders_below_every_value(self, storage: Storage) -> None:
         labels = [None, "b", "", None, "a"]
-        storage.write(lambda tx: tx.rows.put([r.ApiKey(uid=f"{n}", label=label, created_at=NOW) for n, label in enumerate(labels)]))
+        storage.write(
+            lambda tx: tx.rows.put(
+                [
+                    r.ApiKey(uid=f"{n}", label=label, created_at=NOW)
+                    for n, label in enumerate(labels)
+                ]
+            )
+        )
         with storage.read() as tx:
-            assert [row.uid for row in tx.rows.page(r.ApiKey, TRUE, (Order("label"), Order("key")))] == ["0", "3", "2", "4", "1"]
+            assert [
+                row.uid for row in tx.rows.page(r.ApiKey, TRUE, (Order("label"), Order("key")))
+            ] == ["0", "3", "2", "4", "1"]
             api_keys = tx.rows.page(r.ApiKey, TRUE, (Order("label", True), Order("key", True)))
             assert [row.uid for row in api_keys] == ["1", "4", "2", "3", "0"]
 
     def test_order_by_several_fields_in_their_own_directions(self, storage: Storage) -> None:
-        storage.write(lambda tx: tx.rows.put([r.Fact(name=f"{n:02}", value=str(n % 3)) for n in range(12)]))
+        storage.write(
+            lambda tx: tx.rows.put([r.Fact(name=f"{n:02}", value=str(n % 3)) for n in range(12)])
+        )
         with storage.read() as tx:
-            found = [fact.name for fact in tx.rows.page(r.Fact, TRUE, (Order("value", True), Order("name")))]
+            found = [
+                fact.name
+                for fact in tx.rows.page(r.Fact, TRUE, (Order("value", True), Order("name")))
+            ]
             assert found == [f"{n:02}" for rest in (2, 1, 0) for n in range(rest, 12, 3)]
 
     @pytest.mark.parametrize("descending", [False, True])
-    def test_pages_are_disjoint_and_complete_among_ties(self, storage: Storage, descending: bool) -> None:
-        storage.write(lambda tx: tx.rows.put([r.ApiKey(uid=f"k{n}", created_at=NOW) for n in range(23)]))
+    def test_pages_are_disjoint_and_complete_among_ties(
+        self, storage: Storage, descending: bool
+    ) -> None:
+        storage.write(
+            lambda tx: tx.rows.put([r.ApiKey(uid=f"k{n}", created_at=NOW) for n in range(23)])
+        )
         order = (Order("created_at", descending), Order("key", descending))
         with storage.read() as tx:
             everything = keys(tx.rows.page(r.ApiKey, TRUE, order))
-            pages = [keys(tx.rows.page(r.ApiKey, TRUE, order, limit=5, offset=offset)) for offset in range(0, 25, 5)]
+            pages = [
+                keys(tx.rows.page(r.ApiKey, TRUE, order, limit=5, offset=offset))
+                for offset in range(0, 25, 5)
+            ]
         assert everything == sorted(everything, reverse=descending)
         assert [key for page in pages for key in page] == everything
         assert [len(page) for page in pages] == [5, 5, 5, 5, 3]
 
     def test_limit_and_offset(self, storage: Storage) -> None:
-        facts = storage.write(lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="") for n in range(10)]))
+        facts = storage.write(
+            lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="") for n in range(10)])
+        )
         with storage.read() as tx:
             assert tx.rows.page(r.Fact) == facts
             assert tx.rows.page(r.Fact, limit=3) == facts[:3]

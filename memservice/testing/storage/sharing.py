@@ -1,4 +1,5 @@
-"""Chapter: several openings of one store (capability `SHARED`). Another opening stands for another process."""
+"""Chapter: several openings of one store (capability `SHARED`). Another opening stands for another
+process."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ class SharingChapter(Chapter):
     def another(self, storage: Storage, open_storage: Callable[[], Storage]) -> Iterator[Storage]:
         """The store of this test, opened once more."""
         if Capability.SHARED not in storage.capabilities:
-            pytest.skip(f"the storage {storage.name!r} lacks the capability SHARED: it cannot be opened twice")
+            pytest.skip(
+                f"the storage {storage.name!r} lacks the capability SHARED: it cannot be "
+                "opened twice"
+            )
         opened = open_storage()
         yield opened
         opened.close()
@@ -31,7 +35,10 @@ class SharingChapter(Chapter):
         self, storage: Storage, another: Storage, world: World, open_storage: Callable[[], Storage]
     ) -> None:
         examples = storage.write(lambda tx: store_examples(tx, world))
-        stored = {record: storage.write(lambda tx, rows=rows[:1]: tx.rows.put(rows))[0] for record, rows in examples.items()}  # type: ignore[misc]
+        stored = {
+            record: storage.write(lambda tx, rows=rows[:1]: tx.rows.put(rows))[0]  # type: ignore[misc]
+            for record, rows in examples.items()
+        }
         storage.close()
         another.close()
         reopened = open_storage()
@@ -43,36 +50,52 @@ class SharingChapter(Chapter):
         finally:
             reopened.close()
 
-    def test_keys_are_not_used_again_after_reopening(self, storage: Storage, another: Storage, open_storage: Callable[[], Storage]) -> None:
-        last = storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="") for name in "ab"]))[-1].key
+    def test_keys_are_not_used_again_after_reopening(
+        self, storage: Storage, another: Storage, open_storage: Callable[[], Storage]
+    ) -> None:
+        last = storage.write(
+            lambda tx: tx.rows.put([r.Fact(name=name, value="") for name in "ab"])
+        )[-1].key
         another.write(lambda tx: tx.rows.delete(r.Fact, equals(name="b")))
         storage.close()
         another.close()
         reopened = open_storage()
         try:
-            assert reopened.write(lambda tx: tx.rows.put([r.Fact(name="c", value="")]))[0].key > last
+            assert (
+                reopened.write(lambda tx: tx.rows.put([r.Fact(name="c", value="")]))[0].key > last
+            )
         finally:
             reopened.close()
 
-    def test_a_commit_is_seen_by_the_other_opening(self, storage: Storage, another: Storage) -> None:
+    def test_a_commit_is_seen_by_the_other_opening(
+        self, storage: Storage, another: Storage
+    ) -> None:
         for n in range(5):
             storage.write(note(f"a{n}"))
             assert names(another)[-1] == f"a{n}"
             another.write(note(f"b{n}"))
             assert names(storage)[-1] == f"b{n}"
 
-    def test_a_read_view_sees_one_moment_while_the_other_opening_writes(self, storage: Storage, another: Storage) -> None:
+    def test_a_read_view_sees_one_moment_while_the_other_opening_writes(
+        self, storage: Storage, another: Storage
+    ) -> None:
         storage.write(note("a", "1"))
         with storage.read() as tx:
             assert tx.facts.get("a") == "1"
             another.write(note("a", "2"))
             assert tx.facts.get("a") == "1"
 
-    def test_writers_of_both_openings_take_turns(self, storage: Storage, another: Storage, world: World) -> None:
+    def test_writers_of_both_openings_take_turns(
+        self, storage: Storage, another: Storage, world: World
+    ) -> None:
         def adding(opened: Storage) -> Callable[[], None]:
             def add() -> None:
                 for _ in range(20):
-                    opened.write(lambda tx: tx.rows.increase(r.Session, equals(key=world.session.key), message_count=1))
+                    opened.write(
+                        lambda tx: tx.rows.increase(
+                            r.Session, equals(key=world.session.key), message_count=1
+                        )
+                    )
 
             return add
 
@@ -88,9 +111,14 @@ class SharingChapter(Chapter):
 
         for n in range(5):
             unit = f"unit {n}"
-            assert sorted(together(claiming(storage, unit, "a"), claiming(another, unit, "b"))) == [False, True]
+            assert sorted(together(claiming(storage, unit, "a"), claiming(another, unit, "b"))) == [
+                False,
+                True,
+            ]
 
-    def test_waiting_ends_when_the_other_opening_commits(self, storage: Storage, another: Storage) -> None:
+    def test_waiting_ends_when_the_other_opening_commits(
+        self, storage: Storage, another: Storage
+    ) -> None:
         _drain(storage)
 
         def commit() -> float:

@@ -28,8 +28,16 @@ class SpacesChapter(Chapter):
         other = storage.write(lambda tx: populate(tx, "other"))
 
         def save(of: World, kind: str, embedder: str, state: str, dimension: int = 8) -> r.Space:
-            given: dict[str, Any] = {"workspace_key": of.workspace.key, "kind": kind, "embedder": embedder}
-            return storage.write(lambda tx: tx.spaces.save(r.Space(**given, dimension=dimension, state=state, created_at=NOW)))
+            given: dict[str, Any] = {
+                "workspace_key": of.workspace.key,
+                "kind": kind,
+                "embedder": embedder,
+            }
+            return storage.write(
+                lambda tx: tx.spaces.save(
+                    r.Space(**given, dimension=dimension, state=state, created_at=NOW)
+                )
+            )
 
         retired = save(world, "conclusion", "z-old", "retired")
         active = save(world, "conclusion", "m-new", ACTIVE)
@@ -46,9 +54,15 @@ class SpacesChapter(Chapter):
 
     def test_keys(self, storage: Storage) -> None:
         def add(uid: str, **values: Any) -> r.ApiKey:
-            return storage.write(lambda tx: tx.keys.add(r.ApiKey(uid=uid, **({"created_at": NOW} | values))))
+            return storage.write(
+                lambda tx: tx.keys.add(r.ApiKey(uid=uid, **({"created_at": NOW} | values)))
+            )
 
-        late, first, second = add("c", created_at=NOW + timedelta(hours=1)), add("b"), add("a", admin=True, workspace="w")
+        late, first, second = (
+            add("c", created_at=NOW + timedelta(hours=1)),
+            add("b"),
+            add("a", admin=True, workspace="w"),
+        )
         with storage.read() as tx:
             assert tx.keys.by_uid("a") == second
             assert tx.keys.by_uid("A") is None
@@ -62,7 +76,11 @@ class SpacesChapter(Chapter):
             assert tx.keys.page() == [first, replace(second, revoked_at=NOW), late]
 
     def test_a_key_belongs_to_rows_that_are_there(self, storage: Storage, world: World) -> None:
-        uids = {"workspace_uid": world.workspace.uid, "peer_uid": world.bob.uid, "session_uid": world.session.uid}
+        uids = {
+            "workspace_uid": world.workspace.uid,
+            "peer_uid": world.bob.uid,
+            "session_uid": world.session.uid,
+        }
         of: dict[str, dict[str, Any]] = {
             "everything": {},
             "workspace": {"workspace_uid": uids["workspace_uid"]},
@@ -73,7 +91,11 @@ class SpacesChapter(Chapter):
             "no peer": uids | {"peer_uid": "x" * 21},
             "no session": uids | {"session_uid": "x" * 21},
         }
-        added = storage.write(lambda tx: {uid: tx.keys.add(r.ApiKey(uid=uid, created_at=NOW, **of[uid])) for uid in of})
+        added = storage.write(
+            lambda tx: {
+                uid: tx.keys.add(r.ApiKey(uid=uid, created_at=NOW, **of[uid])) for uid in of
+            }
+        )
 
         def there() -> set[str]:
             with storage.read() as tx:
@@ -105,8 +127,15 @@ class SpacesChapter(Chapter):
             {"workspace": "v", "session": "s"},
             {"peer": "w", "session": "s"},
         ]
-        storage.write(lambda tx: [tx.keys.add(r.ApiKey(uid=f"{n}", created_at=NOW, **place)) for n, place in enumerate(places)])
-        storage.write(lambda tx: tx.keys.add(r.ApiKey(uid="8", workspace="w", revoked_at=NOW, created_at=NOW)))
+        storage.write(
+            lambda tx: [
+                tx.keys.add(r.ApiKey(uid=f"{n}", created_at=NOW, **place))
+                for n, place in enumerate(places)
+            ]
+        )
+        storage.write(
+            lambda tx: tx.keys.add(r.ApiKey(uid="8", workspace="w", revoked_at=NOW, created_at=NOW))
+        )
         later = [NOW + timedelta(hours=hours) for hours in range(1, 5)]
 
         def revoked() -> list[datetime | None]:
@@ -116,10 +145,30 @@ class SpacesChapter(Chapter):
         assert storage.write(lambda tx: tx.keys.revoke_of(later[0], "w", "s")) == 2
         assert revoked() == [None, None, None, later[0], later[0], None, None, None, NOW]
         assert storage.write(lambda tx: tx.keys.revoke_of(later[1], "w")) == 3
-        assert revoked() == [None, later[1], later[1], later[0], later[0], later[1], None, None, NOW]
+        assert revoked() == [
+            None,
+            later[1],
+            later[1],
+            later[0],
+            later[0],
+            later[1],
+            None,
+            None,
+            NOW,
+        ]
         assert storage.write(lambda tx: tx.keys.revoke_of(later[2], "w")) == 0
         assert storage.write(lambda tx: tx.keys.revoke_of(later[3], "nowhere", "s")) == 0
-        assert revoked() == [None, later[1], later[1], later[0], later[0], later[1], None, None, NOW]
+        assert revoked() == [
+            None,
+            later[1],
+            later[1],
+            later[0],
+            later[0],
+            later[1],
+            None,
+            None,
+            NOW,
+        ]
 
     def test_uses_of_keys_are_noted_if_the_last_note_is_old(self, storage: Storage) -> None:
         storage.write(lambda tx: [tx.keys.add(r.ApiKey(uid=uid, created_at=NOW)) for uid in "ab"])
@@ -134,4 +183,7 @@ class SpacesChapter(Chapter):
         assert used("a", NOW + minute + timedelta(microseconds=1))
         assert not used("nobody", NOW)
         with storage.read() as tx:
-            assert [key.last_used_at for key in tx.keys.page()] == [NOW + minute + timedelta(microseconds=1), None]
+            assert [key.last_used_at for key in tx.keys.page()] == [
+                NOW + minute + timedelta(microseconds=1),
+                None,
+            ]

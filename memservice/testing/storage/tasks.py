@@ -15,14 +15,22 @@ from memservice.testing.storage.base import NOW, Chapter, World, keys, populate,
 LATER = NOW + timedelta(minutes=1)
 
 
-def claim(storage: Storage, unit: str, owner: str, seconds: float = 60, at: timedelta = timedelta()) -> Lease | None:
+def claim(
+    storage: Storage, unit: str, owner: str, seconds: float = 60, at: timedelta = timedelta()
+) -> Lease | None:
     return storage.write(lambda tx: tx.tasks.claim(unit, owner, NOW + at, seconds))
 
 
 class TasksChapter(Chapter):
-    def test_tasks_are_done_in_the_order_they_were_added(self, storage: Storage, world: World) -> None:
-        first = storage.write(lambda tx: tx.tasks.add([world.task(9, "a"), world.task(8, "b"), world.task(7, "a")]))
-        second = storage.write(lambda tx: tx.tasks.add([world.task(1, "a", not_before=NOW - timedelta(days=1))]))
+    def test_tasks_are_done_in_the_order_they_were_added(
+        self, storage: Storage, world: World
+    ) -> None:
+        first = storage.write(
+            lambda tx: tx.tasks.add([world.task(9, "a"), world.task(8, "b"), world.task(7, "a")])
+        )
+        second = storage.write(
+            lambda tx: tx.tasks.add([world.task(1, "a", not_before=NOW - timedelta(days=1))])
+        )
         with storage.read() as tx:
             assert tx.tasks.pending("a") == [first[0], first[2], second[0]]
             assert tx.tasks.pending("a", limit=2) == [first[0], first[2]]
@@ -31,28 +39,52 @@ class TasksChapter(Chapter):
             assert tx.tasks.by_uid("nothing") is None
         assert storage.write(lambda tx: tx.tasks.add([])) == []
 
-    def test_units_are_ready_the_longest_waiting_first(self, storage: Storage, world: World) -> None:
+    def test_units_are_ready_the_longest_waiting_first(
+        self, storage: Storage, world: World
+    ) -> None:
         units = ["z", "a", "m", "a", "z", "M"]
-        storage.write(lambda tx: tx.tasks.add([world.task(n, unit) for n, unit in enumerate(units)]))
+        storage.write(
+            lambda tx: tx.tasks.add([world.task(n, unit) for n, unit in enumerate(units)])
+        )
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 10) == ["z", "a", "m", "M"]
             assert tx.tasks.ready(NOW, 2) == ["z", "a"]
 
     def test_workspaces_take_turns(self, storage: Storage, world: World) -> None:
         """However much of one of them waits."""
-        other, third = (storage.write(lambda tx, tag=tag: populate(tx, tag)) for tag in ("other", "third"))  # type: ignore[misc]
+        other = storage.write(lambda tx: populate(tx, "other"))
+        third = storage.write(lambda tx: populate(tx, "third"))
         storage.write(lambda tx: tx.tasks.add([world.task(n, f"a{n}") for n in range(5)]))
-        storage.write(lambda tx: tx.tasks.add([third.task(1, "b1", not_before=LATER), other.task(1, "c1"), other.task(2, "c2")]))
-        storage.write(lambda tx: tx.tasks.add([third.task(2, "b2"), world.task(9, "none", workspace_key=None)]))
+        storage.write(
+            lambda tx: tx.tasks.add(
+                [third.task(1, "b1", not_before=LATER), other.task(1, "c1"), other.task(2, "c2")]
+            )
+        )
+        storage.write(
+            lambda tx: tx.tasks.add(
+                [third.task(2, "b2"), world.task(9, "none", workspace_key=None)]
+            )
+        )
         with storage.read() as tx:
-            assert tx.tasks.ready(NOW, 10) == ["a0", "c1", "b2", "none", "a1", "c2", "a2", "a3", "a4"]
+            assert tx.tasks.ready(NOW, 10) == [
+                "a0",
+                "c1",
+                "b2",
+                "none",
+                "a1",
+                "c2",
+                "a2",
+                "a3",
+                "a4",
+            ]
             assert tx.tasks.ready(NOW, 3) == ["a0", "c1", "b2"]
         assert claim(storage, "a0", "me") is not None
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 3) == ["a1", "c1", "b2"]
 
     def test_a_task_beyond_the_latest_time_is_due(self, storage: Storage, world: World) -> None:
-        """A clock that was ahead put it there; only what is never due by itself lies further away."""
+        """A clock that was ahead put it there; only what is never due by itself lies further
+        away."""
         hours = [timedelta(hours=hour) for hour in (2, 5, 6)]
         tasks = [world.task(n, f"{n}", not_before=NOW + wait) for n, wait in enumerate(hours)]
         storage.write(lambda tx: tx.tasks.add([*tasks, world.task(7, "never", not_before=r.NEVER)]))
@@ -89,29 +121,45 @@ class TasksChapter(Chapter):
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 10) == ["a", "b"]
 
-    def test_finished_and_failed_tasks_are_out_of_the_way(self, storage: Storage, world: World) -> None:
+    def test_finished_and_failed_tasks_are_out_of_the_way(
+        self, storage: Storage, world: World
+    ) -> None:
         a, b, c = storage.write(lambda tx: tx.tasks.add([world.task(n, "unit") for n in (1, 2, 3)]))
         storage.write(lambda tx: tx.tasks.finish([a.key], {"conclusions": 2}, LATER))
         storage.write(lambda tx: tx.tasks.fail(b.key, "it broke", LATER, None))
         with storage.read() as tx:
             assert tx.tasks.pending("unit") == [c]
             assert tx.tasks.ready(NOW, 10) == ["unit"]
-            assert tx.tasks.by_uid(a.uid) == replace(a, state=DONE, outcome={"conclusions": 2}, finished_at=LATER)
-            assert tx.tasks.by_uid(b.uid) == replace(b, state=FAILED, attempts=1, last_error="it broke", finished_at=LATER)
+            assert tx.tasks.by_uid(a.uid) == replace(
+                a, state=DONE, outcome={"conclusions": 2}, finished_at=LATER
+            )
+            assert tx.tasks.by_uid(b.uid) == replace(
+                b, state=FAILED, attempts=1, last_error="it broke", finished_at=LATER
+            )
         storage.write(lambda tx: tx.tasks.finish([c.key], {}, LATER))
         with storage.read() as tx:
             assert tx.tasks.ready(LATER, 10) == []
 
     def test_finishing_touches_pending_tasks_only(self, storage: Storage, world: World) -> None:
-        a, b = storage.write(lambda tx: tx.tasks.add([world.task(1, "u"), world.task(2, "u", state=FAILED, finished_at=NOW)]))
+        a, b = storage.write(
+            lambda tx: tx.tasks.add(
+                [world.task(1, "u"), world.task(2, "u", state=FAILED, finished_at=NOW)]
+            )
+        )
         storage.write(lambda tx: tx.tasks.finish([a.key, b.key], {"n": 1}, LATER))
         storage.write(lambda tx: tx.tasks.finish([a.key], {"n": 2}, LATER))
         with storage.read() as tx:
             assert tx.tasks.by_uid(b.uid) == b
-            assert tx.tasks.by_uid(a.uid) == replace(a, state=DONE, outcome={"n": 1}, finished_at=LATER)
+            assert tx.tasks.by_uid(a.uid) == replace(
+                a, state=DONE, outcome={"n": 1}, finished_at=LATER
+            )
 
-    def test_a_failed_attempt_backs_off_and_blocks_its_unit(self, storage: Storage, world: World) -> None:
-        task, behind = storage.write(lambda tx: tx.tasks.add([world.task(1, "u"), world.task(2, "u")]))
+    def test_a_failed_attempt_backs_off_and_blocks_its_unit(
+        self, storage: Storage, world: World
+    ) -> None:
+        task, behind = storage.write(
+            lambda tx: tx.tasks.add([world.task(1, "u"), world.task(2, "u")])
+        )
         storage.write(lambda tx: tx.tasks.fail(task.key, "first", NOW, LATER))
         storage.write(lambda tx: tx.tasks.fail(task.key, "second", NOW, LATER))
         waiting = replace(task, attempts=2, last_error="second", not_before=LATER)
@@ -151,7 +199,9 @@ class TasksChapter(Chapter):
                 [
                     world.task(1, "a", not_before=LATER),
                     world.task(2, "b", not_before=NOW + timedelta(microseconds=1)),
-                    world.task(3, "c", not_before=NOW - timedelta(days=1), state=DONE, finished_at=NOW),
+                    world.task(
+                        3, "c", not_before=NOW - timedelta(days=1), state=DONE, finished_at=NOW
+                    ),
                 ]
             )
         )
@@ -201,15 +251,19 @@ class TasksChapter(Chapter):
                 (None, FAILED, False): 1,
             }
             assert len(queue_counts) == 6
-            assert tx.tasks.counts(world.workspace.key, ("derive",), NOW, equals(unit="held", state=PENDING)) == [
-                QueueCount(session_key, PENDING, True, 1)
-            ]
+            assert tx.tasks.counts(
+                world.workspace.key, ("derive",), NOW, equals(unit="held", state=PENDING)
+            ) == [QueueCount(session_key, PENDING, True, 1)]
             assert tx.tasks.counts(10**9, ("derive",), NOW) == []
 
     def test_a_lease_is_had_by_one(self, storage: Storage) -> None:
         lease = claim(storage, "u", "me")
         assert lease is not None
-        assert (lease.unit, lease.owner, lease.expires_at) == ("u", "me", NOW + timedelta(seconds=60))
+        assert (lease.unit, lease.owner, lease.expires_at) == (
+            "u",
+            "me",
+            NOW + timedelta(seconds=60),
+        )
         assert claim(storage, "u", "you") is None
         assert claim(storage, "u", "me") is None
         assert claim(storage, "u", "you", at=timedelta(seconds=59.999999)) is None
@@ -219,7 +273,9 @@ class TasksChapter(Chapter):
     def test_one_of_many_threads_gets_the_lease(self, storage: Storage) -> None:
         for n in range(5):
             owners = [f"owner {k}" for k in range(6)]
-            won = together(*[lambda owner=owner, n=n: claim(storage, f"unit {n}", owner) for owner in owners])
+            won = together(
+                *[lambda owner=owner, n=n: claim(storage, f"unit {n}", owner) for owner in owners]
+            )
             leases = [lease for lease in won if lease is not None]
             assert len(leases) == 1
             with storage.read() as tx:
@@ -229,7 +285,12 @@ class TasksChapter(Chapter):
         for n in range(5):
             unit = f"unit {n}"
             assert claim(storage, unit, "first", seconds=1) is not None
-            won = together(*[lambda k=k, unit=unit: claim(storage, unit, f"{k}", at=timedelta(seconds=2)) for k in range(6)])
+            won = together(
+                *[
+                    lambda k=k, unit=unit: claim(storage, unit, f"{k}", at=timedelta(seconds=2))
+                    for k in range(6)
+                ]
+            )
             assert len([lease for lease in won if lease is not None]) == 1
 
     def test_an_expired_lease_changes_hands_under_a_higher_number(self, storage: Storage) -> None:
@@ -279,7 +340,8 @@ class TasksChapter(Chapter):
         assert storage.write(lambda tx: tx.tasks.holds(second))
 
     def test_results_are_fenced_by_the_lease(self, storage: Storage, world: World) -> None:
-        """A holder that lost its lease and asks in its transaction stores nothing; the one who has it does."""
+        """A holder that lost its lease and asks in its transaction stores nothing; the one who has
+        it does."""
         task = storage.write(lambda tx: tx.tasks.add([world.task(1, "u")]))[0]
         stale = claim(storage, "u", "me", seconds=1)
         lease = claim(storage, "u", "you", at=timedelta(seconds=1))

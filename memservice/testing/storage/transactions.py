@@ -47,10 +47,14 @@ class TransactionsChapter(Chapter):
         storage.write(note("a"))
         with pytest.raises(ValueError, match="stop"):
             storage.write(lambda tx: _fail(tx))
-        assert list(storage.examine()) == [], "a write that failed by what ran in it says nothing of the store"
+        assert list(storage.examine()) == [], (
+            "a write that failed by what ran in it says nothing of the store"
+        )
         assert list(storage.examine(thorough=True)) == []
 
-    def test_reclaiming_comes_to_an_end_and_changes_nothing(self, storage: Storage, world: World) -> None:
+    def test_reclaiming_comes_to_an_end_and_changes_nothing(
+        self, storage: Storage, world: World
+    ) -> None:
         storage.write(note("a"))
         storage.write(lambda tx: tx.rows.delete(r.Member, TRUE))
         steps = 0
@@ -89,7 +93,9 @@ class TransactionsChapter(Chapter):
         assert storage.write(work) == ["a=2"]
 
     @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-    def test_a_write_that_raises_stores_nothing(self, storage: Storage, world: World, error: type[BaseException]) -> None:
+    def test_a_write_that_raises_stores_nothing(
+        self, storage: Storage, world: World, error: type[BaseException]
+    ) -> None:
         storage.write(note("kept", "1"))
 
         def fail(tx: Transaction) -> None:
@@ -119,7 +125,8 @@ class TransactionsChapter(Chapter):
         assert names(storage) == ["a"]
 
     def test_a_read_view_sees_one_moment(self, storage: Storage, world: World) -> None:
-        """Also while another thread writes, and in tables that the view has not looked at before."""
+        """Also while another thread writes, and in tables that the view has not looked at
+        before."""
         storage.write(note("a", "1"))
 
         def change(tx: Transaction) -> None:
@@ -146,7 +153,13 @@ class TransactionsChapter(Chapter):
             seen = []
             while not stop.is_set():
                 with storage.read() as tx:
-                    seen.append({fact.value for name in "abc" if (fact := tx.rows.get(r.Fact, equals(name=name))) is not None})
+                    seen.append(
+                        {
+                            fact.value
+                            for name in "abc"
+                            if (fact := tx.rows.get(r.Fact, equals(name=name))) is not None
+                        }
+                    )
             return seen
 
         with ThreadPoolExecutor(2) as pool:
@@ -154,7 +167,9 @@ class TransactionsChapter(Chapter):
             try:
                 for n in range(1, 40):
                     value = str(n)
-                    storage.write(lambda tx, value=value: [tx.facts.set(name, value) for name in "abc"])  # type: ignore[misc]
+                    storage.write(
+                        lambda tx, value=value: [tx.facts.set(name, value) for name in "abc"]  # type: ignore[misc]
+                    )
             finally:
                 stop.set()
             seen = [values for future in reading for values in future.result(PATIENCE)]
@@ -212,13 +227,21 @@ class TransactionsChapter(Chapter):
     def test_increase_loses_nothing_among_threads(self, storage: Storage, world: World) -> None:
         def add() -> None:
             for _ in range(25):
-                storage.write(lambda tx: tx.rows.increase(r.Session, equals(key=world.session.key), message_count=1, token_total=10))
+                storage.write(
+                    lambda tx: tx.rows.increase(
+                        r.Session, equals(key=world.session.key), message_count=1, token_total=10
+                    )
+                )
 
         together(*[add] * 4)
         with storage.read() as tx:
-            assert tx.sessions.by_key(world.session.key) == replace(world.session, message_count=100, token_total=1000)
+            assert tx.sessions.by_key(world.session.key) == replace(
+                world.session, message_count=100, token_total=1000
+            )
 
-    def test_a_locked_row_can_be_read_and_replaced_safely(self, storage: Storage, world: World) -> None:
+    def test_a_locked_row_can_be_read_and_replaced_safely(
+        self, storage: Storage, world: World
+    ) -> None:
         def next_message(tx: Transaction) -> int:
             session = tx.sessions.by_key(world.session.key, lock=True)
             assert session is not None
@@ -240,7 +263,9 @@ class TransactionsChapter(Chapter):
             storage.write(note(name, "free"))
             takers = [
                 lambda name=name, taker=taker: storage.write(
-                    lambda tx: tx.rows.change(r.Fact, equals(name=name, value="free"), value=str(taker))
+                    lambda tx: tx.rows.change(
+                        r.Fact, equals(name=name, value="free"), value=str(taker)
+                    )
                 )
                 for taker in range(6)
             ]
@@ -298,7 +323,8 @@ def _fail(tx: Transaction) -> None:
 
 
 def _drain(storage: Storage) -> None:
-    """Wait until nothing new is reported; a storage may report something without reason, but not for ever."""
+    """Wait until nothing new is reported; a storage may report something without reason, but not
+    for ever."""
     for _ in range(20):
         if not storage.wait_for_work(0.1):
             return

@@ -74,7 +74,8 @@ TEXTS = (
 )
 
 NUMBERS: tuple[int | float, ...] = (
-    0, 1, -1, -2, 2, 7, 10, 100, 0.0, 1.0, 0.1, 1.5, -2.5, 100.0, 1e-7, 123456.789, 2**53, 2**53 + 1, 2**63 - 1, -(2**63),
+    0, 1, -1, -2, 2, 7, 10, 100, 0.0, 1.0, 0.1, 1.5, -2.5, 100.0, 1e-7, 123456.789, 2**53,
+    2**53 + 1, 2**63 - 1, -(2**63),
 )  # fmt: skip
 
 VALUES: tuple[Any, ...] = (
@@ -96,15 +97,36 @@ VALUES: tuple[Any, ...] = (
     {"key": "a", "other": 1.0},
 )
 
-KEYS = ("key", "Key", "a.b", "", '"', "'", "$", "[0]", '$."key"', "%", "\\", "ключ", "'; DROP TABLE conclusions; --", "x' OR '1'='1")
+KEYS = (
+    "key",
+    "Key",
+    "a.b",
+    "",
+    '"',
+    "'",
+    "$",
+    "[0]",
+    '$."key"',
+    "%",
+    "\\",
+    "ключ",
+    "'; DROP TABLE conclusions; --",
+    "x' OR '1'='1",
+)
 
-TIMES = (NOW, NOW + timedelta(microseconds=1), NOW - timedelta(days=20000), NOW + timedelta(seconds=1))
+TIMES = (
+    NOW,
+    NOW + timedelta(microseconds=1),
+    NOW - timedelta(days=20000),
+    NOW + timedelta(seconds=1),
+)
 
 ORDERINGS: tuple[Ordering, ...] = ("gt", "gte", "lt", "lte")
 
 
 def rows(w: World) -> list[Conclusion]:
-    """Conclusions, not stored yet: each text, number and other value once at the key `key`, and each key once."""
+    """Conclusions, not stored yet: each text, number and other value once at the key `key`, and
+    each key once."""
     conclusions: list[Conclusion] = []
 
     def add(internal: dict[str, Any], text: str = "plain", **values: Any) -> None:
@@ -153,7 +175,18 @@ def leaves(w: World) -> Iterator[Condition]:
             yield KeyCompare("internal", "key", op, text)
         yield KeyCompare("internal", "key", "eq", text)
         yield KeyCompare("internal", "key", "ne", text)
-    for needle in ("ZÜRICH", "straße", "STRASSE", "ΣΕΥΣ", "σευς", "İ", "i", "ı", "BREAK\tT", "DROP table"):
+    for needle in (
+        "ZÜRICH",
+        "straße",
+        "STRASSE",
+        "ΣΕΥΣ",
+        "σευς",
+        "İ",
+        "i",
+        "ı",
+        "BREAK\tT",
+        "DROP table",
+    ):
         yield Substring("content", needle)
         yield KeySubstring("internal", "key", needle)
     for number in NUMBERS:
@@ -201,10 +234,34 @@ def leaves(w: World) -> Iterator[Condition]:
 
 def compounds(w: World) -> Iterator[Condition]:
     """Every kind of branch, among them the empty ones."""
-    null, here, text = IsNull("session"), Equal("session_key", w.session.key), Equal("content", "plain")
-    yield from (TRUE, FALSE, Not(TRUE), Not(FALSE), All((FALSE,)), Any_((TRUE,)), All((TRUE, text)), Any_((FALSE, text)))
-    yield from (Not(null), Not(here), Not(text), Not(Not(here)), Not(All((here, text))), Not(Any_((here, text))))
-    yield from (All((here, text, Not(null))), Any_((null, text)), All((Any_((null, text)), Not(Any_((here, text))))))
+    null, here, text = (
+        IsNull("session"),
+        Equal("session_key", w.session.key),
+        Equal("content", "plain"),
+    )
+    yield from (
+        TRUE,
+        FALSE,
+        Not(TRUE),
+        Not(FALSE),
+        All((FALSE,)),
+        Any_((TRUE,)),
+        All((TRUE, text)),
+        Any_((FALSE, text)),
+    )
+    yield from (
+        Not(null),
+        Not(here),
+        Not(text),
+        Not(Not(here)),
+        Not(All((here, text))),
+        Not(Any_((here, text))),
+    )
+    yield from (
+        All((here, text, Not(null))),
+        Any_((null, text)),
+        All((Any_((null, text)), Not(Any_((here, text))))),
+    )
     yield Not(KeyCompare("internal", "key", "ne", "a"))
     yield Not(OneOf("session", ()))
     yield Not(Any_((null, KeyEqual("internal", "key", "a"))))

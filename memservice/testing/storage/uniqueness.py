@@ -19,19 +19,35 @@ CONSTRAINTS = [(spec, unique) for spec in TABLES for unique in spec.unique]
 
 
 def _twin(spec: TableSpec, row: Any, unique: Unique) -> Any:
-    """The row once more, differing wherever another constraint asks for it (but still under the same parents)."""
-    others = {name for other in spec.unique if other is not unique for name in other.fields if not name.endswith("_key")}
+    """The row once more, differing wherever another constraint asks for it (but still under the
+    same parents)."""
+    others = {
+        name
+        for other in spec.unique
+        if other is not unique
+        for name in other.fields
+        if not name.endswith("_key")
+    }
     changed: dict[str, Any] = {}
     for name in others - set(unique.fields):
         value = getattr(row, name)
-        changed[name] = value[:-1] + ("y" if value[-1:] != "y" else "z") if isinstance(value, str) else value + 1
+        changed[name] = (
+            value[:-1] + ("y" if value[-1:] != "y" else "z")
+            if isinstance(value, str)
+            else value + 1
+        )
     return replace(row, key=0, **changed)
 
 
 class UniquenessChapter(Chapter):
-    @pytest.mark.parametrize(("spec", "unique"), CONSTRAINTS, ids=[f"{s.name}-{'-'.join(u.fields)}" for s, u in CONSTRAINTS])
+    @pytest.mark.parametrize(
+        ("spec", "unique"),
+        CONSTRAINTS,
+        ids=[f"{s.name}-{'-'.join(u.fields)}" for s, u in CONSTRAINTS],
+    )
     def test_unique(self, storage: Storage, world: World, spec: TableSpec, unique: Unique) -> None:
-        """A second row with the same values is refused, and the error says which constraint it was."""
+        """A second row with the same values is refused, and the error says which constraint it
+        was."""
         row = storage.write(lambda tx: store_examples(tx, world))[spec.record][-1]
         storage.write(lambda tx: tx.rows.put([row]))
         twin = _twin(spec, row, unique)
@@ -41,16 +57,26 @@ class UniquenessChapter(Chapter):
         assert set(caught.value.fields) == set(unique.fields)
 
     @pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
-    def test_a_row_does_not_violate_itself(self, storage: Storage, world: World, spec: TableSpec) -> None:
+    def test_a_row_does_not_violate_itself(
+        self, storage: Storage, world: World, spec: TableSpec
+    ) -> None:
         row = storage.write(lambda tx: store_examples(tx, world))[spec.record][-1]
         stored = storage.write(lambda tx: tx.rows.put([row])[0])
         assert storage.write(lambda tx: tx.rows.put([stored])) == [stored]
 
-    def test_a_violation_stores_nothing_of_the_call_and_leaves_the_transaction_usable(self, storage: Storage) -> None:
+    def test_a_violation_stores_nothing_of_the_call_and_leaves_the_transaction_usable(
+        self, storage: Storage
+    ) -> None:
         def clash(tx: Transaction) -> None:
             tx.rows.put([r.Fact(name="before", value="")])
             with pytest.raises(UniqueViolation):
-                tx.rows.put([r.Fact(name="new", value=""), r.Fact(name="before", value="again"), r.Fact(name="newer", value="")])
+                tx.rows.put(
+                    [
+                        r.Fact(name="new", value=""),
+                        r.Fact(name="before", value="again"),
+                        r.Fact(name="newer", value=""),
+                    ]
+                )
             tx.rows.put([r.Fact(name="after", value="")])
 
         storage.write(clash)
@@ -58,7 +84,9 @@ class UniquenessChapter(Chapter):
             assert [fact.name for fact in tx.rows.page(r.Fact)] == ["before", "after"]
 
     def test_a_violation_by_replacing_leaves_both_rows(self, storage: Storage) -> None:
-        a, b = storage.write(lambda tx: tx.rows.put([r.Fact(name="a", value="1"), r.Fact(name="b", value="2")]))
+        a, b = storage.write(
+            lambda tx: tx.rows.put([r.Fact(name="a", value="1"), r.Fact(name="b", value="2")])
+        )
 
         def clash(tx: Transaction) -> None:
             with pytest.raises(UniqueViolation):
@@ -69,7 +97,9 @@ class UniquenessChapter(Chapter):
             assert tx.rows.page(r.Fact) == [a, b]
 
     def test_change_must_not_violate(self, storage: Storage) -> None:
-        rows = storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="") for name in "abc"]))
+        rows = storage.write(
+            lambda tx: tx.rows.put([r.Fact(name=name, value="") for name in "abc"])
+        )
 
         def clash(tx: Transaction) -> None:
             with pytest.raises(UniqueViolation):
@@ -81,17 +111,27 @@ class UniquenessChapter(Chapter):
         with storage.read() as tx:
             assert tx.rows.page(r.Fact) == rows
 
-    def test_values_are_free_again_once_their_row_is_gone_or_changed(self, storage: Storage) -> None:
-        a, b = storage.write(lambda tx: tx.rows.put([r.Fact(name="a", value=""), r.Fact(name="b", value="")]))
+    def test_values_are_free_again_once_their_row_is_gone_or_changed(
+        self, storage: Storage
+    ) -> None:
+        a, b = storage.write(
+            lambda tx: tx.rows.put([r.Fact(name="a", value=""), r.Fact(name="b", value="")])
+        )
         storage.write(lambda tx: tx.rows.delete(r.Fact, equals(key=a.key)))
         storage.write(lambda tx: tx.rows.change(r.Fact, equals(key=b.key), name="c"))
-        storage.write(lambda tx: tx.rows.put([r.Fact(name="b", value="new"), r.Fact(name="a", value="new")]))
+        storage.write(
+            lambda tx: tx.rows.put([r.Fact(name="b", value="new"), r.Fact(name="a", value="new")])
+        )
         with storage.read() as tx:
             assert [fact.name for fact in tx.rows.page(r.Fact)] == ["c", "b", "a"]
 
-    def test_names_that_differ_in_case_or_accents_are_different(self, storage: Storage, world: World) -> None:
+    def test_names_that_differ_in_case_or_accents_are_different(
+        self, storage: Storage, world: World
+    ) -> None:
         names = ["Alice", "ALICE", "alice ", "alicé", "alice\u0301"]
-        storage.write(lambda tx: tx.peers.put([world.peer(name, n) for n, name in enumerate(names)]))
+        storage.write(
+            lambda tx: tx.peers.put([world.peer(name, n) for n, name in enumerate(names)])
+        )
         with storage.read() as tx:
             for name in (*names, "alice"):
                 peer = tx.peers.by_slug(world.workspace.key, name)
@@ -108,7 +148,9 @@ class UniquenessChapter(Chapter):
             storage.write(lambda tx: tx.workspaces.save(new_workspace("a", 2)))
         storage.write(lambda tx: tx.workspaces.save(replace(first, state=r.DELETING)))
         second = storage.write(lambda tx: tx.workspaces.save(new_workspace("a", 2)))
-        storage.write(lambda tx: tx.rows.change(r.Workspace, equals(key=second.key), state=r.DELETING))
+        storage.write(
+            lambda tx: tx.rows.change(r.Workspace, equals(key=second.key), state=r.DELETING)
+        )
         third = storage.write(lambda tx: tx.workspaces.save(new_workspace("a", 3)))
         with pytest.raises(UniqueViolation):
             storage.write(lambda tx: tx.workspaces.save(first))

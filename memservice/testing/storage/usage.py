@@ -43,7 +43,14 @@ def _fill(storage: Storage, world: World) -> None:
 
 
 def _sums(totals: list[UsageTotal], *names: str) -> list[tuple[Any, ...]]:
-    return [(*(getattr(usage_total, name) for name in names), usage_total.calls, usage_total.input_tokens) for usage_total in totals]
+    return [
+        (
+            *(getattr(usage_total, name) for name in names),
+            usage_total.calls,
+            usage_total.input_tokens,
+        )
+        for usage_total in totals
+    ]
 
 
 class UsageChapter(Chapter):
@@ -68,8 +75,15 @@ class UsageChapter(Chapter):
         _fill(storage, world)
         key = world.workspace.key
         with storage.read() as tx:
-            assert _sums(tx.usage.totals(("day",)), "day") == [(FIRST, 2, 3), (SECOND, 2, 20), (THIRD, 1, 8)]
-            assert _sums(tx.usage.totals(("workspace_key",)), "workspace_key") == [(None, 1, 16), (key, 4, 15)]
+            assert _sums(tx.usage.totals(("day",)), "day") == [
+                (FIRST, 2, 3),
+                (SECOND, 2, 20),
+                (THIRD, 1, 8),
+            ]
+            assert _sums(tx.usage.totals(("workspace_key",)), "workspace_key") == [
+                (None, 1, 16),
+                (key, 4, 15),
+            ]
             # Upper case before lower case, by code point.
             assert _sums(tx.usage.totals(("model", "task")), "model", "task") == [
                 ("Large", "dialectic.answer", 1, 4),
@@ -82,7 +96,10 @@ class UsageChapter(Chapter):
         _fill(storage, world)
         key = world.workspace.key
         with storage.read() as tx:
-            assert _sums(tx.usage.totals(("day",), workspace_key=key, since=SECOND), "day") == [(SECOND, 1, 4), (THIRD, 1, 8)]
+            assert _sums(tx.usage.totals(("day",), workspace_key=key, since=SECOND), "day") == [
+                (SECOND, 1, 4),
+                (THIRD, 1, 8),
+            ]
             assert _sums(tx.usage.totals(("day",), until=FIRST), "day") == [(FIRST, 2, 3)]
             assert tx.usage.totals((), workspace_key=key + 1) == []
             assert tx.usage.tokens(key, FIRST) == 33

@@ -23,7 +23,9 @@ class WorkspacesChapter(Chapter):
             assert locate("w") == Located(world.workspace)
             assert locate("w", session_id="talk") == Located(world.workspace, world.session)
             assert locate("w", peer_id="bob") == Located(world.workspace, None, world.bob)
-            assert locate("other", "talk", "carol") == Located(other.workspace, other.session, other.carol)
+            assert locate("other", "talk", "carol") == Located(
+                other.workspace, other.session, other.carol
+            )
             assert locate("w", "nothing", "nobody") == Located(world.workspace)
             assert locate("nowhere", "talk", "bob") == Located()
             assert locate("W") == Located()
@@ -34,7 +36,9 @@ class WorkspacesChapter(Chapter):
             assert tx.workspaces.locate("empty", "talk", "bob") == Located(other)
 
     @pytest.mark.parametrize("state", [r.ARCHIVED, r.DELETING])
-    def test_locate_finds_sessions_in_every_state(self, storage: Storage, world: World, state: str) -> None:
+    def test_locate_finds_sessions_in_every_state(
+        self, storage: Storage, world: World, state: str
+    ) -> None:
         session = storage.write(lambda tx: tx.sessions.save(replace(world.session, state=state)))
         with storage.read() as tx:
             assert tx.workspaces.locate("w", "talk").session == session
@@ -43,7 +47,9 @@ class WorkspacesChapter(Chapter):
             assert tx.sessions.by_key(session.key) == session
 
     def test_a_deleting_workspace_is_invisible(self, storage: Storage, world: World) -> None:
-        deleting = storage.write(lambda tx: tx.workspaces.save(replace(world.workspace, state=r.DELETING)))
+        deleting = storage.write(
+            lambda tx: tx.workspaces.save(replace(world.workspace, state=r.DELETING))
+        )
         with storage.read() as tx:
             assert tx.workspaces.locate("w", "talk", "bob") == Located()
             assert tx.workspaces.by_slug("w") is None
@@ -55,13 +61,19 @@ class WorkspacesChapter(Chapter):
             assert tx.workspaces.locate("w", "talk") == Located(again)
 
     def test_workspaces_are_paged_oldest_first(self, storage: Storage) -> None:
-        workspaces = [new_workspace(f"w{n}", n, created_at=NOW - timedelta(days=n // 2), metadata={"n": n}) for n in range(5)]
+        workspaces = [
+            new_workspace(f"w{n}", n, created_at=NOW - timedelta(days=n // 2), metadata={"n": n})
+            for n in range(5)
+        ]
         stored = [storage.write(lambda tx, one=one: tx.workspaces.save(one)) for one in workspaces]  # type: ignore[misc]
         ordered = [stored[n] for n in (4, 2, 3, 0, 1)]
         with storage.read() as tx:
             assert tx.workspaces.page() == ordered
             assert tx.workspaces.page(limit=2, offset=1) == ordered[1:3]
-            assert tx.workspaces.page(order=(Order("created_at", True), Order("key", True))) == ordered[::-1]
+            assert (
+                tx.workspaces.page(order=(Order("created_at", True), Order("key", True)))
+                == ordered[::-1]
+            )
             assert tx.workspaces.page(equals(slug=("w1", "w2"))) == [stored[2], stored[1]]
             assert tx.workspaces.count(equals(slug=("w1", "w2", "x"))) == 2
 
@@ -86,7 +98,10 @@ class WorkspacesChapter(Chapter):
         joined = [sessions[3], sessions[0], sessions[2]]
         storage.write(
             lambda tx: tx.members.put(
-                [world.member(s, world.carol, n, left_at=NOW if n == 1 else None) for n, s in enumerate(joined)]
+                [
+                    world.member(s, world.carol, n, left_at=NOW if n == 1 else None)
+                    for n, s in enumerate(joined)
+                ]
                 + [world.member(sessions[1], world.bob, 9)]
             )
         )
@@ -95,8 +110,14 @@ class WorkspacesChapter(Chapter):
         with storage.read() as tx:
             assert tx.sessions.page_of_peer(world.carol.key) == (mine, 3)
             assert tx.sessions.page_of_peer(world.carol.key, limit=1, offset=1) == (mine[1:2], 3)
-            assert tx.sessions.page_of_peer(world.carol.key, order=newest, limit=2) == ([mine[2], mine[1]], 3)
-            assert tx.sessions.page_of_peer(world.carol.key, equals(slug=("s1", "s2"))) == ([sessions[0]], 1)
+            assert tx.sessions.page_of_peer(world.carol.key, order=newest, limit=2) == (
+                [mine[2], mine[1]],
+                3,
+            )
+            assert tx.sessions.page_of_peer(world.carol.key, equals(slug=("s1", "s2"))) == (
+                [sessions[0]],
+                1,
+            )
             assert tx.sessions.page_of_peer(world.bob.key) == ([world.session, sessions[1]], 2)
             assert tx.sessions.page_of_peer(world.carol.key, offset=3) == ([], 3)
 
@@ -107,13 +128,18 @@ class WorkspacesChapter(Chapter):
 
     def test_sessions_of_a_scope(self, storage: Storage, world: World) -> None:
         """Those that it is in now, in the order in which they joined it."""
-        scope = storage.write(lambda tx: tx.peers.put([world.peer("scope.all", 1, kind=r.SCOPE)]))[0]
+        scope = storage.write(lambda tx: tx.peers.put([world.peer("scope.all", 1, kind=r.SCOPE)]))[
+            0
+        ]
         made = [world.another_session(f"s{n}", n) for n in range(1, 6)]
         sessions = [storage.write(lambda tx, one=one: tx.sessions.save(one)) for one in made]  # type: ignore[misc]
         joined = [sessions[3], sessions[0], sessions[4], sessions[2]]
         storage.write(
             lambda tx: tx.members.put(
-                [world.member(s, scope, n // 2, left_at=NOW if s is sessions[4] else None) for n, s in enumerate(joined)]
+                [
+                    world.member(s, scope, n // 2, left_at=NOW if s is sessions[4] else None)
+                    for n, s in enumerate(joined)
+                ]
             )
         )
         inside = [sessions[3], sessions[0], sessions[2]]
@@ -121,5 +147,8 @@ class WorkspacesChapter(Chapter):
             assert tx.sessions.page_of_scope(scope.key) == (inside, 3)
             assert tx.sessions.page_of_scope(scope.key, reverse=True) == (inside[::-1], 3)
             assert tx.sessions.page_of_scope(scope.key, limit=1, offset=1) == ([sessions[0]], 3)
-            assert tx.sessions.page_of_scope(scope.key, equals(slug=("s3", "s4"))) == ([sessions[3], sessions[2]], 2)
+            assert tx.sessions.page_of_scope(scope.key, equals(slug=("s3", "s4"))) == (
+                [sessions[3], sessions[2]],
+                2,
+            )
             assert tx.sessions.page_of_scope(scope.key, equals(slug="s5")) == ([], 0)

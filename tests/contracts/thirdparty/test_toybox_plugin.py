@@ -1,8 +1,8 @@
-"""A stranger's plugin: built and installed by pip beside memservice, found, chosen in the settings, served with, and put to the kits.
+"""A stranger's plugin: built and installed by pip beside memservice, found, chosen in the settings,
+served with, and put to the kits.
 
-What memservice requires is installed once (`support.clients.environments`); memservice and the plugin are installed
-afresh, in an environment with
-nothing else in it.
+What memservice requires is installed once (`support.clients.environments`); memservice and the
+plugin are installed afresh, in an environment with nothing else in it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,38 @@ from support.clients.server import Server, environment, running
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-LEFT_BEHIND = (".git", ".tox", ".venv", "build", "dist", "*.egg-info", "__pycache__", "*.pyc", ".*_cache", ".hypothesis", "tests")
+LEFT_BEHIND = (
+    ".git",
+    ".tox",
+    ".venv",
+    "build",
+    "dist",
+    "*.egg-info",
+    "__pycache__",
+    "*.pyc",
+    ".*_cache",
+    ".hypothesis",
+    "tests",
+)
 INSTALL_SECONDS = 240
 KIT_SECONDS = 900
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("toybox"), pytest.mark.timeout(INSTALL_SECONDS + KIT_SECONDS)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.xdist_group("toybox"),
+    pytest.mark.timeout(INSTALL_SECONDS + KIT_SECONDS),
+]
 
 
 def _requirements() -> list[str]:
     """What memservice and its testing kit require, and what builds packages."""
     said = configparser.ConfigParser()
     said.read(ROOT / "setup.cfg", encoding="utf-8")
-    return [*said["options"]["install_requires"].split("\n"), *said["options.extras_require"]["testing"].split("\n"), "setuptools>=77"]
+    return [
+        *said["options"]["install_requires"].split("\n"),
+        *said["options.extras_require"]["testing"].split("\n"),
+        "setuptools>=77",
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -50,15 +70,33 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = _run(str(python), "-c", "import site; print(site.getsitepackages()[0])").strip()
     required = _run(str(below), "-c", "import site; print(site.getsitepackages()[0])").strip()
     (Path(site) / "required.pth").write_text(required, encoding="utf-8")
-    alone = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index")
+    alone = (
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+    )
     for source in ("memservice-source", "toybox-source"):
         _run(str(python), "-m", "pip", "install", *alone, str(folder / source))
     return made / "bin"
 
 
-def _run(*command: str, cwd: Path | None = None, seconds: float = INSTALL_SECONDS, **settings: str) -> str:
-    done = subprocess.run(command, cwd=cwd, env=environment(**settings), capture_output=True, text=True, timeout=seconds, check=False)
-    assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+def _run(
+    *command: str, cwd: Path | None = None, seconds: float = INSTALL_SECONDS, **settings: str
+) -> str:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment(**settings),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == 0, (
+        f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    )
     return done.stdout
 
 
@@ -76,7 +114,10 @@ def chosen(folder: Path) -> None:
 
 def test_what_requires_is_satisfied_and_comes_from_the_environment(scripts: Path) -> None:
     _run(str(scripts / "python"), "-m", "pip", "check")
-    look = "import memservice, memservice_toybox; print(memservice.__file__, memservice_toybox.__file__)"
+    look = (
+        "import memservice, memservice_toybox; print(memservice.__file__, "
+        "memservice_toybox.__file__)"
+    )
     where = _run(str(scripts / "python"), "-c", look, cwd=scripts)
     assert [Path(place).is_relative_to(scripts.parent) for place in where.split()] == [True, True]
 
@@ -85,7 +126,11 @@ def test_it_imports_nothing_but_the_seams() -> None:
     """And what its own dependencies give."""
     imported = set()
     for source in (HERE / "toybox" / "memservice_toybox").glob("*.py"):
-        imported |= set(re.findall(r"^\s*from (memservice[\w.]*) import", source.read_text(encoding="utf-8"), re.M))
+        imported |= set(
+            re.findall(
+                r"^\s*from (memservice[\w.]*) import", source.read_text(encoding="utf-8"), re.M
+            )
+        )
     assert imported
     allowed = ("memservice.spi.", "memservice.domain.", "memservice.hookspecs")
     assert [module for module in sorted(imported) if not module.startswith(allowed)] == []
@@ -103,7 +148,10 @@ def test_it_is_listed(scripts: Path, tmp_path: Path) -> None:
 def test_a_mistake_in_its_settings_is_said(scripts: Path, tmp_path: Path) -> None:
     chosen(tmp_path)
     settings = tmp_path / "memservice.toml"
-    settings.write_text(re.sub(r"^url = .*$", "", settings.read_text(encoding="utf-8"), flags=re.M), encoding="utf-8")
+    settings.write_text(
+        re.sub(r"^url = .*$", "", settings.read_text(encoding="utf-8"), flags=re.M),
+        encoding="utf-8",
+    )
     done = subprocess.run(
         [str(scripts / "memservice"), "db", "upgrade"],
         cwd=tmp_path,
@@ -113,7 +161,11 @@ def test_a_mistake_in_its_settings_is_said(scripts: Path, tmp_path: Path) -> Non
         timeout=60,
         check=False,
     )
-    assert (done.returncode, "set VECTOR_STORE_URL to the file" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
+    assert (
+        done.returncode,
+        "set VECTOR_STORE_URL to the file" in done.stderr,
+        "Traceback" in done.stderr,
+    ) == (1, True, False)
 
 
 def test_it_serves(scripts: Path, tmp_path: Path) -> None:
@@ -121,11 +173,19 @@ def test_it_serves(scripts: Path, tmp_path: Path) -> None:
         command = scripts / "memservice"
 
     chosen(tmp_path)
-    with running(Served(tmp_path)) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+    with (
+        running(Served(tmp_path)) as server,
+        httpx.Client(base_url=server.url, timeout=60) as client,
+    ):
         assert "toybox" in server.output
-        said = [{"peer_id": "ann", "content": "I keep bees in Porto."}, {"peer_id": "bob", "content": "I repair clocks."}]
+        said = [
+            {"peer_id": "ann", "content": "I keep bees in Porto."},
+            {"peer_id": "bob", "content": "I repair clocks."},
+        ]
         client.post("/v3/workspaces", json={"id": "w"}).raise_for_status()
-        client.post("/v3/workspaces/w/sessions/s/messages", json={"messages": said}).raise_for_status()
+        client.post(
+            "/v3/workspaces/w/sessions/s/messages", json={"messages": said}
+        ).raise_for_status()
         drafts = [{"content": "Ann sails on Sundays.", "observer_id": "ann", "observed_id": "ann"}]
         client.post("/v3/workspaces/w/conclusions", json={"conclusions": drafts}).raise_for_status()
         found = client.post("/v3/workspaces/w/search", json={"query": "bees", "limit": 1}).json()
@@ -135,9 +195,12 @@ def test_it_serves(scripts: Path, tmp_path: Path) -> None:
         asked = {"query": "sailing", "top_k": 1, "filters": pair}
         known = client.post("/v3/workspaces/w/conclusions/query", json=asked).json()
         assert [conclusion["content"] for conclusion in known] == ["Ann sails on Sundays."]
-    _run(str(scripts / "memservice"), "worker", "--burst", cwd=tmp_path)  # vectors outside the storage are nobody's to wait for
+    # vectors outside the storage are nobody's to wait for
+    _run(str(scripts / "memservice"), "worker", "--burst", cwd=tmp_path)
     checked = _run(str(scripts / "memservice"), "doctor", cwd=tmp_path)
-    assert re.search(r"^ok +vectors +toybox, [1-9]\d* vectors in [1-9]\d* spaces looked at", checked, re.M), checked
+    assert re.search(
+        r"^ok +vectors +toybox, [1-9]\d* vectors in [1-9]\d* spaces looked at", checked, re.M
+    ), checked
 
 
 def _until_worked_off(client: httpx.Client) -> None:
@@ -155,7 +218,9 @@ def test_one_command_tells_whether_it_keeps_its_contract(scripts: Path, tmp_path
     told = _run(*check, cwd=tmp_path)
     assert "vector index toybox, of plugin toybox from memservice-toybox 1.0" in told
     assert re.search(r"May several processes open the same store at once\? +yes", told)
-    tried = _run(*check, "--kind", "vector index", "--scratch", "{path}", cwd=tmp_path, seconds=KIT_SECONDS)
+    tried = _run(
+        *check, "--kind", "vector index", "--scratch", "{path}", cwd=tmp_path, seconds=KIT_SECONDS
+    )
     assert "TestVectorIndex declares shared" in tried
     assert re.search(r"\d+ passed, 1 skipped", tried)
     assert list(tmp_path.iterdir()) == [], "nothing is left where it was called"
@@ -165,10 +230,21 @@ def test_it_passes_the_kits(scripts: Path) -> None:
     source = scripts.parents[1] / "toybox-source"
     quick = {"PYTHONWARNINGS": "error", "PYTHONDONTWRITEBYTECODE": "1"}
     said = _run(
-        str(scripts / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_toybox.py", cwd=source, seconds=KIT_SECONDS, **quick
+        str(scripts / "python"),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "test_toybox.py",
+        cwd=source,
+        seconds=KIT_SECONDS,
+        **quick,
     )
     found = re.search(r"^(\d+) passed, (\d+) skipped", said, re.M)
     assert found is not None, said
     assert int(found[1]) > 300
     assert "TestStorage declares shared" in said
-    assert int(found[2]) <= 1, "an index outside the storage has no transactions; nothing else is lacking"
+    assert int(found[2]) <= 1, (
+        "an index outside the storage has no transactions; nothing else is lacking"
+    )

@@ -1,4 +1,5 @@
-"""What is the in-memory storage's own, and what `BaseStorage` does for every storage that is built on it."""
+"""What is the in-memory storage's own, and what `BaseStorage` does for every storage that is built
+on it."""
 
 from __future__ import annotations
 
@@ -38,7 +39,11 @@ def rows_of(tx: Transaction) -> MemoryRows:
 
 def test_memory_is_a_storage_that_the_configuration_can_name() -> None:
     (provider,) = memservice_memory.memservice_storages()
-    assert (provider.name, provider.schemes, provider.capabilities) == ("memory", ("memory",), frozenset())
+    assert (provider.name, provider.schemes, provider.capabilities) == (
+        "memory",
+        ("memory",),
+        frozenset(),
+    )
     context = Context(clock=lambda: datetime.now(UTC), logger=logging.getLogger("test"))
     first, second = (provider.open({"uri": "memory://"}, context) for _ in range(2))
     first.write(note)
@@ -89,9 +94,13 @@ def test_side_stores_commit_and_roll_back_with_the_rows() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 2000])
-def test_a_row_is_found_by_its_key_without_a_scan(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_is_found_by_its_key_without_a_scan(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = MemoryStorage()
-    stored = storage.write(lambda tx: tx.rows.put([Fact(name=f"{n}", value="") for n in range(rows)]))
+    stored = storage.write(
+        lambda tx: tx.rows.put([Fact(name=f"{n}", value="") for n in range(rows)])
+    )
     looked_at = []
 
     def matches(row: Fact, condition: object) -> bool:

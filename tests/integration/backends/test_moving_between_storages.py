@@ -12,12 +12,7 @@ import pytest
 from memservice.domain.records import Conclusion, Workspace
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import (
-    conclusions,
-    indexing,
-    messages,
-    store_compatibility,
-)
+from memservice.services import conclusions, indexing, messages, store_compatibility
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
@@ -38,7 +33,9 @@ pytestmark = pytest.mark.xdist_group("postgres-moving")
 
 @contextmanager
 def store(uri: str, folder: Path, *plugins: object, **more: str) -> Iterator[Runtime]:
-    settings = load_settings(environ={"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **more}, cwd=folder)
+    settings = load_settings(
+        environ={"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **more}, cwd=folder
+    )
     runtime = Runtime(settings, load_plugins(settings, extra=plugins))
     runtime.storage.migrate()
     store_compatibility.initialise(runtime)
@@ -52,13 +49,21 @@ def fill(rt: Runtime, number: int) -> None:
     """So many messages, in some sessions, and a conclusion for every tenth."""
     for start in range(0, number, BATCH_SIZE):
         session = f"s{start // BATCH_SIZE % SESSIONS}"
-        drafts = [Draft(f"Message {n}: I saw {n % 97} birds near {n % 13} lakes.", f"p{n % 7}") for n in range(start, start + BATCH_SIZE)]
+        drafts = [
+            Draft(f"Message {n}: I saw {n % 97} birds near {n % 13} lakes.", f"p{n % 7}")
+            for n in range(start, start + BATCH_SIZE)
+        ]
         messages.create(rt, PRINCIPAL, "w", session, drafts)
-        known = [ConclusionDraft(f"saw {n} birds", f"p{n % 7}", f"p{n % 7}", session) for n in range(start, start + BATCH_SIZE, 10)]
+        known = [
+            ConclusionDraft(f"saw {n} birds", f"p{n % 7}", f"p{n % 7}", session)
+            for n in range(start, start + BATCH_SIZE, 10)
+        ]
         conclusions.create(rt, PRINCIPAL, "w", known)
 
 
-@pytest.mark.parametrize("number", [1_000, pytest.param(50_000, marks=[pytest.mark.heavy, pytest.mark.timeout(3_600)])])
+@pytest.mark.parametrize(
+    "number", [1_000, pytest.param(50_000, marks=[pytest.mark.heavy, pytest.mark.timeout(3_600)])]
+)
 def test_there_and_back_again(tmp_path: Path, number: int) -> None:
     uri = new_database()
     try:
@@ -72,7 +77,11 @@ def test_there_and_back_again(tmp_path: Path, number: int) -> None:
             with store(f"sqlite:///{tmp_path}/b.db", tmp_path) as third:
                 back = copy(export.lines(second, "w", EVERYTHING), third, "w", EVERYTHING)
                 assert (back.sha256, back.stored) == (there.sha256, there.stored)
-                for before, after in zip(export.lines(first, "w", EVERYTHING), export.lines(third, "w", EVERYTHING), strict=True):
+                for before, after in zip(
+                    export.lines(first, "w", EVERYTHING),
+                    export.lines(third, "w", EVERYTHING),
+                    strict=True,
+                ):
                     assert after == before or b'"type":"header"' in before
         print(f"{number} messages there and back, compared, in {time.monotonic() - began:.0f} s")
     finally:
@@ -83,7 +92,11 @@ def turn(rt: Runtime) -> None:
     """Give conclusions one another's vectors."""
     with rt.storage.read() as tx:
         (workspace,) = tx.rows.page(Workspace)
-        (space,) = (space for space in tx.spaces.of_workspace(workspace.key) if space.kind == indexing.CONCLUSION)
+        (space,) = (
+            space
+            for space in tx.spaces.of_workspace(workspace.key)
+            if space.kind == indexing.CONCLUSION
+        )
         rows = tx.rows.page(Conclusion)
         held = rt.vectors.fetch(rt.beside(tx), space, [row.key for row in rows])
     others = indexing.conclusion_vectors(rows, [held[row.key] for row in reversed(rows)])
@@ -95,7 +108,8 @@ def turn(rt: Runtime) -> None:
 
 @pytest.mark.parametrize("index", ["postgres", "redis", "qdrant"])
 def test_vectors_are_compared(tmp_path: Path, index: str) -> None:
-    """In an index that keeps them bit by bit, and in ones that scale them once more. They come back as they were."""
+    """In an index that keeps them bit by bit, and in ones that scale them once more. They come back
+    as they were."""
     with ExitStack() as stack:
         uri = f"sqlite:///{tmp_path}/b.db"
         if index == "postgres":
@@ -105,7 +119,10 @@ def test_vectors_are_compared(tmp_path: Path, index: str) -> None:
         second = stack.enter_context(store(uri, tmp_path, *plugins, **settings))
         third = stack.enter_context(store(f"sqlite:///{tmp_path}/c.db", tmp_path))
         fill(first, 400)
-        assert copy(export.lines(first, "w", EVERYTHING), second, "w", EVERYTHING).stored["vectors"] == 40
+        assert (
+            copy(export.lines(first, "w", EVERYTHING), second, "w", EVERYTHING).stored["vectors"]
+            == 40
+        )
         copy(export.lines(second, "w", EVERYTHING), third, "w", EVERYTHING)
         copy(export.lines(first, "w", EVERYTHING), third, "w", EVERYTHING)
         turn(second)

@@ -1,4 +1,5 @@
-"""What is deleted while a request is in the middle of changing it. Only where writers do not wait for each other can that happen."""
+"""What is deleted while a request is in the middle of changing it. Only where writers do not wait
+for each other can that happen."""
 
 from __future__ import annotations
 
@@ -15,13 +16,7 @@ from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, DELETING, Member, Workspace
 from memservice.runtime import Runtime, open_runtime
-from memservice.services import (
-    cloning,
-    deletion,
-    messages,
-    sessions,
-    workspaces,
-)
+from memservice.services import cloning, deletion, messages, sessions, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
 from memservice.services.sessions import MemberConfig
@@ -36,13 +31,20 @@ ME = Principal(admin=True)
 @pytest.fixture
 def runtime(tmp_path: Path) -> Iterator[Runtime]:
     with store_of("postgres", tmp_path) as uri:
-        opened = open_runtime(load_settings(environ={}, cwd=tmp_path, overrides={"DB_CONNECTION_URI": uri, "DB_POOL_TIMEOUT": "60"}))
+        opened = open_runtime(
+            load_settings(
+                environ={},
+                cwd=tmp_path,
+                overrides={"DB_CONNECTION_URI": uri, "DB_POOL_TIMEOUT": "60"},
+            )
+        )
         yield opened
         opened.close()
 
 
 class Meanwhile:
-    """Lets others do something right after the first call of a function: until they are done, or wait for a lock."""
+    """Lets others do something right after the first call of a function: until they are done, or
+    wait for a lock."""
 
     def __init__(self, rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
         self._rt, self._monkeypatch = rt, monkeypatch
@@ -63,7 +65,10 @@ class Meanwhile:
 
     def _wait(self, others: threading.Thread) -> None:
         deadline = time.monotonic() + 60
-        waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+            "wait_event_type = 'Lock'"
+        )
         with connect(self._rt.settings.db.connection_uri) as connection:
             while others.is_alive() and connection.execute(waiting).fetchone() == (0,):
                 assert time.monotonic() < deadline, "neither done nor waiting"
@@ -80,7 +85,9 @@ def meanwhile(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     return Meanwhile(runtime, monkeypatch)
 
 
-def test_a_workspace_that_is_deleted_while_it_is_changed_stays_deleted(runtime: Runtime, meanwhile: Meanwhile) -> None:
+def test_a_workspace_that_is_deleted_while_it_is_changed_stays_deleted(
+    runtime: Runtime, meanwhile: Meanwhile
+) -> None:
     before = workspaces.update(runtime, ME, "w", {"n": 0}, None)
     meanwhile.after(workspaces, "ensure", lambda: deletion.delete_workspace(runtime, ME, "w"))
     workspaces.update(runtime, ME, "w", {"n": 1}, None)
@@ -91,7 +98,9 @@ def test_a_workspace_that_is_deleted_while_it_is_changed_stays_deleted(runtime: 
     assert set(states.values()) <= {ACTIVE}
 
 
-def test_a_message_of_a_new_session_never_goes_with_the_workspace_that_it_was_meant_for(runtime: Runtime, meanwhile: Meanwhile) -> None:
+def test_a_message_of_a_new_session_never_goes_with_the_workspace_that_it_was_meant_for(
+    runtime: Runtime, meanwhile: Meanwhile
+) -> None:
     before = workspaces.update(runtime, ME, "w", {"n": 0}, None)
     meanwhile.after(workspaces, "ensure", lambda: deletion.delete_workspace(runtime, ME, "w"))
     (message,) = messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
@@ -104,7 +113,9 @@ def test_a_message_of_a_new_session_never_goes_with_the_workspace_that_it_was_me
     assert after.uid != before.uid
 
 
-def test_a_workspace_with_a_session_that_is_just_being_stored_is_not_deleted(runtime: Runtime, meanwhile: Meanwhile) -> None:
+def test_a_workspace_with_a_session_that_is_just_being_stored_is_not_deleted(
+    runtime: Runtime, meanwhile: Meanwhile
+) -> None:
     workspaces.update(runtime, ME, "w", {}, None)
     refused: list[Conflict] = []
 
@@ -116,11 +127,15 @@ def test_a_workspace_with_a_session_that_is_just_being_stored_is_not_deleted(run
     meanwhile.after(sessions, "ensure", delete)  # stored, not yet committed
     session, _ = sessions.get_or_create(runtime, ME, "w", "s", {"n": 1})
     meanwhile.join()
-    assert [str(error) for error in refused] == ["Workspace w has 1 active session(s): delete them first"]
+    assert [str(error) for error in refused] == [
+        "Workspace w has 1 active session(s): delete them first"
+    ]
     assert sessions.get_or_create(runtime, ME, "w", "s") == (session, False)
 
 
-def test_a_session_is_not_copied_into_a_workspace_that_is_deleted_meanwhile(runtime: Runtime, meanwhile: Meanwhile) -> None:
+def test_a_session_is_not_copied_into_a_workspace_that_is_deleted_meanwhile(
+    runtime: Runtime, meanwhile: Meanwhile
+) -> None:
     messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
 
     def delete() -> None:
@@ -133,9 +148,13 @@ def test_a_session_is_not_copied_into_a_workspace_that_is_deleted_meanwhile(runt
     meanwhile.join()
 
 
-def test_nobody_joins_a_session_that_is_deleted_meanwhile(runtime: Runtime, meanwhile: Meanwhile) -> None:
+def test_nobody_joins_a_session_that_is_deleted_meanwhile(
+    runtime: Runtime, meanwhile: Meanwhile
+) -> None:
     session = sessions.add_peers(runtime, ME, "w", "s", {"ann": MemberConfig()})
-    meanwhile.after(sessions, "_peers_to_join", lambda: deletion.delete_session(runtime, ME, "w", "s"))
+    meanwhile.after(
+        sessions, "_peers_to_join", lambda: deletion.delete_session(runtime, ME, "w", "s")
+    )
     with pytest.raises(NotFound):
         sessions.set_peers(runtime, ME, "w", "s", {"bob": MemberConfig()})
     meanwhile.join()
@@ -144,7 +163,9 @@ def test_nobody_joins_a_session_that_is_deleted_meanwhile(runtime: Runtime, mean
     assert [(member.peer, member.left_at) for member in members] == [("ann", None)]
 
 
-def test_a_message_whose_session_is_deleted_meanwhile_is_changed_before(runtime: Runtime, meanwhile: Meanwhile) -> None:
+def test_a_message_whose_session_is_deleted_meanwhile_is_changed_before(
+    runtime: Runtime, meanwhile: Meanwhile
+) -> None:
     (message,) = messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
 
     def erase() -> None:

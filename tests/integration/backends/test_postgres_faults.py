@@ -1,4 +1,5 @@
-"""What goes wrong around a database server: it is an error to the caller, in time, and goes away with its cause."""
+"""What goes wrong around a database server: it is an error to the caller, in time, and goes away
+with its cause."""
 
 from __future__ import annotations
 
@@ -132,7 +133,9 @@ def test_a_commit_whose_answer_was_lost_is_no_error(wire: Wire) -> None:
     storage.close()
 
 
-def test_an_error_of_a_commit_that_did_not_reach_the_server_means_that_nothing_was_stored(wire: Wire) -> None:
+def test_an_error_of_a_commit_that_did_not_reach_the_server_means_that_nothing_was_stored(
+    wire: Wire,
+) -> None:
     storage = opened(wire.uri)
     storage.write(note("a"))
     wire.cut = "before"
@@ -145,7 +148,9 @@ def test_an_error_of_a_commit_that_did_not_reach_the_server_means_that_nothing_w
     storage.close()
 
 
-def test_a_transaction_number_that_a_crashed_server_has_not_reached_was_not_committed(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_number_that_a_crashed_server_has_not_reached_was_not_committed(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = opened(wire.uri)
     storage.write(note("a"))
     monkeypatch.setattr(committing, "_number", lambda driver: ("99999999999", None))
@@ -157,7 +162,9 @@ def test_a_transaction_number_that_a_crashed_server_has_not_reached_was_not_comm
     storage.close()
 
 
-def test_where_nobody_can_say_what_became_of_a_commit_that_is_told(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nobody_can_say_what_became_of_a_commit_that_is_told(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = opened(wire.uri)
     storage.write(note("a"))
     monkeypatch.setattr(committing, "SECONDS", 0.3)
@@ -168,11 +175,15 @@ def test_where_nobody_can_say_what_became_of_a_commit_that_is_told(wire: Wire, m
     storage.close()
 
 
-def test_connections_that_the_server_closed_are_replaced_before_they_are_used(storage: PostgresStorage, uri: str) -> None:
+def test_connections_that_the_server_closed_are_replaced_before_they_are_used(
+    storage: PostgresStorage, uri: str
+) -> None:
     storage.write(note("a"))
     with connect(uri) as other:
         others = "pid <> pg_backend_pid() AND datname = current_database()"
-        other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}".encode())
+        other.execute(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}".encode()
+        )
     time.sleep(0.1)
     storage.write(note("b"))
     assert names(storage) == ["a", "b"]
@@ -208,7 +219,9 @@ def test_a_paused_view_holds_no_connection(uri: str) -> None:
     storage.close()
 
 
-def test_a_row_held_by_another_transaction_ends_in_unavailable_in_time(storage: PostgresStorage, uri: str) -> None:
+def test_a_row_held_by_another_transaction_ends_in_unavailable_in_time(
+    storage: PostgresStorage, uri: str
+) -> None:
     storage.write(note("a"))
     with connect(uri) as other, other.transaction():
         other.execute("UPDATE facts SET value = 'held'")
@@ -222,7 +235,11 @@ def test_a_row_held_by_another_transaction_ends_in_unavailable_in_time(storage: 
 
 def test_a_statement_that_takes_too_long_is_ended(uri: str) -> None:
     storage = opened(uri, statement_timeout_seconds=0.2)
-    with pytest.raises(Unavailable, match="too long"), storage.translated(), storage.engine.connect() as connection:
+    with (
+        pytest.raises(Unavailable, match="too long"),
+        storage.translated(),
+        storage.engine.connect() as connection,
+    ):
         driver = connection.connection.driver_connection
         assert driver is not None
         driver.execute("SELECT pg_sleep(20)")
@@ -255,7 +272,9 @@ def test_a_server_that_is_not_there_is_unavailable_at_once() -> None:
         nobody.bind(("127.0.0.1", 0))
         storage = opened(f"postgresql://user:s3cret@127.0.0.1:{nobody.getsockname()[1]}/memory")
         began = time.monotonic()
-        with pytest.raises(Unavailable, match=r"memory on 127\.0\.0\.1.*cannot be reached") as caught:
+        with pytest.raises(
+            Unavailable, match=r"memory on 127\.0\.0\.1.*cannot be reached"
+        ) as caught:
             storage.check()
         assert time.monotonic() - began < 3
         assert "s3cret" not in str(caught.value)
@@ -264,7 +283,10 @@ def test_a_server_that_is_not_there_is_unavailable_at_once() -> None:
 
 def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        storage = opened(f"postgresql://user@127.0.0.1:{silent.getsockname()[1]}/memory", connect_timeout_seconds=1)
+        storage = opened(
+            f"postgresql://user@127.0.0.1:{silent.getsockname()[1]}/memory",
+            connect_timeout_seconds=1,
+        )
         began = time.monotonic()
         with pytest.raises(Unavailable, match="cannot be reached"):
             storage.check()
@@ -275,7 +297,9 @@ def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:
 def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: PostgresStorage) -> None:
     world = storage.write(lambda tx: populate(tx, "w"))
     with pytest.raises(Conflict, match="deleted meanwhile"):
-        storage.write(lambda tx: tx.messages.append([world.message(1, session_key=world.session.key + 1_000)]))
+        storage.write(
+            lambda tx: tx.messages.append([world.message(1, session_key=world.session.key + 1_000)])
+        )
     with storage.read() as tx:
         assert tx.rows.count(r.Message) == 0
 
@@ -290,7 +314,10 @@ def test_a_workspace_may_be_erased_in_any_order(storage: PostgresStorage) -> Non
 
     storage.write(erase)
     with storage.read() as tx:
-        assert [tx.rows.count(record) for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member)] == [0] * 5
+        assert [
+            tx.rows.count(record)
+            for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member)
+        ] == [0] * 5
 
 
 def test_a_forked_process_opens_connections_of_its_own(storage: PostgresStorage) -> None:
@@ -326,7 +353,14 @@ def test_several_processes_may_migrate_at_once(root: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "tests"), *sys.path])}
     pipe = subprocess.PIPE
     started = [
-        subprocess.Popen([sys.executable, "-c", MIGRATE, uri], stdin=pipe, stderr=pipe, text=True, env=environment) for _ in range(3)
+        subprocess.Popen(
+            [sys.executable, "-c", MIGRATE, uri],
+            stdin=pipe,
+            stderr=pipe,
+            text=True,
+            env=environment,
+        )
+        for _ in range(3)
     ]
     for process in started:
         assert process.stdin is not None
@@ -365,7 +399,10 @@ def test_stores_in_schemas_of_their_own_share_the_extension() -> None:
         store.check()
         store.close()
     with connect(uri) as connection:
-        connection.execute("DROP SCHEMA other CASCADE; CREATE SCHEMA hidden; ALTER EXTENSION vector SET SCHEMA hidden")
+        connection.execute(
+            "DROP SCHEMA other CASCADE; CREATE SCHEMA hidden; ALTER EXTENSION vector SET "
+            "SCHEMA hidden"
+        )
     other = opened(uri, schema="other")
     with pytest.raises(ConfigurationError, match="ALTER EXTENSION vector SET SCHEMA public"):
         other.migrate()
@@ -377,7 +414,9 @@ def test_a_database_that_cannot_hold_every_text_is_refused_before_it_is_upgraded
     uri = new_database(encoding="LATIN1")
     storage = opened(uri)
     for ask in (storage.check, storage.migrate):
-        with pytest.raises(ConfigurationError, match=r"has the encoding LATIN1.* createdb --encoding UTF8"):
+        with pytest.raises(
+            ConfigurationError, match=r"has the encoding LATIN1.* createdb --encoding UTF8"
+        ):
             ask()
     storage.close()
     drop_database(uri)
@@ -393,11 +432,15 @@ def test_an_empty_database_says_what_to_do() -> None:
     drop_database(uri)
 
 
-def test_without_pgvector_it_says_what_to_do_and_works_without_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pgvector_it_says_what_to_do_and_works_without_vectors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     uri = new_database()
     monkeypatch.setattr(vector_schema, "_one", lambda driver, sql: None)
     storage = opened(uri)
-    with pytest.raises(ConfigurationError, match=r"pgvector.*apt install.*VECTOR_STORE_TYPE.*vectors.: false"):
+    with pytest.raises(
+        ConfigurationError, match=r"pgvector.*apt install.*VECTOR_STORE_TYPE.*vectors.: false"
+    ):
         storage.migrate()
     with pytest.raises(SchemaVersionError, match="vectors"):
         storage.check()
@@ -409,11 +452,16 @@ def test_without_pgvector_it_says_what_to_do_and_works_without_vectors(monkeypat
     drop_database(uri)
 
 
-def test_an_old_pgvector_is_refused(monkeypatch: pytest.MonkeyPatch, storage: PostgresStorage) -> None:
+def test_an_old_pgvector_is_refused(
+    monkeypatch: pytest.MonkeyPatch, storage: PostgresStorage
+) -> None:
     monkeypatch.setattr(vector_schema, "_one", lambda driver, sql: "0.6.2")
     with storage.engine.connect() as connection:
         driver = driver_of(connection)
-        with pytest.raises(ConfigurationError, match=r"pgvector 0\.6\.2.*0\.8 or newer.*ALTER EXTENSION vector UPDATE"):
+        with pytest.raises(
+            ConfigurationError,
+            match=r"pgvector 0\.6\.2.*0\.8 or newer.*ALTER EXTENSION vector UPDATE",
+        ):
             vector_schema.ensure(driver, "memory")
 
 
@@ -427,7 +475,11 @@ def test_an_acknowledged_write_is_on_disk_unless_told_otherwise(uri: str) -> Non
 
 @pytest.mark.parametrize(
     ("uri", "words"),
-    [("memory", "no URI"), ("postgresql://", "names no database"), ("postgresql://host:port/db", "no URI")],
+    [
+        ("memory", "no URI"),
+        ("postgresql://", "names no database"),
+        ("postgresql://host:port/db", "no URI"),
+    ],
 )
 def test_a_uri_that_cannot_be_opened_says_what_to_write(uri: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"{words}.*postgresql\+psycopg://"):

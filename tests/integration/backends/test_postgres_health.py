@@ -1,4 +1,5 @@
-"""What a PostgreSQL store says of itself, a pooler that stands before it, and a server that has no connection to give."""
+"""What a PostgreSQL store says of itself, a pooler that stands before it, and a server that has no
+connection to give."""
 
 from __future__ import annotations
 
@@ -26,7 +27,13 @@ from memservice_postgres.storage import PostgresStorage
 from support.stores.postgres_server import connect, drop_database, new_database
 from support.stores.postgres_store import migrated, new_store, opened
 
-SETTINGS = ("search_path", "enable_seqscan", "lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+SETTINGS = (
+    "search_path",
+    "enable_seqscan",
+    "lock_timeout",
+    "statement_timeout",
+    "idle_in_transaction_session_timeout",
+)
 
 
 @pytest.fixture
@@ -86,7 +93,10 @@ def test_more_connections_than_the_server_has_are_told(uri: str) -> None:
     while not (found := storage.examine(thorough=True)) and time.monotonic() < deadline:
         time.sleep(0.05)
     (finding,) = found
-    assert (finding.state, "1 processes may open 171 connections each" in finding.found) == ("degraded", True)
+    assert (finding.state, "1 processes may open 171 connections each" in finding.found) == (
+        "degraded",
+        True,
+    )
     assert storage.examine() == []
     storage.close()
 
@@ -102,7 +112,12 @@ class TestFewConnections:
             connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}".encode())
             connection.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}".encode())
             yield make_url(uri).set(username=role).render_as_string(hide_password=False)
-            connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}'".encode())
+            connection.execute(
+                (
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
+                    f"'{role}'"
+                ).encode()
+            )
             connection.execute(f"DROP OWNED BY {role}".encode())
             connection.execute(f"DROP ROLE {role}".encode())
 
@@ -131,7 +146,10 @@ class TestFewConnections:
     def test_what_the_server_says_of_that_is_known(self) -> None:
         said = [
             "connection failed: FATAL:  sorry, too many clients already",
-            "connection failed: FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+            (
+                "connection failed: FATAL:  remaining connection slots are reserved for roles "
+                "with the SUPERUSER attribute"
+            ),
             'connection failed: FATAL:  too many connections for role "memservice"',
             "connection failed: FATAL:  no more connections allowed (max_client_conn)",
         ]
@@ -150,7 +168,12 @@ def in_force(storage: PostgresStorage) -> dict[str, str]:
 
     def look(tx: Transaction) -> None:
         driver = driver_of(tx.rows.connection)  # type: ignore[attr-defined]
-        found.update({name: driver.execute("SELECT current_setting(%s)", (name,)).fetchall()[0][0] for name in SETTINGS})
+        found.update(
+            {
+                name: driver.execute("SELECT current_setting(%s)", (name,)).fetchall()[0][0]
+                for name in SETTINGS
+            }
+        )
 
     storage.write(look)
     return found
@@ -158,20 +181,26 @@ def in_force(storage: PostgresStorage) -> dict[str, str]:
 
 def tables(uri: str, schema: str) -> int:
     with connect(uri) as connection:
-        found = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = %s", (schema,)).fetchone()
+        found = connection.execute(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (schema,)
+        ).fetchone()
     assert found is not None
     return int(str(found[0]))
 
 
 @pytest.fixture(params=["ignored", "refused"])
 def without_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Connections that are not opened with the settings that they are asked to have, as through PgBouncer with `ignore_startup_parameters`,
-    and without."""
+    """Connections that are not opened with the settings that they are asked to have, as through
+    PgBouncer with `ignore_startup_parameters`, and without."""
     connecting = Driver.connect.__func__  # type: ignore[attr-defined]
 
-    def connect(cls: type[Driver], /, conninfo: str = "", *, options: str = "", **arguments: Any) -> Driver:
+    def connect(
+        cls: type[Driver], /, conninfo: str = "", *, options: str = "", **arguments: Any
+    ) -> Driver:
         if options and request.param == "refused":
-            raise psycopg.OperationalError("connection failed: FATAL:  unsupported startup parameter: options")
+            raise psycopg.OperationalError(
+                "connection failed: FATAL:  unsupported startup parameter: options"
+            )
         return connecting(cls, conninfo, **arguments)  # type: ignore[no-any-return]
 
     monkeypatch.setattr(Driver, "connect", classmethod(connect))
@@ -179,7 +208,9 @@ def without_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("without_settings")
-def test_a_connection_with_other_settings_has_ours_in_every_transaction(uri: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_connection_with_other_settings_has_ours_in_every_transaction(
+    uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
     storage = opened(uri)
     with caplog.at_level("WARNING", "memservice"):
         storage.check()
@@ -195,7 +226,9 @@ def test_a_connection_with_other_settings_has_ours_in_every_transaction(uri: str
     }
     with storage.engine.connect() as connection:
         assert driver_of(connection).prepare_threshold is None
-        assert connection.exec_driver_sql("SHOW enable_seqscan").scalar() == "on", "what is set ends with its transaction"
+        assert connection.exec_driver_sql("SHOW enable_seqscan").scalar() == "on", (
+            "what is set ends with its transaction"
+        )
     assert storage.examine() == []
     assert [finding.state for finding in storage.examine(thorough=True)] == ["degraded"]
     storage.close()
@@ -225,7 +258,9 @@ def test_without_a_pooler_settings_are_those_of_the_connection(uri: str) -> None
 class TestPgBouncer:
     """A real one, where it is installed: it is no part of any wheel."""
 
-    @pytest.fixture(params=["", "ignore_startup_parameters = options"], ids=["as it is", "ignoring"])
+    @pytest.fixture(
+        params=["", "ignore_startup_parameters = options"], ids=["as it is", "ignoring"]
+    )
     def pooled(self, request: pytest.FixtureRequest, empty: str) -> Iterator[str]:
         binary = shutil.which("pgbouncer")
         if binary is None:
@@ -239,7 +274,8 @@ class TestPgBouncer:
         (folder / "users.txt").write_text(f'"{url.username}" "{url.password or ""}"\n')
         (folder / "pgbouncer.ini").write_text(f"""
 [databases]
-{url.database} = host={host} port={url.port or url.query.get("port") or 5432} dbname={url.database} user={url.username}
+{url.database} = host={host} port={url.port or url.query.get("port") or 5432} \
+dbname={url.database} user={url.username}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {port}
@@ -252,10 +288,13 @@ logfile = {folder}/log
 {request.param}
 """)
         user = None
-        if os.geteuid() == 0:  # it refuses to run as the superuser, and the server's socket may be for its owner alone
+        # it refuses to run as the superuser, and the server's socket may be for its owner alone
+        if os.geteuid() == 0:
             user = Path(str(host)).owner() if str(host).startswith("/") else "nobody"
             shutil.chown(folder, user)
-        started = subprocess.Popen([binary, "-q", str(folder / "pgbouncer.ini")], user=user, stderr=subprocess.DEVNULL)
+        started = subprocess.Popen(
+            [binary, "-q", str(folder / "pgbouncer.ini")], user=user, stderr=subprocess.DEVNULL
+        )
         try:
             deadline = time.monotonic() + 10
             while time.monotonic() < deadline:

@@ -37,7 +37,8 @@ class TestPostgresText(TextIndexContract):
 
 
 class TestPostgresTextOnASmallBudget(TextIndexContract):
-    """Every term is common here, so that postings are read and counted in part; nothing else may change."""
+    """Every term is common here, so that postings are read and counted in part; nothing else may
+    change."""
 
     @pytest.fixture
     def open_index(self, storage: PostgresStorage) -> Callable[[], Engine[TextIndex]]:

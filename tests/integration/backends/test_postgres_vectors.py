@@ -11,10 +11,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
-)
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import Engine
 from memservice.testing.vectors import OURS, VectorIndexContract, keys, row, space
@@ -44,7 +41,9 @@ def storage(store: tuple[str, PostgresStorage]) -> PostgresStorage:
 
 class TestPostgresVectors(VectorIndexContract):
     @pytest.fixture
-    def open_index(self, store: tuple[str, PostgresStorage], storage: PostgresStorage) -> Callable[[], Engine[VectorIndex]]:
+    def open_index(
+        self, store: tuple[str, PostgresStorage], storage: PostgresStorage
+    ) -> Callable[[], Engine[VectorIndex]]:
         return lambda: Engine(PostgresVectorIndex(SpaceIndexes(place(store[0]), log)), storage)
 
 
@@ -60,7 +59,9 @@ Crowded = tuple[PostgresStorage, PostgresVectorIndex, Any]
 @pytest.fixture(scope="module", params=[False, True], ids=["full", "half"])
 def crowded(
     request: pytest.FixtureRequest,
-) -> Iterator[tuple[PostgresStorage, PostgresVectorIndex, np.ndarray[tuple[int, int], np.dtype[np.float32]]]]:
+) -> Iterator[
+    tuple[PostgresStorage, PostgresVectorIndex, np.ndarray[tuple[int, int], np.dtype[np.float32]]]
+]:
     """A space that has its index: 3,000 vectors in 30 heaps, one session in fifty rare ones."""
     uri = new_store()
     storage = migrated(uri)
@@ -68,8 +69,12 @@ def crowded(
     index = PostgresVectorIndex(indexes, exact=20)
     chance = np.random.default_rng(5)
     heaps = chance.standard_normal((30, 48))
-    vectors = (heaps[np.arange(CROWD) % 30] + 0.5 * chance.standard_normal((CROWD, 48))).astype(np.float32)
-    rows = [row(n + 1, vector=vector, session=n % 50, author=n % 2) for n, vector in enumerate(vectors)]
+    vectors = (heaps[np.arange(CROWD) % 30] + 0.5 * chance.standard_normal((CROWD, 48))).astype(
+        np.float32
+    )
+    rows = [
+        row(n + 1, vector=vector, session=n % 50, author=n % 2) for n, vector in enumerate(vectors)
+    ]
     storage.write(lambda tx: index.upsert(tx, BIG, rows))
     indexes.keep(BIG)
     yield storage, index, vectors
@@ -87,7 +92,9 @@ def test_a_large_space_is_searched_by_its_index(crowded: Crowded) -> None:
         scores = unit @ (asked / np.linalg.norm(asked))
         best = {int(n) + 1 for n in np.argsort(-scores)[:10]}
         found, wanted = found + len(best & set(keys(hits))), wanted + 10
-        assert [hit.score for hit in hits] == pytest.approx([float(scores[key - 1]) for key in keys(hits)], abs=1e-5)
+        assert [hit.score for hit in hits] == pytest.approx(
+            [float(scores[key - 1]) for key in keys(hits)], abs=1e-5
+        )
         assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.key))
     assert found / wanted > 0.9
     with storage.engine.connect() as connection:
@@ -96,13 +103,22 @@ def test_a_large_space_is_searched_by_its_index(crowded: Crowded) -> None:
         assert held is not None
         type_ = held.type
         asked = "(SELECT vector FROM vectors WHERE space_key = 7 LIMIT 1)"
-        sql = f"SELECT row_key FROM vectors r WHERE r.space_key = 7 ORDER BY (r.vector::{type_}) <#> {asked}::{type_} LIMIT 10"
+        sql = (
+            f"SELECT row_key FROM vectors r WHERE r.space_key = 7 ORDER BY (r.vector::{type_}) "
+            f"<#> {asked}::{type_} LIMIT 10"
+        )
         plan = " ".join(line for (line,) in driver.execute(f"EXPLAIN {sql}"))
     assert "vectors_hnsw_7_" in plan
 
 
 @pytest.mark.parametrize(
-    "where", [IndexFilter(sessions=(3,)), IndexFilter(sessions=(3, 4), authors=(1,)), IndexFilter(authors=(0,))], ids=repr
+    "where",
+    [
+        IndexFilter(sessions=(3,)),
+        IndexFilter(sessions=(3, 4), authors=(1,)),
+        IndexFilter(authors=(0,)),
+    ],
+    ids=repr,
 )
 def test_filters_lose_nothing_in_a_large_space(crowded: Crowded, where: IndexFilter) -> None:
     """As many as there are, and by and large the nearest."""
@@ -111,7 +127,8 @@ def test_filters_lose_nothing_in_a_large_space(crowded: Crowded, where: IndexFil
     fits = [
         n
         for n in range(CROWD)
-        if (where.sessions is None or n % 50 in where.sessions) and (where.authors is None or n % 2 in where.authors)
+        if (where.sessions is None or n % 50 in where.sessions)
+        and (where.authors is None or n % 2 in where.authors)
     ]
     with storage.read() as tx:
         hits = index.query(tx, BIG, vectors[8], 25, where)
@@ -164,7 +181,11 @@ def test_where_shared_memory_is_short_one_process_builds_the_index(
     storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
     with caplog.at_level(logging.INFO):
         indexes.keep(OURS)
-    assert [told.split()[0] for told in short[0].said if told.startswith(("CREATE", "DROP"))] == ["CREATE", "DROP", "CREATE"]
+    assert [told.split()[0] for told in short[0].said if told.startswith(("CREATE", "DROP"))] == [
+        "CREATE",
+        "DROP",
+        "CREATE",
+    ]
     assert "could not resize shared memory segment; building it in one process" in caplog.text
     with connect(store[0]) as connection:
         valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'vectors_hnsw_1_full'::regclass"
@@ -188,10 +209,14 @@ def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes
     indexes.keep(OURS)
     with connect(uri) as connection:
         named = (
-            "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname LIKE 'vectors_hnsw%'"
+            "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = "
+            "i.indexrelid WHERE c.relname LIKE 'vectors_hnsw%'"
         )
         assert connection.execute(named).fetchall() == [("vectors_hnsw_1_full", True)]
-        connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'vectors_hnsw_1_full'::regclass")
+        connection.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = "
+            "'vectors_hnsw_1_full'::regclass"
+        )
         with storage.read() as tx:
             assert len(index.query(tx, OURS, row(1).vector, 5, EVERYTHING)) == 3
         # By itself, and here as well: whoever comes first.
@@ -204,32 +229,50 @@ def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes
         assert connection.execute(named).fetchall() == []
 
 
-def test_an_index_is_built_unasked_once_a_space_is_large(store: tuple[str, PostgresStorage], storage: PostgresStorage) -> None:
+def test_an_index_is_built_unasked_once_a_space_is_large(
+    store: tuple[str, PostgresStorage], storage: PostgresStorage
+) -> None:
     index = PostgresVectorIndex(SpaceIndexes(place(store[0]), log, large=3))
     storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
     with storage.read() as tx:
         index.query(tx, OURS, row(1).vector, 5, EVERYTHING)
     deadline = time.monotonic() + 30
     with connect(store[0]) as connection:
-        while connection.execute("SELECT 1 FROM pg_class WHERE relname = 'vectors_hnsw_1_full'").fetchone() is None:
+        while (
+            connection.execute(
+                "SELECT 1 FROM pg_class WHERE relname = 'vectors_hnsw_1_full'"
+            ).fetchone()
+            is None
+        ):
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
 
-@pytest.mark.parametrize(("dimension", "type"), [(2_000, "vector(2000)"), (3_072, "halfvec(3072)"), (4_096, None)])
+@pytest.mark.parametrize(
+    ("dimension", "type"), [(2_000, "vector(2000)"), (3_072, "halfvec(3072)"), (4_096, None)]
+)
 def test_long_vectors_have_indexes_of_shorter_numbers(
     store: tuple[str, PostgresStorage], storage: PostgresStorage, dimension: int, type: str | None
 ) -> None:
-    indexes, long = SpaceIndexes(place(store[0]), log, large=2), space(dimension, dimension=dimension)
+    indexes, long = (
+        SpaceIndexes(place(store[0]), log, large=2),
+        space(dimension, dimension=dimension),
+    )
     index = PostgresVectorIndex(indexes)
     vectors = np.eye(3, dimension, dtype=np.float32)
-    storage.write(lambda tx: index.upsert(tx, long, [row(n + 1, vector=vectors[n]) for n in range(3)]))
+    storage.write(
+        lambda tx: index.upsert(tx, long, [row(n + 1, vector=vectors[n]) for n in range(3)])
+    )
     indexes.keep(long)
     with storage.read() as tx:
-        assert [(hit.key, round(hit.score, 5)) for hit in index.query(tx, long, vectors[1], 1, EVERYTHING)] == [(2, 1.0)]
+        assert [
+            (hit.key, round(hit.score, 5))
+            for hit in index.query(tx, long, vectors[1], 1, EVERYTHING)
+        ] == [(2, 1.0)]
         assert index.fetch(tx, long, [3])[3].tolist() == vectors[2].tolist()
     with connect(store[0]) as connection:
         found = connection.execute(
-            "SELECT indexdef FROM pg_indexes WHERE indexname = ANY(%s)", ([f"vectors_hnsw_{dimension}_{n}" for n in ("full", "half")],)
+            "SELECT indexdef FROM pg_indexes WHERE indexname = ANY(%s)",
+            ([f"vectors_hnsw_{dimension}_{n}" for n in ("full", "half")],),
         ).fetchall()
     assert (f"::{type}" in str(found[0][0])) if type else found == []

@@ -1,4 +1,5 @@
-"""Deliveries while others change what they are about: only on PostgreSQL do such transactions really run at once."""
+"""Deliveries while others change what they are about: only on PostgreSQL do such transactions
+really run at once."""
 
 from __future__ import annotations
 
@@ -12,10 +13,7 @@ import pytest
 from memservice.domain.records import Delivery, Task, WebhookEndpoint
 from memservice.pipeline.webhook_delivery import Webhook
 from memservice.runtime import Runtime, open_runtime
-from memservice.services import (
-    webhooks,
-    workspaces,
-)
+from memservice.services import webhooks, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Paging
 from memservice.services.tasks import outbox
@@ -65,14 +63,22 @@ def test_an_attempt_that_ends_while_its_endpoint_is_deleted_leaves_no_record(
 
     monkeypatch.setattr(Webhooks, "record", record)
     delivering = threading.Thread(target=run, args=(rt, unit))
-    deleting = threading.Thread(target=webhooks.delete, args=(rt, PRINCIPAL, WORKSPACE, endpoint.uid))
+    deleting = threading.Thread(
+        target=webhooks.delete, args=(rt, PRINCIPAL, WORKSPACE, endpoint.uid)
+    )
     delivering.start()
     assert recorded.wait(60)
     deleting.start()
     with connect(rt.settings.db.connection_uri) as connection:
         connection.autocommit = True
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        eventually(lambda: connection.execute(waiting).fetchone() is not None, what="the deletion waits for the record")
+        waiting = (
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND "
+            "wait_event_type = 'Lock'"
+        )
+        eventually(
+            lambda: connection.execute(waiting).fetchone() is not None,
+            what="the deletion waits for the record",
+        )
     goes_on.set()
     delivering.join(60)
     deleting.join(60)
@@ -118,7 +124,9 @@ def test_an_error_that_no_column_takes_is_recorded_all_the_same(
     rt: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, error: str
 ) -> None:
     endpoint, unit = ready(rt, receiver)
-    monkeypatch.setattr(rt.webhook_transport(endpoint.url), "deliver", lambda *args: Outcome(error=error))
+    monkeypatch.setattr(
+        rt.webhook_transport(endpoint.url), "deliver", lambda *args: Outcome(error=error)
+    )
     assert run(rt, unit).failed == 1
     (attempt,) = webhooks.deliveries(rt, PRINCIPAL, WORKSPACE, endpoint.uid, Paging()).items
     assert attempt.error in ("ab", "a\ufffdb")

@@ -1,4 +1,5 @@
-"""Many writers at once, through the services: nothing is lost, and they never wait for each other in a ring."""
+"""Many writers at once, through the services: nothing is lost, and they never wait for each other
+in a ring."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ PEERS = [f"peer-{n}" for n in range(10)]
 @pytest.fixture
 def runtime(tmp_path: Path) -> Iterator[Runtime]:
     with store_of("postgres", tmp_path) as uri:
-        opened = open_runtime(load_settings(environ={}, cwd=tmp_path, overrides={"DB_CONNECTION_URI": uri}))
+        opened = open_runtime(
+            load_settings(environ={}, cwd=tmp_path, overrides={"DB_CONNECTION_URI": uri})
+        )
         yield opened
         opened.close()
 
@@ -34,7 +37,8 @@ def app(runtime: Runtime) -> Flask:
 
 
 def test_writers_on_overlapping_peers_never_deadlock(app: Flask, runtime: Runtime) -> None:
-    """Each in sessions of its own and in shared ones, with peers in an order of its own, none of which exists at first."""
+    """Each in sessions of its own and in shared ones, with peers in an order of its own, none of
+    which exists at first."""
 
     def write(me: int) -> int:
         dice = random.Random(me)
@@ -42,10 +46,17 @@ def test_writers_on_overlapping_peers_never_deadlock(app: Flask, runtime: Runtim
         for n in range(ROUNDS):
             session = f"shared-{n % 3}" if n % 2 else f"own-{me}-{n}"
             named = dice.sample(PEERS, 5)
-            answer = client.post("/v3/workspaces/w/sessions", json={"id": session, "peers": {name: {} for name in named}})
+            answer = client.post(
+                "/v3/workspaces/w/sessions",
+                json={"id": session, "peers": {name: {} for name in named}},
+            )
             assert answer.status_code in (200, 201), answer.text
-            said = [{"peer_id": name, "content": f"{me} says {n}"} for name in dice.sample(PEERS, 5)]
-            answer = client.post(f"/v3/workspaces/w/sessions/{session}/messages", json={"messages": said})
+            said = [
+                {"peer_id": name, "content": f"{me} says {n}"} for name in dice.sample(PEERS, 5)
+            ]
+            answer = client.post(
+                f"/v3/workspaces/w/sessions/{session}/messages", json={"messages": said}
+            )
             assert answer.status_code == 201, answer.text
             stored += len(answer.json or ())
         return stored
@@ -54,7 +65,11 @@ def test_writers_on_overlapping_peers_never_deadlock(app: Flask, runtime: Runtim
     assert sum(stored) == WRITERS * ROUNDS * 5
     with connect(runtime.settings.db.connection_uri) as connection:
         connection.execute("SELECT pg_stat_force_next_flush()")
-        found = connection.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").fetchone()
-        counted = connection.execute("SELECT (SELECT count(*) FROM messages), sum(message_count)::bigint FROM sessions").fetchone()
+        found = connection.execute(
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        ).fetchone()
+        counted = connection.execute(
+            "SELECT (SELECT count(*) FROM messages), sum(message_count)::bigint FROM sessions"
+        ).fetchone()
     assert found == (0,)
     assert counted == (sum(stored), sum(stored))

@@ -1,4 +1,5 @@
-"""What a Qdrant server is sent: payload indexes, the tenant's key, and the tenant's condition in every request about points.
+"""What a Qdrant server is sent: payload indexes, the tenant's key, and the tenant's condition in
+every request about points.
 
 The stand-in in the process ignores all of that, so it is looked at on the way, over a socket.
 """
@@ -68,16 +69,31 @@ class Server(ThreadingHTTPServer):
             return 200, DONE
         if not rest:
             return 200, described(self.collections[name])
-        found: dict[str, Any] = {"query": {"points": []}, "count": {"count": 3}, "scroll": {"points": []}}
+        found: dict[str, Any] = {
+            "query": {"points": []},
+            "count": {"count": 3},
+            "scroll": {"points": []},
+        }
         return 200, [] if rest == ["points"] and method == "POST" else found.get(rest[-1], DONE)
 
 
 def described(payload_schema: dict[str, Any]) -> dict[str, Any]:
     params = {"vectors": {"size": 4, "distance": "Cosine"}}
     hnsw = {"m": 0, "ef_construct": 100, "full_scan_threshold": 10000}
-    optimizers = {"deleted_threshold": 0.2, "vacuum_min_vector_number": 1, "default_segment_number": 0, "flush_interval_sec": 5}
+    optimizers = {
+        "deleted_threshold": 0.2,
+        "vacuum_min_vector_number": 1,
+        "default_segment_number": 0,
+        "flush_interval_sec": 5,
+    }
     config = {"params": params, "hnsw_config": hnsw, "optimizer_config": optimizers}
-    return {"status": "green", "optimizer_status": "ok", "segments_count": 1, "config": config, "payload_schema": payload_schema}
+    return {
+        "status": "green",
+        "optimizer_status": "ok",
+        "segments_count": 1,
+        "config": config,
+        "payload_schema": payload_schema,
+    }
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -92,7 +108,11 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.hangs.is_set():
             threading.Event().wait(3)
         status, result = self.server.answer(self.command, path, body)
-        said = {"status": "ok", "time": 0.0, "result": result} if status == 200 else {"status": {"error": "no"}, "time": 0.0}
+        said = (
+            {"status": "ok", "time": 0.0, "result": result}
+            if status == 200
+            else {"status": {"error": "no"}, "time": 0.0}
+        )
         sent = json.dumps(said).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -142,7 +162,10 @@ def test_a_collection_is_made_for_tenants_with_an_index_for_every_field(server: 
     assert made["vectors"] == {"size": 4, "distance": "Cosine", "on_disk": True}
     assert made["hnsw_config"] == {"m": 0, "payload_m": 16}
     assert made["replication_factor"] == 2
-    indexes = {body["field_name"]: body["field_schema"] for body in server.bodies("PUT", f"/collections/{NAME}/index")}
+    indexes = {
+        body["field_name"]: body["field_schema"]
+        for body in server.bodies("PUT", f"/collections/{NAME}/index")
+    }
     number, bounded = ({"type": "integer", "lookup": a, "range": not a} for a in (True, False))
     assert indexes == {
         "space": {"type": "keyword", "is_tenant": True},
@@ -174,7 +197,14 @@ def test_a_collection_that_another_process_made_in_between_is_used(server: Serve
 
 def test_points_are_sent_in_portions_with_their_tenant(server: Server) -> None:
     index = open_at(server.url)
-    index.upsert(None, OURS, [row(n, n / 10, session=7, observer=8, observed=9, level="explicit", at=NOON) for n in range(1, 451)])
+    index.upsert(
+        None,
+        OURS,
+        [
+            row(n, n / 10, session=7, observer=8, observed=9, level="explicit", at=NOON)
+            for n in range(1, 451)
+        ],
+    )
     sent = server.bodies("PUT", f"/collections/{NAME}/points")
     assert [len(body["points"]) for body in sent] == [200, 200, 50]
     points = [point for body in sent for point in body["points"]]
@@ -193,7 +223,10 @@ def test_points_are_sent_in_portions_with_their_tenant(server: Server) -> None:
     (gone,) = server.bodies("POST", f"/collections/{NAME}/points/delete")
     assert gone["points"] == [points[449]["id"], points[0]["id"]]
     index.upsert(None, THEIRS, [row(1)])
-    assert server.bodies("PUT", f"/collections/{NAME}/points")[-1]["points"][0]["id"] != points[0]["id"]
+    assert (
+        server.bodies("PUT", f"/collections/{NAME}/points")[-1]["points"][0]["id"]
+        != points[0]["id"]
+    )
 
 
 def test_every_query_is_the_tenants(server: Server) -> None:
@@ -237,11 +270,18 @@ def test_what_cannot_match_is_not_asked(server: Server) -> None:
     assert server.requests == []
 
 
-@pytest.mark.parametrize(("status", "words"), [(500, "500"), (503, "503"), (401, "VECTOR_STORE_API_KEY"), (403, "VECTOR_STORE_API_KEY")])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(500, "500"), (503, "503"), (401, "VECTOR_STORE_API_KEY"), (403, "VECTOR_STORE_API_KEY")],
+)
 def test_a_server_that_fails_is_told_of(server: Server, status: int, words: str) -> None:
     index = open_at(server.url)
     server.fails_with = status
-    for ask in (lambda: index.count(None, OURS), lambda: index.upsert(None, OURS, [row(1)]), lambda: index.drop(None, OURS)):
+    for ask in (
+        lambda: index.count(None, OURS),
+        lambda: index.upsert(None, OURS, [row(1)]),
+        lambda: index.drop(None, OURS),
+    ):
         with pytest.raises(IndexUnavailable, match=words) as failed:
             ask()
         assert "k-1" not in str(failed.value)

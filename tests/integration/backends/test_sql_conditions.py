@@ -40,7 +40,9 @@ RESOURCES: dict[type[Any], Resource] = {Message: MESSAGE, Session: SESSION, Conc
 
 
 @pytest.fixture(scope="module", params=DIALECTS)
-def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlStorage]:
+def storage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SqlStorage]:
     with migrated_on(request.param, tmp_path_factory.mktemp("conditions")) as opened:
         yield opened
 
@@ -51,7 +53,12 @@ def rows(storage: SqlStorage) -> dict[type[Any], list[Any]]:
         world: World = populate(tx, "w")
         key, alice = world.workspace.key, world.alice.key
         said = corpus.messages(workspace_key=key, session_key=world.session.key, author_key=alice)
-        held = corpus.conclusions(workspace_key=key, collection_key=world.collection.key, observer_key=alice, observed_key=alice)
+        held = corpus.conclusions(
+            workspace_key=key,
+            collection_key=world.collection.key,
+            observer_key=alice,
+            observed_key=alice,
+        )
         other = populate(tx, "others")
         sessions = corpus.sessions(workspace_key=other.workspace.key)
         return {
@@ -73,14 +80,24 @@ def check(storage: SqlStorage, rows: list[Any], *conditions: Condition) -> None:
 
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
-def test_every_condition_on_every_value(storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]) -> None:
+def test_every_condition_on_every_value(
+    storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]
+) -> None:
     probes = list(corpus.probes(record))
     check(storage, rows[record], *probes, *map(Not, probes))
 
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
-def test_any_filter(storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]) -> None:
-    @settings(max_examples=examples(60), deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_filter(
+    storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]
+) -> None:
+    @settings(
+        max_examples=examples(60),
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     @given(nodes(RESOURCES[record]))
     def agrees(condition: Condition) -> None:
         check(storage, rows[record], condition, Not(condition))
@@ -93,20 +110,34 @@ EDGES = (2**53 - 1, 2**53, 2**63 - 1, -(2**63), 2.5, -0.0, 1e300, -1e300, float(
 
 
 @pytest.mark.parametrize("edge", EDGES, ids=repr)
-def test_integers_compare_with_any_number(storage: SqlStorage, rows: dict[type[Any], list[Any]], edge: float) -> None:
+def test_integers_compare_with_any_number(
+    storage: SqlStorage, rows: dict[type[Any], list[Any]], edge: float
+) -> None:
     leaves: list[Condition] = [Equal("tokens", edge), OneOf("tokens", (edge, 3))]
     leaves += [Compare("tokens", op, edge) for op in OPERATORS]
     leaves += [KeyCompare("metadata", "k", op, edge) for op in OPERATORS]
     leaves += [KeyCompare("metadata", "k", "eq", edge), KeyCompare("metadata", "k", "ne", edge)]
-    leaves += [Contains("metadata", {"k": edge}), KeyEqual("metadata", "k", str(edge)), KeyOneOf("metadata", "k", (str(edge), "a"))]
+    leaves += [
+        Contains("metadata", {"k": edge}),
+        KeyEqual("metadata", "k", str(edge)),
+        KeyOneOf("metadata", "k", (str(edge), "a")),
+    ]
     check(storage, rows[Message], *leaves, *map(Not, leaves))
 
 
-def test_values_of_another_type_match_nothing(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
+def test_values_of_another_type_match_nothing(
+    storage: SqlStorage, rows: dict[type[Any], list[Any]]
+) -> None:
     for value in (1, 1.0, True, "1", NOW):
-        leaves: list[Condition] = [Equal(field, value) for field in ("content", "tokens", "created_at", "metadata")]
+        leaves: list[Condition] = [
+            Equal(field, value) for field in ("content", "tokens", "created_at", "metadata")
+        ]
         leaves += [OneOf(field, (value, value)) for field in ("content", "tokens", "created_at")]
-        leaves += [Contains(field, value) for field in ("content", "tokens") if not isinstance(value, datetime)]
+        leaves += [
+            Contains(field, value)
+            for field in ("content", "tokens")
+            if not isinstance(value, datetime)
+        ]
         check(storage, rows[Message], *leaves, *map(Not, leaves))
     odd = (
         Substring("tokens", "1"),
@@ -120,40 +151,78 @@ def test_values_of_another_type_match_nothing(storage: SqlStorage, rows: dict[ty
 
 
 @pytest.mark.parametrize("number", [8, 9, 40])
-def test_many_alternatives(storage: SqlStorage, rows: dict[type[Any], list[Any]], number: int) -> None:
+def test_many_alternatives(
+    storage: SqlStorage, rows: dict[type[Any], list[Any]], number: int
+) -> None:
     """Also where some of them differ from the others in shape."""
     session = rows[Message][0].session_key
     spans: list[Condition] = [
-        All((Equal("session_key", session + n % 3), Compare("created_at", "gte", NOW - timedelta(days=n)), Compare("tokens", "lt", n % 5)))
+        All(
+            (
+                Equal("session_key", session + n % 3),
+                Compare("created_at", "gte", NOW - timedelta(days=n)),
+                Compare("tokens", "lt", n % 5),
+            )
+        )
         for n in range(number)
     ]
     texts: list[Condition] = [Contains("metadata", {"k": f"{n}"}) for n in range(number)]
     singles: list[Condition] = [Equal("seq", n) for n in range(0, number, 3)]
     mixed = [part for parts in zip(spans, texts, strict=True) for part in parts]
-    either = [Any_(tuple(parts)) for parts in (spans, texts, singles, mixed, [*singles, Not(Equal("seq", 5))])]
+    either = [
+        Any_(tuple(parts))
+        for parts in (spans, texts, singles, mixed, [*singles, Not(Equal("seq", 5))])
+    ]
     both = [All(tuple(Not(part) for part in parts)) for parts in (texts, singles)]
-    check(storage, rows[Message], *either, *map(Not, either), *both, All((Equal("session_key", session), *either)))
+    check(
+        storage,
+        rows[Message],
+        *either,
+        *map(Not, either),
+        *both,
+        All((Equal("session_key", session), *either)),
+    )
 
 
-def test_more_alternatives_than_an_expression_may_be_deep(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
+def test_more_alternatives_than_an_expression_may_be_deep(
+    storage: SqlStorage, rows: dict[type[Any], list[Any]]
+) -> None:
     texts = tuple(Contains("metadata", {"k": f"{n}"}) for n in range(1_100))
     numbers = tuple(Not(Equal("seq", n)) for n in range(1_100))
     check(storage, rows[Message], Any_(texts), Not(Any_(texts)), All(numbers))
 
 
-def test_changes_of_rows_among_many_alternatives_are_counted(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
+def test_changes_of_rows_among_many_alternatives_are_counted(
+    storage: SqlStorage, rows: dict[type[Any], list[Any]]
+) -> None:
     many = Any_(tuple(Equal("slug", f"session-{n}") for n in range(5, 25)))
     assert storage.write(lambda tx: tx.rows.change(Session, many, token_total=1)) == 20
     assert storage.write(lambda tx: tx.rows.increase(Session, many, token_total=-1)) == 20
-    assert storage.write(lambda tx: tx.rows.delete(Conclusion, Any_(tuple(Equal("uid", f"none-{n}") for n in range(20))))) == 0
+    assert (
+        storage.write(
+            lambda tx: tx.rows.delete(
+                Conclusion, Any_(tuple(Equal("uid", f"none-{n}") for n in range(20)))
+            )
+        )
+        == 0
+    )
 
 
-def test_statements_are_compiled_once_per_shape(storage: SqlStorage, rows: dict[type[Any], list[Any]]) -> None:
+def test_statements_are_compiled_once_per_shape(
+    storage: SqlStorage, rows: dict[type[Any], list[Any]]
+) -> None:
     def ask(numbers: range) -> None:
         with storage.read() as tx:
             for n in numbers:
                 tx.rows.page(
-                    Message, All((Equal("seq", n), OneOf("tokens", tuple(range(n, 2 * n + 2))), Contains("metadata", {"x": f"{n}"})))
+                    Message,
+                    All(
+                        (
+                            Equal("seq", n),
+                            OneOf("tokens", tuple(range(n, 2 * n + 2))),
+                            Contains("metadata", {"x": f"{n}"}),
+                        )
+                    ),
                 )
 
     ask(range(1, 3))

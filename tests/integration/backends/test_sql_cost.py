@@ -1,4 +1,5 @@
-"""What reads and writes cost does not grow with the store: the same number of statements, and none that scans a large table."""
+"""What reads and writes cost does not grow with the store: the same number of statements, and none
+that scans a large table."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ SIZES = (10, 10_000)
 
 @dataclass
 class Sized:
-    """A store with as many messages, conclusions and tasks; half of the tasks are done, the rest are in 20 units."""
+    """A store with as many messages, conclusions and tasks; half of the tasks are done, the rest
+    are in 20 units."""
 
     storage: SqlStorage
     world: World
@@ -35,8 +37,8 @@ class Sized:
     statements: list[str] = field(default_factory=list)
 
     def count(self, job: Callable[[Transaction], Any], *, writing: bool) -> int:
-        """How many statements the database runs for the job, without beginning and end of the transaction, and
-        without the look at the schema that is taken once a second."""
+        """How many statements the database runs for the job, without beginning and end of the
+        transaction, and without the look at the schema that is taken once a second."""
         self.statements.clear()
         if writing:
             self.storage.write(job)
@@ -47,7 +49,8 @@ class Sized:
             [
                 sql
                 for sql in self.statements
-                if not sql.startswith(("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE")) and "alembic_version" not in sql
+                if not sql.startswith(("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE"))
+                and "alembic_version" not in sql
             ]
         )
 
@@ -56,16 +59,33 @@ def fill(storage: SqlStorage, size: int) -> Sized:
     world = storage.write(lambda tx: populate(tx, "w"))
 
     def store(tx: Transaction) -> list[r.Message]:
-        said = tx.messages.append([world.message(seq, metadata={"n": seq}) for seq in range(1, size + 1)])
-        tx.conclusions.put([world.conclusion(n, source_ids=[world.uid(n)], message_keys=[said[0].key]) for n in range(size)])
-        tx.tasks.add([world.task(n, f"unit {n % 20}", state=r.PENDING if n % 2 else r.DONE, finished_at=NOW) for n in range(size)])
+        said = tx.messages.append(
+            [world.message(seq, metadata={"n": seq}) for seq in range(1, size + 1)]
+        )
+        tx.conclusions.put(
+            [
+                world.conclusion(n, source_ids=[world.uid(n)], message_keys=[said[0].key])
+                for n in range(size)
+            ]
+        )
+        tx.tasks.add(
+            [
+                world.task(
+                    n, f"unit {n % 20}", state=r.PENDING if n % 2 else r.DONE, finished_at=NOW
+                )
+                for n in range(size)
+            ]
+        )
         tx.peers.put([world.peer(f"peer-{n}", n) for n in range(size // 10)])
         return said
 
     said = storage.write(store)
     sized = Sized(storage, world, size, said)
-    # Each connection of the pool tells which statements it runs; the pool is opened anew, so that all do.
-    sa.event.listen(storage.engine, "connect", lambda driver, record: trace(driver, sized.statements))
+    # Each connection of the pool tells which statements it runs; the pool is opened anew, so that
+    # all do.
+    sa.event.listen(
+        storage.engine, "connect", lambda driver, record: trace(driver, sized.statements)
+    )
     storage.engine.dispose()
     return sized
 
@@ -85,9 +105,17 @@ def trace(driver: Any, statements: list[str]) -> None:
 
 
 @pytest.fixture(scope="module", params=DIALECTS)
-def sized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sized, ...]]:
+def sized(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Sized, ...]]:
     with ExitStack() as opened:
-        yield tuple(fill(opened.enter_context(migrated_on(request.param, tmp_path_factory.mktemp("cost"))), size) for size in SIZES)
+        yield tuple(
+            fill(
+                opened.enter_context(migrated_on(request.param, tmp_path_factory.mktemp("cost"))),
+                size,
+            )
+            for size in SIZES
+        )
 
 
 READS: dict[str, Callable[[Transaction, Sized], Any]] = {
@@ -96,22 +124,34 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     "messages by key": lambda tx, s: tx.messages.by_keys([m.key for m in s.said[-5:]]),
     "run": lambda tx, s: tx.messages.run(s.world.session.key, s.size - 5, s.size),
     "page": lambda tx, s: tx.messages.page(s.world.session.key, limit=5),
-    "filtered page": lambda tx, s: tx.messages.page(s.world.session.key, Contains("metadata", {"n": 3}), limit=5),
+    "filtered page": lambda tx, s: tx.messages.page(
+        s.world.session.key, Contains("metadata", {"n": 3}), limit=5
+    ),
     "count": lambda tx, s: tx.messages.count(s.world.session.key, Equal("author", "bob")),
     "cut-off": lambda tx, s: tx.messages.seq_reaching(s.world.session.key, 50),
     "positions": lambda tx, s: tx.messages.positions([m.key for m in s.said[:5]]),
-    "around": lambda tx, s: tx.messages.around([(s.world.session.key, seq) for seq in (1, 3, s.size)], 2),
-    "matching": lambda tx, s: tx.messages.matching(s.world.workspace.key, [m.key for m in s.said[:5]], Equal("author", "alice")),
-    "messages of an author": lambda tx, s: tx.rows.page(r.Message, equals(author_key=s.world.bob.key), limit=5),
+    "around": lambda tx, s: tx.messages.around(
+        [(s.world.session.key, seq) for seq in (1, 3, s.size)], 2
+    ),
+    "matching": lambda tx, s: tx.messages.matching(
+        s.world.workspace.key, [m.key for m in s.said[:5]], Equal("author", "alice")
+    ),
+    "messages of an author": lambda tx, s: tx.rows.page(
+        r.Message, equals(author_key=s.world.bob.key), limit=5
+    ),
     "summaries": lambda tx, s: tx.summaries.of_session(s.world.session.key),
     "conclusions": lambda tx, s: tx.conclusions.page(s.world.workspace.key, limit=5),
     "conclusions of a pair": lambda tx, s: tx.conclusions.page(
-        s.world.workspace.key, equals(observer_key=s.world.alice.key, observed_key=s.world.alice.key), limit=5
+        s.world.workspace.key,
+        equals(observer_key=s.world.alice.key, observed_key=s.world.alice.key),
+        limit=5,
     ),
     "conclusions of a pair by name": lambda tx, s: tx.conclusions.page(
         s.world.workspace.key, equals(observer="alice", observed="bob"), limit=5
     ),
-    "the same conclusion": lambda tx, s: tx.conclusions.same(s.world.collection.key, r.EXPLICIT, ["a", "b"], None),
+    "the same conclusion": lambda tx, s: tx.conclusions.same(
+        s.world.collection.key, r.EXPLICIT, ["a", "b"], None
+    ),
     "resting on": lambda tx, s: tx.conclusions.resting_on(s.world.workspace.key, s.world.uid(3)),
     "conclusion": lambda tx, s: tx.conclusions.by_uid(s.world.workspace.key, s.world.uid(2003)),
     "conclusions to purge": lambda tx, s: tx.rows.page(
@@ -130,41 +170,59 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
 
 WRITES: dict[str, Callable[[Transaction, Sized], Any]] = {
     "lock a session": lambda tx, s: tx.sessions.by_key(s.world.session.key, lock=True),
-    "append": lambda tx, s: tx.messages.append([s.world.message(s.size + n, uid=f"new {n}") for n in (1, 2, 3)]),
+    "append": lambda tx, s: tx.messages.append(
+        [s.world.message(s.size + n, uid=f"new {n}") for n in (1, 2, 3)]
+    ),
     "change a message": lambda tx, s: tx.messages.save(replace(s.said[2], content="new")),
-    "conclude": lambda tx, s: tx.conclusions.put([s.world.conclusion(s.size + 1, uid="new", source_ids=["a"])]),
+    "conclude": lambda tx, s: tx.conclusions.put(
+        [s.world.conclusion(s.size + 1, uid="new", source_ids=["a"])]
+    ),
     "reinforce": lambda tx, s: tx.conclusions.reinforce([1, 2]),
     "add a task": lambda tx, s: tx.tasks.add([s.world.task(1, "unit 1", uid="new")]),
     "claim": lambda tx, s: tx.tasks.claim("unit 1", "me", NOW, 60),
     "finish tasks": lambda tx, s: tx.tasks.finish([2, 4], {}, NOW),
     "fail a task": lambda tx, s: tx.tasks.fail(2, "why", NOW, NOW + timedelta(seconds=5)),
     "purge tasks": lambda tx, s: tx.tasks.purge(r.DONE, NOW - timedelta(days=1), 5),
-    "erase messages": lambda tx, s: tx.rows.delete(r.Message, equals(key=(s.said[7].key, s.said[8].key))),
+    "erase messages": lambda tx, s: tx.rows.delete(
+        r.Message, equals(key=(s.said[7].key, s.said[8].key))
+    ),
     "erase conclusions": lambda tx, s: tx.rows.delete(r.Conclusion, equals(key=(7, 8))),
 }
 
 
 @pytest.mark.parametrize("name", READS)
 def test_a_read_takes_as_many_statements_at_any_size(sized: tuple[Sized, ...], name: str) -> None:
-    small, large = (one.count(lambda tx, one=one: READS[name](tx, one), writing=False) for one in sized)  # type: ignore[misc]
+    small, large = (
+        one.count(lambda tx, one=one: READS[name](tx, one), writing=False)  # type: ignore[misc]
+        for one in sized
+    )
     assert small == large
     assert 1 <= small <= 2
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_takes_as_many_statements_at_any_size(sized: tuple[Sized, ...], name: str) -> None:
-    small, large = (one.count(lambda tx, one=one: WRITES[name](tx, one), writing=True) for one in sized)  # type: ignore[misc]
+    small, large = (
+        one.count(lambda tx, one=one: WRITES[name](tx, one), writing=True)  # type: ignore[misc]
+        for one in sized
+    )
     assert small == large
     assert 1 <= small <= 5
 
 
 def test_a_race_for_a_lease_is_one_statement_that_does_not_fail(sized: tuple[Sized, ...]) -> None:
-    """A worker that comes second is the ordinary case among several: the log of the database has no error for each."""
+    """A worker that comes second is the ordinary case among several: the log of the database has no
+    error for each."""
     one = sized[0]
     lease = r.Lease(unit="a race", owner="me", number=1, expires_at=NOW)
     assert one.storage.write(lambda tx: tx.tasks.begin(lease)) is not None
     again: list[r.Lease | None] = []
-    assert one.count(lambda tx: again.append(tx.tasks.begin(replace(lease, owner="you"))), writing=True) == 1
+    assert (
+        one.count(
+            lambda tx: again.append(tx.tasks.begin(replace(lease, owner="you"))), writing=True
+        )
+        == 1
+    )
     assert again == [None]
     (statement,) = [sql for sql in one.statements if "INSERT" in sql]
     assert "ON CONFLICT DO NOTHING" in statement
@@ -172,7 +230,8 @@ def test_a_race_for_a_lease_is_one_statement_that_does_not_fail(sized: tuple[Siz
 
 
 def test_nothing_scans_a_large_table(sized: tuple[Sized, ...]) -> None:
-    """Of every statement above the database says how it finds the rows; a scan of a partial index is one of few rows."""
+    """Of every statement above the database says how it finds the rows; a scan of a partial index
+    is one of few rows."""
     storage = sized[-1].storage
     with storage.read() as tx:
         for job in READS.values():
@@ -181,14 +240,20 @@ def test_nothing_scans_a_large_table(sized: tuple[Sized, ...]) -> None:
     with storage.engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
         plan = plan_of_postgres if isinstance(driver, psycopg.Connection) else plan_of_sqlite
-        assert [(step, sql) for sql in storage.statements.texts for step in plan(driver, sql) if scans(step)] == []
+        assert [
+            (step, sql)
+            for sql in storage.statements.texts
+            for step in plan(driver, sql)
+            if scans(step)
+        ] == []
 
 
 LARGE = ("messages", "conclusions", "tasks", "peers", "sessions", "members")
 
 
 def scans(step: str) -> bool:
-    """Does a step of a plan read a large table, or a whole index of one? An index of few rows says so in its name."""
+    """Does a step of a plan read a large table, or a whole index of one? An index of few rows says
+    so in its name."""
     whole = re.match(rf"(SCAN|Seq Scan on) ({'|'.join(LARGE)})\b", step)
     return whole is not None and "_pending_" not in step and "_deleted_" not in step
 
@@ -202,9 +267,18 @@ def plan_of_postgres(driver: Any, sql: str) -> Iterator[str]:
     """Of the plan that is kept with the statement, for whatever values."""
     numbers = count(1)
     numbered = re.sub("%s", lambda _: f"${next(numbers)}", sql)
-    lines = [line for (line,) in driver.execute(f"EXPLAIN (GENERIC_PLAN) {numbered}", prepare=False).fetchall()]
+    lines = [
+        line
+        for (line,) in driver.execute(
+            f"EXPLAIN (GENERIC_PLAN) {numbered}", prepare=False
+        ).fetchall()
+    ]
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         step = line.strip().removeprefix("->  ")
         # An index that is read from end to end has no condition.
         whole = re.match(r"Index (?:Only )?Scan.* using (\w+) on (\w+)", step)
-        yield f"Seq Scan on {whole[2]} by {whole[1]}" if whole and "Index Cond" not in below and "LIMIT" not in sql else step
+        yield (
+            f"Seq Scan on {whole[2]} by {whole[1]}"
+            if whole and "Index Cond" not in below and "LIMIT" not in sql
+            else step
+        )

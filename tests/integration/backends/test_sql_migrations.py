@@ -1,4 +1,5 @@
-"""Migrations: they make the tables that the code works with, once, whoever comes first, and leave newer stores alone."""
+"""Migrations: they make the tables that the code works with, once, whoever comes first, and leave
+newer stores alone."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def ours(thing: Any, name: str | None, kind: str, reflected: bool, other: Any) -
 def test_the_migrations_make_the_tables_of_the_code(tmp_path: Path) -> None:
     storage = migrated(tmp_path / "memory.db")
     with storage.engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"include_object": ours, "compare_type": True})
+        context = MigrationContext.configure(
+            connection, opts={"include_object": ours, "compare_type": True}
+        )
         assert compare_metadata(context, metadata) == []
     storage.close()
 
@@ -41,8 +44,13 @@ def test_the_migrations_make_the_tables_of_the_code(tmp_path: Path) -> None:
 def statements(engine: sa.Engine) -> dict[str, str]:
     """What SQLite was told to make each table and index, without differences of layout."""
     with engine.connect() as connection:
-        rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").all()
-    return {name: re.sub(r"\s*([(),])\s*", r"\1", " ".join(sql.replace('"', "").split())) for name, sql in rows}
+        rows = connection.exec_driver_sql(
+            "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+        ).all()
+    return {
+        name: re.sub(r"\s*([(),])\s*", r"\1", " ".join(sql.replace('"', "").split()))
+        for name, sql in rows
+    }
 
 
 def test_the_migrations_say_it_in_the_same_words(tmp_path: Path) -> None:
@@ -91,7 +99,9 @@ def test_an_empty_store_says_how_to_make_the_tables(tmp_path: Path) -> None:
     storage.close()
 
 
-def test_an_older_store_says_how_to_bring_it_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_store_says_how_to_bring_it_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = migrated(tmp_path / "memory.db")
     monkeypatch.setattr("memservice_sql.schema_version.HISTORY", (*HISTORY, "9999"))
     monkeypatch.setattr("memservice_sql.schema_version.HEAD", "9999")
@@ -128,7 +138,9 @@ def test_keys_of_an_older_store_belong_to_what_bears_their_names(tmp_path: Path)
             connection.exec_driver_sql(statement)
     storage.migrate()
     with storage.read() as tx:
-        found = {key.uid: (key.workspace_uid, key.peer_uid, key.session_uid) for key in tx.keys.page()}
+        found = {
+            key.uid: (key.workspace_uid, key.peer_uid, key.session_uid) for key in tx.keys.page()
+        }
     assert found == {
         "admin": (None, None, None),
         "whole": ("W2", None, None),
@@ -145,18 +157,26 @@ def test_keys_of_an_older_store_belong_to_what_bears_their_names(tmp_path: Path)
 
 OLDER_KEYS = """
 INSERT INTO workspaces (key, uid, slug, v1_name, state, metadata, configuration, created_at) VALUES
-    (1, 'W1', 'w', 'w', 'deleting', '{}', '{}', '2026-01-01'), (2, 'W2', 'w', 'w', 'active', '{}', '{}', '2026-01-01'),
+    (1, 'W1', 'w', 'w', 'deleting', '{}', '{}', '2026-01-01'), (2, 'W2', 'w', 'w', 'active', '{}',
+        '{}', '2026-01-01'),
     (3, 'W3', 'gone', 'gone', 'deleting', '{}', '{}', '2026-01-01');
-INSERT INTO peers (uid, workspace_key, slug, v1_name, kind, metadata, configuration, created_at) VALUES
-    ('P1', 1, 'p', 'p', 'peer', '{}', '{}', '2026-01-01'), ('P2', 2, 'p', 'p', 'peer', '{}', '{}', '2026-01-01');
-INSERT INTO sessions (uid, workspace_key, slug, state, metadata, configuration, message_count, token_total, created_at) VALUES
-    ('S1', 1, 's', 'active', '{}', '{}', 0, 0, '2026-01-01'), ('S2', 2, 's', 'archived', '{}', '{}', 0, 0, '2026-01-01'),
+INSERT INTO peers (uid, workspace_key, slug, v1_name, kind, metadata, configuration, created_at)
+    VALUES
+    ('P1', 1, 'p', 'p', 'peer', '{}', '{}', '2026-01-01'), ('P2', 2, 'p', 'p', 'peer', '{}', '{}',
+        '2026-01-01');
+INSERT INTO sessions (uid, workspace_key, slug, state, metadata, configuration, message_count,
+    token_total, created_at) VALUES
+    ('S1', 1, 's', 'active', '{}', '{}', 0, 0, '2026-01-01'), ('S2', 2, 's', 'archived', '{}', '{}',
+        0, 0, '2026-01-01'),
     ('S3', 2, 'going', 'deleting', '{}', '{}', 0, 0, '2026-01-01');
 INSERT INTO api_keys (uid, admin, workspace, peer, session, created_at) VALUES
     ('admin', 1, NULL, NULL, NULL, '2026-01-01'), ('whole', 0, 'w', NULL, NULL, '2026-01-01'),
-    ('peer', 0, 'w', 'p', NULL, '2026-01-01'), ('session', 0, 'w', NULL, 's', '2026-01-01'), ('both', 0, 'w', 'p', 's', '2026-01-01'),
-    ('of a session that goes', 0, 'w', NULL, 'going', '2026-01-01'), ('of a later peer', 0, 'w', 'q', NULL, '2026-01-01'),
-    ('of a workspace that goes', 0, 'gone', NULL, NULL, '2026-01-01'), ('of a later workspace', 0, 'x', 'p', 's', '2026-01-01')
+    ('peer', 0, 'w', 'p', NULL, '2026-01-01'), ('session', 0, 'w', NULL, 's', '2026-01-01'),
+        ('both', 0, 'w', 'p', 's', '2026-01-01'),
+    ('of a session that goes', 0, 'w', NULL, 'going', '2026-01-01'), ('of a later peer', 0, 'w',
+        'q', NULL, '2026-01-01'),
+    ('of a workspace that goes', 0, 'gone', NULL, NULL, '2026-01-01'), ('of a later workspace', 0,
+        'x', 'p', 's', '2026-01-01')
 """
 
 
@@ -176,7 +196,9 @@ def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     storage.close()
 
 
-def test_a_migration_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = opened(tmp_path / "memory.db")
     create = search_schema.create
 
@@ -207,9 +229,14 @@ storage.write(lambda view: view.rows.put([]))
 storage.close()
 """
     pipe = subprocess.PIPE
-    started = [subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stderr=pipe, text=True) for _ in range(4)]
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stderr=pipe, text=True)
+        for _ in range(4)
+    ]
     assert all(process.stdin is not None for process in started)
-    outcomes = [process for process in started if process.stdin is not None and process.stdin.write("go\n")]
+    outcomes = [
+        process for process in started if process.stdin is not None and process.stdin.write("go\n")
+    ]
     for process in outcomes:
         assert process.stdin is not None
         process.stdin.flush()
@@ -221,7 +248,9 @@ storage.close()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_process_stops_writing_when_a_newer_release_has_migrated(dialect: str, tmp_path: Path) -> None:
+def test_a_process_stops_writing_when_a_newer_release_has_migrated(
+    dialect: str, tmp_path: Path
+) -> None:
     with migrated_on(dialect, tmp_path) as storage:
         storage.write(lambda tx: tx.facts.set("before", ""))
         with storage.engine.connect() as connection:

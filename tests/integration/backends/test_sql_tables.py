@@ -39,7 +39,9 @@ def python_type(hint: Any) -> tuple[Any, bool]:
 def test_a_table_has_the_columns_of_its_record(spec: TableSpec) -> None:
     table = BY_RECORD[spec.record]
     assert table.name == spec.name
-    assert [column.name for column in table.columns] == [field.name for field in fields(spec.record)]
+    assert [column.name for column in table.columns] == [
+        field.name for field in fields(spec.record)
+    ]
     hints = get_type_hints(spec.record)
     for column in table.columns:
         kind, nullable = python_type(hints[column.name])
@@ -55,14 +57,19 @@ def test_a_table_has_the_unique_constraints_of_its_record(spec: TableSpec) -> No
     for unique in spec.unique:
         condition = found[unique.fields].dialect_options["sqlite"]["where"]
         assert (condition is None) == (not unique.unless_state)
-        assert all(repr(state) in str(condition.compile(compile_kwargs={"literal_binds": True})) for state in unique.unless_state)
+        assert all(
+            repr(state) in str(condition.compile(compile_kwargs={"literal_binds": True}))
+            for state in unique.unless_state
+        )
 
 
 def test_there_is_a_table_for_every_record_and_list_and_no_other() -> None:
     listed = {one.table.name for tables in LIST_TABLES.values() for one in tables}
     assert set(metadata.tables) == {spec.name for spec in TABLES} | listed
     hints = get_type_hints(Conclusion)
-    assert {one.field for one in LIST_TABLES["conclusions"]} == {name for name in hints if python_type(hints[name])[0] is list}
+    assert {one.field for one in LIST_TABLES["conclusions"]} == {
+        name for name in hints if python_type(hints[name])[0] is list
+    }
 
 
 def test_keys_are_never_used_again() -> None:
@@ -80,7 +87,8 @@ def leading(table: sa.Table) -> Iterator[str]:
 
 @pytest.mark.parametrize("table", metadata.sorted_tables, ids=lambda table: table.name)
 def test_erasing_scans_no_table(table: sa.Table) -> None:
-    """What refers to a row is found by an index when that row is erased, and so is what belongs to a workspace."""
+    """What refers to a row is found by an index when that row is erased, and so is what belongs to
+    a workspace."""
     wanted = {column.name for column in table.columns if column.foreign_keys}
     wanted |= {"workspace_key"} & set(table.columns.keys())
     assert wanted <= set(leading(table))

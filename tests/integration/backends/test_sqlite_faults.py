@@ -1,4 +1,5 @@
-"""What goes wrong with a file: it is an error to the caller, in time, and nothing is half stored."""
+"""What goes wrong with a file: it is an error to the caller, in time, and nothing is half
+stored."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def names(storage: SqliteStorage) -> list[str]:
         return [fact.name for fact in tx.rows.page(r.Fact)]
 
 
-def test_a_lock_held_by_another_process_ends_in_unavailable_in_time(storage: SqliteStorage, path: Path) -> None:
+def test_a_lock_held_by_another_process_ends_in_unavailable_in_time(
+    storage: SqliteStorage, path: Path
+) -> None:
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     began = time.monotonic()
@@ -103,7 +106,8 @@ def test_without_a_pool_each_use_opens_a_connection(path: Path) -> None:
 
 
 def test_a_full_disk_is_an_error_and_stores_nothing(storage: SqliteStorage) -> None:
-    """Simulated by a limit on the pages of the file; SQLite reports it as it reports a full disk."""
+    """Simulated by a limit on the pages of the file; SQLite reports it as it reports a full
+    disk."""
     world = storage.write(lambda tx: populate(tx, "w"))
     with storage.engine.connect() as connection:
         driver = connection.connection.driver_connection
@@ -111,7 +115,11 @@ def test_a_full_disk_is_an_error_and_stores_nothing(storage: SqliteStorage) -> N
         pages = driver.execute("PRAGMA page_count").fetchone()[0]
         driver.execute(f"PRAGMA max_page_count={pages + 5}")
     with pytest.raises(Unavailable, match="full") as caught:
-        storage.write(lambda tx: tx.messages.append([world.message(seq, content="x" * 1_000) for seq in range(1, 101)]))
+        storage.write(
+            lambda tx: tx.messages.append(
+                [world.message(seq, content="x" * 1_000) for seq in range(1, 101)]
+            )
+        )
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
     with storage.read() as tx:
         assert tx.messages.count(world.session.key) == 0
@@ -138,7 +146,9 @@ except Unavailable as error:
 """
 
 
-def test_a_file_that_cannot_grow_loses_nothing_that_was_acknowledged(path: Path, root: Path) -> None:
+def test_a_file_that_cannot_grow_loses_nothing_that_was_acknowledged(
+    path: Path, root: Path
+) -> None:
     migrated(path).close()
     limit = 4_000_000
     done = subprocess.run(
@@ -170,7 +180,8 @@ def step(view):
     seq = session.message_count + 1
     from memservice.testing.storage.base import NOW
     from memservice.domain.records import Message
-    view.messages.append([Message(uid=f"{me}-{seq}", workspace_key=1, session_key=1, author_key=1, session="talk", author="alice", seq=seq,
+    view.messages.append([Message(uid=f"{me}-{seq}", workspace_key=1, session_key=1, author_key=1, \
+session="talk", author="alice", seq=seq,
         content=me, tokens=1, tokens_through=seq, created_at=NOW)])
     view.sessions.save(replace(session, message_count=seq, token_total=seq))
 
@@ -185,7 +196,12 @@ def test_several_processes_write_to_one_session(path: Path, root: Path) -> None:
     world: World = storage.write(lambda tx: populate(tx, "w"))
     environment = {**os.environ, "PYTHONPATH": str(root / "tests")}
     started = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(path), me, "60"], stderr=subprocess.PIPE, text=True, env=environment)
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), me, "60"],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         for me in "abc"
     ]
     errors = [process.communicate(timeout=90)[1] for process in started]
@@ -196,7 +212,11 @@ def test_several_processes_write_to_one_session(path: Path, root: Path) -> None:
     assert [message.seq for message in said] == list(range(1, 181))
     assert session is not None
     assert (session.message_count, session.token_total) == (180, 180)
-    assert {me: sum(message.content == me for message in said) for me in "abc"} == {"a": 60, "b": 60, "c": 60}
+    assert {me: sum(message.content == me for message in said) for me in "abc"} == {
+        "a": 60,
+        "b": 60,
+        "c": 60,
+    }
     storage.close()
 
 
@@ -217,7 +237,9 @@ def test_a_forked_process_opens_connections_of_its_own(storage: SqliteStorage) -
     assert names(storage) == ["parent", "child", "after"]
 
 
-def test_a_process_killed_in_the_middle_of_a_write_leaves_nothing_of_it(path: Path, root: Path) -> None:
+def test_a_process_killed_in_the_middle_of_a_write_leaves_nothing_of_it(
+    path: Path, root: Path
+) -> None:
     code = """
 import os, signal, sys
 from pathlib import Path
@@ -231,7 +253,12 @@ storage.write(die)
 """
     storage = migrated(path)
     environment = {**os.environ, "PYTHONPATH": str(root / "tests")}
-    assert subprocess.run([sys.executable, "-c", code, str(path)], timeout=60, env=environment).returncode == -9
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code, str(path)], timeout=60, env=environment
+        ).returncode
+        == -9
+    )
     storage.write(note("after"))
     assert names(storage) == ["acknowledged", "after"]
     storage.close()
@@ -259,7 +286,10 @@ def test_a_workspace_may_be_erased_in_any_order(storage: SqliteStorage) -> None:
 
     storage.write(erase)
     with storage.read() as tx:
-        assert [tx.rows.count(record) for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member)] == [0] * 5
+        assert [
+            tx.rows.count(record)
+            for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member)
+        ] == [0] * 5
 
 
 def test_a_file_that_is_no_database_is_left_alone(path: Path) -> None:
@@ -302,14 +332,21 @@ def test_a_closed_store_is_unavailable(storage: SqliteStorage) -> None:
 def test_how_much_is_flushed_is_a_setting(path: Path, level: str, number: int) -> None:
     storage = migrated(path, synchronous=level)
     with storage.engine.connect() as connection:
-        found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("synchronous", "journal_mode", "foreign_keys")}
+        found = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("synchronous", "journal_mode", "foreign_keys")
+        }
     assert found == {"synchronous": number, "journal_mode": "wal", "foreign_keys": 1}
     storage.close()
 
 
-def test_the_log_is_copied_into_the_file_when_nobody_writes(storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_copied_into_the_file_when_nobody_writes(
+    storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memservice_sqlite.connections.IDLE_SECONDS", 0.2)
-    storage.write(lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="x" * 500) for n in range(200)]))
+    storage.write(
+        lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="x" * 500) for n in range(200)])
+    )
     before = path.stat().st_size
     deadline = time.monotonic() + 10
     while path.stat().st_size == before and time.monotonic() < deadline:
@@ -334,7 +371,9 @@ def test_a_uri_that_cannot_be_opened_says_what_to_write(uri: str, words: str) ->
         file_of(uri)
 
 
-def test_a_relative_path_is_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_is_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert file_of("sqlite:///memory.db") == tmp_path / "memory.db"
     assert file_of(f"sqlite:///{tmp_path}/ä b.db") == tmp_path / "ä b.db"
@@ -348,7 +387,10 @@ def test_a_statement_that_takes_too_long_is_ended_where_it_only_reads(path: Path
     storage = migrated(path, statement_timeout_seconds=0.2)
     storage.write(note("a"))
     began = time.monotonic()
-    with pytest.raises(Unavailable, match="took too long to answer") as caught, storage.read() as tx:
+    with (
+        pytest.raises(Unavailable, match="took too long to answer") as caught,
+        storage.read() as tx,
+    ):
         connection_of(tx).exec_driver_sql(ENDLESS)
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
     assert 0.2 <= time.monotonic() - began < 10
@@ -363,7 +405,9 @@ def test_a_statement_that_takes_too_long_is_ended_where_it_only_reads(path: Path
     storage.close()
 
 
-def test_conditions_that_python_answers_are_ended_as_well(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conditions_that_python_answers_are_ended_as_well(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SQLite takes few steps between two of them, however long each takes."""
 
     def slow(text: str) -> str:

@@ -1,4 +1,5 @@
-"""What a SQLite store says of itself: damage, a disk that is full, a file that is gone or another one."""
+"""What a SQLite store says of itself: damage, a disk that is full, a file that is gone or another
+one."""
 
 from __future__ import annotations
 
@@ -49,10 +50,14 @@ def fill(storage: SqliteStorage) -> None:
     world = storage.write(lambda tx: populate(tx, "w"))
 
     def store(tx: Transaction) -> None:
-        tx.messages.append([world.message(seq, content=f"message {seq} " * 20) for seq in range(1, 301)])
+        tx.messages.append(
+            [world.message(seq, content=f"message {seq} " * 20) for seq in range(1, 301)]
+        )
         tx.conclusions.put([world.conclusion(number) for number in range(300)])
         tx.tasks.add([world.task(number, "unit") for number in range(300)])
-        rows = [TextRow(key, [f"term{key * 7 + n}" for n in range(20)], at=NOW) for key in range(1, 301)]
+        rows = [
+            TextRow(key, [f"term{key * 7 + n}" for n in range(20)], at=NOW) for key in range(1, 301)
+        ]
         storage.text.add(tx, "message", world.workspace.key, rows)
 
     storage.write(store)
@@ -67,13 +72,28 @@ def damage(path: Path, table: str) -> None:
             database.execute("SELECT 1 FROM dbstat")
         except sqlite3.OperationalError:
             pytest.skip("this SQLite cannot tell which page is whose: it was built without dbstat")
-        pages = [page for (page,) in database.execute("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'", (table,))]
+        pages = [
+            page
+            for (page,) in database.execute(
+                "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'", (table,)
+            )
+        ]
     with path.open("r+b") as file:
         file.seek((pages[len(pages) // 2] - 1) * size)
         file.write(random.Random(7).randbytes(size))
 
 
-@pytest.mark.parametrize("table", ["messages", "conclusions", "tasks", "ix_messages_workspace_key_key", "text_index_data", "text_terms"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        "messages",
+        "conclusions",
+        "tasks",
+        "ix_messages_workspace_key_key",
+        "text_index_data",
+        "text_terms",
+    ],
+)
 def test_doctor_finds_a_damaged_page(path: Path, table: str) -> None:
     storage = migrated(path)
     fill(storage)
@@ -90,7 +110,9 @@ def test_doctor_finds_a_damaged_page(path: Path, table: str) -> None:
     assert found == [("failed", RESTORE)]
 
 
-def test_damage_that_was_met_is_told_from_then_on_and_logged_once(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_that_was_met_is_told_from_then_on_and_logged_once(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     storage = migrated(path)
     fill(storage)
     storage.close()
@@ -106,7 +128,9 @@ def test_damage_that_was_met_is_told_from_then_on_and_logged_once(path: Path, ca
         for _ in range(3):
             with pytest.raises(Damaged, match="is damaged"):
                 read()
-    assert [record.levelname for record in caplog.records if record.levelname == "ERROR"] == ["ERROR"]
+    assert [record.levelname for record in caplog.records if record.levelname == "ERROR"] == [
+        "ERROR"
+    ]
     assert RESTORE in caplog.text
     storage.write(note("a part that is whole"))
     (finding,) = storage.examine()
@@ -154,7 +178,9 @@ storage.close()
 
 
 @pytest.mark.parametrize("before", ["written", "quiet"])
-def test_a_full_disk_is_told_whether_or_not_anybody_wrote(path: Path, root: Path, before: str) -> None:
+def test_a_full_disk_is_told_whether_or_not_anybody_wrote(
+    path: Path, root: Path, before: str
+) -> None:
     migrated(path).close()
     environment = {**os.environ, "PYTHONPATH": str(root / "tests")}
     command = [sys.executable, "-c", FULL, str(path), before]
@@ -164,7 +190,9 @@ def test_a_full_disk_is_told_whether_or_not_anybody_wrote(path: Path, root: Path
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_file_that_is_deleted_or_replaced_takes_no_write_any_more(storage: SqliteStorage, path: Path, replaced: bool) -> None:
+def test_a_file_that_is_deleted_or_replaced_takes_no_write_any_more(
+    storage: SqliteStorage, path: Path, replaced: bool
+) -> None:
     storage.write(note("before"))
     if replaced:
         other = path.with_name("other.db")
@@ -185,7 +213,9 @@ def test_a_file_that_is_deleted_or_replaced_takes_no_write_any_more(storage: Sql
     assert path.exists() == replaced, "it is not made anew under a process that had another one"
 
 
-def test_a_file_that_is_deleted_while_a_write_is_under_way_is_not_written_to(storage: SqliteStorage, path: Path) -> None:
+def test_a_file_that_is_deleted_while_a_write_is_under_way_is_not_written_to(
+    storage: SqliteStorage, path: Path
+) -> None:
     def work(tx: Transaction) -> None:
         tx.facts.set("lost", "")
         path.unlink()
@@ -207,7 +237,13 @@ def test_a_file_that_was_moved_and_put_back_is_the_same(storage: SqliteStorage, 
 
 def test_only_migrating_makes_a_file(path: Path) -> None:
     storage = opened(path)
-    for attempt in (storage.check, storage.schema_version, storage.examine, lambda: storage.write(note("a")), lambda: names(storage)):
+    for attempt in (
+        storage.check,
+        storage.schema_version,
+        storage.examine,
+        lambda: storage.write(note("a")),
+        lambda: names(storage),
+    ):
         with pytest.raises(NoStore, match=rf"no file {path}: check DB_CONNECTION_URI"):
             attempt()
     assert list(path.parent.iterdir()) == []

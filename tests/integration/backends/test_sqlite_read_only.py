@@ -1,4 +1,5 @@
-"""A file on a file system that is mounted read-only: a backup on such media can be exported, and what is refused says why."""
+"""A file on a file system that is mounted read-only: a backup on such media can be exported, and
+what is refused says why."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ from support.stores.sqlite_store import migrated, opened
 def backup(tmp_path: Path) -> Path:
     """As docs/operations.md makes one, in a folder of its own."""
     live = tmp_path / "live.db"
-    runtime = open_runtime(load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{live}"}))
+    runtime = open_runtime(
+        load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{live}"})
+    )
     runtime.storage.migrate()
     get_or_create(runtime, Principal(admin=True), "w", None, None)
     (tmp_path / "media").mkdir()
@@ -53,7 +56,9 @@ def test_it_is_read_without_a_trace_and_not_written_to(backup: Path, read_only: 
     assert [path.name for path in backup.parent.iterdir()] == ["backup.db"]
 
 
-def test_a_file_whose_latest_changes_are_beside_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_whose_latest_changes_are_beside_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Read without them, it would lack what was acknowledged."""
     storage = migrated(tmp_path / "live.db")
     storage.write(lambda tx: tx.facts.set("a", "b"))
@@ -64,7 +69,13 @@ def test_a_file_whose_latest_changes_are_beside_it_is_refused(tmp_path: Path, mo
     storage.close()
     monkeypatch.setattr(connections, "cannot_change", lambda path: True)
     late = opened(copied / "live.db")
-    with pytest.raises(ConfigurationError, match=r"read-only file system, and its latest changes are in live\.db-wal"), late.read() as tx:
+    with (
+        pytest.raises(
+            ConfigurationError,
+            match=r"read-only file system, and its latest changes are in live\.db-wal",
+        ),
+        late.read() as tx,
+    ):
         tx.facts.get("a")
     late.close()
 
@@ -77,7 +88,10 @@ def test_a_backup_on_read_only_media_is_exported(backup: Path, tmp_path: Path) -
     def there(command: str, file: str = "backup.db") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["unshare", "-rm", "sh", "-c", f"{mount} && {command}"],
-            env={"PATH": f"{MEMSERVICE.parent}:{os.environ['PATH']}", "DB_CONNECTION_URI": f"sqlite:///{media / file}"},
+            env={
+                "PATH": f"{MEMSERVICE.parent}:{os.environ['PATH']}",
+                "DB_CONNECTION_URI": f"sqlite:///{media / file}",
+            },
             cwd=tmp_path,
             capture_output=True,
             text=True,

@@ -1,4 +1,5 @@
-"""What is erased is gone from the file: from rows, from the text index, from the log; and its room is given back."""
+"""What is erased is gone from the file: from rows, from the text index, from the log; and its room
+is given back."""
 
 from __future__ import annotations
 
@@ -45,8 +46,21 @@ def say(storage: SqliteStorage, world: World, word: str, first: int = 1) -> None
     for start in range(first, first + EACH, 20):
 
         def store(tx: Transaction, start: int = start) -> None:
-            said = tx.messages.append([world.message(seq, content=f"{word}{seq} " * 20) for seq in range(start, start + 20)])
-            rows = [TextRow(m.key, [f"{word}{m.seq}", *(f"{word}x{n}" for n in range(10))], session=1, at=NOW) for m in said]
+            said = tx.messages.append(
+                [
+                    world.message(seq, content=f"{word}{seq} " * 20)
+                    for seq in range(start, start + 20)
+                ]
+            )
+            rows = [
+                TextRow(
+                    m.key,
+                    [f"{word}{m.seq}", *(f"{word}x{n}" for n in range(10))],
+                    session=1,
+                    at=NOW,
+                )
+                for m in said
+            ]
             storage.text.add(tx, "message", world.workspace.key, rows)
 
         storage.write(store)
@@ -71,7 +85,9 @@ def reclaim(storage: SqliteStorage) -> int:
 
 @pytest.mark.parametrize("others", [False, True], ids=["nothing else", "beside others"])
 @pytest.mark.parametrize("thorough", [False, True])
-def test_words_that_were_erased_are_nowhere_in_the_file(storage: SqliteStorage, path: Path, others: bool, thorough: bool) -> None:
+def test_words_that_were_erased_are_nowhere_in_the_file(
+    storage: SqliteStorage, path: Path, others: bool, thorough: bool
+) -> None:
     world = storage.write(lambda tx: populate(tx, "w"))
     other = storage.write(lambda tx: populate(tx, "other"))
     if others:
@@ -94,7 +110,9 @@ def test_words_that_were_erased_are_nowhere_in_the_file(storage: SqliteStorage, 
     assert path.stat().st_size < size
     assert not storage.reclaim()
     with storage.read() as tx:
-        found = storage.text.search(tx, "message", other.workspace.key, ["kept7"], 5, index_filter=EVERYTHING)
+        found = storage.text.search(
+            tx, "message", other.workspace.key, ["kept7"], 5, index_filter=EVERYTHING
+        )
         assert len(found.hits) == int(others)
     assert storage.examine(thorough=True) == []
 
@@ -108,7 +126,9 @@ def test_nothing_is_merged_where_nothing_was_removed(storage: SqliteStorage) -> 
         assert connection.exec_driver_sql("PRAGMA data_version").scalar() == before
 
 
-def test_what_is_removed_during_a_round_is_merged_by_the_next(storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_removed_during_a_round_is_merged_by_the_next(
+    storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world, other = (storage.write(lambda tx, tag=tag: populate(tx, tag)) for tag in ("w", "other"))  # type: ignore[misc]
     say(storage, world, MARKER)
     say(storage, other, "otherword")
@@ -119,10 +139,16 @@ def test_what_is_removed_during_a_round_is_merged_by_the_next(storage: SqliteSto
         assert [storage.reclaim() for _ in range(50)][-1], "the round is not over"
     erase(storage, other)
     reclaim(storage)
-    assert (written(path, MARKER), written(path, "otherword"), written(path, "kept") > 0) == (0, 0, True)
+    assert (written(path, MARKER), written(path, "otherword"), written(path, "kept") > 0) == (
+        0,
+        0,
+        True,
+    )
 
 
-def test_a_reader_delays_the_end_of_it_and_no_more(storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_delays_the_end_of_it_and_no_more(
+    storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reclaiming, "LOG_SECONDS", 0.01)
     world = storage.write(lambda tx: populate(tx, "w"))
     say(storage, world, MARKER)
@@ -142,7 +168,9 @@ def test_statistics_of_a_workspace_go_with_it(storage: SqliteStorage) -> None:
 
     def rows() -> int:
         with storage.engine.connect() as connection:
-            found = connection.exec_driver_sql("SELECT count(*) FROM text_statistics WHERE workspace_key > 0").scalar()
+            found = connection.exec_driver_sql(
+                "SELECT count(*) FROM text_statistics WHERE workspace_key > 0"
+            ).scalar()
             return int(found or 0)
 
     assert rows() == 1

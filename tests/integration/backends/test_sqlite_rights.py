@@ -20,7 +20,9 @@ def test_only_the_owner_may_read_a_new_file(tmp_path: Path) -> None:
     """Nor what lies beside it, whatever the mask of the process lets pass."""
     before = os.umask(0)
     try:
-        runtime = open_runtime(load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/m.db"}))
+        runtime = open_runtime(
+            load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/m.db"})
+        )
         runtime.storage.migrate()
         found = {path.name: rights(path) for path in tmp_path.iterdir()}
         runtime.close()
@@ -35,7 +37,9 @@ def test_rights_that_somebody_gave_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     path.touch()
     path.chmod(0o640)
-    runtime = open_runtime(load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{path}"}))
+    runtime = open_runtime(
+        load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{path}"})
+    )
     runtime.storage.migrate()
     runtime.close()
     assert rights(path) == 0o640
@@ -46,7 +50,9 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError("no links here")
 
     monkeypatch.setattr(os, "link", link)
-    runtime = open_runtime(load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/m.db"}))
+    runtime = open_runtime(
+        load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/m.db"})
+    )
     runtime.storage.migrate()
     runtime.close()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

@@ -11,10 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
-)
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.text import TextIndex, TextMatches, TextRow
 from memservice.testing.indexes import Engine
 from memservice.testing.text import TextIndexContract
@@ -39,7 +36,9 @@ def file(tmp_path: Path) -> Iterator[SqliteFile]:
 
 class TestSqliteTextInTheStorage(TextIndexContract):
     @pytest.fixture
-    def open_index(self, tmp_path: Path, template: Path) -> Iterator[Callable[[], Engine[TextIndex]]]:
+    def open_index(
+        self, tmp_path: Path, template: Path
+    ) -> Iterator[Callable[[], Engine[TextIndex]]]:
         storage = open_whole(Path(shutil.copy(template, tmp_path / "memory.db")))
         yield lambda: Engine(SqliteTextIndex(), storage)
         storage.close()
@@ -63,14 +62,22 @@ def add(file: SqliteFile, rows: list[TextRow], workspace: int = 1, kind: str = "
     file.write(lambda tx: SqliteTextIndex().add(tx, kind, workspace, rows))
 
 
-def search(file: SqliteFile, terms: list[str], k: int = 100, index_filter: IndexFilter = EVERYTHING, budget: int = 10_000) -> TextMatches:
+def search(
+    file: SqliteFile,
+    terms: list[str],
+    k: int = 100,
+    index_filter: IndexFilter = EVERYTHING,
+    budget: int = 10_000,
+) -> TextMatches:
     with file.read() as tx:
         return SqliteTextIndex(budget).search(tx, "message", 1, terms, k, index_filter)
 
 
 def plan(file: SqliteFile, sql: str, parameters: Any) -> str:
     with file.engine.connect() as connection:
-        return "; ".join(row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters))
+        return "; ".join(
+            row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters)
+        )
 
 
 def test_a_view_of_another_storage_is_refused() -> None:
@@ -79,33 +86,64 @@ def test_a_view_of_another_storage_is_refused() -> None:
 
 
 def test_an_unknown_kind_is_refused(file: SqliteFile) -> None:
-    with file.read() as tx, pytest.raises(ValueError, match=r"'poem'.*message, conclusion, document"):
+    with (
+        file.read() as tx,
+        pytest.raises(ValueError, match=r"'poem'.*message, conclusion, document"),
+    ):
         SqliteTextIndex().search(tx, "poem", 1, ["fox"], 1, EVERYTHING)
 
 
 def test_of_common_terms_rows_with_several_come_first(file: SqliteFile) -> None:
-    add(file, [TextRow(key=n, terms=["salt", "pepper"] if n in (3, 40, 77) else ["salt" if n % 2 else "pepper"]) for n in range(1, 101)])
+    add(
+        file,
+        [
+            TextRow(
+                key=n,
+                terms=["salt", "pepper"] if n in (3, 40, 77) else ["salt" if n % 2 else "pepper"],
+            )
+            for n in range(1, 101)
+        ],
+    )
     found = search(file, ["salt", "pepper"], k=3, budget=10)
     assert {hit.key for hit in found.hits} == {3, 40, 77}
     assert dict(found.frequencies) == {"salt": 51, "pepper": 52}
 
 
 def test_terms_past_the_budget_still_count_in_hits(file: SqliteFile) -> None:
-    add(file, [TextRow(key=n, terms=["common"] * 2 + (["rare"] if n <= 5 else [])) for n in range(1, 101)])
+    add(
+        file,
+        [
+            TextRow(key=n, terms=["common"] * 2 + (["rare"] if n <= 5 else []))
+            for n in range(1, 101)
+        ],
+    )
     found = search(file, ["common", "rare"], k=5, budget=20)
-    assert {hit.key: dict(hit.terms) for hit in found.hits} == {n: {"rare": 1, "common": 2} for n in range(1, 6)}
+    assert {hit.key: dict(hit.terms) for hit in found.hits} == {
+        n: {"rare": 1, "common": 2} for n in range(1, 6)
+    }
 
 
 def test_of_one_common_term_the_newest_are_returned(file: SqliteFile) -> None:
     add(file, [TextRow(key=n, terms=["common"]) for n in range(1, 101)])
-    assert {hit.key for hit in search(file, ["common"], k=10, budget=20).hits} == set(range(91, 101))
+    assert {hit.key for hit in search(file, ["common"], k=10, budget=20).hits} == set(
+        range(91, 101)
+    )
 
 
 def test_few_rows_of_a_session_are_read_instead_of_many_postings(file: SqliteFile) -> None:
-    add(file, [TextRow(key=n, terms=["fox", f"n{n}"], session=n // 4, author=n % 2) for n in range(1, 401)])
+    add(
+        file,
+        [
+            TextRow(key=n, terms=["fox", f"n{n}"], session=n // 4, author=n % 2)
+            for n in range(1, 401)
+        ],
+    )
     file.statements.clear()
     found = search(file, ["fox", "n22"], index_filter=IndexFilter(sessions=(5,), authors=(0,)))
-    assert {hit.key: dict(hit.terms) for hit in found.hits} == {20: {"fox": 1}, 22: {"fox": 1, "n22": 1}}
+    assert {hit.key: dict(hit.terms) for hit in found.hits} == {
+        20: {"fox": 1},
+        22: {"fox": 1, "n22": 1},
+    }
     assert not any("MATCH" in statement for statement in file.statements)
 
 
@@ -116,7 +154,15 @@ def test_statements_are_as_many_for_many_terms_and_rows(file: SqliteFile) -> Non
         for terms in (["fox", "n1"], ["fox", *(f"n{n}" for n in range(1, 200))]):
             file.statements.clear()
             search(file, terms)
-            counts.append(len([statement for statement in file.statements if statement.lstrip().upper().startswith("SELECT")]))
+            counts.append(
+                len(
+                    [
+                        statement
+                        for statement in file.statements
+                        if statement.lstrip().upper().startswith("SELECT")
+                    ]
+                )
+            )
     assert set(counts) == {3}
 
 
@@ -126,14 +172,32 @@ def test_no_search_scans_rows(file: SqliteFile) -> None:
     search(file, ["fox"])
     search(file, ["fox"], index_filter=IndexFilter(authors=(1,)))
     search(file, ["fox"], index_filter=IndexFilter(sessions=(1,)))
-    selects = [statement for statement in file.statements if statement.lstrip().upper().startswith("SELECT")]
-    named = dict.fromkeys(("limit", "matches", "sessions", "authors", "observers", "observed", "levels", "since", "until"))
+    selects = [
+        statement
+        for statement in file.statements
+        if statement.lstrip().upper().startswith("SELECT")
+    ]
+    named = dict.fromkeys(
+        (
+            "limit",
+            "matches",
+            "sessions",
+            "authors",
+            "observers",
+            "observed",
+            "levels",
+            "since",
+            "until",
+        )
+    )
     plans = [plan(file, sql, named if ":" in sql else (None,) * sql.count("?")) for sql in selects]
     assert len(plans) >= 9
     for text in plans:
         assert "SCAN text_rows" not in text
         assert "SCAN r" not in text
-        assert "SCAN t" not in text.replace("SCAN text_index VIRTUAL", "").replace("SCAN text_vocabulary VIRTUAL", "")
+        assert "SCAN t" not in text.replace("SCAN text_index VIRTUAL", "").replace(
+            "SCAN text_vocabulary VIRTUAL", ""
+        )
 
 
 def test_postings_are_those_of_the_stored_rows(file: SqliteFile) -> None:
@@ -142,12 +206,20 @@ def test_postings_are_those_of_the_stored_rows(file: SqliteFile) -> None:
     add(file, [TextRow(key=5, terms=["owl"])], kind="conclusion")
     file.write(lambda tx: SqliteTextIndex().remove(tx, "message", 1, range(20, 30)))
     with file.engine.connect() as connection:
-        connection.exec_driver_sql("CREATE VIRTUAL TABLE temp.postings USING fts5vocab(main, text_index, instance)")
-        postings = {(term, id) for term, id in connection.exec_driver_sql("SELECT term, doc FROM temp.postings")}
+        connection.exec_driver_sql(
+            "CREATE VIRTUAL TABLE temp.postings USING fts5vocab(main, text_index, instance)"
+        )
+        postings = {
+            (term, id)
+            for term, id in connection.exec_driver_sql("SELECT term, doc FROM temp.postings")
+        }
         stored = connection.exec_driver_sql(
-            "SELECT substr('mcd', kind + 1, 1) || workspace_key || '_', id, terms FROM text_rows JOIN text_terms USING (id)"
+            "SELECT substr('mcd', kind + 1, 1) || workspace_key || '_', id, terms FROM "
+            "text_rows JOIN text_terms USING (id)"
         ).all()
-    expected = {(prefix + pair.split("=")[0], id) for prefix, id, terms in stored for pair in terms.split()}
+    expected = {
+        (prefix + pair.split("=")[0], id) for prefix, id, terms in stored for pair in terms.split()
+    }
     assert postings == expected
     assert len(stored) == 40
 
@@ -161,7 +233,13 @@ def test_two_connections_count_as_one(file: SqliteFile, tmp_path: Path) -> None:
     other.close()
 
 
-@given(st.text(st.characters(codec="utf-8"), max_size=MAX_TERM_LENGTH), st.text(st.characters(max_codepoint=0x7F), max_size=9))
+@given(
+    st.text(st.characters(codec="utf-8"), max_size=MAX_TERM_LENGTH),
+    st.text(st.characters(max_codepoint=0x7F), max_size=9),
+)
 def test_tokens_are_one_to_one(one: str, other: str) -> None:
     assert (token(one) == token(other)) == (one == other)
-    assert all(letter in "abcdefghijklmnopqrstuvwxyz0123456789_" or ord(letter) > 0x7F for letter in token(one))
+    assert all(
+        letter in "abcdefghijklmnopqrstuvwxyz0123456789_" or ord(letter) > 0x7F
+        for letter in token(one)
+    )

@@ -1,4 +1,5 @@
-"""Vectors in SQLite keep the contract, and what a process holds in memory is always what was committed."""
+"""Vectors in SQLite keep the contract, and what a process holds in memory is always what was
+committed."""
 
 from __future__ import annotations
 
@@ -14,12 +15,15 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
 )
+
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import Engine, RolledBack
@@ -46,7 +50,9 @@ def file(tmp_path: Path) -> Iterator[SqliteFile]:
 
 class TestSqliteVectorsInTheStorage(VectorIndexContract):
     @pytest.fixture
-    def open_index(self, tmp_path: Path, template: Path) -> Iterator[Callable[[], Engine[VectorIndex]]]:
+    def open_index(
+        self, tmp_path: Path, template: Path
+    ) -> Iterator[Callable[[], Engine[VectorIndex]]]:
         storage = open_whole(Path(shutil.copy(template, tmp_path / "memory.db")))
         yield lambda: Engine(SqliteVectorIndex(), storage)
         storage.close()
@@ -74,7 +80,12 @@ class TestSqliteVectorsThatForgetTombstones(VectorIndexContract):
         return lambda: Engine(SqliteVectorIndex(tombstones_kept=0), file)
 
 
-def found(file: SqliteFile, index: SqliteVectorIndex, index_filter: IndexFilter = EVERYTHING, k: int = 10_000) -> list[int]:
+def found(
+    file: SqliteFile,
+    index: SqliteVectorIndex,
+    index_filter: IndexFilter = EVERYTHING,
+    k: int = 10_000,
+) -> list[int]:
     with file.read() as tx:
         return keys(index.query(tx, OURS, at_angle(0), k, index_filter))
 
@@ -92,7 +103,9 @@ def test_a_view_of_another_storage_is_refused() -> None:
         SqliteVectorIndex().count(None, OURS)
 
 
-def test_keys_of_a_rolled_back_transaction_are_given_out_again_and_do_no_harm(file: SqliteFile) -> None:
+def test_keys_of_a_rolled_back_transaction_are_given_out_again_and_do_no_harm(
+    file: SqliteFile,
+) -> None:
     index, bystander = SqliteVectorIndex(), SqliteVectorIndex()
     upsert(file, index, [row(1, 10)])
     assert found(file, index) == found(file, bystander) == [1]
@@ -101,7 +114,12 @@ def test_keys_of_a_rolled_back_transaction_are_given_out_again_and_do_no_harm(fi
     def fail(tx: Transaction) -> None:
         connection: Any = tx.rows
         index.upsert(tx, OURS, [row(2, 20), row(3, 30)])
-        ghosts.extend(row[0] for row in connection.connection.exec_driver_sql("SELECT key FROM vectors WHERE row_key > 1"))
+        ghosts.extend(
+            row[0]
+            for row in connection.connection.exec_driver_sql(
+                "SELECT key FROM vectors WHERE row_key > 1"
+            )
+        )
         # Both ask inside the transaction, and neither may keep what it sees.
         for asked in (index, bystander):
             assert keys(asked.query(tx, OURS, at_angle(0), 9, EVERYTHING)) == [1, 2, 3]
@@ -112,7 +130,10 @@ def test_keys_of_a_rolled_back_transaction_are_given_out_again_and_do_no_harm(fi
     assert found(file, index) == found(file, bystander) == [1]
     upsert(file, index, [row(7, 70), row(8, 80)])
     with file.engine.connect() as connection:
-        given = [key for (key,) in connection.exec_driver_sql("SELECT key FROM vectors WHERE row_key > 1")]
+        given = [
+            key
+            for (key,) in connection.exec_driver_sql("SELECT key FROM vectors WHERE row_key > 1")
+        ]
     assert sorted(given) == sorted(ghosts), "the premise: SQLite gives the keys out again"
     assert found(file, index) == found(file, bystander) == [1, 7, 8]
 
@@ -191,9 +212,16 @@ def test_deltas_are_sought_not_scanned(file: SqliteFile) -> None:
     selects = [statement for statement in file.statements if "FROM vector" in statement]
     with file.engine.connect() as connection:
         for sql in selects:
-            parameters: Any = {"space": 1, "pairs": "[]"} if ":" in sql else (None,) * sql.count("?")
-            plan = "; ".join(line[-1] for line in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters))
-            assert "SCAN vector" not in plan.replace("SCAN vector_tombstones USING COVERING INDEX", ""), (sql, plan)
+            parameters: Any = (
+                {"space": 1, "pairs": "[]"} if ":" in sql else (None,) * sql.count("?")
+            )
+            plan = "; ".join(
+                line[-1]
+                for line in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", parameters)
+            )
+            assert "SCAN vector" not in plan.replace(
+                "SCAN vector_tombstones USING COVERING INDEX", ""
+            ), (sql, plan)
             assert "SCAN r" not in plan
             assert "r.vector" not in sql or "USE TEMP B-TREE" not in plan, (sql, plan)
 
@@ -229,12 +257,16 @@ def test_pruned_tombstones_are_noticed(file: SqliteFile) -> None:
     for n in range(1, 21):
         delete(file, writer, [n])
     with file.engine.connect() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM vector_tombstones").scalar_one() == 3
+        assert (
+            connection.exec_driver_sql("SELECT count(*) FROM vector_tombstones").scalar_one() == 3
+        )
     assert found(file, reader) == list(range(21, 31))
     delete(file, writer, [21, 22])
     file.statements.clear()
     assert found(file, reader) == list(range(23, 31))
-    assert not [statement for statement in file.statements if "r.vector" in statement], "two tombstones are a delta"
+    assert not [statement for statement in file.statements if "r.vector" in statement], (
+        "two tombstones are a delta"
+    )
 
 
 def test_deleting_behind_the_index_is_noticed(file: SqliteFile) -> None:
@@ -260,7 +292,11 @@ file, index = SqliteFile(Path(sys.argv[1])), SqliteVectorIndex()
 file.write(lambda view: (index.upsert(view, OURS, [row(3, 3)]), index.delete(view, OURS, [1])))
 """
     # The paths of this process, so that it works from a tree as from an installation.
-    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(root / 'tests'), *sys.path]!r}\n{script}"]
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path[:0] = {[str(root / 'tests'), *sys.path]!r}\n{script}",
+    ]
     subprocess.run([*command, str(tmp_path / "vectors.db")], check=True, timeout=60)
     assert found(file, index) == [2, 3]
 
@@ -277,14 +313,20 @@ def test_many_threads_on_one_index(file: SqliteFile) -> None:
     def read(seed: int) -> None:
         for turn in range(60):
             with file.read() as tx:
-                index_filter = EVERYTHING if turn % 3 else IndexFilter(observers=(1 + (seed + turn) % 4,), observed=(1,))
+                index_filter = (
+                    EVERYTHING
+                    if turn % 3
+                    else IndexFilter(observers=(1 + (seed + turn) % 4,), observed=(1,))
+                )
                 hits = index.query(tx, OURS, at_angle(0), 10_000, index_filter)
                 everything = index.query(tx, OURS, at_angle(0), 10_000, EVERYTHING)
                 assert len(everything) == index.count(tx, OURS)
                 assert set(keys(hits)) <= set(keys(everything))
 
     with ThreadPoolExecutor(6) as pool:
-        for done in [pool.submit(write, 1 + 1_000 * n) for n in range(2)] + [pool.submit(read, n) for n in range(4)]:
+        for done in [pool.submit(write, 1 + 1_000 * n) for n in range(2)] + [
+            pool.submit(read, n) for n in range(4)
+        ]:
             done.result(timeout=60)
     assert len(found(file, index)) == 60
 
@@ -294,10 +336,15 @@ def test_equal_vectors_score_alike_wherever_they_lie(file: SqliteFile) -> None:
     chance = np.random.default_rng(3)
     common = chance.standard_normal(384).astype(np.float32)
     index = SqliteVectorIndex()
-    rows = [row(n, vector=common if n % 7 == 0 else chance.standard_normal(384).astype(np.float32)) for n in range(1, 1_000)]
+    rows = [
+        row(n, vector=common if n % 7 == 0 else chance.standard_normal(384).astype(np.float32))
+        for n in range(1, 1_000)
+    ]
     file.write(lambda tx: index.upsert(tx, wide, rows))
     with file.read() as tx:
-        hits = index.query(tx, wide, chance.standard_normal(384).astype(np.float32) + common, 30, EVERYTHING)
+        hits = index.query(
+            tx, wide, chance.standard_normal(384).astype(np.float32) + common, 30, EVERYTHING
+        )
     assert len({hit.score for hit in hits}) == 1
     assert keys(hits) == [7 * n for n in range(1, 31)]
 
@@ -313,14 +360,21 @@ class Histories(RuleBasedStateMachine):
 
     folder: Callable[[], str]
 
-    @initialize(sizes=st.lists(st.sampled_from([0, 1_500, 3_000, 10**6]), min_size=2, max_size=2), kept=st.sampled_from([0, 2, 100]))
+    @initialize(
+        sizes=st.lists(st.sampled_from([0, 1_500, 3_000, 10**6]), min_size=2, max_size=2),
+        kept=st.sampled_from([0, 2, 100]),
+    )
     def open(self, sizes: list[int], kept: int) -> None:
         self.indexes = [SqliteVectorIndex(size, kept) for size in sizes]
 
     @rule(
         who=st.integers(0, 1),
         steps=st.lists(
-            st.tuples(st.sampled_from(["upsert", "delete", "ask", "drop"]), st.lists(st.integers(1, 12), max_size=5), st.integers(1, 80)),
+            st.tuples(
+                st.sampled_from(["upsert", "delete", "ask", "drop"]),
+                st.lists(st.integers(1, 12), max_size=5),
+                st.integers(1, 80),
+            ),
             max_size=4,
         ),
         fails=st.booleans(),
@@ -331,7 +385,16 @@ class Histories(RuleBasedStateMachine):
         def run(tx: Transaction) -> None:
             for what, of, degrees in steps:
                 if what == "upsert":
-                    index.upsert(tx, OURS, [row(key, degrees, observer=key % 3 or None, observed=degrees % 2 or None) for key in of])
+                    index.upsert(
+                        tx,
+                        OURS,
+                        [
+                            row(
+                                key, degrees, observer=key % 3 or None, observed=degrees % 2 or None
+                            )
+                            for key in of
+                        ],
+                    )
                     rows.update({key: (degrees, key % 3) for key in of})
                 elif what == "delete":
                     index.delete(tx, OURS, of)
@@ -365,11 +428,15 @@ class Histories(RuleBasedStateMachine):
         for index in getattr(self, "indexes", ()):
             assert index.cached_bytes >= 0
 
-    def compare(self, index: SqliteVectorIndex, tx: Transaction, rows: dict[int, tuple[int, int]]) -> None:
+    def compare(
+        self, index: SqliteVectorIndex, tx: Transaction, rows: dict[int, tuple[int, int]]
+    ) -> None:
         expected = sorted(rows, key=lambda key: (rows[key][0], key))
         assert keys(index.query(tx, OURS, at_angle(0), 50, EVERYTHING)) == expected
         some = IndexFilter(observers=(1,))
-        assert keys(index.query(tx, OURS, at_angle(0), 50, some)) == [key for key in expected if rows[key][1] == 1]
+        assert keys(index.query(tx, OURS, at_angle(0), 50, some)) == [
+            key for key in expected if rows[key][1] == 1
+        ]
 
     def teardown(self) -> None:
         self.file.close()
@@ -379,7 +446,10 @@ def test_any_history_reads_as_a_dict(tmp_path_factory: pytest.TempPathFactory) -
     class InFolder(Histories):
         folder = staticmethod(lambda: str(tmp_path_factory.mktemp("history")))
 
-    run_state_machine_as_test(InFolder, settings=settings(max_examples=examples(40), stateful_step_count=12, deadline=None))
+    run_state_machine_as_test(
+        InFolder,
+        settings=settings(max_examples=examples(40), stateful_step_count=12, deadline=None),
+    )
 
 
 def test_memory_of_spaces_that_are_gone_is_given_back(file: SqliteFile) -> None:
@@ -425,7 +495,8 @@ def test_a_drop_that_is_rolled_back_costs_reading_it_again(file: SqliteFile) -> 
 
 
 def test_a_process_that_is_looked_at_gives_memory_back(tmp_path: Path) -> None:
-    """Vectors were dropped by another process; this one is asked for its readiness and for nothing else."""
+    """Vectors were dropped by another process; this one is asked for its readiness and for nothing
+    else."""
     one, other = open_whole(tmp_path / "memory.db"), open_whole(tmp_path / "memory.db")
     mine, theirs = one.vectors, other.vectors
     assert isinstance(mine, SqliteVectorIndex)

@@ -16,7 +16,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def memservice(tmp_path: Path) -> Run:
-    """`memservice("db", "upgrade", DB_SYNCHRONOUS="normal")`, in `tmp_path`. No command may show a traceback."""
+    """`memservice("db", "upgrade", DB_SYNCHRONOUS="normal")`, in `tmp_path`. No command may show a
+    traceback."""
 
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
@@ -36,14 +37,17 @@ def memservice(tmp_path: Path) -> Run:
 
 @pytest.fixture
 def install(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], str]:
-    """`install("name", source)` makes a plugin as an installed distribution has it; returns the PYTHONPATH that shows it."""
+    """`install("name", source)` makes a plugin as an installed distribution has it; returns the
+    PYTHONPATH that shows it."""
     folder = tmp_path_factory.mktemp("site")
 
     def make(name: str, source: str) -> str:
         (folder / f"{name}.py").write_text(textwrap.dedent(source), encoding="utf-8")
         info = folder / f"{name}-1.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8"
+        )
         (info / "entry_points.txt").write_text(f"[memservice]\n{name} = {name}\n", encoding="utf-8")
         return str(folder)
 

@@ -1,4 +1,5 @@
-"""`import-from` from a server that means no good, and commands whose files and arguments are broken."""
+"""`import-from` from a server that means no good, and commands whose files and arguments are
+broken."""
 
 from __future__ import annotations
 
@@ -19,12 +20,19 @@ from memservice.domain.errors import ConfigurationError
 from memservice.domain.values import printable
 
 NOW = datetime(2024, 3, 1, tzinfo=UTC)
-WORKSPACE = {"id": "acme", "metadata": {}, "configuration": {}, "created_at": "2024-03-01T00:00:00Z"}
+WORKSPACE = {
+    "id": "acme",
+    "metadata": {},
+    "configuration": {},
+    "created_at": "2024-03-01T00:00:00Z",
+}
 PEER = {"id": "alice", "metadata": {}, "configuration": {}, "created_at": "2024-03-01T00:00:00Z"}
 
 
 def remote(answer: Callable[[httpx.Request], httpx.Response]) -> Remote:
-    return Remote(httpx.Client(base_url="http://other", transport=httpx.MockTransport(answer)), pause=0.0)
+    return Remote(
+        httpx.Client(base_url="http://other", transport=httpx.MockTransport(answer)), pause=0.0
+    )
 
 
 def page(*items: Any, pages: Any = 1) -> dict[str, Any]:
@@ -34,13 +42,23 @@ def page(*items: Any, pages: Any = 1) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "answer",
     [
-        [], 5, None, {}, {"items": None}, {"items": 5}, {"items": [5]}, {"items": [{}]}, page(WORKSPACE, pages="x"),
+        [],
+        5,
+        None,
+        {},
+        {"items": None},
+        {"items": 5},
+        {"items": [5]},
+        {"items": [{}]},
+        page(WORKSPACE, pages="x"),
         page(WORKSPACE, pages={}),
-        page({**WORKSPACE, "metadata": None, "created_at": 5}), page({**WORKSPACE, "created_at": "yesterday"}),
-        page({**WORKSPACE, "created_at": "0001-01-01T00:00:00+14:00"}), page({**PEER, "metadata": [], "configuration": None}),
+        page({**WORKSPACE, "metadata": None, "created_at": 5}),
+        page({**WORKSPACE, "created_at": "yesterday"}),
+        page({**WORKSPACE, "created_at": "0001-01-01T00:00:00+14:00"}),
+        page({**PEER, "metadata": [], "configuration": None}),
         page({**WORKSPACE, **PEER, "id": ["x"]}),
     ],
-)  # fmt: skip
+)
 def test_answers_of_another_shape(answer: Any) -> None:
     """The same to whatever is asked."""
     with pytest.raises(RemoteFailed) as refused:
@@ -48,7 +66,16 @@ def test_answers_of_another_shape(answer: Any) -> None:
     assert len(str(refused.value)) < 500
 
 
-@pytest.mark.parametrize("content", [b"[" * 200_000, b'{"items": [NaN]}', b'{"items": [1e999]}', b"\xff", b'{"items": ["\\ud800"]}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 200_000,
+        b'{"items": [NaN]}',
+        b'{"items": [1e999]}',
+        b"\xff",
+        b'{"items": ["\\ud800"]}',
+    ],
+)
 def test_answers_that_no_store_could_keep(content: bytes) -> None:
     with pytest.raises(RemoteFailed, match="no JSON"):
         names(remote(lambda request: httpx.Response(200, content=content)))
@@ -97,7 +124,13 @@ def test_a_small_answer_that_unpacks_into_a_large_one(monkeypatch: pytest.Monkey
     monkeypatch.setattr(remote_workspace, "MAX_BYTES", 2**20)
     bomb = gzip.compress(b" " * 2**24)
     with pytest.raises(RemoteFailed, match="larger than"):
-        names(remote(lambda request: httpx.Response(200, content=bomb, headers={"Content-Encoding": "gzip"})))
+        names(
+            remote(
+                lambda request: httpx.Response(
+                    200, content=bomb, headers={"Content-Encoding": "gzip"}
+                )
+            )
+        )
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -106,7 +139,9 @@ def test_redirects_are_not_followed(status: int) -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request.url.host)
-        return httpx.Response(status, headers={"Location": "http://169.254.169.254/latest/meta-data"})
+        return httpx.Response(
+            status, headers={"Location": "http://169.254.169.254/latest/meta-data"}
+        )
 
     with client("http://other", "secret") as plain:
         assert plain.follow_redirects is False
@@ -115,14 +150,19 @@ def test_redirects_are_not_followed(status: int) -> None:
     assert set(asked) == {"other"}
 
 
-@pytest.mark.parametrize("token", ["geheim\n", "geheim\r\nX-Evil: 1", " geheim", "gehe\u0131m", "geheim\x00"])
+@pytest.mark.parametrize(
+    "token", ["geheim\n", "geheim\r\nX-Evil: 1", " geheim", "gehe\u0131m", "geheim\x00"]
+)
 def test_a_key_that_is_none_is_never_quoted(token: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         client("http://other", token)
     assert "gehe" not in str(refused.value)
 
 
-@pytest.mark.parametrize("url", ["other", "ftp://other", "http://", "http://[::1", "file:///etc/passwd", "", "http://a\nb"])
+@pytest.mark.parametrize(
+    "url",
+    ["other", "ftp://other", "http://", "http://[::1", "file:///etc/passwd", "", "http://a\nb"],
+)
 def test_urls_that_are_none(url: str) -> None:
     with pytest.raises(ConfigurationError, match="server's URL"):
         client(url, None)
@@ -130,14 +170,19 @@ def test_urls_that_are_none(url: str) -> None:
 
 def test_a_password_in_the_url_is_not_told() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(404, text="no"))
-    with httpx.Client(base_url="http://me:geheim@other", transport=transport) as asked, pytest.raises(RemoteFailed) as refused:
+    with (
+        httpx.Client(base_url="http://me:geheim@other", transport=transport) as asked,
+        pytest.raises(RemoteFailed) as refused,
+    ):
         names(Remote(asked))
     assert "geheim" not in str(refused.value)
     assert "other" in str(refused.value)
 
 
 def test_what_a_terminal_would_obey_is_told_as_text() -> None:
-    assert printable("a\x1b]0;x\x07\r\x9b2J\tb\nc\u00e9") == "a\\x1b]0;x\\x07\\x0d\\x9b2J\tb\nc\u00e9"
+    assert (
+        printable("a\x1b]0;x\x07\r\x9b2J\tb\nc\u00e9") == "a\\x1b]0;x\\x07\\x0d\\x9b2J\tb\nc\u00e9"
+    )
 
 
 ROW = {"type": "header", "format": "memservice-workspace", "version": 1}
@@ -146,25 +191,34 @@ ROW = {"type": "header", "format": "memservice-workspace", "version": 1}
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
 def test_whatever_is_wrong_ends_in_one_sentence(memservice: Run, tmp_path: Path) -> None:
-    """Exit code 1 (2 where the command line itself is wrong), one line, no traceback: `memservice` looks for that itself."""
+    """Exit code 1 (2 where the command line itself is wrong), one line, no traceback: `memservice`
+    looks for that itself."""
     memservice("db", "upgrade")
     (tmp_path / "folder").mkdir()
     (tmp_path / "deep").write_bytes(b"[" * 200_000)
     (tmp_path / "header").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
-    (tmp_path / "evil").write_text(json.dumps({**ROW, "version": 99, "memservice": "x"}) + "\n", encoding="utf-8")
+    (tmp_path / "evil").write_text(
+        json.dumps({**ROW, "version": 99, "memservice": "x"}) + "\n", encoding="utf-8"
+    )
     (tmp_path / "kind").write_text(json.dumps({"type": "a\x1b[2J"}) + "\n", encoding="utf-8")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"{}" * 1000)[:20])
     (tmp_path / "no.toml").write_text("= [", encoding="utf-8")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     for arguments in (
-        ("import", "deep"), ("import", "header"), ("import", "evil"), ("import", "kind"), ("import", "cut.gz"), ("import", "/dev/null"),
+        ("import", "deep"), ("import", "header"), ("import", "evil"), ("import", "kind"),
+        ("import", "cut.gz"), ("import", "/dev/null"),
         ("import", "--as", "../x", "header"), ("import", "x" * 5_000),
-        ("export", "-w", "nowhere", "missing/folder/file"), ("export", "-w", "../..", "-"), ("export", "-w", "a\x1b[2J", "-"),
-        ("import-from", "nonsense"), ("import-from", "--token", "a\nb", "http://127.0.0.1:1"), ("import-from", "http://[::1"),
-        ("copy", "--from", "no.toml", "--to", "no.toml"), ("copy", "--from", "bytes.toml", "--to", "bytes.toml"),
-        ("--config", "bytes.toml", "config", "show"), ("--config", "missing.toml", "config", "show"),
+        ("export", "-w", "nowhere", "missing/folder/file"), ("export", "-w", "../..", "-"),
+        ("export", "-w", "a\x1b[2J", "-"),
+        ("import-from", "nonsense"), ("import-from", "--token", "a\nb", "http://127.0.0.1:1"),
+        ("import-from", "http://[::1"),
+        ("copy", "--from", "no.toml", "--to", "no.toml"),
+        ("copy", "--from", "bytes.toml", "--to", "bytes.toml"),
+        ("--config", "bytes.toml", "config", "show"),
+        ("--config", "missing.toml", "config", "show"),
         ("--config", "folder", "config", "show"),
-        ("usage", "--since", "yesterday"), ("jobs", "retry", "nowhere"), ("jobs", "show", "nowhere"),
+        ("usage", "--since", "yesterday"), ("jobs", "retry", "nowhere"),
+        ("jobs", "show", "nowhere"),
         ("keys", "create", "--workspace", "../x"),
         ("keys", "revoke", "nowhere"), ("reembed", "-w", "nowhere"),
     ):  # fmt: skip

@@ -25,12 +25,7 @@ from memservice.domain.errors import IndexUnavailable, Unavailable
 from memservice.domain.filters import equals
 from memservice.domain.records import FAILED, Space, Task
 from memservice.operations import doctor
-from memservice.operations.doctor import (
-    BROKEN,
-    DEGRADED,
-    OK,
-    Check,
-)
+from memservice.operations.doctor import BROKEN, DEGRADED, OK, Check
 from memservice.services import conclusions, messages
 from memservice.services.conclusions import ConclusionDraft
 from memservice.spi.capabilities import Capability
@@ -95,18 +90,25 @@ def test_workers_with_other_models_are_told(place: Place, monkeypatch: pytest.Mo
     with monkeypatch.context() as other:
         other.setattr(place.rt, "reasoners", {**place.rt.reasoners, "derive": "llm"})
         heartbeats.register(place.rt, "w1")
-    assert (check(place, "workers").state, "w1" in check(place, "workers").found) == (DEGRADED, True)
+    assert (check(place, "workers").state, "w1" in check(place, "workers").found) == (
+        DEGRADED,
+        True,
+    )
 
 
 def test_failed_work_is_told(place: Place) -> None:
     messages.create(place.rt, PRINCIPAL, "w", "s", [messages.Draft("I keep bees.", "alice")])
-    place.rt.storage.write(lambda tx: tx.rows.change(Task, equals(kind="representation"), state=FAILED))
+    place.rt.storage.write(
+        lambda tx: tx.rows.change(Task, equals(kind="representation"), state=FAILED)
+    )
     assert "jobs list --state failed" in check(place, "work").advice
 
 
 def test_vectors_that_cannot_be_used_are_told(place: Place) -> None:
     place.say("s", ("alice", "I keep bees."))
-    conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")])
+    conclusions.create(
+        place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")]
+    )
     with place.rt.storage.read() as tx:
         (space,) = [space for space in tx.spaces.of_workspace(1) if space.kind == "conclusion"]
     place.rt.storage.write(lambda tx: tx.spaces.save(replace(space, embedder="somebody-elses-1")))
@@ -130,7 +132,9 @@ class Away:
     def count(self, tx: Transaction | None, space: Space) -> int:
         return self._ask()
 
-    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(
+        self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+    ) -> list[int]:
         return list(range(1, self._ask() + 1))[:limit]
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
@@ -140,13 +144,24 @@ class Away:
 class TestVectors:
     """An index outside the storage."""
 
-    def test_one_that_is_away_is_told_before_there_is_any_vector(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_one_that_is_away_is_told_before_there_is_any_vector(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(place.rt, "vectors", Away(None))
         found = check(place, "vectors")
-        assert (found.state, "secret-host" in found.found, "secret-host" in found.advice) == (DEGRADED, True, False)
-        assert "secret-host" not in create_app(runtime=place.rt).test_client().get("/health/ready").text
+        assert (found.state, "secret-host" in found.found, "secret-host" in found.advice) == (
+            DEGRADED,
+            True,
+            False,
+        )
+        assert (
+            "secret-host"
+            not in create_app(runtime=place.rt).test_client().get("/health/ready").text
+        )
 
-    def test_it_is_looked_at_though_the_storage_has_failed(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_is_looked_at_though_the_storage_has_failed(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def refuse() -> None:
             raise Unavailable("the database is away")
 
@@ -155,7 +170,9 @@ class TestVectors:
         found = {one.name: one.state for one in doctor.look(place.rt)}
         assert found == {"storage": BROKEN, "vectors": DEGRADED, "embedder": OK, "plugins": OK}
 
-    def test_one_that_takes_too_long_is_not_waited_for(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_one_that_takes_too_long_is_not_waited_for(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         index = Away(0)
         monkeypatch.setattr(place.rt, "vectors", index)
         answers = threading.Event()
@@ -170,9 +187,13 @@ class TestVectors:
         assert waited == []
         answers.set()
 
-    def test_one_that_was_emptied_or_has_another_dimension_is_told(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_one_that_was_emptied_or_has_another_dimension_is_told(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         place.say("s", ("alice", "I keep bees."))
-        conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")])
+        conclusions.create(
+            place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")]
+        )
         place.work()
         monkeypatch.setattr(place.rt, "vectors", Away(0))
         found = check(place, "vectors")
@@ -180,7 +201,10 @@ class TestVectors:
         monkeypatch.setattr(place.rt, "vectors", Away(9))
         assert check(place, "vectors").state == OK
         monkeypatch.setattr(place.rt, "vectors", Away(9, dimension=3))
-        assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (DEGRADED, True)
+        assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (
+            DEGRADED,
+            True,
+        )
 
 
 def test_a_space_of_another_dimension_than_the_embedders_is_told(place: Place) -> None:
@@ -189,7 +213,10 @@ def test_a_space_of_another_dimension_than_the_embedders_is_told(place: Place) -
     with place.rt.storage.read() as tx:
         (space,) = [space for space in tx.spaces.of_workspace(1) if space.kind == "conclusion"]
     place.rt.storage.write(lambda tx: tx.spaces.save(replace(space, dimension=3)))
-    assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (DEGRADED, True)
+    assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (
+        DEGRADED,
+        True,
+    )
 
 
 class TestReady:
@@ -199,20 +226,29 @@ class TestReady:
         answer = client.get("/health/ready")
         assert answer.status_code == 200
         assert answer.get_json()["status"] == "ok"
-        assert {"storage", "counts", "vectors", "embedder", "work", "plugins"} <= {one["name"] for one in answer.get_json()["checks"]}
+        assert {"storage", "counts", "vectors", "embedder", "work", "plugins"} <= {
+            one["name"] for one in answer.get_json()["checks"]
+        }
         assert all(one.keys() == {"name", "state", "advice"} for one in answer.get_json()["checks"])
 
-    def test_503_when_the_store_takes_no_writes(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_503_when_the_store_takes_no_writes(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def refuse(*args: object, **how: object) -> list[Finding]:
             return [Finding("failed", "/var/lib/x.db is full", "see that its disk has room")]
 
         monkeypatch.setattr(place.rt.storage, "examine", refuse)
         answer = create_app(runtime=place.rt).test_client().get("/health/ready")
         (storage,) = [one for one in answer.get_json()["checks"] if one["name"] == "storage"]
-        assert (answer.status_code, storage) == (503, {"name": "storage", "state": "failed", "advice": "see that its disk has room"})
+        assert (answer.status_code, storage) == (
+            503,
+            {"name": "storage", "state": "failed", "advice": "see that its disk has room"},
+        )
         assert "/var/lib" not in answer.text
 
-    def test_it_reads_no_more_than_it_must_and_the_command_everything(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_reads_no_more_than_it_must_and_the_command_everything(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         asked: list[bool] = []
 
         def examine(*, thorough: bool = False) -> list[Finding]:
@@ -224,7 +260,9 @@ class TestReady:
         doctor.look(place.rt, thorough=True)
         assert asked == [False, True]
 
-    def test_503_when_the_store_is_broken(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_503_when_the_store_is_broken(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def refuse() -> None:
             raise Unavailable("the database is away")
 
@@ -240,7 +278,10 @@ class TestCommand:
     def test_beside_a_running_service(self, memservice: Run, tmp_path: Path) -> None:
         with serving(tmp_path) as server:
             deadline = time.monotonic() + 30
-            while "none: what is written" in (done := memservice("doctor")).stdout and time.monotonic() < deadline:
+            while (
+                "none: what is written" in (done := memservice("doctor")).stdout
+                and time.monotonic() < deadline
+            ):
                 time.sleep(0.2)
             assert done.returncode == 0, done.stdout + done.stderr
             assert "degraded" not in done.stdout
@@ -252,7 +293,9 @@ class TestCommand:
         done = memservice("doctor")
         assert done.returncode == 1
         assert "FAILED    storage" in done.stdout
-        assert f"There is no file {tmp_path / 'memservice.db'}: check DB_CONNECTION_URI" in done.stdout
+        assert (
+            f"There is no file {tmp_path / 'memservice.db'}: check DB_CONNECTION_URI" in done.stdout
+        )
         assert "memservice db upgrade" in done.stdout
         assert list(tmp_path.iterdir()) == []
 
@@ -265,13 +308,17 @@ class TestCommand:
         memservice("db", "upgrade")
         with socket.socket() as nobody:
             nobody.bind(("127.0.0.1", 0))
-            found = memservice("doctor", "--json", REDIS_URL=f"redis://127.0.0.1:{nobody.getsockname()[1]}/0")
+            found = memservice(
+                "doctor", "--json", REDIS_URL=f"redis://127.0.0.1:{nobody.getsockname()[1]}/0"
+            )
         assert found.returncode == 0, "it is only late then"
         (redis,) = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "redis"]
         assert redis["state"] == DEGRADED
 
     @pytest.mark.parametrize("kind", ["qdrant", "redis"])
-    def test_an_index_that_is_away_before_anything_is_stored(self, memservice: Run, kind: str) -> None:
+    def test_an_index_that_is_away_before_anything_is_stored(
+        self, memservice: Run, kind: str
+    ) -> None:
         memservice("db", "upgrade")
         with socket.socket() as nobody:
             nobody.bind(("127.0.0.1", 0))
@@ -279,11 +326,15 @@ class TestCommand:
             url = f"{scheme}://127.0.0.1:{nobody.getsockname()[1]}"
             found = memservice("doctor", "--json", VECTOR_STORE_TYPE=kind, VECTOR_STORE_URL=url)
         assert found.returncode == 0, "search goes on from text"
-        assert {one["name"]: one["state"] for one in json.loads(found.stdout)["checks"]}["vectors"] == DEGRADED
+        assert {one["name"]: one["state"] for one in json.loads(found.stdout)["checks"]}[
+            "vectors"
+        ] == DEGRADED
 
     def test_a_postgres_that_is_away_hides_nothing_else(self, memservice: Run) -> None:
         uri = "postgresql+psycopg://nobody@127.0.0.1:1/nothing"
-        found = memservice("doctor", "--json", DB_CONNECTION_URI=uri, REDIS_URL="redis://127.0.0.1:1/0")
+        found = memservice(
+            "doctor", "--json", DB_CONNECTION_URI=uri, REDIS_URL="redis://127.0.0.1:1/0"
+        )
         assert found.returncode == 1
         checks = {one["name"]: one for one in json.loads(found.stdout)["checks"]}
         assert {name: one["state"] for name, one in checks.items()} == {
@@ -313,8 +364,14 @@ class TestCommand:
         assert "plugins" in found.stdout
 
     def test_a_driver_that_is_missing(self, memservice: Run, tmp_path: Path) -> None:
-        (tmp_path / "sitecustomize.py").write_text("import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8")
-        found = memservice("doctor", PYTHONPATH=str(tmp_path), DB_CONNECTION_URI="postgresql+psycopg://nobody@127.0.0.1:1/nothing")
+        (tmp_path / "sitecustomize.py").write_text(
+            "import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8"
+        )
+        found = memservice(
+            "doctor",
+            PYTHONPATH=str(tmp_path),
+            DB_CONNECTION_URI="postgresql+psycopg://nobody@127.0.0.1:1/nothing",
+        )
         assert found.returncode == 1
         assert "FAILED" in found.stdout
         assert "pip install 'memservice[postgres]'" in found.stdout
@@ -326,7 +383,12 @@ class TestCommand:
             nobody.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
             assert memservice("doctor", LLM_OPENAI_BASE_URL=url).returncode == 0
-            asked = memservice("doctor", "--ask-models", LLM_OPENAI_BASE_URL=url, LLM_OPENAI_API_KEY="sk-do-not-show")
+            asked = memservice(
+                "doctor",
+                "--ask-models",
+                LLM_OPENAI_BASE_URL=url,
+                LLM_OPENAI_API_KEY="sk-do-not-show",
+            )
         assert asked.returncode == 1
         assert "FAILED    models     openai/" in asked.stdout
         assert "sk-do-not-show" not in asked.stdout + asked.stderr

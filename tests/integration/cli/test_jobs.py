@@ -34,17 +34,22 @@ class Done:
 
 
 class Store:
-    """A store in which a test says things and works on them, and on which it runs commands, all in this process."""
+    """A store in which a test says things and works on them, and on which it runs commands, all in
+    this process."""
 
     def __init__(self, folder: Path) -> None:
         self.environ = {"DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}
-        settings = load_settings(environ={**self.environ, "REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "1"}, cwd=folder)
+        settings = load_settings(
+            environ={**self.environ, "REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "1"}, cwd=folder
+        )
         self.reasoner = Scripted()
         self.rt = Runtime(settings, load_plugins(settings, extra=[self.reasoner]))
         self.rt.storage.migrate()
 
     def say(self, session: str, *said: str) -> None:
-        messages.create(self.rt, Principal(admin=True), "w", session, [Draft(text, "alice") for text in said])
+        messages.create(
+            self.rt, Principal(admin=True), "w", session, [Draft(text, "alice") for text in said]
+        )
 
     def work(self, *, fails: bool = False) -> None:
         def no(request: object) -> None:
@@ -82,14 +87,37 @@ def test_what_failed_is_listed_without_its_text_and_shown_with_it(store: Store) 
     store.work(fails=True)
     (failed,) = listed(store, "--state", "failed")
     table = store("list", "--workspace", "w").stdout.splitlines()
-    assert table[0].split() == ["ID", "KIND", "STATE", "TRIES", "WORKSPACE", "SESSION", "ABOUT", "MADE", "ERROR"]
-    assert table[1].split()[:7] == [failed["id"], "representation", "failed", "1", "w", "s", "alice"]
+    assert table[0].split() == [
+        "ID",
+        "KIND",
+        "STATE",
+        "TRIES",
+        "WORKSPACE",
+        "SESSION",
+        "ABOUT",
+        "MADE",
+        "ERROR",
+    ]
+    assert table[1].split()[:7] == [
+        failed["id"],
+        "representation",
+        "failed",
+        "1",
+        "w",
+        "s",
+        "alice",
+    ]
     assert table[1].split()[-1] == "RuntimeError"
     assert "verbatim" not in table[1]
     shown = store("show", failed["id"]).stdout
     assert NO in shown
     assert json.loads(store("show", failed["id"], "--json").stdout) == failed
-    assert (failed["workspace"], failed["session"], failed["observed"], failed["attempts"]) == ("w", "s", "alice", 1)
+    assert (failed["workspace"], failed["session"], failed["observed"], failed["attempts"]) == (
+        "w",
+        "s",
+        "alice",
+        1,
+    )
 
 
 def test_a_retry_makes_it_pending_and_another_try_does_it(store: Store, memservice: Run) -> None:
@@ -120,7 +148,10 @@ def test_what_is_cancelled_is_not_done_until_it_is_retried(store: Store) -> None
     unit = next(job["unit"] for job in pending if job["session"] == "s")
     assert store("cancel", "--unit", unit).stdout == "1 cancelled\n"
     store.work()
-    states = {job["session"]: (job["state"], job["error"]) for job in listed(store, "--kind", "representation")}
+    states = {
+        job["session"]: (job["state"], job["error"])
+        for job in listed(store, "--kind", "representation")
+    }
     assert states == {"s": ("failed", "Cancelled: by an operator"), "t": ("done", None)}
     assert store("retry", "--workspace", "w").stdout == "1 to be tried again\n"
     store.work()
@@ -153,7 +184,9 @@ def test_what_is_over_is_erased_by_age_and_state(store: Store) -> None:
         (("purge", "--older-than", "soon"), 2, "'soon' is no duration"),
     ],
 )
-def test_mistakes_are_told(store: Store, arguments: tuple[str, ...], status: int, said: str) -> None:
+def test_mistakes_are_told(
+    store: Store, arguments: tuple[str, ...], status: int, said: str
+) -> None:
     done = store(*arguments)
     assert done.returncode == status
     assert said in " ".join(done.stderr.split())

@@ -40,22 +40,61 @@ def test_the_first_key_is_made_before_the_first_start(memservice: Run) -> None:
 
 
 def test_narrow_keys_and_the_list(memservice: Run) -> None:
-    made = memservice("keys", "create", "--workspace", "acme", "--peer", "alice", "--label", "kitchen radio", **AUTH)
+    made = memservice(
+        "keys",
+        "create",
+        "--workspace",
+        "acme",
+        "--peer",
+        "alice",
+        "--label",
+        "kitchen radio",
+        **AUTH,
+    )
     claims = claims_of(made.stdout)
     assert (claims["w"], claims["p"]) == ("acme", "alice")
     assert not {"s", "ad", "exp"} & claims.keys()
-    memservice("keys", "create", "--workspace", "acme", "--session", "room", "--expires", "2 weeks", **AUTH)
+    memservice(
+        "keys", "create", "--workspace", "acme", "--session", "room", "--expires", "2 weeks", **AUTH
+    )
     listed = memservice("keys", "list", **AUTH)
     assert "They go by the names in them alone" in listed.stderr
     lines = listed.stdout.splitlines()
-    assert lines[0].split() == ["ID", "OPENS", "STATE", "HOW", "LONG", "MADE", "LAST", "USED", "LABEL"]
-    assert [part in lines[1] for part in (str(claims["jti"]), "workspace acme peer alice", "works", "never", "kitchen radio")] == [True] * 5
+    assert lines[0].split() == [
+        "ID",
+        "OPENS",
+        "STATE",
+        "HOW",
+        "LONG",
+        "MADE",
+        "LAST",
+        "USED",
+        "LABEL",
+    ]
+    assert [
+        part in lines[1]
+        for part in (
+            str(claims["jti"]),
+            "workspace acme peer alice",
+            "works",
+            "never",
+            "kitchen radio",
+        )
+    ] == [True] * 5
     assert "workspace acme session room" in lines[2]
     assert made.stdout.strip() not in "\n".join(lines)
 
 
 def test_a_label_does_not_make_lines_of_its_own(memservice: Run) -> None:
-    memservice("keys", "create", "--workspace", "acme", "--label", "a\n\x1b[31mfake  everything  works\r\u202eé", **AUTH)
+    memservice(
+        "keys",
+        "create",
+        "--workspace",
+        "acme",
+        "--label",
+        "a\n\x1b[31mfake  everything  works\r\u202eé",
+        **AUTH,
+    )
     lines = memservice("keys", "list", **AUTH).stdout.splitlines()
     assert len(lines) == 2
     assert lines[1].endswith("  a\ufffd\ufffd[31mfake  everything  works\ufffd\ufffdé")
@@ -69,7 +108,10 @@ def test_a_label_does_not_make_lines_of_its_own(memservice: Run) -> None:
         (("--peer", "alice"), "--workspace: "),
         (("--workspace", "no name"), "--workspace: String should match pattern"),
         (("--workspace", ""), "--workspace: String should have at least 1 character"),
-        (("--admin", "--expires", "soon"), "'soon' is no duration: write for instance 90d, 1h30m or '2 weeks'"),
+        (
+            ("--admin", "--expires", "soon"),
+            "'soon' is no duration: write for instance 90d, 1h30m or '2 weeks'",
+        ),
         (("--admin", "--expires", "9000y"), "longer than calendars go"),
     ],
 )
@@ -85,14 +127,20 @@ def test_revoking(memservice: Run) -> None:
     foreign = signed({"t": "", "w": "acme"})
     uid = str(claims_of(made)["jti"])
     assert memservice("keys", "revoke", uid, **AUTH).stdout == f"revoked {uid}\n"
-    assert memservice("keys", "revoke", "--token", other, **AUTH).stdout == f"revoked {claims_of(other)['jti']}\n"
+    assert (
+        memservice("keys", "revoke", "--token", other, **AUTH).stdout
+        == f"revoked {claims_of(other)['jti']}\n"
+    )
     assert memservice("keys", "revoke", "--token", foreign, **AUTH).returncode == 0
     lines = memservice("keys", "list", **AUTH).stdout.splitlines()
     assert [line.split().count("revoked") for line in lines[1:]] == [2, 2, 2]
     assert lines[3].endswith("without an id, goes by its names")
     unknown = memservice("keys", "revoke", "nope", **AUTH)
     assert (unknown.returncode, unknown.stderr) == (1, "memservice: Key nope not found\n")
-    assert memservice("keys", "revoke", "--token", "garbage", **AUTH).stderr == "memservice: Invalid JWT\n"
+    assert (
+        memservice("keys", "revoke", "--token", "garbage", **AUTH).stderr
+        == "memservice: Invalid JWT\n"
+    )
     assert memservice("keys", "revoke", **AUTH).returncode == 2
     assert memservice("keys", "revoke", uid, "--token", made, **AUTH).returncode == 2
 
@@ -108,16 +156,25 @@ def test_without_a_secret_it_is_said_how_to_make_one(memservice: Run) -> None:
 
 
 def test_a_short_secret_makes_no_key(memservice: Run) -> None:
-    for settings in ({"AUTH_JWT_SECRET": "x" * 15}, {"AUTH_JWT_SECRET": SECRET, "AUTH_JWT_SECRET_PREVIOUS": "x" * 15}):
+    for settings in (
+        {"AUTH_JWT_SECRET": "x" * 15},
+        {"AUTH_JWT_SECRET": SECRET, "AUTH_JWT_SECRET_PREVIOUS": "x" * 15},
+    ):
         for further in ({}, {"AUTH_USE_AUTH": "true"}):
             refused = memservice("keys", "create", "--admin", **settings, **further)
             assert (refused.returncode, refused.stdout) == (1, "")
-            assert f"{list(settings)[-1]} is only 15 bytes long, and must be 16 or more" in refused.stderr
+            assert (
+                f"{list(settings)[-1]} is only 15 bytes long, and must be 16 or more"
+                in refused.stderr
+            )
             assert 'python -c "import secrets; print(secrets.token_urlsafe(32))"' in refused.stderr
 
 
 def test_a_key_of_nothing_says_so(memservice: Run, tmp_path: Path) -> None:
-    settings = load_settings(environ={"DB_CONNECTION_URI": f"sqlite:///{tmp_path / 'memservice.db'}", **AUTH}, cwd=tmp_path)
+    settings = load_settings(
+        environ={"DB_CONNECTION_URI": f"sqlite:///{tmp_path / 'memservice.db'}", **AUTH},
+        cwd=tmp_path,
+    )
     with closing(open_runtime(settings)) as rt:
         rt.storage.migrate()
         mint_by_uid(rt, Principal(admin=True), Claims(app_uid="unheard-of"))
@@ -140,12 +197,16 @@ def test_while_authentication_is_off_it_says_so(memservice: Run) -> None:
 
 @pytest.mark.e2e
 def test_beside_a_running_server(tmp_path: Path, memservice: Run) -> None:
-    """Two server processes; a key that the shell revokes is refused by both from the next request on."""
+    """Two server processes; a key that the shell revokes is refused by both from the next request
+    on."""
     token = memservice("keys", "create", "--workspace", "acme", **AUTH).stdout.strip()
     with serving(tmp_path, "--workers", "2", "--no-worker", **AUTH) as server:
 
         def get() -> int:
-            asked = urllib.request.Request(f"{server.url}/v3/workspaces/acme/queue/status", headers={"Authorization": f"Bearer {token}"})
+            asked = urllib.request.Request(
+                f"{server.url}/v3/workspaces/acme/queue/status",
+                headers={"Authorization": f"Bearer {token}"},
+            )
             try:
                 with urllib.request.urlopen(asked, timeout=10) as answer:
                     return int(answer.status)

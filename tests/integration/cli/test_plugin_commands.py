@@ -44,19 +44,30 @@ def test_what_is_installed_is_listed(memservice: Run) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("import nothing_of_this_name", "cannot be imported: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        (
+            "import nothing_of_this_name",
+            "cannot be imported: ModuleNotFoundError: No module named 'nothing_of_this_name'",
+        ),
         ("raise RuntimeError('no luck')", "cannot be imported: RuntimeError: no luck"),
         (
             "from memservice.hookspecs import hookimpl\n@hookimpl\ndef memservice_storage(): ...\n",
-            "implements hooks that do not exist: memservice_storage; did you mean memservice_storages?",
+            (
+                "implements hooks that do not exist: memservice_storage; did you mean "
+                "memservice_storages?"
+            ),
         ),
         (
-            "from memservice.hookspecs import hookimpl\n@hookimpl\ndef memservice_embedders():\n    yield 'words'\n",
+            (
+                "from memservice.hookspecs import hookimpl\n@hookimpl\ndef "
+                "memservice_embedders():\n    yield 'words'\n"
+            ),
             "memservice_embedders offers str, not EmbedderProvider",
         ),
     ],
 )
-def test_a_broken_plugin_is_listed_with_its_reason(memservice: Run, install: Install, source: str, reason: str) -> None:
+def test_a_broken_plugin_is_listed_with_its_reason(
+    memservice: Run, install: Install, source: str, reason: str
+) -> None:
     path = install("brittle", source)
     done = memservice("plugins", PYTHONPATH=path)
     assert done.returncode == 1
@@ -64,7 +75,9 @@ def test_a_broken_plugin_is_listed_with_its_reason(memservice: Run, install: Ins
     assert line.split()[:5] == ["failed", "brittle", "brittle", "brittle", "1.0"]
     assert line.endswith(reason)
     assert ["sqlite"] in [row[1:2] for row in rows(done.stdout)], "the others are there"
-    assert memservice("db", "upgrade", PYTHONPATH=path).returncode == 0, "it stops nobody who does not need it"
+    assert memservice("db", "upgrade", PYTHONPATH=path).returncode == 0, (
+        "it stops nobody who does not need it"
+    )
     silenced = memservice("plugins", PYTHONPATH=path, MEMSERVICE_PLUGINS="sqlite,hashed,extractive")
     assert (silenced.returncode, "brittle" in silenced.stdout) == (0, False)
 
@@ -73,20 +86,31 @@ def test_a_broken_plugin_that_is_needed_stops_the_start(memservice: Run, install
     path = install("brittle", "raise RuntimeError('no luck')")
     done = memservice("serve", "--port", "0", PYTHONPATH=path, REASONER="brittle")
     assert done.returncode == 1
-    assert done.stderr.startswith("memservice: reasoner 'brittle' cannot be used (plugin 'brittle' of brittle 1.0)")
+    assert done.stderr.startswith(
+        "memservice: reasoner 'brittle' cannot be used (plugin 'brittle' of brittle 1.0)"
+    )
     assert "RuntimeError: no luck" in done.stderr
 
 
 def test_a_missing_driver_is_named(memservice: Run, install: Install) -> None:
     path = install("delphi", OFFERS_A_REASONER)
-    assert memservice("plugins", PYTHONPATH=path).returncode == 0, "a driver is needed when it is opened, not before"
+    assert memservice("plugins", PYTHONPATH=path).returncode == 0, (
+        "a driver is needed when it is opened, not before"
+    )
     done = memservice("serve", "--port", "0", PYTHONPATH=path, REASONER="oracle")
     assert (done.returncode, done.stdout) == (1, "")
     assert "needs oracle, which is not installed: pip install oracle" in done.stderr
 
 
 def test_an_unknown_protocol_of_a_model_is_told_before_anything_starts(memservice: Run) -> None:
-    done = memservice("serve", "--port", "0", REASONER="llm", LLM_OPENAI_API_KEY="k", SUMMARY_MODEL_CONFIG__TRANSPORT="opnai")
+    done = memservice(
+        "serve",
+        "--port",
+        "0",
+        REASONER="llm",
+        LLM_OPENAI_API_KEY="k",
+        SUMMARY_MODEL_CONFIG__TRANSPORT="opnai",
+    )
     assert (done.returncode, done.stdout) == (1, "")
     assert "no plugin offers a language-model protocol called 'opnai'" in done.stderr
 
@@ -98,7 +122,10 @@ def test_an_unknown_name_is_answered_with_the_known_ones(memservice: Run) -> Non
     assert "known: gemini, hashed" in done.stderr
     assert "did you mean hashed?" in done.stderr
     storage = memservice("db", "current", DB_CONNECTION_URI="oracle://u:hunter2@h/x")
-    assert "no plugin offers a storage called 'oracle' (DB_CONNECTION_URI); known: memory, postgres, postgresql, sqlite" in storage.stderr
+    assert (
+        "no plugin offers a storage called 'oracle' (DB_CONNECTION_URI); known: memory, "
+        "postgres, postgresql, sqlite"
+    ) in storage.stderr
     assert "hunter2" not in storage.stderr
 
 
@@ -138,11 +165,17 @@ def test_commands_of_plugins(memservice: Run, install: Install) -> None:
     done = memservice("hello", PYTHONPATH=path, PORT="8123")
     assert (done.returncode, done.stdout) == (0, "hello from 8123\n")
     shown = memservice("--help", PYTHONPATH=path)
-    assert (shown.returncode, "Say hello." in shown.stdout, "Not ours." in shown.stdout) == (0, True, False)
+    assert (shown.returncode, "Say hello." in shown.stdout, "Not ours." in shown.stdout) == (
+        0,
+        True,
+        False,
+    )
     assert "the command 'serve' of plugin 'greeter 1.0: greeter' is left out" in shown.stderr
     assert "no commands from plugin 'sullen 1.0: sullen': RuntimeError: I will not" in shown.stderr
     assert memservice("db", "upgrade", PYTHONPATH=path).returncode == 0
-    assert memservice("db", "current", PYTHONPATH=path).stderr == "", "our own commands ask no plugin for its"
+    assert memservice("db", "current", PYTHONPATH=path).stderr == "", (
+        "our own commands ask no plugin for its"
+    )
 
 
 @pytest.mark.e2e

@@ -1,4 +1,5 @@
-"""`memservice plugins check`: what a provider says that it can do, and whether it does what its kind has to."""
+"""`memservice plugins check`: what a provider says that it can do, and whether it does what its
+kind has to."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Same:
 
 @hookimpl
 def memservice_embedders():
-    yield EmbedderProvider(name="same", open=lambda settings, context: Same(), capabilities=Same.capabilities)
+    yield EmbedderProvider(name="same", open=lambda settings, context: Same(), \
+capabilities=Same.capabilities)
 """
 
 
@@ -50,8 +52,12 @@ def test_a_provider_that_keeps_its_contract(memservice: Run) -> None:
     done = memservice("plugins", "check", "hashed")
     assert done.returncode == 0, done.stdout
     assert done.stdout.startswith("embedder hashed, of plugin hashed from memservice ")
-    assert re.search(r"Is it local and fast enough to run inside a write\? +yes +\(inline\)", done.stdout)
-    assert re.search(r"Do vectors of paraphrases lie near each other\? +no +\(semantic\)", done.stdout)
+    assert re.search(
+        r"Is it local and fast enough to run inside a write\? +yes +\(inline\)", done.stdout
+    )
+    assert re.search(
+        r"Do vectors of paraphrases lie near each other\? +no +\(semantic\)", done.stdout
+    )
     assert "TestEmbedder declares inline, of shared, transactional" in done.stdout
     assert re.search(r"not run: test_paraphrases_lie.* lacks the capability SEMANTIC", done.stdout)
     assert re.search(r"\d+ passed", done.stdout)
@@ -65,7 +71,9 @@ def test_one_that_does_not(memservice: Run, install: Install) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_what_keeps_something_is_tried_in_a_place_of_its_own(memservice: Run, tmp_path: Path) -> None:
+def test_what_keeps_something_is_tried_in_a_place_of_its_own(
+    memservice: Run, tmp_path: Path
+) -> None:
     untried = memservice("plugins", "check", "memory")
     assert (untried.returncode, "with --scratch" in untried.stdout) == (0, True)
     tried = memservice("plugins", "check", "memory", "--scratch", "memory://")
@@ -78,14 +86,22 @@ def test_what_keeps_something_is_tried_in_a_place_of_its_own(memservice: Run, tm
 def test_an_index_that_ends_with_its_process_is_not_asked_to_outlive_it(memservice: Run) -> None:
     tried = memservice("plugins", "check", "qdrant", "--scratch", ":memory:")
     assert tried.returncode == 0, tried.stdout
-    assert re.search(r"not run: test_what_was_stored_is_there_after_reopening, .*lacks the capability SHARED", tried.stdout)
+    assert re.search(
+        r"not run: test_what_was_stored_is_there_after_reopening, .*lacks the capability SHARED",
+        tried.stdout,
+    )
 
 
 @pytest.mark.timeout(300)
-def test_an_index_on_a_server_is_tried_in_namespaces_that_are_gone_afterwards(memservice: Run) -> None:
+def test_an_index_on_a_server_is_tried_in_namespaces_that_are_gone_afterwards(
+    memservice: Run,
+) -> None:
     url = redis_vectors.real_url()
     if url is None:
-        pytest.skip("vector sets of a real Redis: set MEMSERVICE_TEST_REDIS_URL to one of version 8.0 or newer")
+        pytest.skip(
+            "vector sets of a real Redis: set MEMSERVICE_TEST_REDIS_URL to one of version "
+            "8.0 or newer"
+        )
     ours = index_at(Redis.from_url(url), "memservice")
     before = ours.keys(None, OURS)
     tried = memservice("plugins", "check", "redis", "--scratch", url)
@@ -101,12 +117,28 @@ def test_a_storage_on_a_server_is_tried_in_schemas_that_are_gone_afterwards(tmp_
     uri = new_database()
     try:
         command = [str(MEMSERVICE), "plugins", "check", "postgres", "--scratch", uri]
-        tried = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=800, check=False)
+        tried = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=800,
+            check=False,
+        )
         assert tried.returncode == 0, tried.stdout
         with connect(uri) as connection:
-            left = "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname NOT IN ('public', 'information_schema')"
+            left = (
+                "SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg_%' AND nspname "
+                "NOT IN ('public', 'information_schema')"
+            )
             assert connection.execute(left).fetchall() == []
-            assert connection.execute("SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace").fetchall() == []
+            assert (
+                connection.execute(
+                    "SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+                ).fetchall()
+                == []
+            )
     finally:
         drop_database(uri)
 
@@ -120,26 +152,56 @@ def test_what_would_try_all_tests_in_one_file_is_refused(memservice: Run, tmp_pa
 @pytest.mark.parametrize(
     ("name", "place", "said"),
     [
-        ("postgres", "postgresql+psycopg://me:hunter2@127.0.0.1:9/db", "the database db on 127.0.0.1:9 cannot be reached"),
-        ("redis", "redis://me:hunter2@127.0.0.1:9/0", "the vector index at redis://127.0.0.1:9/0 failed"),
-        ("qdrant", "http://127.0.0.1:9", "the vector index at http://127.0.0.1:9 cannot be reached"),
+        (
+            "postgres",
+            "postgresql+psycopg://me:hunter2@127.0.0.1:9/db",
+            "the database db on 127.0.0.1:9 cannot be reached",
+        ),
+        (
+            "redis",
+            "redis://me:hunter2@127.0.0.1:9/0",
+            "the vector index at redis://127.0.0.1:9/0 failed",
+        ),
+        (
+            "qdrant",
+            "http://127.0.0.1:9",
+            "the vector index at http://127.0.0.1:9 cannot be reached",
+        ),
     ],
 )
-def test_a_server_that_is_away_is_said_to_be_in_one_line(memservice: Run, name: str, place: str, said: str) -> None:
+def test_a_server_that_is_away_is_said_to_be_in_one_line(
+    memservice: Run, name: str, place: str, said: str
+) -> None:
     done = memservice("plugins", "check", name, "--scratch", place)
     assert done.returncode == 1
-    assert [line for line in done.stdout.splitlines() if "suite" in line] == [done.stdout.splitlines()[-1]]
+    assert [line for line in done.stdout.splitlines() if "suite" in line] == [
+        done.stdout.splitlines()[-1]
+    ]
     assert done.stdout.splitlines()[-1].startswith(f"  suite: not run: {said}")
     assert done.stderr == ""
     assert "hunter2" not in done.stdout
 
 
-def test_a_driver_that_is_missing_is_named_with_what_installs_it(memservice: Run, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text("import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8")
-    done = memservice("plugins", "check", "postgres", "--scratch", "postgresql+psycopg://localhost/db", PYTHONPATH=str(tmp_path))
+def test_a_driver_that_is_missing_is_named_with_what_installs_it(
+    memservice: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8"
+    )
+    done = memservice(
+        "plugins",
+        "check",
+        "postgres",
+        "--scratch",
+        "postgresql+psycopg://localhost/db",
+        PYTHONPATH=str(tmp_path),
+    )
     assert done.returncode == 1
     last = done.stdout.splitlines()[-1]
-    assert last == "  suite: not run: storage 'postgres' needs psycopg, which is not installed: pip install 'memservice[postgres]'"
+    assert last == (
+        "  suite: not run: storage 'postgres' needs psycopg, which is not installed: pip "
+        "install 'memservice[postgres]'"
+    )
 
 
 @pytest.mark.parametrize("name", ["http", "jsonl"])
@@ -158,7 +220,9 @@ def test_what_is_not_configured_says_what_it_takes(memservice: Run, name: str) -
     assert f"LLM_{name.upper()}_API_KEY" in done.stdout
     assert f"DERIVER_MODEL_CONFIG__TRANSPORT={name}" in done.stdout
     assert "Of a language-model protocol no capabilities are asked" in done.stdout
-    assert done.stdout.count(f"of plugin {name}") == (1 if name == "anthropic" else 2), "the protocol, and the embedder if there is one"
+    assert done.stdout.count(f"of plugin {name}") == (1 if name == "anthropic" else 2), (
+        "the protocol, and the embedder if there is one"
+    )
     assert memservice("plugins", "check", name, "--costly").returncode == 1
 
 
@@ -191,11 +255,17 @@ def test_a_model_that_the_settings_name_is_put_to_what_can_be_asked_of_it(memser
     with scripted() as server:
         server.then(model_answers)
         kind = ("--kind", "language-model protocol", "--costly")
-        done = memservice("plugins", "check", "openai", *kind, LLM_OPENAI_BASE_URL=f"{server.url}/v1")
+        done = memservice(
+            "plugins", "check", "openai", *kind, LLM_OPENAI_BASE_URL=f"{server.url}/v1"
+        )
         assert done.returncode == 0, done.stdout
         assert "7 passed" in done.stdout
-        server.then(lambda handler, request: handler.json(OpenAiWire().error(401, "no such key"), 401))
-        done = memservice("plugins", "check", "openai", *kind, LLM_OPENAI_BASE_URL=f"{server.url}/v1")
+        server.then(
+            lambda handler, request: handler.json(OpenAiWire().error(401, "no such key"), 401)
+        )
+        done = memservice(
+            "plugins", "check", "openai", *kind, LLM_OPENAI_BASE_URL=f"{server.url}/v1"
+        )
         assert done.returncode == 1
         assert re.search(r"suite: not run: .*401", done.stdout.splitlines()[-1])
 
@@ -203,10 +273,16 @@ def test_a_model_that_the_settings_name_is_put_to_what_can_be_asked_of_it(memser
 def test_an_embedder_that_the_settings_name_is_asked_if_that_is_wanted(memservice: Run) -> None:
     with scripted() as server:
         server.then(openai_vectors)
-        place = {"LLM_OPENAI_BASE_URL": f"{server.url}/v1", "EMBEDDING_MODEL_CONFIG__MODEL": "local"}
+        place = {
+            "LLM_OPENAI_BASE_URL": f"{server.url}/v1",
+            "EMBEDDING_MODEL_CONFIG__MODEL": "local",
+        }
         done = memservice("plugins", "check", "openai", "--kind", "embedder", "--costly", **place)
     failed = set(re.findall(r"FAILED \S+::(\w+)", done.stdout))
-    assert failed <= {"test_paraphrases_lie_near_each_other", "test_a_restatement_is_a_duplicate"}, "the server hashes"
+    assert failed <= {
+        "test_paraphrases_lie_near_each_other",
+        "test_a_restatement_is_a_duplicate",
+    }, "the server hashes"
     assert re.search(r"1[0-9] passed", done.stdout)
 
 

@@ -1,4 +1,5 @@
-"""`memservice reembed` beside a server that is written to and read from: nothing fails, nothing is lost, whatever happens to it."""
+"""`memservice reembed` beside a server that is written to and read from: nothing fails, nothing is
+lost, whatever happens to it."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ class Words:
 @hookimpl
 def memservice_embedders():
     for name, dimension in (("first", 1_500), ("second", 2_000)):
-        yield EmbedderProvider(name=name, open=lambda s, c, n=name, d=dimension: Words(n, d), capabilities=BOTH)
+        yield EmbedderProvider(name=name, open=lambda s, c, n=name, d=dimension: Words(n, d), \
+capabilities=BOTH)
 """
 MESSAGES = 400
 
@@ -75,8 +77,14 @@ class Load:
         self.done = {"write": 0, "read": 0}
         self.stop = threading.Event()
         self._threads = [
-            *(threading.Thread(target=self._run, args=("write", self._write, number)) for number in range(2)),
-            *(threading.Thread(target=self._run, args=("read", self._read, number)) for number in range(2)),
+            *(
+                threading.Thread(target=self._run, args=("write", self._write, number))
+                for number in range(2)
+            ),
+            *(
+                threading.Thread(target=self._run, args=("read", self._read, number))
+                for number in range(2)
+            ),
         ]
 
     def __enter__(self) -> Load:
@@ -89,7 +97,9 @@ class Load:
         for thread in self._threads:
             thread.join(60)
 
-    def _run(self, name: str, act: Callable[[httpx.Client, int, int], httpx.Response], number: int) -> None:
+    def _run(
+        self, name: str, act: Callable[[httpx.Client, int, int], httpx.Response], number: int
+    ) -> None:
         with httpx.Client(base_url=self.url, timeout=60) as client:
             turn = 0
             while not self.stop.wait(0.05):
@@ -106,18 +116,33 @@ class Load:
     def _write(self, client: httpx.Client, number: int, turn: int) -> httpx.Response:
         said = [{"peer_id": f"peer{number}", "content": f"I counted live{number}x{turn} herons."}]
         if turn % 5 == 0:
-            drafts = [{"content": f"Has seen fact{number}x{turn}.", "observer_id": f"peer{number}", "observed_id": f"peer{number}"}]
-            client.post("/v3/workspaces/w/conclusions", json={"conclusions": drafts}).raise_for_status()
-        return client.post(f"/v3/workspaces/w/sessions/live{number}/messages", json={"messages": said})
+            drafts = [
+                {
+                    "content": f"Has seen fact{number}x{turn}.",
+                    "observer_id": f"peer{number}",
+                    "observed_id": f"peer{number}",
+                }
+            ]
+            client.post(
+                "/v3/workspaces/w/conclusions", json={"conclusions": drafts}
+            ).raise_for_status()
+        return client.post(
+            f"/v3/workspaces/w/sessions/live{number}/messages", json={"messages": said}
+        )
 
     def _read(self, client: httpx.Client, number: int, turn: int) -> httpx.Response:
         wanted = (turn * 7 + number) % MESSAGES
-        answer = client.post("/v3/workspaces/w/search", json={"query": f"item{wanted}x bees", "limit": 3})
+        answer = client.post(
+            "/v3/workspaces/w/search", json={"query": f"item{wanted}x bees", "limit": 3}
+        )
         if answer.is_success and f"item{wanted}x" not in answer.json()[0]["content"]:
             self.wrong.append(f"item{wanted}x: {answer.json()[0]['content']}")
         if turn % 3 == 0:
             pair = {"observer": "ann", "observed": "ann"}
-            return client.post("/v3/workspaces/w/conclusions/query", json={"query": "bees", "top_k": 3, "filters": pair})
+            return client.post(
+                "/v3/workspaces/w/conclusions/query",
+                json={"query": "bees", "top_k": 3, "filters": pair},
+            )
         return answer
 
 
@@ -125,12 +150,19 @@ def fill(url: str, workspace: str = "w", number: int = MESSAGES) -> None:
     with httpx.Client(base_url=url, timeout=60) as client:
         client.post("/v3/workspaces", json={"id": workspace}).raise_for_status()
         for start in range(0, number, 100):
-            said = [{"peer_id": "ann", "content": f"I keep item{place}x bees."} for place in range(start, min(start + 100, number))]
-            client.post(f"/v3/workspaces/{workspace}/sessions/s/messages", json={"messages": said}).raise_for_status()
+            said = [
+                {"peer_id": "ann", "content": f"I keep item{place}x bees."}
+                for place in range(start, min(start + 100, number))
+            ]
+            client.post(
+                f"/v3/workspaces/{workspace}/sessions/s/messages", json={"messages": said}
+            ).raise_for_status()
 
 
 @contextmanager
-def store(folder: Path, uri: str, plugins: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+def store(
+    folder: Path, uri: str, plugins: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Runtime]:
     with monkeypatch.context() as path:
         path.syspath_prepend(plugins)
         settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=folder)
@@ -144,7 +176,9 @@ def store(folder: Path, uri: str, plugins: str, monkeypatch: pytest.MonkeyPatch)
 def waiting(rt: Runtime) -> int:
     """Tasks that are due and not done, whether somebody is at them or not."""
     with rt.storage.read() as tx:
-        return tx.rows.count(Task, all_of(equals(state=PENDING), Compare("not_before", "lte", rt.clock())))
+        return tx.rows.count(
+            Task, all_of(equals(state=PENDING), Compare("not_before", "lte", rt.clock()))
+        )
 
 
 def states(rt: Runtime) -> set[tuple[str, str, str]]:
@@ -162,7 +196,13 @@ def until(what: Callable[[], bool], seconds: float = 60) -> None:
 def begin(folder: Path, **settings: str) -> subprocess.Popen[str]:
     command = [str(MEMSERVICE), "reembed", "--to", "second"]
     return subprocess.Popen(
-        command, cwd=folder, env=environment(**settings), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+        command,
+        cwd=folder,
+        env=environment(**settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
     )
 
 
@@ -176,8 +216,16 @@ def test_under_load_killed_in_the_middle_and_two_at_once(
 
 
 def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"PYTHONPATH": plugins, "EMBEDDER": "first", "DB_SYNCHRONOUS": "normal", "DB_CONNECTION_URI": uri}
-    with serving(tmp_path, "--workers", "2", **settings) as server, store(tmp_path, uri, plugins, monkeypatch) as rt:
+    settings = {
+        "PYTHONPATH": plugins,
+        "EMBEDDER": "first",
+        "DB_SYNCHRONOUS": "normal",
+        "DB_CONNECTION_URI": uri,
+    }
+    with (
+        serving(tmp_path, "--workers", "2", **settings) as server,
+        store(tmp_path, uri, plugins, monkeypatch) as rt,
+    ):
         fill(server.url)
         until(lambda: waiting(rt) == 0)
         assert states(rt) == {("message", "first-1", "active"), ("conclusion", "first-1", "active")}
@@ -187,7 +235,9 @@ def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.Monke
             time.sleep(0.7)
             first.kill()
             first.communicate(timeout=20)
-            assert ("message", "first-1", "active") in states(rt), "answered from the old ones as if nothing had been begun"
+            assert ("message", "first-1", "active") in states(rt), (
+                "answered from the old ones as if nothing had been begun"
+            )
             both = [begin(tmp_path, SLOW_EMBEDDER="0.1", **settings) for _ in range(2)]
             said = [process.communicate(timeout=120) for process in both]
             time.sleep(0.5)
@@ -196,7 +246,10 @@ def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.Monke
         assert (load.failed[:3], load.wrong[:3]) == ([], [])
         assert min(load.done.values()) > 20, load.done
         until(lambda: waiting(rt) == 0)
-        assert states(rt) == {("message", "second-1", "active"), ("conclusion", "second-1", "active")}
+        assert states(rt) == {
+            ("message", "second-1", "active"),
+            ("conclusion", "second-1", "active"),
+        }
         with rt.storage.read() as tx:
             records: dict[str, type[Any]] = {"message": Message, "conclusion": Conclusion}
             for kind, record in records.items():
@@ -205,9 +258,18 @@ def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.Monke
                 inside: set[int] = set()
                 while found := rt.vectors.keys(tx, space, max(inside, default=0)):
                     inside.update(found)
-                live = {row.key for row in tx.rows.page(record) if getattr(row, "state", "live") == "live"}
-                assert live - inside == set(), f"{len(live - inside)} of {len(live)} rows of kind {kind} have no vector"
-        assert "some vectors are by the embedder second-1, which they stay with; configured is first-1" in server.log
+                live = {
+                    row.key
+                    for row in tx.rows.page(record)
+                    if getattr(row, "state", "live") == "live"
+                }
+                assert live - inside == set(), (
+                    f"{len(live - inside)} of {len(live)} rows of kind {kind} have no vector"
+                )
+        assert (
+            "some vectors are by the embedder second-1, which they stay with; configured is first-1"
+            in server.log
+        )
 
 
 def _begun(folder: Path, plugins: str, workspaces: tuple[str, ...] = ("w", "v")) -> None:
@@ -223,7 +285,11 @@ def _worked_off(server: Server) -> None:
     pending = "SELECT count(*) FROM tasks WHERE state = 'pending' AND kind != 'dream_timer'"
 
     def done() -> bool:
-        with closing(sqlite3.connect(f"file:{server.uri.removeprefix('sqlite:///')}?mode=ro", uri=True, timeout=30)) as connection:
+        with closing(
+            sqlite3.connect(
+                f"file:{server.uri.removeprefix('sqlite:///')}?mode=ro", uri=True, timeout=30
+            )
+        ) as connection:
             return bool(connection.execute(pending).fetchone() == (0,))
 
     until(done)
@@ -234,12 +300,18 @@ def test_one_workspace_then_the_others(memservice: Run, tmp_path: Path, install:
     settings = {"PYTHONPATH": plugins, "EMBEDDER": "first"}
     _begun(tmp_path, plugins)
     one = memservice("reembed", "--to", "second", "-w", "v", **settings)
-    assert (one.returncode, one.stdout.splitlines()[-1]) == (0, "1 workspaces looked at, 1 moved to second-1"), one.stderr
+    assert (one.returncode, one.stdout.splitlines()[-1]) == (
+        0,
+        "1 workspaces looked at, 1 moved to second-1",
+    ), one.stderr
     assert "v: 5 vectors of kind message made by second-1, was first-1" in one.stdout
     assert "w:" not in one.stdout
     assert "set EMBEDDER=second" in one.stderr
     rest = memservice("reembed", "--to", "second", PYTHONPATH=plugins, EMBEDDER="second")
-    assert (rest.returncode, rest.stdout.splitlines()[-1]) == (0, "2 workspaces looked at, 1 moved to second-1"), rest.stderr
+    assert (rest.returncode, rest.stdout.splitlines()[-1]) == (
+        0,
+        "2 workspaces looked at, 1 moved to second-1",
+    ), rest.stderr
     assert "set EMBEDDER" not in rest.stderr
     again = memservice("reembed", "--to", "second", PYTHONPATH=plugins, EMBEDDER="second")
     assert again.stdout == "2 workspaces looked at, 0 moved to second-1\n"

@@ -28,11 +28,21 @@ def test_help_and_version(memservice: Run) -> None:
 
 def test_config_show_names_sources_and_masks_secrets(memservice: Run, tmp_path: Path) -> None:
     (tmp_path / "memservice.toml").write_text(
-        '[db]\nconnection_uri = "sqlite:///mine.db"\npool_size = 3\n[auth]\njwt_secret = "toml-secret-text"\n', encoding="utf-8"
+        (
+            '[db]\nconnection_uri = "sqlite:///mine.db"\npool_size = 3\n[auth]\njwt_secret = '
+            '"toml-secret-text"\n'
+        ),
+        encoding="utf-8",
     )
-    (tmp_path / ".env").write_text("LLM_OPENAI_API_KEY=sk-dotenv-secret\nLOG_LEVEL=debug\n", encoding="utf-8")
+    (tmp_path / ".env").write_text(
+        "LLM_OPENAI_API_KEY=sk-dotenv-secret\nLOG_LEVEL=debug\n", encoding="utf-8"
+    )
     shown = memservice(
-        "config", "show", REDIS_URL="redis://me:hunter2@example.org:6379/0", POOL_TIMEOUT="7", WEBHOOK_SECRET="whsec-environment"
+        "config",
+        "show",
+        REDIS_URL="redis://me:hunter2@example.org:6379/0",
+        POOL_TIMEOUT="7",
+        WEBHOOK_SECRET="whsec-environment",
     )
     assert shown.returncode == 0
     for secret in ("toml-secret-text", "sk-dotenv-secret", "hunter2", "whsec-environment"):
@@ -42,16 +52,30 @@ def test_config_show_names_sources_and_masks_secrets(memservice: Run, tmp_path: 
     toml, dotenv = str(tmp_path / "memservice.toml"), str(tmp_path / ".env")
     assert rows["DB_CONNECTION_URI"].split() == ["DB_CONNECTION_URI", "sqlite:///mine.db", toml]
     assert rows["DB_POOL_SIZE"].split() == ["DB_POOL_SIZE", "3", toml]
-    assert rows["DB_POOL_TIMEOUT"].split() == ["DB_POOL_TIMEOUT", "7.0", "environment,", "as", "POOL_TIMEOUT", "POOL_TIMEOUT"]
+    assert rows["DB_POOL_TIMEOUT"].split() == [
+        "DB_POOL_TIMEOUT",
+        "7.0",
+        "environment,",
+        "as",
+        "POOL_TIMEOUT",
+        "POOL_TIMEOUT",
+    ]
     assert rows["AUTH_JWT_SECRET"].split() == ["AUTH_JWT_SECRET", "********", toml]
     assert rows["LLM_OPENAI_API_KEY"].split() == ["LLM_OPENAI_API_KEY", "********", dotenv]
     assert rows["LOG_LEVEL"].split() == ["LOG_LEVEL", "debug", dotenv]
-    assert rows["REDIS_URL"].split() == ["REDIS_URL", "redis://me:********@example.org:6379/0", "environment"]
+    assert rows["REDIS_URL"].split() == [
+        "REDIS_URL",
+        "redis://me:********@example.org:6379/0",
+        "environment",
+    ]
     assert rows["PORT"].split() == ["PORT", "8000", "default"]
 
 
 def test_config_show_all_shows_more(memservice: Run) -> None:
-    usual, everything = table(memservice("config", "show").stdout), table(memservice("config", "show", "--all").stdout)
+    usual, everything = (
+        table(memservice("config", "show").stdout),
+        table(memservice("config", "show", "--all").stdout),
+    )
     assert usual.keys() < everything.keys()
     assert "DERIVER_MODEL_CONFIG__TEMPERATURE" in everything.keys() - usual.keys()
 
@@ -63,13 +87,19 @@ def test_config_show_all_shows_more(memservice: Run) -> None:
         ("[db]\npool_sise = 3\n", {}, "did you mean pool_size"),
         ("[data]\nx = 1\n", {}, "has no section or setting called data"),
         ("[server\n", {}, "cannot read the settings in"),
-        ("", {"PORT": "eight"}, "PORT = eight (environment): must be a whole number from 0 to 65535"),
+        (
+            "",
+            {"PORT": "eight"},
+            "PORT = eight (environment): must be a whole number from 0 to 65535",
+        ),
         ("", {"MEMSERVICE_COLOUR": "red"}, "there is no setting MEMSERVICE_COLOUR (environment)"),
         ("", {"MEMSERVICE_CONFIG": "absent.toml"}, "absent.toml, which MEMSERVICE_CONFIG names"),
         ("", {"AUTH_USE_AUTH": "true"}, "needs AUTH_JWT_SECRET"),
     ],
 )
-def test_a_wrong_setting_is_told_in_one_sentence(memservice: Run, tmp_path: Path, toml: str, settings: dict[str, str], said: str) -> None:
+def test_a_wrong_setting_is_told_in_one_sentence(
+    memservice: Run, tmp_path: Path, toml: str, settings: dict[str, str], said: str
+) -> None:
     (tmp_path / "memservice.toml").write_text(toml, encoding="utf-8")
     for command in (("config", "show"), ("serve", "--port", "0"), ("db", "upgrade")):
         done = memservice(*command, **settings)
@@ -81,7 +111,9 @@ def test_a_wrong_setting_is_told_in_one_sentence(memservice: Run, tmp_path: Path
 
 
 def test_a_wrong_secret_is_not_repeated(memservice: Run) -> None:
-    done = memservice("config", "show", DB_CONNECTION_URI="postgres://me:hunter2@db/x", DB_POOL_SIZE="none")
+    done = memservice(
+        "config", "show", DB_CONNECTION_URI="postgres://me:hunter2@db/x", DB_POOL_SIZE="none"
+    )
     assert done.returncode == 1
     assert "hunter2" not in done.stderr
 

@@ -42,7 +42,9 @@ def test_a_newer_schema_is_refused(memservice: Run, tmp_path: Path) -> None:
 
 def test_a_worker_waits_for_the_schema(tmp_path: Path, memservice: Run) -> None:
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen([str(MEMSERVICE), "worker"], cwd=tmp_path, env=environment(), stderr=log)
+        process = subprocess.Popen(
+            [str(MEMSERVICE), "worker"], cwd=tmp_path, env=environment(), stderr=log
+        )
         try:
             deadline = time.monotonic() + 30
             while "waiting for the store" not in (tmp_path / "log").read_text():
@@ -64,7 +66,10 @@ def test_a_taken_port_is_told(memservice: Run) -> None:
         port = str(taken.getsockname()[1])
         done = memservice("serve", "--port", port)
     assert done.returncode == 1
-    assert done.stderr == f"memservice: cannot listen on 127.0.0.1:{port} (Address already in use): choose another --host or --port\n"
+    assert done.stderr == (
+        f"memservice: cannot listen on 127.0.0.1:{port} (Address already in use): choose "
+        "another --host or --port\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,14 +91,19 @@ def test_a_storage_inside_one_process_is_refused(memservice: Run) -> None:
     done = memservice("serve", "--port", "0", DB_CONNECTION_URI="memory://")
     assert (done.returncode, done.stdout) == (1, "")
     assert "The storage 'memory' lives inside one process" in done.stderr
-    assert "Set DB_CONNECTION_URI to a storage that can be shared, for instance sqlite:///memservice.db" in done.stderr
+    assert (
+        "Set DB_CONNECTION_URI to a storage that can be shared, for instance "
+        "sqlite:///memservice.db"
+    ) in done.stderr
     worker = memservice("worker", DB_CONNECTION_URI="memory://")
     assert worker.returncode == 1
     assert "lives inside one process, so no worker can share it" in worker.stderr
 
 
 def test_a_store_that_cannot_be_opened_is_told(memservice: Run, tmp_path: Path) -> None:
-    absent = memservice("serve", "--port", "0", DB_CONNECTION_URI=f"sqlite:///{tmp_path}/absent/x.db")
+    absent = memservice(
+        "serve", "--port", "0", DB_CONNECTION_URI=f"sqlite:///{tmp_path}/absent/x.db"
+    )
     assert absent.returncode == 1
     assert f"mkdir -p {tmp_path}/absent" in absent.stderr
     (tmp_path / "letter.txt").write_text("Dear database," * 100, encoding="utf-8")
@@ -105,7 +115,16 @@ def test_a_store_that_cannot_be_opened_is_told(memservice: Run, tmp_path: Path) 
 def test_what_serve_says_at_its_start_and_end(tmp_path: Path) -> None:
     from memservice import __version__
 
-    server = Server(tmp_path, "--host", "0.0.0.0", "--no-worker", "--workers", "1", LOG_LEVEL="warning", AUTH_USE_AUTH="false")
+    server = Server(
+        tmp_path,
+        "--host",
+        "0.0.0.0",
+        "--no-worker",
+        "--workers",
+        "1",
+        LOG_LEVEL="warning",
+        AUTH_USE_AUTH="false",
+    )
     try:
         server.wait_until_healthy()
     finally:
@@ -137,21 +156,32 @@ def test_what_serve_says_at_its_start_and_end(tmp_path: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_a_mistyped_place_is_told_and_nothing_is_made_there(memservice: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_mistyped_place_is_told_and_nothing_is_made_there(
+    memservice: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     done = memservice(*command, DB_CONNECTION_URI="sqlite:///mistyped.db")
     assert done.returncode == 1
-    assert f"There is no file {tmp_path / 'mistyped.db'}: check DB_CONNECTION_URI" in done.stdout + done.stderr
+    assert (
+        f"There is no file {tmp_path / 'mistyped.db'}: check DB_CONNECTION_URI"
+        in done.stdout + done.stderr
+    )
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", [("db", "upgrade"), ("keys", "create", "--admin")], ids=" ".join)
-def test_what_makes_a_store_still_does(memservice: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "command", [("db", "upgrade"), ("keys", "create", "--admin")], ids=" ".join
+)
+def test_what_makes_a_store_still_does(
+    memservice: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     done = memservice(*command, AUTH_JWT_SECRET="x" * 32)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "memservice.db").stat().st_size
 
 
-def test_vacuum_gives_room_back_and_lets_a_file_shrink_from_then_on(memservice: Run, tmp_path: Path) -> None:
+def test_vacuum_gives_room_back_and_lets_a_file_shrink_from_then_on(
+    memservice: Run, tmp_path: Path
+) -> None:
     memservice("db", "upgrade")
     file = tmp_path / "memservice.db"
     with sqlite3.connect(file) as connection:
@@ -160,7 +190,8 @@ def test_vacuum_gives_room_back_and_lets_a_file_shrink_from_then_on(memservice: 
         connection.commit()
         connection.execute("VACUUM")
         connection.execute(
-            "CREATE TABLE ballast AS WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 900) "
+            "CREATE TABLE ballast AS WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x "
+            "+ 1 FROM n LIMIT 900) "
             "SELECT zeroblob(4000) FROM n"
         )
         connection.commit()

@@ -44,13 +44,25 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with serving(tmp_path_factory.mktemp("told")) as server:
         url = server.url
         ask(url, "POST", "/workspaces", {"id": "acme", "metadata": {"plan": "gold"}})
-        ask(url, "POST", "/workspaces/acme/sessions", {"id": "talk", "peers": {"alice": {}, "bob": {"observe_others": True}}})
-        said = [("alice", "I own a tortoise named Balthazar."), ("bob", "My sister Clara teaches physics in Lyon.")] * 12
-        messages = [{"peer_id": peer, "content": f"{text} ({n})"} for n, (peer, text) in enumerate(said)]
+        ask(
+            url,
+            "POST",
+            "/workspaces/acme/sessions",
+            {"id": "talk", "peers": {"alice": {}, "bob": {"observe_others": True}}},
+        )
+        said = [
+            ("alice", "I own a tortoise named Balthazar."),
+            ("bob", "My sister Clara teaches physics in Lyon."),
+        ] * 12
+        messages = [
+            {"peer_id": peer, "content": f"{text} ({n})"} for n, (peer, text) in enumerate(said)
+        ]
         ask(url, "POST", "/workspaces/acme/sessions/talk/messages", {"messages": messages})
         ask(url, "PUT", "/workspaces/acme/peers/alice/card", {"peer_card": ["Owns a tortoise"]})
         deadline = time.monotonic() + 60
-        while (status := ask(url, "GET", "/workspaces/acme/queue/status"))["completed_work_units"] < status["total_work_units"]:
+        while (status := ask(url, "GET", "/workspaces/acme/queue/status"))[
+            "completed_work_units"
+        ] < status["total_work_units"]:
             assert time.monotonic() < deadline, status
             time.sleep(0.1)
         yield server
@@ -60,14 +72,23 @@ def seen(url: str) -> dict[str, Any]:
     """What `/v3` shows of `acme`, without what is said to be each server's own."""
     path = "/workspaces/acme"
     return {
-        "peers": [(item["id"], item["metadata"]) for item in ask(url, "POST", f"{path}/peers/list", {})["items"]],
-        "sessions": [(item["id"], item["configuration"]) for item in ask(url, "POST", f"{path}/sessions/list", {})["items"]],
+        "peers": [
+            (item["id"], item["metadata"])
+            for item in ask(url, "POST", f"{path}/peers/list", {})["items"]
+        ],
+        "sessions": [
+            (item["id"], item["configuration"])
+            for item in ask(url, "POST", f"{path}/sessions/list", {})["items"]
+        ],
         "messages": ask(url, "POST", f"{path}/sessions/talk/messages/list?size=100", {})["items"],
         "conclusions": ask(url, "POST", f"{path}/conclusions/list?size=100", {})["items"],
         "card": ask(url, "GET", f"{path}/peers/alice/card"),
         "summaries": ask(url, "GET", f"{path}/sessions/talk/summaries"),
         "members": ask(url, "GET", f"{path}/sessions/talk/peers/bob/config"),
-        "found": [item["id"] for item in ask(url, "POST", f"{path}/search", {"query": "physics in Lyon", "limit": 5})],
+        "found": [
+            item["id"]
+            for item in ask(url, "POST", f"{path}/search", {"query": "physics in Lyon", "limit": 5})
+        ],
     }
 
 
@@ -93,13 +114,16 @@ def test_out_and_in_again(memservice: Run, told: Server, tmp_path: Path) -> None
 
 def test_to_standard_output(memservice: Run, told: Server) -> None:
     plain = memservice("export", "-w", "acme", "--without-vectors", "-", **beside(told))
-    lines = [json.loads(line) for line in plain.stdout.splitlines()]  # what is told of the progress is no part of it
+    # what is told of the progress is no part of it
+    lines = [json.loads(line) for line in plain.stdout.splitlines()]
     assert (lines[0]["type"], lines[0]["vectors"]) == ("header", False)
     assert sum(line["type"] == "messages" for line in lines) == 24
 
 
 def test_a_copy_between_two_settings(memservice: Run, told: Server, tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text(f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8")
+    (tmp_path / "a.toml").write_text(
+        f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8"
+    )
     (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///b.db"\n', encoding="utf-8")
     done = memservice("copy", "--from", "a.toml", "--to", "b.toml")
     assert done.returncode == 0, done.stderr
@@ -110,8 +134,12 @@ def test_a_copy_between_two_settings(memservice: Run, told: Server, tmp_path: Pa
 
 def test_the_same_storage_on_both_sides(memservice: Run, told: Server, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(told.folder)
-    (tmp_path / "a.toml").write_text(f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8")
-    (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///link/memservice.db"\n', encoding="utf-8")
+    (tmp_path / "a.toml").write_text(
+        f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8"
+    )
+    (tmp_path / "b.toml").write_text(
+        '[db]\nconnection_uri = "sqlite:///link/memservice.db"\n', encoding="utf-8"
+    )
     for other in ("a.toml", "b.toml"):
         done = memservice("copy", "--from", "a.toml", "--to", other)
         assert done.returncode == 1
@@ -127,11 +155,20 @@ def exported(memservice: Run, told: Server, tmp_path: Path) -> Path:
 
 def piped(content: bytes, folder: Path) -> subprocess.CompletedProcess[bytes]:
     command = [str(MEMSERVICE), "import", "-"]
-    return subprocess.run(command, input=content, cwd=folder, env=environment(), capture_output=True, timeout=60, check=False)
+    return subprocess.run(
+        command,
+        input=content,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_from_standard_input(exported: Path, tmp_path: Path) -> None:
-    """Compressed or not, into a store that is made; whatever is wrong is found before anything is stored."""
+    """Compressed or not, into a store that is made; whatever is wrong is found before anything is
+    stored."""
     plain = gzip.decompress(exported.read_bytes())
     broken = piped(plain.replace(b"tortoise", b"elephant", 1), tmp_path)
     assert (broken.returncode, broken.stdout) == (1, b"")
@@ -152,7 +189,9 @@ def test_while_the_index_is_away(memservice: Run, exported: Path) -> None:
     assert refused.returncode == 1
     assert "--without-vectors" in refused.stderr
     assert not (exported.parent / "out.jsonl").exists()
-    assert memservice("export", "--without-vectors", "-w", "acme", "out.jsonl", **away).returncode == 0
+    assert (
+        memservice("export", "--without-vectors", "-w", "acme", "out.jsonl", **away).returncode == 0
+    )
 
 
 def test_vectors_that_are_not_taken_are_told_of(memservice: Run, exported: Path) -> None:
@@ -165,11 +204,16 @@ def test_vectors_that_are_not_taken_are_told_of(memservice: Run, exported: Path)
     total = Sum()
     for line in lines[1:-1]:
         total.add(written(line))
-    (exported.parent / "other.jsonl").write_bytes(b"".join(map(written, [*lines[:-1], total.end()])))
+    (exported.parent / "other.jsonl").write_bytes(
+        b"".join(map(written, [*lines[:-1], total.end()]))
+    )
     done = memservice("import", "other.jsonl")
     assert done.returncode == 0, done.stderr
     number = sum(line["type"] == "vectors" for line in lines)
-    assert f"{number} vectors of kind conclusion were not taken: they are by the embedder other-1" in done.stderr
+    assert (
+        f"{number} vectors of kind conclusion were not taken: they are by the embedder other-1"
+        in done.stderr
+    )
     assert "memservice reembed --workspace acme --to NAME" in done.stderr
 
 
@@ -191,7 +235,16 @@ def test_from_another_server(memservice: Run, told: Server, tmp_path: Path) -> N
     assert "nothing new" in memservice("import-from", "-w", "acme", told.url).stdout
     with serving(tmp_path) as other:
         here, there = seen(told.url), seen(other.url)
-        for part in ("peers", "sessions", "messages", "conclusions", "card", "summaries", "members", "found"):
+        for part in (
+            "peers",
+            "sessions",
+            "messages",
+            "conclusions",
+            "card",
+            "summaries",
+            "members",
+            "found",
+        ):
             assert there[part] == here[part], part
 
 
@@ -202,7 +255,9 @@ def test_with_the_key_of_a_workspace(memservice: Run, tmp_path: Path) -> None:
     with serving(folder, **auth) as guarded:
         there = {**auth, "DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}
         key = memservice("keys", "create", "--workspace", "mine", **there).stdout.strip()
-        with httpx.Client(base_url=guarded.url, headers={"Authorization": f"Bearer {key}"}) as client:
+        with httpx.Client(
+            base_url=guarded.url, headers={"Authorization": f"Bearer {key}"}
+        ) as client:
             assert client.post("/v3/workspaces", json={"id": "mine"}).status_code == 201
         done = memservice("import-from", "-w", "mine", guarded.url, IMPORT_FROM_TOKEN=key)
         assert done.returncode == 0, done.stderr
@@ -216,14 +271,19 @@ def test_with_the_key_of_a_workspace(memservice: Run, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("export", "-w", "nowhere", "x.jsonl"), "Workspace nowhere not found"),
-        (("export", "-w", "nowhere", "no/such/x.jsonl"), "no/such/x.jsonl cannot be written: there is no folder no/such"),
+        (
+            ("export", "-w", "nowhere", "no/such/x.jsonl"),
+            "no/such/x.jsonl cannot be written: there is no folder no/such",
+        ),
         (("export", "-w", "nowhere", "/proc/x.jsonl"), "/proc/x.jsonl cannot be written: "),
         (("import", "no-such-file"), "there is no file no-such-file"),
         (("import", "a.toml"), "line 1 is no JSON"),
         (("import-from", "http://127.0.0.1:1"), "ConnectError"),
     ],
 )
-def test_what_cannot_be_done_is_said(memservice: Run, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_done_is_said(
+    memservice: Run, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
     memservice("db", "upgrade")
     (tmp_path / "a.toml").write_text("nothing = 1\n", encoding="utf-8")
     done = memservice(*arguments)

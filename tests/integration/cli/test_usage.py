@@ -18,10 +18,17 @@ from memservice.runtime import open_runtime
 def spent(memservice: Run, tmp_path: Path) -> str:
     """A store in which something was spent today, and long ago; returns today."""
     now = datetime.now(UTC)
-    rt = open_runtime(environ={"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/memservice.db"}, cwd=tmp_path)
+    rt = open_runtime(
+        environ={"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/memservice.db"}, cwd=tmp_path
+    )
     try:
         rt.storage.migrate()
-        row = {"task": "summary.short", "provider": "openai", "outcome": "success", "created_at": now}
+        row = {
+            "task": "summary.short",
+            "provider": "openai",
+            "outcome": "success",
+            "created_at": now,
+        }
         rows = [
             Usage(day=day_of(now), model="small", input_tokens=10, output_tokens=5, **row),  # type: ignore[arg-type]  # of several types
             Usage(day=day_of(now), model="large", input_tokens=100, output_tokens=50, **row),  # type: ignore[arg-type]  # as above
@@ -38,7 +45,10 @@ def test_usage_by_day_and_model(memservice: Run, spent: str) -> None:
     assert done.returncode == 0, done.stderr
     head, *rows, total = [line.split() for line in done.stdout.splitlines()]
     assert head[:4] == ["DAY", "MODEL", "CALLS", "FAILED"]
-    assert [row[:6] for row in rows] == [[spent, "large", "1", "0", "100", "50"], [spent, "small", "1", "0", "10", "5"]]
+    assert [row[:6] for row in rows] == [
+        [spent, "large", "1", "0", "100", "50"],
+        [spent, "small", "1", "0", "10", "5"],
+    ]
     assert total == ["total", "2", "0", "110", "55", "0", "0"]
 
 
@@ -47,7 +57,10 @@ def test_usage_since_a_day_as_json(memservice: Run, spent: str) -> None:
     (line,) = done.stdout.splitlines()
     assert json.loads(line)["task"] == "summary.short"
     assert json.loads(line)["input_tokens"] == 1110
-    assert memservice("usage", "--since", "7d", "--by", "workspace").stdout.splitlines()[1].split()[0] == "-"
+    assert (
+        memservice("usage", "--since", "7d", "--by", "workspace").stdout.splitlines()[1].split()[0]
+        == "-"
+    )
 
 
 def test_usage_refuses_what_it_does_not_know(memservice: Run, spent: str) -> None:

@@ -19,14 +19,22 @@ from memservice.cli import cli
             {"REDIS_URL": "redis://127.0.0.1:1/0"},
             "there is no queue 'thinking'; the queues are ingest, summary",
         ),
-        (("--queues", ","), {"REDIS_URL": "redis://127.0.0.1:1/0"}, "name at least one; the queues are"),
+        (
+            ("--queues", ","),
+            {"REDIS_URL": "redis://127.0.0.1:1/0"},
+            "name at least one; the queues are",
+        ),
         (("--num-workers", "0"), {}, "0 is not in the range"),
         ((), {"REDIS_URL": "localhost"}, "REDIS_URL is not one"),
         ((), {"DB_CONNECTION_URI": "memory://"}, "no worker can share it"),
     ],
 )
 def test_mistakes_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], environ: dict[str, str], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    environ: dict[str, str],
+    said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, ["worker", *arguments], env=environ)

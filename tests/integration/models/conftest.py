@@ -44,7 +44,8 @@ OpenEmbedder = Callable[..., Embedder]
 
 @pytest.fixture
 def open_model(plugins: Plugins, server: Server, context: Context) -> OpenModel:
-    """Open the language model of that protocol against the scripted server; `path` is that of its base URL."""
+    """Open the language model of that protocol against the scripted server; `path` is that of its
+    base URL."""
 
     def opened(name: str, path: str = "", **settings: Any) -> LanguageModel:
         given = {"api_key": KEY, "base_url": server.url + path, **settings}

@@ -1,4 +1,5 @@
-"""Model servers that mean no good: answers that no reader takes, and redirects to where the key should not go."""
+"""Model servers that mean no good: answers that no reader takes, and redirects to where the key
+should not go."""
 
 from __future__ import annotations
 
@@ -8,17 +9,20 @@ import httpx
 import pytest
 
 from memservice.reasoning.structured import read_json
-from memservice.services.chat.response_format import (
-    UnfitAnswer,
-    check_answer,
-)
+from memservice.services.chat.response_format import UnfitAnswer, check_answer
 from memservice.spi.llm import ModelFailure
 from memservice_http import failures
 from memservice_http.chat import arguments_of
 from memservice_http.client import Endpoint
 
 DEEP = "[" * 200_000
-SETTINGS = {"api_key": "geheim", "extra_body": {}, "extra_query": {}, "extra_headers": {}, "timeout": 5.0}
+SETTINGS = {
+    "api_key": "geheim",
+    "extra_body": {},
+    "extra_query": {},
+    "extra_headers": {},
+    "timeout": 5.0,
+}
 
 
 def endpoint(answer: httpx.Response, asked: list[str]) -> Endpoint:
@@ -26,8 +30,16 @@ def endpoint(answer: httpx.Response, asked: list[str]) -> Endpoint:
         asked.append(request.url.host)
         return answer
 
-    made = Endpoint("a model", "http://models", {"authorization": "Bearer geheim"}, SETTINGS, lambda: datetime.now(UTC))
-    made._client = httpx.Client(transport=httpx.MockTransport(handle), follow_redirects=made._client.follow_redirects)
+    made = Endpoint(
+        "a model",
+        "http://models",
+        {"authorization": "Bearer geheim"},
+        SETTINGS,
+        lambda: datetime.now(UTC),
+    )
+    made._client = httpx.Client(
+        transport=httpx.MockTransport(handle), follow_redirects=made._client.follow_redirects
+    )
     return made
 
 
@@ -41,7 +53,9 @@ class TestJsonDeeperThanAnyReaderGoes:
         answer = httpx.Response(500, text=DEEP, headers={"content-type": "application/json"})
         with pytest.raises(ModelFailure, match="status 500"):
             endpoint(answer, []).post("/chat", {})
-        found = failures.from_answer("a model", 400, {}, DEEP.encode(), lambda: datetime.now(UTC), [])
+        found = failures.from_answer(
+            "a model", 400, {}, DEEP.encode(), lambda: datetime.now(UTC), []
+        )
         assert "status 400" in str(found)
 
     def test_as_arguments_of_a_tool(self) -> None:

@@ -1,4 +1,5 @@
-"""Chat through each protocol, with real connections on both sides: tools, streams that flow, and streams that are cut."""
+"""Chat through each protocol, with real connections on both sides: tools, streams that flow, and
+streams that are cut."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ from support.models.wires import AnthropicWire, GeminiWire, OpenAiWire
 
 LOOK = Say((), (ToolCall("call-1", "search_memory", {"query": "bees"}),), "tool_calls")
 READY = Say(("READY",))
-PROTOCOLS: dict[str, tuple[Wire, str]] = {"openai": (OpenAiWire(), "/v1"), "anthropic": (AnthropicWire(), ""), "gemini": (GeminiWire(), "")}
+PROTOCOLS: dict[str, tuple[Wire, str]] = {
+    "openai": (OpenAiWire(), "/v1"),
+    "anthropic": (AnthropicWire(), ""),
+    "gemini": (GeminiWire(), ""),
+}
 
 
 class Spoken:
@@ -35,7 +40,9 @@ class Spoken:
 
 
 @pytest.fixture(params=PROTOCOLS)
-def spoken(request: pytest.FixtureRequest, server: Server, open_model: OpenModel, tmp_path: Path) -> Iterator[Spoken]:
+def spoken(
+    request: pytest.FixtureRequest, server: Server, open_model: OpenModel, tmp_path: Path
+) -> Iterator[Spoken]:
     wire, path = PROTOCOLS[request.param]
     given = {
         "DB_CONNECTION_URI": "memory://",
@@ -58,9 +65,13 @@ def spoken(request: pytest.FixtureRequest, server: Server, open_model: OpenModel
 
 def test_a_model_looks_things_up_and_answers(spoken: Spoken) -> None:
     spoken.peer.says(LOOK, Say(("Alice ", "keeps ", "bees.")))
-    answer = spoken.api.ok(spoken.api.post("/peers/alice/chat", {"query": "What?", "include_evidence": True}))
+    answer = spoken.api.ok(
+        spoken.api.post("/peers/alice/chat", {"query": "What?", "include_evidence": True})
+    )
     assert answer["content"] == "Alice keeps bees."
-    assert answer["evidence"]["tool_calls"] == [{"tool_name": "search_memory", "tool_input": {"query": "bees"}}]
+    assert answer["evidence"]["tool_calls"] == [
+        {"tool_name": "search_memory", "tool_input": {"query": "bees"}}
+    ]
     first, second = spoken.peer.received()
     # Once as it was found at first, once more as the result of the tool.
     assert (first.count("Alice keeps bees."), second.count("Alice keeps bees.")) == (1, 2)
@@ -74,13 +85,19 @@ def test_the_first_delta_arrives_before_the_last_token_was_sent(spoken: Spoken) 
         # The rest is only sent now.
         gate.set()
         rest = [next_event(answer) for _ in range(3)]
-    assert rest == [{"delta": {"content": "keeps "}, "done": False}, {"delta": {"content": "bees."}, "done": False}, {"done": True}]
+    assert rest == [
+        {"delta": {"content": "keeps "}, "done": False},
+        {"delta": {"content": "bees."}, "done": False},
+        {"done": True},
+    ]
     *_, last = spoken.peer.received()
     assert "search_messages" not in last, "the answer is asked for without tools"
 
 
 @pytest.mark.parametrize("fault", ["cut", "error in stream"])
-def test_a_stream_that_breaks_never_looks_complete(spoken: Spoken, server: Server, fault: Fault) -> None:
+def test_a_stream_that_breaks_never_looks_complete(
+    spoken: Spoken, server: Server, fault: Fault
+) -> None:
     spoken.peer.misbehaves(fault)
     breaks = server.script[-1]
     spoken.peer.says(READY)
@@ -104,4 +121,7 @@ def test_a_protocol_that_refuses_the_key_is_an_error(spoken: Spoken) -> None:
     spoken.peer.fails(401)
     for body in ({"stream": False}, {"stream": True}):
         answer = spoken.api.post("/peers/alice/chat", {"query": "What?", **body})
-        assert (answer.status_code, answer.get_json()) == (500, {"detail": "An unexpected error occurred"})
+        assert (answer.status_code, answer.get_json()) == (
+            500,
+            {"detail": "An unexpected error occurred"},
+        )

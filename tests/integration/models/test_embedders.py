@@ -19,12 +19,18 @@ from support.models.vectors import gemini_vectors, openai_texts, openai_vectors,
 
 def fails(status: int, **headers: str) -> Answer:
     def answer(handler: Handler, request: Request) -> None:
-        handler.json({"error": {"message": f"no: {KEY}"}}, status, {name.replace("_", "-"): value for name, value in headers.items()})
+        handler.json(
+            {"error": {"message": f"no: {KEY}"}},
+            status,
+            {name.replace("_", "-"): value for name, value in headers.items()},
+        )
 
     return answer
 
 
-def test_nothing_is_asked_before_a_vector_is_needed(server: Server, open_embedder: OpenEmbedder) -> None:
+def test_nothing_is_asked_before_a_vector_is_needed(
+    server: Server, open_embedder: OpenEmbedder
+) -> None:
     server.then(fails(500))
     embedder = open_embedder("openai", "/v1", model="nomic-embed-text")
     assert embedder.id == "openai:nomic-embed-text"
@@ -33,7 +39,9 @@ def test_nothing_is_asked_before_a_vector_is_needed(server: Server, open_embedde
     assert server.requests == []
 
 
-def test_the_dimension_is_what_the_endpoint_gives(server: Server, open_embedder: OpenEmbedder) -> None:
+def test_the_dimension_is_what_the_endpoint_gives(
+    server: Server, open_embedder: OpenEmbedder
+) -> None:
     server.then(openai_vectors)
     embedder = open_embedder("openai", "/v1", model="nomic-embed-text")
     assert embedder.dimension == 384
@@ -56,20 +64,30 @@ def test_a_dimension_is_asked_of_those_that_can_be_asked(
     server: Server, open_embedder: OpenEmbedder, model: str | None, mode: str, asked: bool
 ) -> None:
     server.then(openai_vectors)
-    embedder = open_embedder("openai", "/v1", model=model, dimensions_mode=mode, vector_dimensions=256)
+    embedder = open_embedder(
+        "openai", "/v1", model=model, dimensions_mode=mode, vector_dimensions=256
+    )
     assert embedder.dimension == (256 if asked else 384)
     assert embedder.id == f"openai:{model or 'text-embedding-3-small'}{'@256' if asked else ''}"
     assert server.requests[0].body.get("dimensions") == (256 if asked else None)
 
 
-def test_a_dimension_that_was_not_given_is_an_error_that_says_what_to_do(server: Server, open_embedder: OpenEmbedder) -> None:
+def test_a_dimension_that_was_not_given_is_an_error_that_says_what_to_do(
+    server: Server, open_embedder: OpenEmbedder
+) -> None:
     server.then(openai_vectors)
-    with pytest.raises(ModelFailure, match=r"dimension 384, though 512 was asked.*DIMENSIONS_MODE=never") as caught:
-        open_embedder("openai", "/v1", model="m", dimensions_mode="always", vector_dimensions=512).embed(["a"])
+    with pytest.raises(
+        ModelFailure, match=r"dimension 384, though 512 was asked.*DIMENSIONS_MODE=never"
+    ) as caught:
+        open_embedder(
+            "openai", "/v1", model="m", dimensions_mode="always", vector_dimensions=512
+        ).embed(["a"])
     assert not caught.value.retryable
 
 
-def test_another_model_behind_the_name_is_noticed(server: Server, open_embedder: OpenEmbedder) -> None:
+def test_another_model_behind_the_name_is_noticed(
+    server: Server, open_embedder: OpenEmbedder
+) -> None:
     def smaller(handler: Handler, request: Request) -> None:
         handler.json({"data": [{"index": 0, "embedding": [1.0, 2.0]}]})
 
@@ -80,8 +98,12 @@ def test_another_model_behind_the_name_is_noticed(server: Server, open_embedder:
         embedder.embed(["b"])
 
 
-@pytest.mark.parametrize(("mode", "sent"), [("auto", None), ("float", "float"), ("base64", "base64")])
-def test_vectors_travel_as_they_are_told_to(server: Server, open_embedder: OpenEmbedder, mode: str, sent: str | None) -> None:
+@pytest.mark.parametrize(
+    ("mode", "sent"), [("auto", None), ("float", "float"), ("base64", "base64")]
+)
+def test_vectors_travel_as_they_are_told_to(
+    server: Server, open_embedder: OpenEmbedder, mode: str, sent: str | None
+) -> None:
     server.then(openai_vectors)
     embedder = open_embedder("openai", "/v1", model="m", encoding_format_mode=mode)
     made = embedder.embed(["tea and cake", "a boat"])
@@ -90,7 +112,9 @@ def test_vectors_travel_as_they_are_told_to(server: Server, open_embedder: OpenE
     assert server.requests[0].body.get("encoding_format") == sent
 
 
-def test_texts_go_in_batches_and_stay_in_order(server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall]) -> None:
+def test_texts_go_in_batches_and_stay_in_order(
+    server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall]
+) -> None:
     server.then(openai_vectors)
     embedder = open_embedder("openai", "/v1", model="m", max_batch_size=3)
     texts = [f"text number {n}" for n in range(8)]
@@ -113,14 +137,18 @@ def test_long_texts_are_cut(server: Server, open_embedder: OpenEmbedder) -> None
     from memservice.domain import tokens
 
     server.then(openai_vectors)
-    open_embedder("openai", "/v1", model="m", max_input_tokens=20).embed(["word " * 500, "short", "字" * 300])
+    open_embedder("openai", "/v1", model="m", max_input_tokens=20).embed(
+        ["word " * 500, "short", "字" * 300]
+    )
     cut, short, chinese = openai_texts(server.requests[0])
     assert short == "short"
     for text in (cut, chinese):
         assert 18 <= tokens.count(text) <= 20
 
 
-def test_a_server_that_takes_fewer_texts_gets_fewer(server: Server, open_embedder: OpenEmbedder) -> None:
+def test_a_server_that_takes_fewer_texts_gets_fewer(
+    server: Server, open_embedder: OpenEmbedder
+) -> None:
     def at_most_two(handler: Handler, request: Request) -> None:
         if len(request.body["input"]) > 2:
             fails(413)(handler, request)
@@ -129,10 +157,16 @@ def test_a_server_that_takes_fewer_texts_gets_fewer(server: Server, open_embedde
 
     server.then(at_most_two)
     made = open_embedder("openai", "/v1", model="m").embed(["a", "b", "c", "d", "e"])
-    assert np.allclose(made, [np.array(v) / np.linalg.norm(v) for v in vectors(["a", "b", "c", "d", "e"])], atol=1e-6)
+    assert np.allclose(
+        made,
+        [np.array(v) / np.linalg.norm(v) for v in vectors(["a", "b", "c", "d", "e"])],
+        atol=1e-6,
+    )
 
 
-def test_documents_are_tried_a_few_times_and_each_try_is_told(server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall]) -> None:
+def test_documents_are_tried_a_few_times_and_each_try_is_told(
+    server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall]
+) -> None:
     server.then(fails(503), fails(429, Retry_After="0.1"), openai_vectors)
     open_embedder("openai", "/v1", model="m").embed(["a"])
     assert [(call.outcome, call.attempt, call.attempts, call.error_class) for call in calls] == [
@@ -140,17 +174,27 @@ def test_documents_are_tried_a_few_times_and_each_try_is_told(server: Server, op
         ("error", 2, 3, "ModelFailure 429"),
         ("success", 3, 3, None),
     ]
-    assert all(call.embedding and call.transport == "openai" and call.model == "m" and call.purpose == "document" for call in calls)
+    assert all(
+        call.embedding
+        and call.transport == "openai"
+        and call.model == "m"
+        and call.purpose == "document"
+        for call in calls
+    )
 
 
-def test_who_asks_for_a_long_pause_is_left_alone(server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall]) -> None:
+def test_who_asks_for_a_long_pause_is_left_alone(
+    server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall]
+) -> None:
     server.then(fails(429, Retry_After="60"))
     with pytest.raises(ModelFailure) as caught:
         open_embedder("openai", "/v1", model="m").embed(["a"])
     assert (caught.value.retryable, caught.value.retry_after, len(calls)) == (True, 60.0, 1)
 
 
-def test_a_query_is_tried_once_and_no_longer_than_anybody_waits(server: Server, open_embedder: OpenEmbedder) -> None:
+def test_a_query_is_tried_once_and_no_longer_than_anybody_waits(
+    server: Server, open_embedder: OpenEmbedder
+) -> None:
     server.then(fails(503))
     with pytest.raises(ModelFailure):
         open_embedder("openai", "/v1", model="m").embed(["a"], "query")
@@ -176,16 +220,31 @@ def test_a_query_is_tried_once_and_no_longer_than_anybody_waits(server: Server, 
         [],
         None,
     ],
-    ids=["too few", "twice the same", "uneven", "no base64", "no number", "empty", "another route", "a list", "null"],
+    ids=[
+        "too few",
+        "twice the same",
+        "uneven",
+        "no base64",
+        "no number",
+        "empty",
+        "another route",
+        "a list",
+        "null",
+    ],
 )
-def test_what_is_no_answer_is_a_failure(server: Server, open_embedder: OpenEmbedder, answer: object) -> None:
+def test_what_is_no_answer_is_a_failure(
+    server: Server, open_embedder: OpenEmbedder, answer: object
+) -> None:
     server.then(lambda handler, request: handler.json(answer))
     with pytest.raises(ModelFailure):
         open_embedder("openai", "/v1", model="m").embed(["a", "b"], "query")
 
 
 def test_the_key_goes_to_the_endpoint_and_nowhere_else(
-    server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall], caplog: pytest.LogCaptureFixture
+    server: Server,
+    open_embedder: OpenEmbedder,
+    calls: list[ModelCall],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG")
     server.then(fails(401))
@@ -205,7 +264,9 @@ def test_gemini_is_told_what_a_text_is_for(server: Server, open_embedder: OpenEm
     assert embedder.id == "gemini:gemini-embedding-001@128"
     (vector,) = embedder.embed(["tea"])
     embedder.embed(["tea?"], "query")
-    assert float(np.linalg.norm(vector)) == pytest.approx(1), "a shortened vector is not of length 1 as it comes"
+    assert float(np.linalg.norm(vector)) == pytest.approx(1), (
+        "a shortened vector is not of length 1 as it comes"
+    )
     first, second = server.requests
     assert first.path == "/v1beta/models/gemini-embedding-001:batchEmbedContents"
     assert first.headers["x-goog-api-key"] == KEY
@@ -216,11 +277,17 @@ def test_gemini_is_told_what_a_text_is_for(server: Server, open_embedder: OpenEm
 
 def test_gemini_takes_a_hundred_texts_at_once(server: Server, open_embedder: OpenEmbedder) -> None:
     server.then(gemini_vectors)
-    open_embedder("gemini", max_batch_size=500, dimensions_mode="never").embed([f"text {n}" for n in range(130)])
+    open_embedder("gemini", max_batch_size=500, dimensions_mode="never").embed(
+        [f"text {n}" for n in range(130)]
+    )
     assert [len(request.body["requests"]) for request in server.requests] == [100, 30]
 
 
-@pytest.mark.parametrize(("name", "setting"), [("openai", "LLM_OPENAI_API_KEY"), ("gemini", "LLM_GEMINI_API_KEY")])
-def test_an_embedder_without_key_and_url_says_what_to_set(plugins: Plugins, context: Context, name: str, setting: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "setting"), [("openai", "LLM_OPENAI_API_KEY"), ("gemini", "LLM_GEMINI_API_KEY")]
+)
+def test_an_embedder_without_key_and_url_says_what_to_set(
+    plugins: Plugins, context: Context, name: str, setting: str
+) -> None:
     with pytest.raises(ConfigurationError, match=setting):
         plugins.open_provider(plugins.embedder(name), {}, context)

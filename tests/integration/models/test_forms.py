@@ -17,12 +17,17 @@ from memservice_http.sse import data_of
 from support.models.scripted import KEY, Answer, Handler, Request, Server, Wire
 from support.models.wires import AnthropicWire, GeminiWire, OpenAiWire
 
-WIRES: dict[str, Wire] = {"openai": OpenAiWire(), "anthropic": AnthropicWire(), "gemini": GeminiWire()}
+WIRES: dict[str, Wire] = {
+    "openai": OpenAiWire(),
+    "anthropic": AnthropicWire(),
+    "gemini": GeminiWire(),
+}
 ANSWER = Say(('{"answer": "yes"}',))
 
 
 def lacks(name: str, *complaints: tuple[str, str]) -> Answer:
-    """A server that refuses requests in which the first text occurs, with the second one as its message."""
+    """A server that refuses requests in which the first text occurs, with the second one as its
+    message."""
 
     def answer(handler: Handler, request: Request) -> None:
         text = request.raw.decode()
@@ -46,11 +51,28 @@ def bodies(server: Server) -> list[Any]:
 @pytest.mark.parametrize(
     ("name", "complaints", "tries"),
     [
-        ("openai", [("json_schema", "This model does not support response format `json_schema`")], 2),
+        (
+            "openai",
+            [("json_schema", "This model does not support response format `json_schema`")],
+            2,
+        ),
         ("openai", [("response_format", "extra fields not permitted: response_format")], 3),
         ("anthropic", [("output_config", "output_config: Extra inputs are not permitted")], 2),
-        ("gemini", [("responseJsonSchema", 'Unknown name "responseJsonSchema" at generation_config: Cannot find field.')], 2),
-        ("gemini", [("responseMimeType", "JSON mode is not enabled for this model (responseMimeType)")], 3),
+        (
+            "gemini",
+            [
+                (
+                    "responseJsonSchema",
+                    'Unknown name "responseJsonSchema" at generation_config: Cannot find field.',
+                )
+            ],
+            2,
+        ),
+        (
+            "gemini",
+            [("responseMimeType", "JSON mode is not enabled for this model (responseMimeType)")],
+            3,
+        ),
     ],
 )
 def test_a_schema_is_told_in_the_best_way_that_works(
@@ -63,12 +85,16 @@ def test_a_schema_is_told_in_the_best_way_that_works(
     assert len(server.requests) == tries
     model.complete(ask(response_schema=SCHEMA))
     assert len(server.requests) == tries + 1, "remembered"
-    assert "JSON Schema" in server.requests[-1].raw.decode(), "what the protocol does not carry is said in words"
+    assert "JSON Schema" in server.requests[-1].raw.decode(), (
+        "what the protocol does not carry is said in words"
+    )
     model.complete(ask(response_schema=SCHEMA, model="model-2"))
     assert len(server.requests) == 2 * tries + 1, "of this model only"
 
 
-def test_a_schema_that_is_refused_is_not_held_against_the_model(server: Server, open_model: OpenModel) -> None:
+def test_a_schema_that_is_refused_is_not_held_against_the_model(
+    server: Server, open_model: OpenModel
+) -> None:
     server.then(lacks("openai", ('"odd"', "Invalid schema for response_format 'answer'")))
     model = open_model("openai")
     model.complete(ask(response_schema={"type": "object", "properties": {"odd": {}}}))
@@ -78,41 +104,68 @@ def test_a_schema_that_is_refused_is_not_held_against_the_model(server: Server, 
 
 def test_a_setting_says_where_to_begin(server: Server, open_model: OpenModel) -> None:
     server.then(lacks("openai"))
-    open_model("openai").complete(ask(response_schema=SCHEMA, options={"structured_output_mode": "json_object"}))
+    open_model("openai").complete(
+        ask(response_schema=SCHEMA, options={"structured_output_mode": "json_object"})
+    )
     assert bodies(server)[0]["response_format"] == {"type": "json_object"}
 
 
-@pytest.mark.parametrize("schema", [SCHEMA, {"type": "object", "properties": {"a": {"type": "string"}}}], ids=["closed", "open"])
-def test_openai_guarantees_only_closed_schemas(server: Server, open_model: OpenModel, schema: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "schema",
+    [SCHEMA, {"type": "object", "properties": {"a": {"type": "string"}}}],
+    ids=["closed", "open"],
+)
+def test_openai_guarantees_only_closed_schemas(
+    server: Server, open_model: OpenModel, schema: dict[str, Any]
+) -> None:
     server.then(lacks("openai"))
     open_model("openai").complete(ask(response_schema=schema))
     assert bodies(server)[0]["response_format"]["json_schema"]["strict"] == (schema is SCHEMA)
 
 
 def test_the_name_of_the_bound_is_learnt(server: Server, open_model: OpenModel) -> None:
-    complaint = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    complaint = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        "'max_completion_tokens' instead."
+    )
     server.then(lacks("openai", ('"max_tokens"', complaint)))
     model = open_model("openai")
     model.complete(ask())
     model.complete(ask())
-    assert [("max_tokens" in body, body.get("max_completion_tokens")) for body in bodies(server)] == [
+    assert [
+        ("max_tokens" in body, body.get("max_completion_tokens")) for body in bodies(server)
+    ] == [
         (True, None),
         (False, 500),
         (False, 500),
     ]
 
 
-def test_a_value_that_is_wrong_is_not_taken_for_a_part_that_is_unknown(server: Server, open_model: OpenModel) -> None:
-    server.then(lacks("openai", ('"max_tokens"', "max_tokens is too large: 500. This model supports at most 100")))
+def test_a_value_that_is_wrong_is_not_taken_for_a_part_that_is_unknown(
+    server: Server, open_model: OpenModel
+) -> None:
+    server.then(
+        lacks(
+            "openai",
+            ('"max_tokens"', "max_tokens is too large: 500. This model supports at most 100"),
+        )
+    )
     with pytest.raises(ModelFailure, match="status 400") as caught:
         open_model("openai").complete(ask())
     assert (type(caught.value), len(server.requests)) == (ModelFailure, 1)
 
 
-def test_what_a_reasoning_model_does_not_take_is_left_out(server: Server, open_model: OpenModel) -> None:
-    complaint = "Unsupported value: 'temperature' does not support 0.3 with this model. Only the default (1) value is supported."
+def test_what_a_reasoning_model_does_not_take_is_left_out(
+    server: Server, open_model: OpenModel
+) -> None:
+    complaint = (
+        "Unsupported value: 'temperature' does not support 0.3 with this model. Only the "
+        "default (1) value is supported."
+    )
     server.then(lacks("openai", ('"temperature"', complaint)))
-    open_model("openai").complete(ask(temperature=0.3, options={"top_p": 0.5, "thinking_effort": "max"}))
+    open_model("openai").complete(
+        ask(temperature=0.3, options={"top_p": 0.5, "thinking_effort": "max"})
+    )
     assert [body.get("temperature") for body in bodies(server)] == [0.3, None]
     assert (bodies(server)[-1]["top_p"], bodies(server)[-1]["reasoning_effort"]) == (0.5, "xhigh")
 
@@ -120,7 +173,13 @@ def test_what_a_reasoning_model_does_not_take_is_left_out(server: Server, open_m
 def continued(model: LanguageModel, options: dict[str, Any]) -> None:
     first = model.complete(ask(tools=TOOLS, options=options))
     results = [Turn("tool", "it is noon", tool_call_id=made.id) for made in first.tool_calls]
-    model.complete(ask(tools=TOOLS, options=options, turns=(*ask().turns, Turn("assistant", "", first.tool_calls), *results)))
+    model.complete(
+        ask(
+            tools=TOOLS,
+            options=options,
+            turns=(*ask().turns, Turn("assistant", "", first.tool_calls), *results),
+        )
+    )
 
 
 CALL = Say((), (ToolCall("call-1", "clock", {}), ToolCall("call-2", "clock", {})), "tool_calls")
@@ -135,7 +194,10 @@ def test_anthropic_sees_its_thinking_again(server: Server, open_model: OpenModel
     kinds = [block["type"] for block in second["messages"][1]["content"]]
     assert kinds == ["thinking", "tool_use", "tool_use"]
     assert second["messages"][1]["content"][0]["signature"] == "sig-1"
-    assert [block["type"] for block in second["messages"][2]["content"]] == ["tool_result", "tool_result"], "all in one message"
+    assert [block["type"] for block in second["messages"][2]["content"]] == [
+        "tool_result",
+        "tool_result",
+    ], "all in one message"
 
 
 def test_anthropic_does_not_think_where_it_may_not(server: Server, open_model: OpenModel) -> None:
@@ -143,7 +205,11 @@ def test_anthropic_does_not_think_where_it_may_not(server: Server, open_model: O
     model = open_model("anthropic")
     thinking = {"thinking_budget_tokens": 2048}
     model.complete(ask(tools=TOOLS, tool_choice="find", options=thinking))
-    foreign = (*ask().turns, Turn("assistant", "", (ToolCall("c", "clock", {}),)), Turn("tool", "noon", tool_call_id="c"))
+    foreign = (
+        *ask().turns,
+        Turn("assistant", "", (ToolCall("c", "clock", {}),)),
+        Turn("tool", "noon", tool_call_id="c"),
+    )
     model.complete(ask(tools=TOOLS, turns=foreign, options=thinking))
     assert ["thinking" in body for body in bodies(server)] == [False, False]
 
@@ -171,14 +237,20 @@ def test_prompts_are_cached_where_that_is_asked(server: Server, open_model: Open
     ("name", "path", "expected"),
     [
         ("openai", "/v1", "/v1/chat/completions"),
-        ("openai", "/openai/deployments/d?api-version=1", "/openai/deployments/d/chat/completions?api-version=1"),
+        (
+            "openai",
+            "/openai/deployments/d?api-version=1",
+            "/openai/deployments/d/chat/completions?api-version=1",
+        ),
         ("anthropic", "", "/v1/messages"),
         ("anthropic", "/proxy/v1/", "/proxy/v1/messages"),
         ("gemini", "", "/v1beta/models/model-1:generateContent"),
         ("gemini", "/v1", "/v1/models/model-1:generateContent"),
     ],
 )
-def test_a_base_url_is_taken_as_it_is_meant(server: Server, open_model: OpenModel, name: str, path: str, expected: str) -> None:
+def test_a_base_url_is_taken_as_it_is_meant(
+    server: Server, open_model: OpenModel, name: str, path: str, expected: str
+) -> None:
     server.then(lacks(name))
     open_model(name, path).complete(ask())
     assert server.requests[0].path == expected
@@ -186,14 +258,28 @@ def test_a_base_url_is_taken_as_it_is_meant(server: Server, open_model: OpenMode
 
 @pytest.mark.parametrize(
     ("name", "header", "value"),
-    [("openai", "authorization", f"Bearer {KEY}"), ("anthropic", "x-api-key", KEY), ("gemini", "x-goog-api-key", KEY)],
+    [
+        ("openai", "authorization", f"Bearer {KEY}"),
+        ("anthropic", "x-api-key", KEY),
+        ("gemini", "x-goog-api-key", KEY),
+    ],
 )
-def test_extras_go_with_each_call(server: Server, open_model: OpenModel, name: str, header: str, value: str) -> None:
+def test_extras_go_with_each_call(
+    server: Server, open_model: OpenModel, name: str, header: str, value: str
+) -> None:
     server.then(lacks(name))
-    extras = {"extra_body": {"mine": {"a": 1}}, "extra_headers": {"X-Title": "t"}, "extra_query": {"api-version": "2"}}
+    extras = {
+        "extra_body": {"mine": {"a": 1}},
+        "extra_headers": {"X-Title": "t"},
+        "extra_query": {"api-version": "2"},
+    }
     open_model(name, **extras).complete(ask())
     request = server.requests[0]
-    assert (request.headers[header], request.headers["x-title"], request.body["mine"]) == (value, "t", {"a": 1})
+    assert (request.headers[header], request.headers["x-title"], request.body["mine"]) == (
+        value,
+        "t",
+        {"a": 1},
+    )
     assert "api-version=2" in request.path
     assert KEY not in request.path
 
@@ -205,29 +291,51 @@ def test_a_server_of_ones_own_needs_no_key(server: Server, open_model: OpenModel
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic", "gemini"])
-def test_a_model_without_key_and_url_says_what_to_set(plugins: Plugins, context: Context, name: str) -> None:
+def test_a_model_without_key_and_url_says_what_to_set(
+    plugins: Plugins, context: Context, name: str
+) -> None:
     with pytest.raises(ConfigurationError, match=f"LLM_{name.upper()}_API_KEY"):
         plugins.open_provider(plugins.language_model(name), {}, context)
     with pytest.raises(ConfigurationError, match="http:// or https://"):
-        plugins.open_provider(plugins.language_model(name), {"base_url": "localhost:11434"}, context)
+        plugins.open_provider(
+            plugins.language_model(name), {"base_url": "localhost:11434"}, context
+        )
 
 
-def test_a_wait_may_be_told_in_milliseconds_or_in_the_body(server: Server, open_model: OpenModel) -> None:
+def test_a_wait_may_be_told_in_milliseconds_or_in_the_body(
+    server: Server, open_model: OpenModel
+) -> None:
     server.then(lambda handler, request: handler.json({}, 429, {"retry-after-ms": "2500"}))
     with pytest.raises(ModelFailure) as caught:
         open_model("openai").complete(ask())
     assert caught.value.retry_after == 2.5
-    delay = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [{"@type": "x/google.rpc.RetryInfo", "retryDelay": "12s"}]}}
+    delay = {
+        "error": {
+            "code": 429,
+            "status": "RESOURCE_EXHAUSTED",
+            "details": [{"@type": "x/google.rpc.RetryInfo", "retryDelay": "12s"}],
+        }
+    }
     server.then(lambda handler, request: handler.json(delay, 429))
     with pytest.raises(ModelFailure, match="RESOURCE_EXHAUSTED") as caught:
         open_model("gemini").complete(ask())
     assert caught.value.retry_after == 12
 
 
-def test_arguments_that_are_no_json_are_worth_another_try(server: Server, open_model: OpenModel) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"query": "te'}}
+def test_arguments_that_are_no_json_are_worth_another_try(
+    server: Server, open_model: OpenModel
+) -> None:
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "find", "arguments": '{"query": "te'},
+    }
     for reason, retryable in (("tool_calls", True), ("length", False)):
-        answer = {"choices": [{"message": {"content": None, "tool_calls": [call]}, "finish_reason": reason}]}
+        answer = {
+            "choices": [
+                {"message": {"content": None, "tool_calls": [call]}, "finish_reason": reason}
+            ]
+        }
         server.then(saying(answer))
         with pytest.raises(ModelFailure) as caught:
             open_model("openai").complete(ask(tools=TOOLS))
@@ -235,7 +343,9 @@ def test_arguments_that_are_no_json_are_worth_another_try(server: Server, open_m
 
 
 def test_a_redirect_is_not_followed(server: Server, open_model: OpenModel) -> None:
-    server.then(lambda handler, request: handler.json({}, 307, {"Location": server.url + "/elsewhere"}))
+    server.then(
+        lambda handler, request: handler.json({}, 307, {"Location": server.url + "/elsewhere"})
+    )
     with pytest.raises(ModelFailure, match="redirects are not followed"):
         open_model("openai").complete(ask())
     assert len(server.requests) == 1
@@ -260,6 +370,9 @@ def test_nothing_is_left_of_an_exchange(server: Server, open_model: OpenModel) -
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_events_are_read_wherever_they_are_cut(size: int) -> None:
-    stream = '\ufeff: hello\r\nevent: x\r\ndata: {"a":\r\ndata: "\u2028\u0085é"}\r\n\r\ndata:two\n\n: end\n\nid: 3\ndata: three'.encode()
+    stream = (
+        '\ufeff: hello\r\nevent: x\r\ndata: {"a":\r\ndata: '
+        '"\u2028\u0085é"}\r\n\r\ndata:two\n\n: end\n\nid: 3\ndata: three'
+    ).encode()
     chunks = [stream[start : start + size] for start in range(0, len(stream), size)]
     assert list(data_of(chunks)) == ['{"a":\n"\u2028\u0085é"}'.encode(), b"two", b"three"]

@@ -43,11 +43,14 @@ def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def deliver(tmp_path: Path, redis_url: str, namespace: str) -> Iterator[Deliver]:
-    """A store in which a test writes as the server does, and `memservice worker` beside it as often as the test starts one."""
+    """A store in which a test writes as the server does, and `memservice worker` beside it as often
+    as the test starts one."""
     made: list[Delivery] = []
 
     def make(**settings: str) -> Delivery:
-        made.append(Delivery(tmp_path, {"REDIS_URL": redis_url, "NAMESPACE": namespace, **settings}))
+        made.append(
+            Delivery(tmp_path, {"REDIS_URL": redis_url, "NAMESPACE": namespace, **settings})
+        )
         return made[-1]
 
     yield make

@@ -1,5 +1,6 @@
-"""Jobs that another program put into Redis: a unit is read from those that look like ours, and nothing that a job names is imported, called
-or sent a request, whatever list of RQ's it stands in."""
+"""Jobs that another program put into Redis: a unit is read from those that look like ours, and
+nothing that a job names is imported, called or sent a request, whatever list of RQ's it stands
+in."""
 
 from __future__ import annotations
 
@@ -22,18 +23,15 @@ from rq.serializers import JSONSerializer
 
 from memservice.worker import rq_worker
 from memservice.worker.rq_queues import JobQueues
-from memservice.worker.unit_jobs import (
-    DATA_MAX,
-    FUNCTION,
-    UnitJob,
-    unit_of,
-)
+from memservice.worker.unit_jobs import DATA_MAX, FUNCTION, UnitJob, unit_of
 
 STRANGE = "made_up_by_another_program"
 PAST = "2024-03-01T00:00:00.000000Z"
 
 
-def called(function: str = FUNCTION, instance: Any = None, given: Any = ("summary:1:1",), named: Any = ()) -> bytes:
+def called(
+    function: str = FUNCTION, instance: Any = None, given: Any = ("summary:1:1",), named: Any = ()
+) -> bytes:
     return json.dumps([function, instance, list(given), dict(named)]).encode()
 
 
@@ -94,14 +92,26 @@ def write(connection: Redis, id: str, data: bytes, **fields: str) -> None:
 
 def all_names(function: str, url: str) -> dict[str, str]:
     """Every field of a job with which RQ 2.12 calls, asks or repeats something."""
-    webhooks = [{"url": url, "job_status": status, "method": "POST", "headers": {"X": "y"}} for status in ("finished", "failed")]
+    webhooks = [
+        {"url": url, "job_status": status, "method": "POST", "headers": {"X": "y"}}
+        for status in ("finished", "failed")
+    ]
     names = {f"{moment}_callback_name": function for moment in ("success", "failure", "stopped")}
-    return {**names, "webhooks": json.dumps(webhooks), "retries_left": "3", "repeats_left": "3", "repeat_intervals": "[0]", "timeout": "1"}
+    return {
+        **names,
+        "webhooks": json.dumps(webhooks),
+        "retries_left": "3",
+        "repeats_left": "3",
+        "repeat_intervals": "[0]",
+        "timeout": "1",
+    }
 
 
 def work(queues: JobQueues, *names: str) -> None:
     """RQ's whole loop, from its maintenance to the last job."""
-    rq_worker.UnitWorker(queues.named(names or ["ingest"]), threading.Event()).work(burst=True, logging_level="WARNING")
+    rq_worker.UnitWorker(queues.named(names or ["ingest"]), threading.Event()).work(
+        burst=True, logging_level="WARNING"
+    )
 
 
 def test_a_unit_is_read() -> None:
@@ -111,11 +121,25 @@ def test_a_unit_is_read() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        called("os.system", given=["true"]), called(f"{STRANGE}.f"), called(instance={"work": 1}), called(given=[]),
-        called(given=["a", "b"]), called(given=[{"unit": 1}]), called(given=[5]), called(named={"unit": "x"}), b"[]", b"5", b"{", b"",
-        b"\x80\x04\x95", b"[" * 100_000, b"9" * 90_000, b'["' + b"x" * DATA_MAX, called(given=["summary:1:1"], named=[("a", "b")]),
+        called("os.system", given=["true"]),
+        called(f"{STRANGE}.f"),
+        called(instance={"work": 1}),
+        called(given=[]),
+        called(given=["a", "b"]),
+        called(given=[{"unit": 1}]),
+        called(given=[5]),
+        called(named={"unit": "x"}),
+        b"[]",
+        b"5",
+        b"{",
+        b"",
+        b"\x80\x04\x95",
+        b"[" * 100_000,
+        b"9" * 90_000,
+        b'["' + b"x" * DATA_MAX,
+        called(given=["summary:1:1"], named=[("a", "b")]),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("packed", [True, False])
 def test_no_unit_is_read(data: bytes, packed: bool, touched: Callable[[], bool]) -> None:
     assert unit_of(zlib.compress(data) if packed else data) is None
@@ -129,22 +153,40 @@ def test_what_unpacks_to_much_is_not_unpacked() -> None:
     assert time.process_time() - began < 0.1
 
 
-def test_a_job_has_its_unit_and_nothing_else(connection: Redis, touched: Callable[[], bool]) -> None:
-    """Whatever a release of RQ stores with a job: what is read is what a new job without anything has."""
-    write(connection, "made-up", called(), **all_names(f"{STRANGE}.f", "http://127.0.0.1:1/"), dependency_ids='["x"]', meta='{"a":1}')
+def test_a_job_has_its_unit_and_nothing_else(
+    connection: Redis, touched: Callable[[], bool]
+) -> None:
+    """Whatever a release of RQ stores with a job: what is read is what a new job without anything
+    has."""
+    write(
+        connection,
+        "made-up",
+        called(),
+        **all_names(f"{STRANGE}.f", "http://127.0.0.1:1/"),
+        dependency_ids='["x"]',
+        meta='{"a":1}',
+    )
     job = UnitJob("made-up", connection=connection, serializer=JSONSerializer)
     job.restore(dict(connection.hgetall(job.key).items()))  # type: ignore[arg-type]  # bytes, as the connection decodes nothing
     connection.delete("rq:job:made-up")
     fresh = vars(UnitJob("made-up", connection=connection, serializer=JSONSerializer))
     differing = {name for name, value in vars(job).items() if fresh.get(name) != value}
     assert differing == {"unit", "created_at"}
-    assert (job.unit, job.success_callback, job.failure_callback, job.stopped_callback, job.webhooks) == ("summary:1:1", *[None] * 3, [])
+    assert (
+        job.unit,
+        job.success_callback,
+        job.failure_callback,
+        job.stopped_callback,
+        job.webhooks,
+    ) == ("summary:1:1", *[None] * 3, [])
     with pytest.raises(RuntimeError, match="none of them is called"):
         job.perform()
     assert not touched()
 
 
-@pytest.mark.parametrize("registry", ["wip", "finished", "failed", "deferred", "scheduled", "canceled"])
+@pytest.mark.parametrize(
+    "registry", ["wip", "finished", "failed", "deferred", "scheduled", "canceled"]
+)
 def test_maintenance_calls_nothing(
     registry: str,
     queues: JobQueues,
@@ -153,14 +195,22 @@ def test_maintenance_calls_nothing(
     requests: tuple[str, list[str]],
     seen: list[str],
 ) -> None:
-    """RQ goes through its lists when a worker starts, and calls what the jobs that are overdue in them name."""
-    for unit, data in (("overdue", called(f"{STRANGE}.f")), ("like-ours", called(given=["summary:6:6"]))):
+    """RQ goes through its lists when a worker starts, and calls what the jobs that are overdue in
+    them name."""
+    for unit, data in (
+        ("overdue", called(f"{STRANGE}.f")),
+        ("like-ours", called(given=["summary:6:6"])),
+    ):
         id = f"{registry}-{unit}"
         names = all_names(f"{STRANGE}.f", requests[0])
         write(hostile.connection, id, data, origin=hostile.name, status="started", **names)
-        hostile.connection.zadd(f"rq:{registry}:{hostile.name}", {f"{id}:one" if registry == "wip" else id: 1})
+        hostile.connection.zadd(
+            f"rq:{registry}:{hostile.name}", {f"{id}:one" if registry == "wip" else id: 1}
+        )
     hostile.connection.rpush(hostile.intermediate_queue_key, f"{registry}-overdue")
-    hostile.connection.set(f"{hostile.intermediate_queue_key}:first_seen:{registry}-overdue", "1", ex=60)
+    hostile.connection.set(
+        f"{hostile.intermediate_queue_key}:first_seen:{registry}-overdue", "1", ex=60
+    )
     work(queues)
     assert (touched(), requests[1], seen) == (False, [], [])
 
@@ -169,17 +219,34 @@ def test_the_failure_callback_of_an_overdue_job_is_not_called(
     queues: JobQueues, hostile: Queue, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The very commands: RQ's own worker prints the job."""
-    write(hostile.connection, "evil1", b'["x",null,[],{}]', origin=hostile.name, status="started", failure_callback_name="builtins.print")
+    write(
+        hostile.connection,
+        "evil1",
+        b'["x",null,[],{}]',
+        origin=hostile.name,
+        status="started",
+        failure_callback_name="builtins.print",
+    )
     hostile.connection.zadd(f"rq:wip:{hostile.name}", {"evil1:exec1": 1})
     work(queues)
     assert "evil1" not in capsys.readouterr().out
 
 
 def test_a_job_like_ours_sends_no_requests(
-    queues: JobQueues, hostile: Queue, requests: tuple[str, list[str]], touched: Callable[[], bool], seen: list[str]
+    queues: JobQueues,
+    hostile: Queue,
+    requests: tuple[str, list[str]],
+    touched: Callable[[], bool],
+    seen: list[str],
 ) -> None:
     for number, unit in enumerate(("summary:1:1", "summary:1:2")):
-        write(hostile.connection, f"ours-{number}", called(given=[unit]), origin=hostile.name, **all_names(f"{STRANGE}.f", requests[0]))
+        write(
+            hostile.connection,
+            f"ours-{number}",
+            called(given=[unit]),
+            origin=hostile.name,
+            **all_names(f"{STRANGE}.f", requests[0]),
+        )
         hostile.connection.rpush(hostile.key, f"ours-{number}")
     work(queues)
     assert seen == ["summary:1:1", "summary:1:2"], "each once: neither tried again nor repeated"
@@ -194,7 +261,13 @@ def test_a_job_of_another_function_is_refused_and_gone(
     seen: list[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    write(hostile.connection, "foreign", called(f"{STRANGE}.f"), origin=hostile.name, **all_names(f"{STRANGE}.f", requests[0]))
+    write(
+        hostile.connection,
+        "foreign",
+        called(f"{STRANGE}.f"),
+        origin=hostile.name,
+        **all_names(f"{STRANGE}.f", requests[0]),
+    )
     hostile.connection.rpush(hostile.key, "foreign")
     with caplog.at_level(logging.ERROR, "memservice.worker"):
         work(queues)
@@ -203,10 +276,17 @@ def test_a_job_of_another_function_is_refused_and_gone(
     assert (seen, touched(), requests[1], hostile.fetch_job("foreign")) == ([], False, [], None)
 
 
-def test_what_rq_offers_with_a_job_is_left_out(queues: JobQueues, hostile: Queue, touched: Callable[[], bool], seen: list[str]) -> None:
+def test_what_rq_offers_with_a_job_is_left_out(
+    queues: JobQueues, hostile: Queue, touched: Callable[[], bool], seen: list[str]
+) -> None:
     """By RQ's own calls: callbacks, retries, repeats, dependents, and a unit that fails."""
     sys.modules.pop(STRANGE, None)
-    first = hostile.enqueue(FUNCTION, "summary:1:1", on_success=Callback(f"{STRANGE}.f"), on_failure=Callback(f"{STRANGE}.f"))
+    first = hostile.enqueue(
+        FUNCTION,
+        "summary:1:1",
+        on_success=Callback(f"{STRANGE}.f"),
+        on_failure=Callback(f"{STRANGE}.f"),
+    )
     hostile.enqueue(FUNCTION, "summary:1:2", retry=Retry(max=3), repeat=Repeat(times=3, interval=0))
     hostile.enqueue(f"{STRANGE}.f", depends_on=first)
     work(queues)
@@ -214,7 +294,9 @@ def test_what_rq_offers_with_a_job_is_left_out(queues: JobQueues, hostile: Queue
     assert (seen, touched()) == (["summary:1:1", "summary:1:2"], False)
 
 
-def test_a_time_out_that_a_job_names_is_not_kept_to(queues: JobQueues, hostile: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_out_that_a_job_names_is_not_kept_to(
+    queues: JobQueues, hostile: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """RQ raises an error in the middle of a job whose time is over."""
     ended: list[str] = []
 
@@ -229,9 +311,15 @@ def test_a_time_out_that_a_job_names_is_not_kept_to(queues: JobQueues, hostile: 
 
 
 @pytest.mark.parametrize("names", [("ingest",), ("ingest", "summary")])
-def test_a_job_leaves_nothing_in_redis(names: tuple[str, ...], queues: JobQueues, connection: Redis, seen: list[str]) -> None:
+def test_a_job_leaves_nothing_in_redis(
+    names: tuple[str, ...], queues: JobQueues, connection: Redis, seen: list[str]
+) -> None:
     def kept() -> set[str]:
-        return {str(key) for key in connection.scan_iter("*") if not key.startswith((b"rq:worker", b"rq:queues", b"rq:clean"))}
+        return {
+            str(key)
+            for key in connection.scan_iter("*")
+            if not key.startswith((b"rq:worker", b"rq:queues", b"rq:clean"))
+        }
 
     before = kept()
     queues.wake(["representation:9:9"])
@@ -240,8 +328,19 @@ def test_a_job_leaves_nothing_in_redis(names: tuple[str, ...], queues: JobQueues
     assert kept() - before == set()
 
 
-def test_a_job_that_cannot_be_read_stops_no_later_one(queues: JobQueues, hostile: Queue, seen: list[str]) -> None:
-    write(hostile.connection, "odd", b"", status="no such status", created_at="never", result_ttl="x", timeout="y", dependency_ids="{")
+def test_a_job_that_cannot_be_read_stops_no_later_one(
+    queues: JobQueues, hostile: Queue, seen: list[str]
+) -> None:
+    write(
+        hostile.connection,
+        "odd",
+        b"",
+        status="no such status",
+        created_at="never",
+        result_ttl="x",
+        timeout="y",
+        dependency_ids="{",
+    )
     hostile.connection.rpush(hostile.key, "odd", "gone")
     hostile.enqueue(FUNCTION, "summary:1:1")
     work(queues)

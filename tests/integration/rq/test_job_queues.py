@@ -1,4 +1,5 @@
-"""What is in Redis: one job a unit, none of them lost to an id that is in flight, nothing but JSON."""
+"""What is in Redis: one job a unit, none of them lost to an id that is in flight, nothing but
+JSON."""
 
 from __future__ import annotations
 
@@ -13,16 +14,8 @@ from rq.job import Job
 from memservice.domain.errors import ConfigurationError
 from memservice.services.tasks import outbox
 from memservice.worker import rq_queues
-from memservice.worker.rq_queues import (
-    QUEUES,
-    JobQueues,
-    connect,
-    queue_of,
-)
-from memservice.worker.unit_jobs import (
-    FUNCTION,
-    UnitJob,
-)
+from memservice.worker.rq_queues import QUEUES, JobQueues, connect, queue_of
+from memservice.worker.unit_jobs import FUNCTION, UnitJob
 
 UNIT = "representation:1:2:3"
 
@@ -66,7 +59,8 @@ def test_wake_ups_before_a_job_begins_are_one_job(queues: JobQueues) -> None:
 def test_a_wake_up_after_a_job_began_is_another_job(queues: JobQueues) -> None:
     queues.wake([UNIT])
     first = only_job(queues)
-    queues.named(["ingest"])[0].remove(first.id)  # a worker took it: the job is there, and in no queue
+    # a worker took it: the job is there, and in no queue
+    queues.named(["ingest"])[0].remove(first.id)
     queues.begin(UNIT)
     assert queues.wake([UNIT]) == 1
     second = only_job(queues)
@@ -75,24 +69,38 @@ def test_a_wake_up_after_a_job_began_is_another_job(queues: JobQueues) -> None:
     assert waiting(queues) == [UNIT]
 
 
-def test_a_job_id_is_made_of_what_rq_allows_and_tells_units_and_installations_apart(queues: JobQueues, connection: Redis) -> None:
+def test_a_job_id_is_made_of_what_rq_allows_and_tells_units_and_installations_apart(
+    queues: JobQueues, connection: Redis
+) -> None:
     other = JobQueues(connection, "another")
     units = [UNIT, "dream:1:2:3", "webhook:1:ünit 'x'"]
-    ids = [space._id(unit, epoch) for space in (queues, other) for unit in units for epoch in (0, 1)]
+    ids = [
+        space._id(unit, epoch) for space in (queues, other) for unit in units for epoch in (0, 1)
+    ]
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch(r"[A-Za-z0-9_-]+", id) for id in ids)
 
 
-def test_a_job_is_json_has_no_time_out_no_retry_and_keeps_no_result(queues: JobQueues, connection: Redis) -> None:
+def test_a_job_is_json_has_no_time_out_no_retry_and_keeps_no_result(
+    queues: JobQueues, connection: Redis
+) -> None:
     queues.wake([UNIT])
     job = only_job(queues)
-    assert (job.func_name, job.args, job.timeout, job.result_ttl, job.retries_left) == (FUNCTION, [UNIT], -1, 0, None)
+    assert (job.func_name, job.args, job.timeout, job.result_ttl, job.retries_left) == (
+        FUNCTION,
+        [UNIT],
+        -1,
+        0,
+        None,
+    )
     stored = connection.hget(job.key, "data")
     assert isinstance(stored, bytes)
     assert json.loads(zlib.decompress(stored)) == [FUNCTION, None, [UNIT], {}]
 
 
-def test_jobs_that_were_lost_are_made_again_and_no_others(queues: JobQueues, connection: Redis) -> None:
+def test_jobs_that_were_lost_are_made_again_and_no_others(
+    queues: JobQueues, connection: Redis
+) -> None:
     units = [f"representation:1:1:{number}" for number in range(3)]
     queues.wake(units)
     (ingest,) = queues.named(["ingest"])
@@ -109,10 +117,16 @@ def test_jobs_that_were_lost_are_made_again_and_no_others(queues: JobQueues, con
 
 
 def test_a_url_that_is_none_is_told_in_a_sentence() -> None:
-    with pytest.raises(ConfigurationError, match=r"REDIS_URL is not one: .*redis://127\.0\.0\.1:6379/0"):
+    with pytest.raises(
+        ConfigurationError, match=r"REDIS_URL is not one: .*redis://127\.0\.0\.1:6379/0"
+    ):
         connect("localhost:6379")
 
 
 def test_waiting_for_redis_is_bounded() -> None:
     options = connect("redis://127.0.0.1:6379/0").connection_pool.connection_kwargs
-    assert (options["socket_connect_timeout"], options["socket_timeout"]) == (rq_queues.CONNECT_SECONDS, rq_queues.ANSWER_SECONDS) == (1, 1)
+    assert (
+        (options["socket_connect_timeout"], options["socket_timeout"])
+        == (rq_queues.CONNECT_SECONDS, rq_queues.ANSWER_SECONDS)
+        == (1, 1)
+    )

@@ -24,8 +24,12 @@ BEES, BOAT = "I keep bees behind the house.", "I repaired the old boat in May."
 
 @pytest.mark.crash
 @pytest.mark.timeout(120)
-def test_an_endpoint_that_hangs_keeps_no_other_work_waiting(deliver: Deliver, receiver: Receiver) -> None:
-    place = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="25", REASONER="extractive")
+def test_an_endpoint_that_hangs_keeps_no_other_work_waiting(
+    deliver: Deliver, receiver: Receiver
+) -> None:
+    place = deliver(
+        WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="25", REASONER="extractive"
+    )
     receiver.behave = hang
     worker = place.worker("--num-workers", "1")
     place.say("s", BEES)
@@ -61,8 +65,12 @@ def test_a_burst_ends_when_everything_is_delivered(deliver: Deliver, receiver: R
 
 @pytest.mark.crash
 @pytest.mark.timeout(120)
-def test_a_second_sigterm_waits_for_no_endpoint_and_loses_no_event(deliver: Deliver, receiver: Receiver) -> None:
-    place = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="60", REASONER="extractive")
+def test_a_second_sigterm_waits_for_no_endpoint_and_loses_no_event(
+    deliver: Deliver, receiver: Receiver
+) -> None:
+    place = deliver(
+        WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="60", REASONER="extractive"
+    )
     receiver.behave = hang
     place.say("s", BEES)
     webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
@@ -76,7 +84,9 @@ def test_a_second_sigterm_waits_for_no_endpoint_and_loses_no_event(deliver: Deli
     receiver.behave = lambda handler: handler.answer(204)
     assert place.worker("--burst").wait(60) == 0, place.log(1)
     assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'webhook'") == [("done", 0)]
-    assert [event["type"] for event in receiver.events] == ["queue.empty"] * 2, "told again: nobody knows what it made of the first time"
+    assert [event["type"] for event in receiver.events] == ["queue.empty"] * 2, (
+        "told again: nobody knows what it made of the first time"
+    )
 
 
 class Endpoint:
@@ -107,7 +117,9 @@ def test_a_unit_is_worked_on_once_at_a_time_and_once_more_for_what_came_meanwhil
     assert sorted(endpoint.done) == ["webhook:1", "webhook:1", "webhook:2"]
 
 
-def test_a_unit_that_is_asked_for_again_goes_behind_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unit_that_is_asked_for_again_goes_behind_those_that_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(deliveries_module, "MAX_CONCURRENT_DELIVERIES", 1)
     endpoint = Endpoint()
     deliveries = Deliveries(endpoint)

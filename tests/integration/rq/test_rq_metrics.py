@@ -18,14 +18,20 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
 Deliver = Callable[..., Delivery]
 
 
-def test_one_port_tells_of_all_processes_whichever_of_them_ends(deliver: Deliver, tmp_path: Path) -> None:
+def test_one_port_tells_of_all_processes_whichever_of_them_ends(
+    deliver: Deliver, tmp_path: Path
+) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     url = f"http://127.0.0.1:{(port := free_port())}/metrics"
     place = deliver(METRICS_ENABLED="true", METRICS_PORT=str(port), TMPDIR=str(temporary))
 
     def counts(number: int) -> bool:
-        done = {"namespace": place.settings["NAMESPACE"], "workspace_name": "w", "task_type": "representation"}
+        done = {
+            "namespace": place.settings["NAMESPACE"],
+            "workspace_name": "w",
+            "task_type": "representation",
+        }
         try:
             return value(fetch(url), "deriver_queue_items_processed_total", **done) == number
         except (KeyError, OSError):
@@ -38,7 +44,9 @@ def test_one_port_tells_of_all_processes_whichever_of_them_ends(deliver: Deliver
     for child in below(pool.pid):
         send(child, signal.SIGKILL)
     place.say("t", "I keep bees behind the house.")
-    eventually(lambda: counts(13), what="another has the port, and what the killed ones did still counts")
+    eventually(
+        lambda: counts(13), what="another has the port, and what the killed ones did still counts"
+    )
     assert "Traceback" not in place.log()
     pool.terminate()
     assert pool.wait(30) == 0, place.log()

@@ -1,4 +1,5 @@
-"""Workers that are killed while a model is asked, over a real connection: nothing is lost, and nothing is there twice."""
+"""Workers that are killed while a model is asked, over a real connection: nothing is lost, and
+nothing is there twice."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def server() -> Iterator[Server]:
 
 
 def all_of(connection: Any) -> bytes:
-    """Everything that Redis holds, jobs unpacked. The client's types are for both of its kinds, so they are of no use here."""
+    """Everything that Redis holds, jobs unpacked. The client's types are for both of its kinds, so
+    they are of no use here."""
     read: dict[bytes, Callable[[bytes], Any]] = {
         b"string": connection.get,
         b"hash": lambda key: [part for pair in connection.hgetall(key).items() for part in pair],
@@ -71,10 +73,17 @@ def kill_the_worker(place: Delivery, pool: int) -> None:
     send(child, signal.SIGKILL)
 
 
-def test_derivation_that_is_cut_off_in_the_middle_of_a_call_is_done_once(deliver: Deliver, server: Server) -> None:
+def test_derivation_that_is_cut_off_in_the_middle_of_a_call_is_done_once(
+    deliver: Deliver, server: Server
+) -> None:
     def reply(role: str, told: bool) -> Say:
         assert role.startswith(derive.PROMPT.text)
-        found = {"statements": [{"content": "Alice keeps bees.", "messages": [1]}, {"content": BOAT, "messages": [1]}]}
+        found = {
+            "statements": [
+                {"content": "Alice keeps bees.", "messages": [1]},
+                {"content": BOAT, "messages": [1]},
+            ]
+        }
         return Say((json.dumps(found),))
 
     model = Thinker(server, reply)
@@ -87,13 +96,19 @@ def test_derivation_that_is_cut_off_in_the_middle_of_a_call_is_done_once(deliver
         model.cut(number)
         kill_the_worker(place, worker.pid)
     place.derived("Alice keeps bees.", BOAT)
-    assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'representation'") == [("done", 0)]
-    assert place.rows("SELECT DISTINCT model, reasoner FROM conclusions") == [("gpt-5.4-mini", "llm")]
+    assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'representation'") == [
+        ("done", 0)
+    ]
+    assert place.rows("SELECT DISTINCT model, reasoner FROM conclusions") == [
+        ("gpt-5.4-mini", "llm")
+    ]
     assert KEY not in place.log()
     assert "bees" not in place.log()
 
 
-def test_calls_that_came_to_their_end_are_in_the_ledger_after_a_second_sigterm(deliver: Deliver, server: Server) -> None:
+def test_calls_that_came_to_their_end_are_in_the_ledger_after_a_second_sigterm(
+    deliver: Deliver, server: Server
+) -> None:
     """The one in hand is not: nobody knows what it cost. Nothing that it was for is lost."""
     model = Thinker(server, lambda role, told: Say(("DONE",)))
     place = deliver(**model.settings(KEY))
@@ -104,7 +119,11 @@ def test_calls_that_came_to_their_end_are_in_the_ledger_after_a_second_sigterm(d
     worker = place.worker("--queues", "dream", "--num-workers", "1")
     calls = "SELECT task, outcome FROM usage ORDER BY key"
     eventually(model.cut_off.is_set, what="the second phase asks")
-    eventually(lambda: place.rows(calls) == [("dream.deduction", "success")], 5, "a call is noted soon, not at the end")
+    eventually(
+        lambda: place.rows(calls) == [("dream.deduction", "success")],
+        5,
+        "a call is noted soon, not at the end",
+    )
     worker.terminate()
     time.sleep(0.5)
     worker.terminate()
@@ -112,10 +131,14 @@ def test_calls_that_came_to_their_end_are_in_the_ledger_after_a_second_sigterm(d
     model.cut(0)
     assert place.worker("--queues", "dream", "--burst").wait(60) == 0, place.log(1)
     assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)]
-    assert place.rows(calls) == [("dream.deduction", "success")] * 2 + [("dream.induction", "success")]
+    assert place.rows(calls) == [("dream.deduction", "success")] * 2 + [
+        ("dream.induction", "success")
+    ]
 
 
-def test_redis_and_logs_hold_nothing_of_what_was_said_however_work_ends(deliver: Deliver, server: Server, own_redis: RedisServer) -> None:
+def test_redis_and_logs_hold_nothing_of_what_was_said_however_work_ends(
+    deliver: Deliver, server: Server, own_redis: RedisServer
+) -> None:
     """In hand, waiting, and failed with an answer that quotes everything."""
     own_redis.start()
     asked: list[Request] = []
@@ -126,13 +149,20 @@ def test_redis_and_logs_hold_nothing_of_what_was_said_however_work_ends(deliver:
         handler.json(body, 400)
 
     server.then(quote)
-    place = deliver(REDIS_URL=own_redis.url, WORKER_MAX_ATTEMPTS="2", **Thinker.settings_of(server, KEY))
+    place = deliver(
+        REDIS_URL=own_redis.url, WORKER_MAX_ATTEMPTS="2", **Thinker.settings_of(server, KEY)
+    )
     with closing(Redis.from_url(own_redis.url)) as connection:
         place.say("s", "I live on marshmallows.")
         eventually(lambda: b"representation:" in all_of(connection), what="a job waits")
         held = all_of(connection)
         worker = place.worker("--num-workers", "1")
-        eventually(lambda: place.rows("SELECT state FROM tasks WHERE kind = 'representation'") == [("failed",)], what="it rests")
+        eventually(
+            lambda: (
+                place.rows("SELECT state FROM tasks WHERE kind = 'representation'") == [("failed",)]
+            ),
+            what="it rests",
+        )
         held += all_of(connection)
     assert any(b"marshmallows" in request.raw for request in asked)
     worker.terminate()
@@ -144,7 +174,9 @@ def test_redis_and_logs_hold_nothing_of_what_was_said_however_work_ends(deliver:
     assert "400" in error
 
 
-def test_a_dream_that_is_cut_off_in_any_of_its_calls_leaves_nothing_half_done(deliver: Deliver, server: Server) -> None:
+def test_a_dream_that_is_cut_off_in_any_of_its_calls_leaves_nothing_half_done(
+    deliver: Deliver, server: Server
+) -> None:
     uids: dict[str, str] = {}
 
     def reply(role: str, told: bool) -> Say:
@@ -157,13 +189,21 @@ def test_a_dream_that_is_cut_off_in_any_of_its_calls_leaves_nothing_half_done(de
                 (
                     *calling("create_conclusions", conclusions=[made]).tool_calls,
                     *calling(
-                        "supersede_conclusions", conclusions=[{"id": uids[OSLO], "replaced_by": uids[BERGEN], "reason": "moved"}]
+                        "supersede_conclusions",
+                        conclusions=[
+                            {"id": uids[OSLO], "replaced_by": uids[BERGEN], "reason": "moved"}
+                        ],
                     ).tool_calls,
                 ),
                 "tool_calls",
             )
         assert role.startswith(consolidate.INDUCTION.text)
-        made = {"content": SETTLES, "level": "inductive", "source_ids": [uids[OSLO], uids[BERGEN]], "pattern_type": "tendency"}
+        made = {
+            "content": SETTLES,
+            "level": "inductive",
+            "source_ids": [uids[OSLO], uids[BERGEN]],
+            "pattern_type": "tendency",
+        }
         return calling("create_conclusions", conclusions=[made])
 
     model = Thinker(server, reply)
@@ -178,10 +218,18 @@ def test_a_dream_that_is_cut_off_in_any_of_its_calls_leaves_nothing_half_done(de
     worker = place.worker("--queues", "dream", "--num-workers", "1")
     for number in (2, 3, 4, 0):
         eventually(model.cut_off.is_set, what="the model is asked")
-        assert place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key") == before, "nothing is stored by halves"
+        assert (
+            place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")
+            == before
+        ), "nothing is stored by halves"
         model.cut(number)
         kill_the_worker(place, worker.pid)
-    eventually(lambda: place.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)], what="the dream is dreamt")
+    eventually(
+        lambda: (
+            place.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)]
+        ),
+        what="the dream is dreamt",
+    )
     assert place.rows("SELECT content, level, state FROM conclusions ORDER BY key") == [
         (OSLO, "explicit", "superseded"),
         (BERGEN, "explicit", "live"),

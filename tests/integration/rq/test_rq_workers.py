@@ -1,4 +1,5 @@
-"""Real RQ workers on a real Redis, ended, stopped and cut off at work: nothing is lost, nothing done twice, and the order is kept."""
+"""Real RQ workers on a real Redis, ended, stopped and cut off at work: nothing is lost, nothing
+done twice, and the order is kept."""
 
 from __future__ import annotations
 
@@ -9,10 +10,7 @@ from collections.abc import Callable
 import pytest
 from redis import Redis
 
-from memservice.worker.rq_queues import (
-    QUEUES,
-    JobQueues,
-)
+from memservice.worker.rq_queues import QUEUES, JobQueues
 from support.processes.gate import DERIVE
 from support.processes.processes import below, eventually, running, send, stand_still
 from support.redis_server import RedisServer
@@ -22,10 +20,16 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 
 Deliver = Callable[..., Delivery]
 
-BEES, BOAT, CHOIR = "I keep bees behind the house.", "I repaired the old boat in May.", "I sing in a choir on Sundays."
+BEES, BOAT, CHOIR = (
+    "I keep bees behind the house.",
+    "I repaired the old boat in May.",
+    "I sing in a choir on Sundays.",
+)
 
 
-def test_work_is_done_in_order_and_leaves_nothing_in_redis(deliver: Deliver, queues: JobQueues, connection: Redis, namespace: str) -> None:
+def test_work_is_done_in_order_and_leaves_nothing_in_redis(
+    deliver: Deliver, queues: JobQueues, connection: Redis, namespace: str
+) -> None:
     place = deliver()
     place.say("s", BEES, BOAT)
     worker = place.worker("--burst")
@@ -36,7 +40,11 @@ def test_work_is_done_in_order_and_leaves_nothing_in_redis(deliver: Deliver, que
     place.derived(BEES, BOAT, CHOIR)
     assert [queue.count for queue in queues.named(QUEUES)] == [0] * 5
     for queue in queues.named(QUEUES):
-        registries = (queue.started_job_registry, queue.finished_job_registry, queue.failed_job_registry)
+        registries = (
+            queue.started_job_registry,
+            queue.finished_job_registry,
+            queue.failed_job_registry,
+        )
         eventually(lambda r=registries: [one.count for one in r] == [0, 0, 0], 10, "no job is kept")  # type: ignore[misc]
     running_worker.terminate()
     assert running_worker.wait(30) == 0
@@ -89,7 +97,9 @@ def test_sigterm_drains_and_a_second_one_ends_at_once_and_loses_nothing(deliver:
     assert place.rows("SELECT DISTINCT attempts FROM tasks WHERE kind = 'representation'") == [(0,)]
 
 
-def test_a_flushed_redis_costs_delay_and_nothing_else(deliver: Deliver, own_redis: RedisServer) -> None:
+def test_a_flushed_redis_costs_delay_and_nothing_else(
+    deliver: Deliver, own_redis: RedisServer
+) -> None:
     own_redis.start()
     place = deliver(REDIS_URL=own_redis.url)
     place.gates.close(DERIVE)
@@ -106,13 +116,18 @@ def test_a_flushed_redis_costs_delay_and_nothing_else(deliver: Deliver, own_redi
     place.derived(BEES, "t is a letter that I like.", "u is a letter that I like.")
 
 
-def test_a_redis_that_was_down_when_it_was_written_and_came_back_later(deliver: Deliver, own_redis: RedisServer) -> None:
+def test_a_redis_that_was_down_when_it_was_written_and_came_back_later(
+    deliver: Deliver, own_redis: RedisServer
+) -> None:
     place = deliver(REDIS_URL=own_redis.url)
     began = time.monotonic()
     place.say("s", BEES)
     assert time.monotonic() - began < 5
     place.worker()
-    eventually(lambda: "Redis cannot be reached, waiting for it" in place.log(), what="the worker waits for it")
+    eventually(
+        lambda: "Redis cannot be reached, waiting for it" in place.log(),
+        what="the worker waits for it",
+    )
     own_redis.start()
     place.derived(BEES)
     own_redis.stop()
@@ -137,9 +152,13 @@ def test_two_workers_that_race_for_units_do_each_task_once_and_in_order(deliver:
             place.say("s", text, author=author)
     eventually(lambda: len(place.texts()) == 24 and place.idle(), what="all is derived")
     for author, texts in said.items():
-        rows = place.rows("SELECT content, times_derived FROM conclusions WHERE observed = ? ORDER BY key", author)
+        rows = place.rows(
+            "SELECT content, times_derived FROM conclusions WHERE observed = ? ORDER BY key", author
+        )
         assert rows == [(text, 1) for text in texts]
-    assert place.rows("SELECT DISTINCT state, attempts FROM tasks WHERE kind = 'representation'") == [("done", 0)]
+    assert place.rows(
+        "SELECT DISTINCT state, attempts FROM tasks WHERE kind = 'representation'"
+    ) == [("done", 0)]
 
 
 def test_what_always_fails_rests_and_is_seen_and_later_work_goes_on(deliver: Deliver) -> None:
@@ -150,13 +169,20 @@ def test_what_always_fails_rests_and_is_seen_and_later_work_goes_on(deliver: Del
     place.at_gate(DERIVE)
     place.say("s", BEES)
     place.gates.open(DERIVE)
-    eventually(lambda: place.texts() == [(BEES, 1)] and place.idle(), what="the task that fails does not hold up the unit for ever")
-    rows = place.rows("SELECT state, attempts, last_error FROM tasks WHERE kind = 'representation' ORDER BY key")
+    eventually(
+        lambda: place.texts() == [(BEES, 1)] and place.idle(),
+        what="the task that fails does not hold up the unit for ever",
+    )
+    rows = place.rows(
+        "SELECT state, attempts, last_error FROM tasks WHERE kind = 'representation' ORDER BY key"
+    )
     assert rows == [("failed", 3, "ValueError: this cannot be derived from"), ("done", 0, None)]
     assert "poison" not in place.log()
 
 
-def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on(deliver: Deliver) -> None:
+def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on(
+    deliver: Deliver,
+) -> None:
     place = deliver(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.03")
     place.gates.close(DERIVE)
     place.worker()
@@ -186,7 +212,9 @@ def test_workers_drain_when_their_pool_is_killed(deliver: Deliver) -> None:
     place.derived(BEES)
 
 
-def test_a_job_of_somebody_else_is_refused(deliver: Deliver, queues: JobQueues, namespace: str) -> None:
+def test_a_job_of_somebody_else_is_refused(
+    deliver: Deliver, queues: JobQueues, namespace: str
+) -> None:
     place = deliver()
     (ingest,) = queues.named(["ingest"])
     trace = place.folder / "trace"

@@ -1,4 +1,5 @@
-"""A served process whose vectors are in Qdrant: it goes away, writes and searches go on, and when it is back all is healed by itself."""
+"""A served process whose vectors are in Qdrant: it goes away, writes and searches go on, and when
+it is back all is healed by itself."""
 
 from __future__ import annotations
 
@@ -36,7 +37,10 @@ def http(qdrant: QdrantStandIn, tmp_path: Path) -> Iterator[httpx.Client]:
         "WORKER_RETRY_BACKOFF_SECONDS": "0.2",
         "DERIVER_ENABLED": "false",
     }
-    with serving(tmp_path, **given) as server, httpx.Client(base_url=server.url, timeout=20) as client:
+    with (
+        serving(tmp_path, **given) as server,
+        httpx.Client(base_url=server.url, timeout=20) as client,
+    ):
         client.post("/v3/workspaces", json={"id": "w"}).raise_for_status()
         client.post("/v3/workspaces/w/peers", json={"id": "alice"}).raise_for_status()
         yield client
@@ -44,11 +48,17 @@ def http(qdrant: QdrantStandIn, tmp_path: Path) -> Iterator[httpx.Client]:
 
 def conclude(http: httpx.Client, *texts: str) -> None:
     drafts = [{"content": text, "observer_id": "alice", "observed_id": "alice"} for text in texts]
-    assert http.post("/v3/workspaces/w/conclusions", json={"conclusions": drafts}).status_code == 201
+    assert (
+        http.post("/v3/workspaces/w/conclusions", json={"conclusions": drafts}).status_code == 201
+    )
 
 
 def found(http: httpx.Client, query: str) -> list[str]:
-    asked: dict[str, Any] = {"query": query, "top_k": 9, "filters": {"observer_id": "alice", "observed_id": "alice"}}
+    asked: dict[str, Any] = {
+        "query": query,
+        "top_k": 9,
+        "filters": {"observer_id": "alice", "observed_id": "alice"},
+    }
     answer = http.post("/v3/workspaces/w/conclusions/query", json=asked)
     assert answer.status_code == 200, answer.text
     return [each["content"] for each in answer.json()]
@@ -79,7 +89,9 @@ def test_it_heals_by_itself(http: httpx.Client, qdrant: QdrantStandIn, empty: bo
     began = time.monotonic()
     kept = found(http, "bees")
     assert kept[0] == "Alice keeps bees.", "from text alone"
-    assert set(kept) == {*before, "Alice keeps bees."}, "what the index does not return is there all the same"
+    assert set(kept) == {*before, "Alice keeps bees."}, (
+        "what the index does not return is there all the same"
+    )
     assert time.monotonic() - began < SEARCH_SECONDS + 1
 
     qdrant.start(empty=empty)

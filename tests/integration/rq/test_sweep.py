@@ -15,15 +15,8 @@ from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.spi.storage import Transaction
-from memservice.worker import (
-    sweep,
-    wakeups,
-)
-from memservice.worker.rq_queues import (
-    QUEUES,
-    JobQueues,
-    connect,
-)
+from memservice.worker import sweep, wakeups
+from memservice.worker.rq_queues import QUEUES, JobQueues, connect
 from memservice.worker.unit_jobs import UnitJob
 from support.pipeline.fakes import Scripted
 from support.pipeline.place import Clock, Place
@@ -34,7 +27,11 @@ T = TypeVar("T")
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     """A store whose writes wake nobody: each wake-up is lost."""
-    environ = {"DB_CONNECTION_URI": "memory://", "REASONER": "scripted", "DREAM_DOCUMENT_THRESHOLD": "1"}
+    environ = {
+        "DB_CONNECTION_URI": "memory://",
+        "REASONER": "scripted",
+        "DREAM_DOCUMENT_THRESHOLD": "1",
+    }
     settings = load_settings(environ=environ, cwd=tmp_path)
     reasoner, clock = Scripted(), Clock()
     rt = Runtime(settings, load_plugins(settings, extra=[reasoner]), clock)
@@ -47,7 +44,9 @@ def waiting(queues: JobQueues) -> list[str]:
     return [job.unit for job in jobs if isinstance(job, UnitJob) and job.unit is not None]
 
 
-def test_what_nobody_was_woken_for_is_put_into_its_queue_once(place: Place, queues: JobQueues) -> None:
+def test_what_nobody_was_woken_for_is_put_into_its_queue_once(
+    place: Place, queues: JobQueues
+) -> None:
     place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
     units = place.ready()
     assert sweep.sweep(place.rt, queues) == 2
@@ -63,7 +62,9 @@ def test_a_unit_that_is_worked_on_is_left_alone(place: Place, queues: JobQueues)
     assert swept == [0]
 
 
-def test_a_back_off_and_a_timer_are_found_when_they_are_over(place: Place, queues: JobQueues) -> None:
+def test_a_back_off_and_a_timer_are_found_when_they_are_over(
+    place: Place, queues: JobQueues
+) -> None:
     def fail(request: object) -> None:
         raise RuntimeError("no")
 
@@ -86,7 +87,9 @@ def test_a_back_off_and_a_timer_are_found_when_they_are_over(place: Place, queue
 
 def test_one_process_leads_at_a_time(place: Place, queues: JobQueues) -> None:
     place.say("s", ("alice", "I like tea."))
-    lease = place.rt.storage.write(lambda tx: tx.tasks.claim(sweep.UNIT, "another", place.clock(), sweep.LEASE_SECONDS))
+    lease = place.rt.storage.write(
+        lambda tx: tx.tasks.claim(sweep.UNIT, "another", place.clock(), sweep.LEASE_SECONDS)
+    )
     assert lease is not None
     assert sweep.sweep(place.rt, queues) == 0
     place.clock.advance(seconds=sweep.LEASE_SECONDS + 1)  # it is gone
@@ -95,7 +98,9 @@ def test_one_process_leads_at_a_time(place: Place, queues: JobQueues) -> None:
         assert tx.tasks.leases() == []
 
 
-def test_nothing_is_written_while_there_is_nothing_to_do(place: Place, queues: JobQueues, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_written_while_there_is_nothing_to_do(
+    place: Place, queues: JobQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writes: list[int] = []
     write = place.rt.storage.write
 
@@ -120,7 +125,10 @@ def test_a_redis_that_is_away_leaves_no_leader_behind(place: Place, namespace: s
 
 
 def test_attaching_twice_wakes_once(tmp_path: Path, redis_url: str, namespace: str) -> None:
-    settings = load_settings(environ={"DB_CONNECTION_URI": "memory://", "REDIS_URL": redis_url, "NAMESPACE": namespace}, cwd=tmp_path)
+    settings = load_settings(
+        environ={"DB_CONNECTION_URI": "memory://", "REDIS_URL": redis_url, "NAMESPACE": namespace},
+        cwd=tmp_path,
+    )
     rt = Runtime(settings, load_plugins(settings))
     wakeups.attach(rt)
     attached = rt.storage

@@ -1,6 +1,8 @@
-"""A real Redis with the vectors goes away and comes back: searches answer meanwhile, writes go on, and it heals by itself.
+"""A real Redis with the vectors goes away and comes back: searches answer meanwhile, writes go on,
+and it heals by itself.
 
-It is cut off by a stand-in for the network between: what listens on the port of the index passes everything on, or nothing.
+It is cut off by a stand-in for the network between: what listens on the port of the index passes
+everything on, or nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +20,7 @@ import pytest
 
 from memservice.pipeline.indexing import reconcile
 from memservice.runtime import Runtime, open_runtime
-from memservice.services import (
-    conclusions,
-    peers,
-    workspaces,
-)
+from memservice.services import conclusions, peers, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.retrieval import circuit_breaker
@@ -85,7 +83,10 @@ class Wire:
 def wire() -> Iterator[Wire]:
     url = redis_vectors.real_url()
     if url is None:
-        pytest.skip(f"a real index that goes away: set {redis_server.VARIABLE} to a Redis of version 8.0 or newer")
+        pytest.skip(
+            f"a real index that goes away: set {redis_server.VARIABLE} to a Redis of "
+            "version 8.0 or newer"
+        )
     parts = urlsplit(url)
     opened = Wire(parts.hostname or "localhost", parts.port or 6379)
     yield opened
@@ -146,7 +147,9 @@ def test_it_heals_by_itself(runtime: Runtime, wire: Wire) -> None:
         waiting = tx.tasks.pending(f"{outbox.EMBED}:1:conclusion")
     assert [task.kind for task in waiting] == [outbox.EMBED, outbox.DELETE_VECTORS]
     assert waiting[0].last_error is not None
-    assert waiting[0].last_error.startswith("IndexUnavailable: the vector index at redis://127.0.0.1")
+    assert waiting[0].last_error.startswith(
+        "IndexUnavailable: the vector index at redis://127.0.0.1"
+    )
 
     wire.cut.clear()
     stop = threading.Event()
@@ -165,7 +168,9 @@ def test_it_heals_by_itself(runtime: Runtime, wire: Wire) -> None:
     deadline = time.monotonic() + 2 * circuit_breaker.OPEN_SECONDS
     while time.monotonic() < deadline and set(found(runtime, "bees")) != both:
         time.sleep(0.2)
-    assert set(found(runtime, "bees")) == both, "the vectors answer again: the nearest, not only what shares a word"
+    assert set(found(runtime, "bees")) == both, (
+        "the vectors answer again: the nearest, not only what shares a word"
+    )
 
 
 def _settled(rt: Runtime) -> bool:
@@ -183,7 +188,9 @@ def test_an_index_that_came_back_empty_is_filled_again(runtime: Runtime) -> None
     while reconcile.look(runtime) == 0.0:
         pass
     real = runtime.clock
-    runtime.clock = lambda: real() + timedelta(seconds=runtime.settings.vector_store.reconciliation_interval_seconds)
+    runtime.clock = lambda: (
+        real() + timedelta(seconds=runtime.settings.vector_store.reconciliation_interval_seconds)
+    )
     while reconcile.look(runtime) == 0.0:
         pass
     Worker(runtime).run_until_idle(10)

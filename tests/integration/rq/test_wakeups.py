@@ -22,14 +22,8 @@ from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.spi.storage import Transaction
 from memservice.worker import wakeups
-from memservice.worker.rq_queues import (
-    QUEUES,
-    JobQueues,
-)
-from memservice.worker.wakeups import (
-    Wakeups,
-    WakingStorage,
-)
+from memservice.worker.rq_queues import QUEUES, JobQueues
+from memservice.worker.wakeups import Wakeups, WakingStorage
 from support.redis_server import RedisServer
 from support.stores.stores import sqlite_store_at
 
@@ -37,7 +31,9 @@ PATIENCE = 30.0
 
 
 def opened(folder: Path, **settings: str) -> Runtime:
-    loaded = load_settings(environ={"DB_CONNECTION_URI": sqlite_store_at(folder / "w.db"), **settings}, cwd=folder)
+    loaded = load_settings(
+        environ={"DB_CONNECTION_URI": sqlite_store_at(folder / "w.db"), **settings}, cwd=folder
+    )
     rt = Runtime(loaded, load_plugins(loaded))
     rt.storage.migrate()
     wakeups.attach(rt)
@@ -126,7 +122,10 @@ def test_what_is_retried_is_woken_too(rt: Runtime, recorded: Recorded) -> None:
 
 
 def test_an_outage_is_told_of_once_and_its_end_too(
-    rt: Runtime, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    rt: Runtime,
+    recorded: Recorded,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(wakeups, "PAUSE_SECONDS", 0.02)
     recorded.away = True
@@ -165,7 +164,9 @@ def test_a_redis_that_is_away_neither_fails_nor_slows_a_write(tmp_path: Path, st
     assert sorted(took)[10] < 0.5
 
 
-def test_many_units_are_remembered_within_bounds(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_units_are_remembered_within_bounds(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(wakeups, "MAX_WAITING", 10)
     gate = threading.Event()
 
@@ -189,26 +190,41 @@ def test_without_a_url_nobody_is_woken(tmp_path: Path) -> None:
     rt.close()
 
 
-def test_a_real_redis_holds_a_job_soon_after_the_write(tmp_path: Path, redis_url: str, namespace: str, queues: JobQueues) -> None:
+def test_a_real_redis_holds_a_job_soon_after_the_write(
+    tmp_path: Path, redis_url: str, namespace: str, queues: JobQueues
+) -> None:
     rt = opened(tmp_path, REDIS_URL=redis_url, NAMESPACE=namespace)
     say(rt)
     until(lambda: [queue.count for queue in queues.named(QUEUES)] == [1, 0, 0, 0, 0])
     rt.close()
 
 
-def test_the_application_wakes_workers(tmp_path: Path, redis_url: str, namespace: str, queues: JobQueues) -> None:
+def test_the_application_wakes_workers(
+    tmp_path: Path, redis_url: str, namespace: str, queues: JobQueues
+) -> None:
     from memservice.app import create_app
 
     app = create_app(
-        load_settings(environ={"REDIS_URL": redis_url, "NAMESPACE": namespace, "DB_CONNECTION_URI": "memory://"}, cwd=tmp_path)
+        load_settings(
+            environ={
+                "REDIS_URL": redis_url,
+                "NAMESPACE": namespace,
+                "DB_CONNECTION_URI": "memory://",
+            },
+            cwd=tmp_path,
+        )
     )
     body = {"messages": [{"peer_id": "alice", "content": "I like tea."}]}
-    assert app.test_client().post("/v3/workspaces/w/sessions/s/messages", json=body).status_code == 201
+    assert (
+        app.test_client().post("/v3/workspaces/w/sessions/s/messages", json=body).status_code == 201
+    )
     until(lambda: queues.named(["ingest"])[0].count == 1)
     app.extensions["memservice"].close()
 
 
-def test_redis_that_comes_back_is_told_again_without_a_restart(tmp_path: Path, own_redis: RedisServer, namespace: str) -> None:
+def test_redis_that_comes_back_is_told_again_without_a_restart(
+    tmp_path: Path, own_redis: RedisServer, namespace: str
+) -> None:
     rt = opened(tmp_path, REDIS_URL=own_redis.url, NAMESPACE=namespace)
     say(rt, "s")
     time.sleep(0.3)

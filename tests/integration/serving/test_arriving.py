@@ -18,8 +18,10 @@ WHOLE = {
     "a length": HEAD + b"content-LENGTH:  5 \r\n\r\nhello",
     "a length of nothing": HEAD + b"Content-Length: 0\r\n\r\n",
     "the end of a head in the body": HEAD + b"Content-Length: 8\r\n\r\n\r\n\r\n\r\n\r\n",
-    "chunks": HEAD + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=1\r\n0\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n",
-    "trailers": HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\nA: b\r\nC: d\r\n\r\n",
+    "chunks": HEAD
+    + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=1\r\n0\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n",
+    "trailers": HEAD
+    + b"Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\nA: b\r\nC: d\r\n\r\n",
 }
 
 
@@ -44,11 +46,19 @@ def test_a_request_is_ready_with_its_last_byte(whole: bytes, data: st.DataObject
 @pytest.mark.parametrize(
     "fields",
     [
-        b"Content-Length: 5\r\nContent-Length: 50", b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"Content-Length: -5",
-        b"Content-Length: 5, 5", b"Content-Length: +5", b"Content-Length: " + b"9" * 30, b"Content-Length: 1001", b"Content-Length:",
-        b"Transfer-Encoding: chunked\r\n\r\nzz", b"Transfer-Encoding: chunked\r\n\r\n-1", b"Transfer-Encoding: chunked\r\n\r\n",
+        b"Content-Length: 5\r\nContent-Length: 50",
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked",
+        b"Content-Length: -5",
+        b"Content-Length: 5, 5",
+        b"Content-Length: +5",
+        b"Content-Length: " + b"9" * 30,
+        b"Content-Length: 1001",
+        b"Content-Length:",
+        b"Transfer-Encoding: chunked\r\n\r\nzz",
+        b"Transfer-Encoding: chunked\r\n\r\n-1",
+        b"Transfer-Encoding: chunked\r\n\r\n",
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_handed_on_at_once(fields: bytes) -> None:
     """Before anything more is waited for: gunicorn, or the application, refuses it."""
     arriving = Arriving(1000)
@@ -72,12 +82,22 @@ def test_what_does_not_end_is_handed_on() -> None:
 
 def test_a_head_of_blanks_is_read_in_linear_time() -> None:
     arriving = Arriving(1000)
-    arriving.add(HEAD + b"Content-Length: x" + b" " * 900_000 + b"y\r\nExpect:" + b" " * 100_000 + b"x\r\n\r\n")
+    arriving.add(
+        HEAD
+        + b"Content-Length: x"
+        + b" " * 900_000
+        + b"y\r\nExpect:"
+        + b" " * 100_000
+        + b"x\r\n\r\n"
+    )
     assert arriving.ready
     arriving.kept.close()
 
 
-@pytest.mark.parametrize(("field", "expects"), [(b"Expect: 100-Continue\r\n", True), (b"", False), (b"X-Expect: 100-continue\r\n", False)])
+@pytest.mark.parametrize(
+    ("field", "expects"),
+    [(b"Expect: 100-Continue\r\n", True), (b"", False), (b"X-Expect: 100-continue\r\n", False)],
+)
 def test_who_waits_for_an_invitation_is_known(field: bytes, expects: bool) -> None:
     arriving = Arriving(1000)
     arriving.add(HEAD + field + b"Content-Length: 5\r\n\r\n")

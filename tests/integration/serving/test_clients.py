@@ -1,4 +1,5 @@
-"""Clients that send half a request, take nothing of an answer, or never hang up: they hold up nobody else."""
+"""Clients that send half a request, take nothing of an answer, or never hang up: they hold up
+nobody else."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def pair() -> Iterator[tuple[PatientSocket, socket.socket]]:
         yield patient, theirs
 
 
-def test_who_sends_nothing_is_left(monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]) -> None:
+def test_who_sends_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]
+) -> None:
     monkeypatch.setattr(clients, "SECONDS", 0.1)
     patient, theirs = pair
     theirs.sendall(b"half")
@@ -47,7 +50,9 @@ def test_who_sends_nothing_is_left(monkeypatch: pytest.MonkeyPatch, pair: tuple[
         patient.recv(100)
 
 
-def test_who_sends_drop_by_drop_is_left(monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]) -> None:
+def test_who_sends_drop_by_drop_is_left(
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]
+) -> None:
     """However short each wait is."""
     monkeypatch.setattr(clients, "SECONDS", 0.3)
     patient, theirs = pair
@@ -68,14 +73,18 @@ def test_who_sends_drop_by_drop_is_left(monkeypatch: pytest.MonkeyPatch, pair: t
         dripping.join()
 
 
-def test_who_takes_nothing_is_left(monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]) -> None:
+def test_who_takes_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]
+) -> None:
     monkeypatch.setattr(clients, "SECONDS", 0.1)
     monkeypatch.setattr(clients, "BYTES_PER_SECOND", 2**30)
     with pytest.raises(ConnectionResetError):
         pair[0].sendall(b"x" * 50_000_000)
 
 
-def test_a_line_that_is_slow_but_alive_is_waited_for(monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]) -> None:
+def test_a_line_that_is_slow_but_alive_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]
+) -> None:
     """What came buys time for what is to come, and each request has its own."""
     monkeypatch.setattr(clients, "SECONDS", 0.05)
     monkeypatch.setattr(clients, "BYTES_PER_SECOND", 1)
@@ -105,14 +114,35 @@ def test_all_of_a_long_answer_is_sent(pair: tuple[PatientSocket, socket.socket])
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Of a server with two threads and little patience, one for all of these tests: each leaves it as it was, or the next one fails."""
+    """Of a server with two threads and little patience, one for all of these tests: each leaves it
+    as it was, or the next one fails."""
     folder = tmp_path_factory.mktemp("impatient")
     (folder / "impatient.py").write_text(CONFIG, encoding="utf-8")
     given = environment(PYTHONDONTWRITEBYTECODE="1")
-    subprocess.run([str(MEMSERVICE), "db", "upgrade"], cwd=folder, env=given, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [str(MEMSERVICE), "db", "upgrade"],
+        cwd=folder,
+        env=given,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        command = [sys.executable, "-m", "gunicorn", "--config", "impatient.py", "--bind", f"fd://{listener.fileno()}"]
-        process = subprocess.Popen([*command, "memservice.serving.wsgi:app"], cwd=folder, env=given, pass_fds=[listener.fileno()])
+        command = [
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "--config",
+            "impatient.py",
+            "--bind",
+            f"fd://{listener.fileno()}",
+        ]
+        process = subprocess.Popen(
+            [*command, "memservice.serving.wsgi:app"],
+            cwd=folder,
+            env=given,
+            pass_fds=[listener.fileno()],
+        )
         number = int(listener.getsockname()[1])
     try:
         eventually(lambda: healthy(number), 40, "it answers")
@@ -132,8 +162,14 @@ def healthy(port: int) -> bool:
     "half",
     [
         b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\n",
-        b'POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"id": "w"',
-        b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n{",
+        (
+            b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+            b'application/json\r\nContent-Length: 100\r\n\r\n{"id": "w"'
+        ),
+        (
+            b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+            b"application/json\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n{"
+        ),
     ],
 )
 def test_half_requests_hold_up_nobody(port: int, half: bytes) -> None:
@@ -143,7 +179,8 @@ def test_half_requests_hold_up_nobody(port: int, half: bytes) -> None:
         for connection in started:
             connection.sendall(half)
         assert healthy(port)
-        answer = b"".join(iter(lambda: started[0].recv(10_000), b""))  # to its end: the connection is closed
+        # to its end: the connection is closed
+        answer = b"".join(iter(lambda: started[0].recv(10_000), b""))
         if b"Content-Type" in half:
             head, _, body = answer.partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 408 ")
@@ -158,7 +195,10 @@ def test_half_requests_hold_up_nobody(port: int, half: bytes) -> None:
 @pytest.mark.e2e
 @pytest.mark.parametrize("chunk", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}x\r\n0\r\n\r\n", b"-1\r\n"])
 def test_chunks_that_are_none_are_no_error_of_the_server(port: int, chunk: bytes) -> None:
-    head = b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = (
+        b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+        b"application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
         connection.sendall(head + chunk)
         answer = b"".join(iter(lambda: connection.recv(10_000), b""))

@@ -1,4 +1,5 @@
-"""How the processes end: with the requests in hand finished, together, and never without somebody noticing."""
+"""How the processes end: with the requests in hand finished, together, and never without somebody
+noticing."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def asked(job: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_request_in_hand_is_answered_and_no_other_accepted(serve: Serve, gates: Gates, number: signal.Signals) -> None:
+def test_a_request_in_hand_is_answered_and_no_other_accepted(
+    serve: Serve, gates: Gates, number: signal.Signals
+) -> None:
     service = serve("--port", "0")
     gates.close(STORE)
     thread, outcome = asked(lambda: service.say("s", ("alice", "I speak slowly.")))
@@ -61,7 +64,12 @@ def test_a_request_in_hand_is_answered_and_no_other_accepted(serve: Serve, gates
 def test_the_children_end_when_the_supervisor_is_killed(serve: Serve) -> None:
     service = serve("--port", "0")
     roles = service.roles()
-    assert [len(roles[role]) for role in ("supervisor", "master", "server", "worker")] == [1, 1, 1, 1]
+    assert [len(roles[role]) for role in ("supervisor", "master", "server", "worker")] == [
+        1,
+        1,
+        1,
+        1,
+    ]
     children = [pid for role in ("master", "server", "worker") for pid in roles[role]]
     send(service.server.process.pid, signal.SIGKILL)
     eventually(lambda: not any(running(pid) for pid in children), 15, "they end")
@@ -75,7 +83,12 @@ def test_a_worker_that_ends_is_started_again_and_later_each_time(serve: Serve) -
         service.remember()
         (worker,) = service.roles()["worker"]
         send(worker, signal.SIGKILL)
-        pauses.append(eventually(lambda gone=worker: service.roles()["worker"] not in ([], [gone]), what="there is another"))  # type: ignore[misc]
+        pauses.append(
+            eventually(
+                lambda gone=worker: service.roles()["worker"] not in ([], [gone]),  # type: ignore[misc]
+                what="there is another",
+            )
+        )
     service.remember()
     assert 0.5 < pauses[0] < pauses[1] < 15
     service.say("s", ("alice", "I keep bees behind the house."))
@@ -83,7 +96,9 @@ def test_a_worker_that_ends_is_started_again_and_later_each_time(serve: Serve) -
     assert service.server.stop() == 0
 
 
-def test_a_server_process_that_ends_is_replaced_but_the_end_of_their_master_is_the_end(serve: Serve) -> None:
+def test_a_server_process_that_ends_is_replaced_but_the_end_of_their_master_is_the_end(
+    serve: Serve,
+) -> None:
     service = serve("--port", "0")
     (server,) = service.roles()["server"]
     send(server, signal.SIGKILL)
@@ -119,14 +134,19 @@ def test_a_full_disk_is_an_error_to_the_caller_and_nothing_half_stored(serve: Se
     # From now on no file of this process grows beyond what it has.
     resource.prlimit(server, resource.RLIMIT_FSIZE, (1024, most))
     with pytest.raises(urllib.error.HTTPError) as refused:
-        service.say("s", *[("alice", f"{number} " + "much to say " * 1_000) for number in range(20)])
+        service.say(
+            "s", *[("alice", f"{number} " + "much to say " * 1_000) for number in range(20)]
+        )
     with closing(refused.value) as answer:
         assert (answer.code, answer.headers["Retry-After"]) == (503, "1")
         assert b"detail" in answer.read()
     assert service.post("/sessions/s/messages/list", {})["total"] == 1, "reading goes on"
     resource.prlimit(server, resource.RLIMIT_FSIZE, (most, most))
     service.say("s", ("alice", "This fits again."))
-    assert service.rows("SELECT seq, content FROM messages ORDER BY key") == [(1, "This fits."), (2, "This fits again.")]
+    assert service.rows("SELECT seq, content FROM messages ORDER BY key") == [
+        (1, "This fits."),
+        (2, "This fits again."),
+    ]
     assert service.rows("PRAGMA integrity_check") == [("ok",)]
 
 
@@ -142,7 +162,9 @@ def test_a_locked_database_is_an_error_to_the_caller(serve: Serve) -> None:
         assert service.post("/sessions/s/messages/list", {})["total"] == 1
         holder.execute("ROLLBACK")
     service.say("s", ("alice", "This is again."))
-    assert [content for (content,) in service.rows("SELECT content FROM messages ORDER BY seq")] == ["This is stored.", "This is again."]
+    assert [
+        content for (content,) in service.rows("SELECT content FROM messages ORDER BY seq")
+    ] == ["This is stored.", "This is again."]
 
 
 def test_a_locked_database_only_delays_the_worker(serve: Serve, tmp_path: Path) -> None:
@@ -151,8 +173,16 @@ def test_a_locked_database_only_delays_the_worker(serve: Serve, tmp_path: Path) 
         service.say("s", ("alice", "I keep bees behind the house."))
         holder.execute("PRAGMA busy_timeout=5000")
         holder.execute("BEGIN IMMEDIATE")
-        eventually(lambda: "cannot be reached" in service.server.log or len(service.texts()) == 1, 15, "it notices")
+        eventually(
+            lambda: "cannot be reached" in service.server.log or len(service.texts()) == 1,
+            15,
+            "it notices",
+        )
         holder.execute("ROLLBACK")
-    eventually(lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)], 20, "it works again")
+    eventually(
+        lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)],
+        20,
+        "it works again",
+    )
     assert service.rows("SELECT attempts FROM tasks WHERE kind = 'representation'") == [(0,)]
     assert service.server.stop() == 0

@@ -1,4 +1,5 @@
-"""gunicorn run by somebody else than `memservice serve`, with `config/gunicorn.conf.py`: it serves, counts and drains."""
+"""gunicorn run by somebody else than `memservice serve`, with `config/gunicorn.conf.py`: it serves,
+counts and drains."""
 
 from __future__ import annotations
 
@@ -50,8 +51,22 @@ def test_it_serves_counts_and_drains(root: Path, tmp_path: Path, gates: Gates) -
         "TMPDIR": str(temporary),
     }
     given = environment(PORT=port, WORKERS="2", THREADS="4") | more
-    subprocess.run([str(MEMSERVICE), "db", "upgrade"], cwd=tmp_path, env=given, check=True, stdout=subprocess.DEVNULL, timeout=60)
-    command = [sys.executable, "-m", "gunicorn", "--config", str(root / "config" / "gunicorn.conf.py"), "memservice.serving.wsgi:app"]
+    subprocess.run(
+        [str(MEMSERVICE), "db", "upgrade"],
+        cwd=tmp_path,
+        env=given,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "--config",
+        str(root / "config" / "gunicorn.conf.py"),
+        "memservice.serving.wsgi:app",
+    ]
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(command, cwd=tmp_path, env=given, stderr=subprocess.PIPE, text=True)
     try:
@@ -63,7 +78,11 @@ def test_it_serves_counts_and_drains(root: Path, tmp_path: Path, gates: Gates) -
         ask(f"{url}/v3/workspaces/w/sessions", b'{"id": "s"}')
         message = b'{"messages": [{"content": "I speak slowly.", "peer_id": "alice"}]}'
         gates.close(STORE)
-        asked = threading.Thread(target=lambda: outcome.append(ask(f"{url}/v3/workspaces/w/sessions/s/messages", message)[0]))
+        asked = threading.Thread(
+            target=lambda: outcome.append(
+                ask(f"{url}/v3/workspaces/w/sessions/s/messages", message)[0]
+            )
+        )
         asked.start()
         eventually(lambda: gates.waiting(STORE) is not None, 15, "the request is in hand")
         process.send_signal(signal.SIGTERM)
@@ -74,7 +93,9 @@ def test_it_serves_counts_and_drains(root: Path, tmp_path: Path, gates: Gates) -
         assert outcome == [201]
         _, log = process.communicate(timeout=20)
         assert (process.returncode, "Traceback" in log) == (0, False), log
-        assert [path.name for path in temporary.iterdir() if "memservice-metrics-" in path.name] == []
+        assert [
+            path.name for path in temporary.iterdir() if "memservice-metrics-" in path.name
+        ] == []
     finally:
         if process.poll() is None:
             process.kill()

@@ -38,31 +38,61 @@ def directories(tmp: Path) -> list[Path]:
     return list(tmp.glob("memservice-metrics-*"))
 
 
-def test_counts_of_all_processes_are_told_by_each_and_the_worker_tells_its_own(serve: Serve, tmp_path: Path) -> None:
+def test_counts_of_all_processes_are_told_by_each_and_the_worker_tells_its_own(
+    serve: Serve, tmp_path: Path
+) -> None:
     tmp = tmp_path / "tmp"
     tmp.mkdir()
     port = free_port()
-    service = serve("--port", "0", "--workers", "3", METRICS_ENABLED="true", METRICS_PORT=str(port), TMPDIR=str(tmp))
+    service = serve(
+        "--port",
+        "0",
+        "--workers",
+        "3",
+        METRICS_ENABLED="true",
+        METRICS_PORT=str(port),
+        TMPDIR=str(tmp),
+    )
     url = service.server.url
     service.server.wait_until_healthy()
     with ThreadPoolExecutor(12) as pool:
-        list(pool.map(lambda number: fetch(f"{url}/v3/workspaces/w{number}/queue/status"), range(90)))
+        list(
+            pool.map(lambda number: fetch(f"{url}/v3/workspaces/w{number}/queue/status"), range(90))
+        )
     told = [fetch(f"{url}/metrics") for _ in range(6)]
     route = {"method": "GET", "endpoint": "/v3/workspaces/{workspace_id}/queue/status"}
     assert {value(text, "api_requests_total", status_code="200", **route) for text in told} == {90}
     assert value(told[0], "api_request_duration_seconds_count", **route) == 90
     assert len(directories(tmp)) == 2, "one for the server, one for the worker"
-    assert len({path.stem.rpartition("_")[2] for folder in directories(tmp) for path in folder.glob("counter_*.db")}) >= 3
+    assert (
+        len(
+            {
+                path.stem.rpartition("_")[2]
+                for folder in directories(tmp)
+                for path in folder.glob("counter_*.db")
+            }
+        )
+        >= 3
+    )
 
     body = b'{"messages": [{"peer_id": "ann", "content": "I like tea."}]}'
-    request = urllib.request.Request(f"{url}/v3/workspaces/w/sessions/s/messages", body, {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        f"{url}/v3/workspaces/w/sessions/s/messages", body, {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=10):
         pass
     done = {"workspace_name": "w", "task_type": "representation"}
 
     def is_counted() -> bool:
         try:
-            return value(fetch(f"http://127.0.0.1:{port}/metrics"), "deriver_queue_items_processed_total", **done) == 1
+            return (
+                value(
+                    fetch(f"http://127.0.0.1:{port}/metrics"),
+                    "deriver_queue_items_processed_total",
+                    **done,
+                )
+                == 1
+            )
         except (KeyError, OSError):
             time.sleep(0.1)
             return False

@@ -35,8 +35,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def run(work: str, number: int = 2, *, once: bool = False) -> subprocess.Popen[str]:
-        script = SCRIPT.replace("WORK", work).replace("NUMBER", str(number)).replace("ONCE", str(once))
-        started.append(subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, stderr=subprocess.PIPE, text=True))
+        script = (
+            SCRIPT.replace("WORK", work).replace("NUMBER", str(number)).replace("ONCE", str(once))
+        )
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", script], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+            )
+        )
         return started[-1]
 
     yield run
@@ -79,7 +85,9 @@ def test_one_that_dies_is_replaced(start: Start, tmp_path: Path) -> None:
     assert pool.wait(20) == 0
 
 
-def test_with_once_those_that_returned_are_not_replaced_and_the_worst_is_told(start: Start, tmp_path: Path) -> None:
+def test_with_once_those_that_returned_are_not_replaced_and_the_worst_is_told(
+    start: Start, tmp_path: Path
+) -> None:
     assert start("pass", once=True).wait(20) == 0
     assert marks(tmp_path, "ended") == 2
     failing = start("raise Unavailable('Redis is away')", 1, once=True)

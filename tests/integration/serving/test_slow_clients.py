@@ -1,4 +1,5 @@
-"""Hundreds of clients that send nothing, half a head or half a body, or drop by drop: others are answered as if they were not there."""
+"""Hundreds of clients that send nothing, half a head or half a body, or drop by drop: others are
+answered as if they were not there."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from support.clients.server import Server
 pytestmark = pytest.mark.e2e
 
 PROMPT = 3.0
-"""Seconds in which others are answered: far less than any slow client is waited for, and enough on a busy machine."""
+"""Seconds in which others are answered: far less than any slow client is waited for, and enough on
+a busy machine."""
 PATIENCE = 20.0
 POST = b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 HALF = {
@@ -29,7 +31,10 @@ HALF = {
     "half a body": (200, POST + b'Content-Length: 100\r\n\r\n{"id": "w"'),
     "half a large body": (40, POST + b"Content-Length: 300000\r\n\r\n{" + b" " * 200_000),
     "half the chunks": (200, POST + b"Transfer-Encoding: chunked\r\n\r\n64\r\n{"),
-    "an invitation not taken up": (100, POST + b"Expect: 100-continue\r\nContent-Length: 100\r\n\r\n"),
+    "an invitation not taken up": (
+        100,
+        POST + b"Expect: 100-continue\r\nContent-Length: 100\r\n\r\n",
+    ),
     "no further": (200, b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
     "a second one that is half": (200, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea"),
 }
@@ -38,7 +43,9 @@ HALF = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """With fewer threads than any test has slow clients."""
-    started = Server(tmp_path_factory.mktemp("slow"), "--no-worker", "--workers", "1", "--threads", "4")
+    started = Server(
+        tmp_path_factory.mktemp("slow"), "--no-worker", "--workers", "1", "--threads", "4"
+    )
     started.wait_until_healthy()
     yield started
     assert started.stop() == 0
@@ -52,7 +59,9 @@ def connect(server: Server) -> Iterator[Connect]:
     with ExitStack() as opened:
 
         def one(*pieces: bytes) -> socket.socket:
-            made = opened.enter_context(socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), PATIENCE))
+            made = opened.enter_context(
+                socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), PATIENCE)
+            )
             for piece in pieces:
                 made.sendall(piece)
             return made
@@ -66,22 +75,32 @@ def others_are_answered(server: Server) -> None:
         for number in range(3):
             began = time.monotonic()
             assert client.get("/health").status_code == 200
-            body = json.dumps({"id": f"w{number}", "metadata": {"long": "x" * 60_000}}).ljust(100_000)
-            made = client.post("/v3/workspaces", content=body, headers={"Content-Type": "application/json"})
+            body = json.dumps({"id": f"w{number}", "metadata": {"long": "x" * 60_000}}).ljust(
+                100_000
+            )
+            made = client.post(
+                "/v3/workspaces", content=body, headers={"Content-Type": "application/json"}
+            )
             assert made.status_code in (200, 201)
             assert httpx.get(f"{server.url}/health", timeout=PATIENCE).status_code == 200
             assert time.monotonic() - began < PROMPT
 
 
 @pytest.mark.parametrize(("number", "half"), HALF.values(), ids=HALF.keys())
-def test_others_are_answered_meanwhile(server: Server, connect: Connect, number: int, half: bytes) -> None:
+def test_others_are_answered_meanwhile(
+    server: Server, connect: Connect, number: int, half: bytes
+) -> None:
     for _ in range(number):
         connect(half)
     others_are_answered(server)
 
 
-@pytest.mark.parametrize("begun", [b"POST /v3/workspaces HTTP/1.1\r\nX-Long: ", POST + b"Content-Length: 1000\r\n\r\n"])
-def test_others_are_answered_while_bytes_drip(server: Server, connect: Connect, begun: bytes) -> None:
+@pytest.mark.parametrize(
+    "begun", [b"POST /v3/workspaces HTTP/1.1\r\nX-Long: ", POST + b"Content-Length: 1000\r\n\r\n"]
+)
+def test_others_are_answered_while_bytes_drip(
+    server: Server, connect: Connect, begun: bytes
+) -> None:
     dripping, over = [connect(begun) for _ in range(100)], threading.Event()
 
     def drip() -> None:
@@ -152,9 +171,22 @@ def test_requests_in_one_piece_are_answered_in_order(connect: Connect) -> None:
 
 @pytest.mark.parametrize("coded", [False, True])
 def test_a_large_body_in_small_pieces_is_read_whole(connect: Connect, coded: bool) -> None:
-    body = b"{" + b" " * 350_000 + json.dumps({"id": f"large{coded}", "metadata": {"text": "0123456789" * 5_000}})[1:].encode()
+    body = (
+        b"{"
+        + b" " * 350_000
+        + json.dumps({"id": f"large{coded}", "metadata": {"text": "0123456789" * 5_000}})[
+            1:
+        ].encode()
+    )
     pieces = [body[at : at + 50_000] for at in range(0, len(body), 50_000)]
-    one = connect(POST + (b"Transfer-Encoding: chunked\r\n\r\n" if coded else b"Content-Length: %d\r\n\r\n" % len(body)))
+    one = connect(
+        POST
+        + (
+            b"Transfer-Encoding: chunked\r\n\r\n"
+            if coded
+            else b"Content-Length: %d\r\n\r\n" % len(body)
+        )
+    )
     for piece in pieces:
         one.sendall(b"%x\r\n%s\r\n" % (len(piece), piece) if coded else piece)
         time.sleep(0.02)
@@ -171,15 +203,21 @@ def test_who_waits_for_an_invitation_gets_it(connect: Connect) -> None:
     assert one.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
     one.sendall(body)
     found = [status for status, _ in answers(one, 2)]
-    assert found == [100, 201], "gunicorn invites once more, which clients expect (RFC 9110, section 15.2)"
+    assert found == [100, 201], (
+        "gunicorn invites once more, which clients expect (RFC 9110, section 15.2)"
+    )
 
 
 @pytest.mark.parametrize(
     ("head", "status"),
-    [(b"garbage\r\n\r\n", 400), (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
-     (b"PRI * HTTP/2.0\r\n\r\n", 400), (b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 200 + b"\r\n", 431),
-     (b"GET / HTTP/1.1\r\nExpect: coffee\r\n\r\n", 417)],
-)  # fmt: skip
+    [
+        (b"garbage\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (b"PRI * HTTP/2.0\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n" + b"X-A: b\r\n" * 200 + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\nExpect: coffee\r\n\r\n", 417),
+    ],
+)
 def test_what_is_no_http_is_refused_in_json(connect: Connect, head: bytes, status: int) -> None:
     one = connect(head)
     answer = b"".join(iter(lambda: one.recv(10_000), b""))

@@ -1,4 +1,5 @@
-"""What `memservice serve` does before it serves: what it says, what it refuses, and that refusing leaves nothing behind."""
+"""What `memservice serve` does before it serves: what it says, what it refuses, and that refusing
+leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -30,7 +31,14 @@ Serve = Callable[..., Service]
 def refused(folder: Path, *options: str, **settings: str) -> str:
     """What a start that does not succeed says. It is short, and nothing runs afterwards."""
     command = [str(MEMSERVICE), "serve", *options]
-    process = subprocess.Popen(command, cwd=folder, env=environment(**settings), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(**settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     seen: set[int] = set()
     began = time.monotonic()
     while process.poll() is None and time.monotonic() - began < 20:
@@ -44,7 +52,11 @@ def refused(folder: Path, *options: str, **settings: str) -> str:
     assert process.returncode == 1, told
     assert "Traceback" not in told, told
     assert "listening" not in said
-    eventually(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in seen), 5, "its children have ended")
+    eventually(
+        lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in seen),
+        5,
+        "its children have ended",
+    )
     return told
 
 
@@ -77,7 +89,9 @@ def until_derived(service: Service, number: int) -> float:
     service.drained()
     began = time.monotonic()
     service.say("s", ("alice", f"I repaired boat number {number} in May."))
-    eventually(lambda: service.post("/conclusions/list", {})["total"] == number + 1, 10, "it is derived")
+    eventually(
+        lambda: service.post("/conclusions/list", {})["total"] == number + 1, 10, "it is derived"
+    )
     return time.monotonic() - began
 
 
@@ -91,7 +105,9 @@ def test_a_port_in_use_is_told_in_a_sentence(tmp_path: Path) -> None:
 
 
 def test_an_address_that_is_not_ours_is_told_in_a_sentence(tmp_path: Path) -> None:
-    assert "cannot listen on 192.0.2.7:0" in refused(tmp_path, "--host", "192.0.2.7", "--port", "0", AUTH_USE_AUTH="false")
+    assert "cannot listen on 192.0.2.7:0" in refused(
+        tmp_path, "--host", "192.0.2.7", "--port", "0", AUTH_USE_AUTH="false"
+    )
 
 
 def test_a_newer_schema_is_refused_at_once_and_left_as_it_is(serve: Serve) -> None:
@@ -117,17 +133,25 @@ def test_a_newer_schema_is_refused_at_once_and_left_as_it_is(serve: Serve) -> No
         ({"WORKERS": "many"}, "WORKERS"),
     ],
 )
-def test_a_mistake_in_the_settings_is_told_in_a_sentence(tmp_path: Path, settings: dict[str, str], said: str) -> None:
+def test_a_mistake_in_the_settings_is_told_in_a_sentence(
+    tmp_path: Path, settings: dict[str, str], said: str
+) -> None:
     assert said in refused(tmp_path, "--port", "0", **settings)
 
 
-OPEN, LOOPBACK = ["0.0.0.0", "example.org", "::", "192.168.1.7"], ["127.0.0.1", "127.0.0.2", "::1", "localhost"]
+OPEN, LOOPBACK = (
+    ["0.0.0.0", "example.org", "::", "192.168.1.7"],
+    ["127.0.0.1", "127.0.0.2", "::1", "localhost"],
+)
 WITH_KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
 
 
 @pytest.mark.parametrize("host", [*OPEN, *LOOPBACK])
 def test_an_address_for_everybody_without_keys_is_refused_unless_it_was_decided(host: str) -> None:
-    by_default, decided, with_keys = (load_settings(environ=given, cwd=Path("/")) for given in ({}, {"AUTH_USE_AUTH": "false"}, WITH_KEYS))
+    by_default, decided, with_keys = (
+        load_settings(environ=given, cwd=Path("/"))
+        for given in ({}, {"AUTH_USE_AUTH": "false"}, WITH_KEYS)
+    )
     exposure.refuse_undecided(decided, host)
     exposure.refuse_undecided(with_keys, host)
     assert exposure.warnings(with_keys, host) == []
@@ -135,7 +159,10 @@ def test_an_address_for_everybody_without_keys_is_refused_unless_it_was_decided(
         exposure.refuse_undecided(by_default, host)
         assert exposure.warnings(by_default, host) == exposure.warnings(decided, host) == []
         return
-    with pytest.raises(ConfigurationError, match=f"listens on {host}: .*AUTH_USE_AUTH=true and AUTH_JWT_SECRET.*AUTH_USE_AUTH=false"):
+    with pytest.raises(
+        ConfigurationError,
+        match=f"listens on {host}: .*AUTH_USE_AUTH=true and AUTH_JWT_SECRET.*AUTH_USE_AUTH=false",
+    ):
         exposure.refuse_undecided(by_default, host)
     assert host in exposure.warnings(decided, host)[0]
 
@@ -155,9 +182,17 @@ def test_a_decision_for_no_keys_may_stand_in_any_source(tmp_path: Path, where: s
     exposure.refuse_undecided(load_settings(environ={}, cwd=tmp_path), "0.0.0.0")
 
 
-@pytest.mark.parametrize(("given", "warned"), [({}, True), ({"AUTH_USE_AUTH": "false"}, True), (WITH_KEYS, False)])
-def test_the_application_under_another_server_warns(given: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
-    create_app(load_settings(environ={"HOST": "0.0.0.0", "DB_CONNECTION_URI": "memory://", **given}, cwd=Path("/")))
+@pytest.mark.parametrize(
+    ("given", "warned"), [({}, True), ({"AUTH_USE_AUTH": "false"}, True), (WITH_KEYS, False)]
+)
+def test_the_application_under_another_server_warns(
+    given: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_app(
+        load_settings(
+            environ={"HOST": "0.0.0.0", "DB_CONNECTION_URI": "memory://", **given}, cwd=Path("/")
+        )
+    )
     assert ("authentication is off and the server listens on 0.0.0.0" in caplog.text) is warned
 
 
@@ -168,10 +203,16 @@ def test_a_worker_waits_for_the_schema_and_works_then(serve: Serve) -> None:
         file.unlink()
     worker = service.add_worker()
     log = service.folder / "worker-0.log"
-    eventually(lambda: "waiting for the store" in log.read_text(encoding="utf-8"), 15, "it says that it waits")
+    eventually(
+        lambda: "waiting for the store" in log.read_text(encoding="utf-8"),
+        15,
+        "it says that it waits",
+    )
     assert worker.poll() is None
     service.restart()
     service.say("s", ("alice", "I keep bees behind the house."))
-    eventually(lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)], 15, "it works")
+    eventually(
+        lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)], 15, "it works"
+    )
     worker.terminate()
     assert worker.wait(15) == 0

@@ -94,7 +94,8 @@ Answer = Callable[..., list[tuple[Any, ...]]]
 
 @pytest.fixture(scope="module", autouse=True)
 def one_context() -> Iterator[None]:
-    """Certificates are read once for all transports of this module: that is most of what making one costs."""
+    """Certificates are read once for all transports of this module: that is most of what making one
+    costs."""
     context = httpcore.default_ssl_context()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(httpcore, "default_ssl_context", lambda: context)
@@ -139,11 +140,26 @@ def test_a_public_address_is_accepted(address: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.1", "10.1", "127.0.0.1.", "0X7F.1.", "localhost",
-        "LocalHost", "localhost.", "LOCALHOST.", "app.localhost", "a.b.localhost.",
+        "2130706433",
+        "0x7f000001",
+        "0x7f.1",
+        "017700000001",
+        "0177.0.0.1",
+        "127.1",
+        "10.1",
+        "127.0.0.1.",
+        "0X7F.1.",
+        "localhost",
+        "LocalHost",
+        "localhost.",
+        "LOCALHOST.",
+        "app.localhost",
+        "a.b.localhost.",
     ],
-)  # fmt: skip
-def test_other_ways_to_write_an_internal_host_are_seen(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+)
+def test_other_ways_to_write_an_internal_host_are_seen(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = resolver(monkeypatch, lambda host: ["8.8.8.8"])
     assert refusal(f"http://{host}/") == INTERNAL
     assert refusal(f"http://{host}:8443/hook") == INTERNAL
@@ -193,8 +209,12 @@ def test_what_is_no_good_url_is_refused_with_a_reason(url: str, message: str) ->
     assert refusal(url) == message
 
 
-@pytest.mark.parametrize("leads_to", [["10.0.0.1"], ["93.184.215.14", "10.0.0.1"], ["93.184.215.14"], None])
-def test_no_name_is_looked_up_when_it_is_registered(leads_to: Sequence[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "leads_to", [["10.0.0.1"], ["93.184.215.14", "10.0.0.1"], ["93.184.215.14"], None]
+)
+def test_no_name_is_looked_up_when_it_is_registered(
+    leads_to: Sequence[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The answer, and how long it takes, would tell which names there are inside the network."""
 
     def answer(host: str) -> Sequence[str]:
@@ -209,7 +229,9 @@ def test_no_name_is_looked_up_when_it_is_registered(leads_to: Sequence[str] | No
 
 
 @pytest.mark.parametrize("leads_to", [["10.0.0.1"], ["93.184.215.14", "10.0.0.1"], None])
-def test_a_delivery_does_not_tell_whether_a_name_leads_inside(leads_to: Sequence[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delivery_does_not_tell_whether_a_name_leads_inside(
+    leads_to: Sequence[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def answer(host: str) -> Sequence[str]:
         if leads_to is None:
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
@@ -217,7 +239,10 @@ def test_a_delivery_does_not_tell_whether_a_name_leads_inside(leads_to: Sequence
 
     resolver(monkeypatch, answer)
     outcome = HttpTransport().deliver("https://some.example/", b"{}", {})
-    assert (outcome.status, outcome.error) == (None, "NoAddress: no public address was found for some.example")
+    assert (outcome.status, outcome.error) == (
+        None,
+        "NoAddress: no public address was found for some.example",
+    )
 
 
 def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,8 +261,13 @@ def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.Mon
     assert 1.9 < took < 15, "the resolver would take twenty"
 
 
-def test_slow_names_of_one_workspace_leave_room_for_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    over, places = threading.Event(), addresses.Places(addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_LOOKUPS_PER_WORKSPACE)
+def test_slow_names_of_one_workspace_leave_room_for_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    over, places = (
+        threading.Event(),
+        addresses.Places(addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_LOOKUPS_PER_WORKSPACE),
+    )
 
     def answer(host: str) -> Sequence[str]:
         if host.startswith("slow"):
@@ -258,9 +288,15 @@ def test_slow_names_of_one_workspace_leave_room_for_those_of_others(monkeypatch:
 
     try:
         with ThreadPoolExecutor(2 * addresses.MAX_CONCURRENT_LOOKUPS) as pool:
-            waiting = [pool.submit(look_up, 1, f"slow{n}", 0.3) for n in range(2 * addresses.MAX_CONCURRENT_LOOKUPS)]
+            waiting = [
+                pool.submit(look_up, 1, f"slow{n}", 0.3)
+                for n in range(2 * addresses.MAX_CONCURRENT_LOOKUPS)
+            ]
             told = [str(future.result(10)) for future in waiting]
-        assert sum("too many names" in text for text in told) == 2 * addresses.MAX_CONCURRENT_LOOKUPS - addresses.MAX_LOOKUPS_PER_WORKSPACE
+        assert (
+            sum("too many names" in text for text in told)
+            == 2 * addresses.MAX_CONCURRENT_LOOKUPS - addresses.MAX_LOOKUPS_PER_WORKSPACE
+        )
         # They time out, and their resolvers still hang.
         assert "too many names" in str(look_up(1, "quick", 0.1))
         assert look_up(2, "quick", 5.0) == [ipaddress.ip_address("8.8.8.8")]
@@ -271,7 +307,9 @@ def test_slow_names_of_one_workspace_leave_room_for_those_of_others(monkeypatch:
         assert time.monotonic() < deadline, "places are given back"
 
 
-def test_waiting_for_its_turn_is_part_of_the_time_that_a_look_up_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_its_turn_is_part_of_the_time_that_a_look_up_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     waited: list[float] = []
 
     class Busy:
@@ -307,7 +345,11 @@ def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.M
             over.wait(20)
         return ["8.8.8.8"]
 
-    monkeypatch.setattr(addresses, "_resolving", addresses.Places(addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_CONCURRENT_LOOKUPS))
+    monkeypatch.setattr(
+        addresses,
+        "_resolving",
+        addresses.Places(addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_CONCURRENT_LOOKUPS),
+    )
     resolver(monkeypatch, answer)
     guard = Guard(())
     with ThreadPoolExecutor(10) as pool:
@@ -320,7 +362,13 @@ def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.M
 
 def test_what_the_operator_allows_is_allowed_in_every_form() -> None:
     allowed = ("127.0.0.0/8", "fd00::/8")
-    for url in ("http://127.0.0.1:9/", "http://2130706433/", "http://[::ffff:127.0.0.1]/", "http://[fd00::1]/", "http://localhost/"):
+    for url in (
+        "http://127.0.0.1:9/",
+        "http://2130706433/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://[fd00::1]/",
+        "http://localhost/",
+    ):
         HttpTransport(allowed).check(url)
     assert refusal("http://10.0.0.1/", *allowed) == INTERNAL
     assert refusal("http://[fe80::1]/", *allowed) == INTERNAL
@@ -331,8 +379,13 @@ def test_a_network_that_is_none_is_an_error() -> None:
         HttpTransport(("10.0.0.0/33",))
 
 
-@given(inner=st.ip_addresses(v=4), outside=st.sampled_from(["::ffff:0:0/96", "64:ff9b::/96", "2002::/16"]))
-def test_an_address_inside_another_is_judged_by_what_it_is(inner: ipaddress.IPv4Address, outside: str) -> None:
+@given(
+    inner=st.ip_addresses(v=4),
+    outside=st.sampled_from(["::ffff:0:0/96", "64:ff9b::/96", "2002::/16"]),
+)
+def test_an_address_inside_another_is_judged_by_what_it_is(
+    inner: ipaddress.IPv4Address, outside: str
+) -> None:
     network = ipaddress.ip_network(outside)
     shift = 128 - network.prefixlen - 32
     wrapped = ipaddress.IPv6Address(int(network.network_address) | int(inner) << shift)
@@ -342,11 +395,15 @@ def test_an_address_inside_another_is_judged_by_what_it_is(inner: ipaddress.IPv4
 
 
 @given(address=st.ip_addresses())
-def test_allowing_everything_allows_everything(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+def test_allowing_everything_allows_everything(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> None:
     assert Guard(("0.0.0.0/0", "::/0")).permits(address)
 
 
 def test_a_blocked_host_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     resolver(monkeypatch, lambda host: ["192.168.0.7"])
-    with pytest.raises(Blocked, match=r"intranet.example is at 192\.168\.0\.7, which is not a public address"):
+    with pytest.raises(
+        Blocked, match=r"intranet.example is at 192\.168\.0\.7, which is not a public address"
+    ):
         Guard(()).resolve("intranet.example", 80)

@@ -13,7 +13,18 @@ import pytest
 
 from memservice_webhooks import addresses
 from memservice_webhooks.http import MAX_ANSWER, HttpTransport
-from support.receiver import LOOPBACK, Handler, Receiver, drip, drip_body, flood, flood_headers, go_on, hang, receiving
+from support.receiver import (
+    LOOPBACK,
+    Handler,
+    Receiver,
+    drip,
+    drip_body,
+    flood,
+    flood_headers,
+    go_on,
+    hang,
+    receiving,
+)
 
 BODY = b'{"data":{}}'
 
@@ -23,13 +34,23 @@ def transport(seconds: float = 2.0) -> HttpTransport:
 
 
 def resolve_to(monkeypatch: pytest.MonkeyPatch, *answers: Sequence[str]) -> list[str]:
-    """Each look-up gets the next answer, the last one from then on. Returns the names that were asked for."""
+    """Each look-up gets the next answer, the last one from then on. Returns the names that were
+    asked for."""
     asked: list[str] = []
 
     def getaddrinfo(host: str, port: int, *args: object, **kwargs: object) -> list[tuple[Any, ...]]:
         asked.append(host)
         found = answers[min(len(asked), len(answers)) - 1]
-        return [(socket.AF_INET6 if ":" in text else socket.AF_INET, socket.SOCK_STREAM, 6, "", (text, port)) for text in found]
+        return [
+            (
+                socket.AF_INET6 if ":" in text else socket.AF_INET,
+                socket.SOCK_STREAM,
+                6,
+                "",
+                (text, port),
+            )
+            for text in found
+        ]
 
     monkeypatch.setattr(addresses.socket, "getaddrinfo", getaddrinfo)  # type: ignore[attr-defined]
     return asked
@@ -81,7 +102,9 @@ def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> None:
 
 
 @pytest.mark.parametrize("behave", [hang, drip, go_on])
-def test_an_answer_that_does_not_come_is_given_up_in_time(receiver: Receiver, behave: Callable[[Handler], None]) -> None:
+def test_an_answer_that_does_not_come_is_given_up_in_time(
+    receiver: Receiver, behave: Callable[[Handler], None]
+) -> None:
     receiver.behave = behave
     began = time.monotonic()
     outcome = transport(0.5).deliver(receiver.url(), BODY, {})
@@ -141,7 +164,9 @@ def test_without_leave_loopback_is_not_connected_to(receiver: Receiver) -> None:
     assert receiver.requests == []
 
 
-def test_a_name_that_changes_its_address_after_registration_leads_nowhere(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+def test_a_name_that_changes_its_address_after_registration_leads_nowhere(
+    monkeypatch: pytest.MonkeyPatch, receiver: Receiver
+) -> None:
     """DNS rebinding: public at the first delivery, private at the second."""
     tried = refuse_to_connect(monkeypatch)
     asked = resolve_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
@@ -185,14 +210,20 @@ def test_one_bad_address_among_good_ones_is_enough(monkeypatch: pytest.MonkeyPat
     assert tried == []
 
 
-def test_every_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+def test_every_address_of_a_host_is_tried(
+    monkeypatch: pytest.MonkeyPatch, receiver: Receiver
+) -> None:
     resolve_to(monkeypatch, ["127.0.0.9", "::1", "127.0.0.1"])
-    outcome = HttpTransport((LOOPBACK, "::1/128"), 5).deliver(receiver.url(host="several.example"), BODY, {})
+    outcome = HttpTransport((LOOPBACK, "::1/128"), 5).deliver(
+        receiver.url(host="several.example"), BODY, {}
+    )
     assert outcome.status == 204
     assert receiver.requests[0].headers["host"] == f"several.example:{receiver.port}"
 
 
-def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+def test_a_proxy_of_the_environment_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, receiver: Receiver
+) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert transport().deliver(receiver.url(), BODY, {}).status == 204
@@ -235,7 +266,9 @@ def test_hanging_endpoints_do_not_hold_up_others(receiver: Receiver) -> None:
     with receiving() as stuck:
         stuck.behave = hang
         shared = transport(60)
-        threads = [threading.Thread(target=shared.deliver, args=(stuck.url(), BODY, {})) for _ in range(12)]
+        threads = [
+            threading.Thread(target=shared.deliver, args=(stuck.url(), BODY, {})) for _ in range(12)
+        ]
         for thread in threads:
             thread.start()
         while len(stuck.requests) < 12:

@@ -72,11 +72,17 @@ def test_a_certificate_of_another_host_is_not_accepted(receiver: Receiver, host:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_what_is_trusted_is_read_once_and_not_for_each_delivery(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_trusted_is_read_once_and_not_for_each_delivery(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     transport = HttpTransport((LOOPBACK,), 20)
     read: list[object] = []
-    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *args, **named: read.append(args))
-    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", lambda *args, **named: read.append(args))
+    monkeypatch.setattr(
+        ssl.SSLContext, "load_verify_locations", lambda *args, **named: read.append(args)
+    )
+    monkeypatch.setattr(
+        ssl.SSLContext, "load_default_certs", lambda *args, **named: read.append(args)
+    )
     for _ in range(3):
         assert transport.deliver(https(receiver), BODY, {}).status == 204
     assert read == []
@@ -97,7 +103,9 @@ def test_a_handshake_that_does_not_end_is_given_up_in_time() -> None:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         began = time.monotonic()
-        outcome = HttpTransport((LOOPBACK,), 0.5).deliver(f"https://127.0.0.1:{listening.getsockname()[1]}/", BODY, {})
+        outcome = HttpTransport((LOOPBACK,), 0.5).deliver(
+            f"https://127.0.0.1:{listening.getsockname()[1]}/", BODY, {}
+        )
         assert time.monotonic() - began < 10
         over.set()
         thread.join(10)

@@ -1,4 +1,5 @@
-"""Work whose reasoner has a process of its own: what takes for ever there fails alone and visibly, and never holds up a worker's end."""
+"""Work whose reasoner has a process of its own: what takes for ever there fails alone and visibly,
+and never holds up a worker's end."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ def stop() -> threading.Event:
 
 @pytest.fixture
 def place(start: Start, stop: threading.Event) -> Place:
-    settings = {"WORKER_CPU_SECONDS": "1", "WORKER_MAX_ATTEMPTS": "2", "WORKER_RETRY_BACKOFF_SECONDS": "0"}
+    settings = {
+        "WORKER_CPU_SECONDS": "1",
+        "WORKER_MAX_ATTEMPTS": "2",
+        "WORKER_RETRY_BACKOFF_SECONDS": "0",
+    }
     place = start(stuck.Plugin(), REASONER="mood", **settings)
     place.rt.reason_apart(stop)
     return place
@@ -43,7 +48,9 @@ def test_a_message_that_takes_for_ever_fails_alone(place: Place) -> None:
     assert failed.last_error.startswith("TookTooLong: it took more than the 1 s of CPU time")
 
 
-def test_other_workspaces_are_served_meanwhile(place: Place, stop: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_workspaces_are_served_meanwhile(
+    place: Place, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(apart, "LAST_SECONDS", 0.1)
     place.say("s", ("alice", "sleep 600"))
     thread = threading.Thread(target=Worker(place.rt).run, args=(stop,))
@@ -58,7 +65,9 @@ def test_other_workspaces_are_served_meanwhile(place: Place, stop: threading.Eve
     assert not thread.is_alive()
 
 
-def test_a_worker_that_is_to_end_gives_back_what_takes_long(place: Place, stop: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_is_to_end_gives_back_what_takes_long(
+    place: Place, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In good time, and as if it had never been begun: the next worker does it."""
     monkeypatch.setattr(apart, "LAST_SECONDS", 0.2)
     place.say("s", ("alice", "sleep 3"))

@@ -1,4 +1,5 @@
-"""Export files that somebody made up: what they name of other workspaces stays as it is, and whatever is wrong with one is said."""
+"""Export files that somebody made up: what they name of other workspaces stays as it is, and
+whatever is wrong with one is said."""
 
 from __future__ import annotations
 
@@ -17,13 +18,7 @@ from typing import Any
 import pytest
 
 from memservice.domain.errors import Conflict, MemserviceError
-from memservice.services.transfer import (
-    checks,
-    export,
-    importing,
-    lines,
-    record_formats,
-)
+from memservice.services.transfer import checks, export, importing, lines, record_formats
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.lines import Line, UnreadableExport, reading, written
 from memservice.services.transfer.record_formats import RecordFormat
@@ -37,13 +32,34 @@ pytestmark = pytest.mark.slow
 EVERYTHING = ExportOptions(secrets=True)
 HEADER_BYTES = 10 + len("file.jsonl") + 1
 """Of a packed file: what may change in them changes no line."""
-ODD: list[Any] = [None, True, 5, -1, 2**63, 1.5, "x", "", "../b", "2024-03-01", "a\x1b[2J\nb", [], [5], [None], {}, {"kind": []}]
+ODD: list[Any] = [
+    None,
+    True,
+    5,
+    -1,
+    2**63,
+    1.5,
+    "x",
+    "",
+    "../b",
+    "2024-03-01",
+    "a\x1b[2J\nb",
+    [],
+    [5],
+    [None],
+    {},
+    {"kind": []},
+]
 
 
 @pytest.fixture
 def target(start: Start, place: Place, tmp_path: Path) -> Place:
     """A store with the workspace `b` of somebody else in it."""
-    second = start(DB_CONNECTION_URI="memory://" if place.rt.storage.name == "sqlite" else sqlite_store_at(tmp_path / "second.db"))
+    second = start(
+        DB_CONNECTION_URI="memory://"
+        if place.rt.storage.name == "sqlite"
+        else sqlite_store_at(tmp_path / "second.db")
+    )
     fill(second, "b", "private")
     return second
 
@@ -62,14 +78,20 @@ def told(place: Place, workspace: str) -> list[Line]:
 def sealed(file: list[Line]) -> Iterator[bytes]:
     """With the end that makes it whole, as anybody can compute it."""
     data = [written(line) for line in file]
-    end = {"type": "end", "lines": len(data) - 1, "sha256": hashlib.sha256(b"".join(data[1:])).hexdigest()}
+    end = {
+        "type": "end",
+        "lines": len(data) - 1,
+        "sha256": hashlib.sha256(b"".join(data[1:])).hexdigest(),
+    }
     return iter([*data, written(end)])
 
 
 def changed(file: list[Line], kind: str, number: int = 0, /, **values: Any) -> list[Line]:
     """With other values in one line of a kind."""
     places = [place for place, line in enumerate(file) if line["type"] == kind]
-    return [{**line, **values} if place == places[number] else line for place, line in enumerate(file)]
+    return [
+        {**line, **values} if place == places[number] else line for place, line in enumerate(file)
+    ]
 
 
 def of_kind(file: list[Line], kind: str) -> list[Line]:
@@ -81,10 +103,22 @@ def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pla
     before, tried = told(target, "b"), 0
     for record_format in record_formats.FORMATS.values():
         for field, record in (*record_format.references.items(), *record_format.lists.items()):
-            theirs = of_kind(before, next(other.name for other in record_formats.FORMATS.values() if other.record is record))[0]["uid"]
+            theirs = of_kind(
+                before,
+                next(
+                    other.name
+                    for other in record_formats.FORMATS.values()
+                    if other.record is record
+                ),
+            )[0]["uid"]
             name = record_formats.name_of(field)
-            hostile = changed(file, record_format.name, **{name: [theirs] if field in record_format.lists else theirs})
-            if field == "superseded_by":  # may name a row that comes later; one that never comes is no successor
+            hostile = changed(
+                file,
+                record_format.name,
+                **{name: [theirs] if field in record_format.lists else theirs},
+            )
+            # may name a row that comes later; one that never comes is no successor
+            if field == "superseded_by":
                 importing.load(target.rt, sealed(hostile))
             else:
                 with pytest.raises(UnreadableExport, match=r"not in the file|by another uid"):
@@ -103,7 +137,9 @@ def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pla
         if record_format.known_by == ("uid",) and record_format.name != "api_keys"
     ],
 )
-def test_nobody_takes_the_place_of_another_workspaces_row(file: list[Line], target: Place, kind: str) -> None:
+def test_nobody_takes_the_place_of_another_workspaces_row(
+    file: list[Line], target: Place, kind: str
+) -> None:
     before = told(target, "b")
     with pytest.raises(Conflict, match="--as"):
         importing.load(target.rt, sealed(changed(file, kind, uid=of_kind(before, kind)[0]["uid"])))
@@ -133,13 +169,19 @@ def test_tasks_work_on_nothing_of_others(file: list[Line], target: Place) -> Non
     before = told(target, "b")
     uid = of_kind(before, "messages")[0]["uid"]
     task: Line = {
-        **dict.fromkeys(("session_uid", "observer_uid", "observed_uid", "message_uid", "last_error", "request_id", "finished_at")),
+        **dict.fromkeys(("session_uid", "observer_uid", "observed_uid", "message_uid", "last_error",
+        "request_id", "finished_at")),
         "type": "tasks", "state": "pending", "attempts": 0, "outcome": {},
         "not_before": "2024-03-01T00:00:00Z", "created_at": "2024-03-01T00:00:00Z",
     }  # fmt: skip
     others = [
         {**task, "uid": "one", "kind": "embed", "payload": {"kind": "message", "keys": [uid]}},
-        {**task, "uid": "two", "kind": "forget", "payload": {"kind": "conclusion", "keys": [of_kind(before, "conclusions")[0]["uid"]]}},
+        {
+            **task,
+            "uid": "two",
+            "kind": "forget",
+            "payload": {"kind": "conclusion", "keys": [of_kind(before, "conclusions")[0]["uid"]]},
+        },
         {**task, "uid": "three", "kind": "index", "payload": {"keys": [uid]}},
     ]
     importing.load(target.rt, sealed([*file, *others]))
@@ -165,7 +207,9 @@ def test_tasks_name_rows_by_uid(file: list[Line], target: Place, payload: Line, 
 
 
 class TestTheWorkspaceItself:
-    def test_is_not_one_that_lies_here_under_another_name(self, file: list[Line], target: Place) -> None:
+    def test_is_not_one_that_lies_here_under_another_name(
+        self, file: list[Line], target: Place
+    ) -> None:
         before = told(target, "b")
         hostile = changed(file, "workspaces", uid=of_kind(before, "workspaces")[0]["uid"])
         with pytest.raises(Conflict, match="under another id"):
@@ -181,7 +225,9 @@ class TestTheWorkspaceItself:
             importing.load(target.rt, sealed([file[0], file[1], *file[1:]]))
 
     @pytest.mark.parametrize("name", ["../w", "", "a b", "x" * 600, "w\n", None, 5])
-    def test_has_a_name_that_the_service_would_give(self, file: list[Line], target: Place, name: Any) -> None:
+    def test_has_a_name_that_the_service_would_give(
+        self, file: list[Line], target: Place, name: Any
+    ) -> None:
         with pytest.raises(UnreadableExport, match="cannot be the id of a workspace"):
             importing.load(target.rt, sealed([{**file[0], "workspace": name}, *file[1:]]))
         if isinstance(name, str):
@@ -204,11 +250,17 @@ class TestTheWorkspaceItself:
         ("spaces", {"dimension": 10**12}, "must be from 1"),
         ("vectors", {"vector": "AAAA"}, "vector"),
         ("vectors", {"vector": "?"}, "vector cannot be read"),
-        ("vectors", {"space": {"kind": "conclusion", "embedder": "other", "dimension": 3}}, "a space that is not in the file"),
+        (
+            "vectors",
+            {"space": {"kind": "conclusion", "embedder": "other", "dimension": 3}},
+            "a space that is not in the file",
+        ),
         ("vectors", {"space": {"kind": [], "embedder": "other", "dimension": 3}}, "has no `space`"),
     ],
 )
-def test_rows_that_the_service_would_not_make(file: list[Line], target: Place, kind: str, values: Line, said: str) -> None:
+def test_rows_that_the_service_would_not_make(
+    file: list[Line], target: Place, kind: str, values: Line, said: str
+) -> None:
     with pytest.raises(UnreadableExport, match=said):
         importing.load(target.rt, sealed(changed(file, kind, **values)))
 
@@ -222,7 +274,15 @@ def test_messages_follow_on(file: list[Line], target: Place, values: Line) -> No
 @pytest.mark.parametrize("values", [{"admin": True}, {"workspace": "b"}, {"workspace": None}])
 def test_keys_of_others_do_not_come_along(file: list[Line], target: Place, values: Line) -> None:
     created = "2024-03-01T00:00:00Z"
-    key = {"type": "api_keys", "uid": "jti", "label": None, "admin": False, "workspace": "w", "peer": None, "session": None}
+    key = {
+        "type": "api_keys",
+        "uid": "jti",
+        "label": None,
+        "admin": False,
+        "workspace": "w",
+        "peer": None,
+        "session": None,
+    }
     key |= {"expires_at": None, "revoked_at": None, "last_used_at": None, "created_at": created}
     with pytest.raises(UnreadableExport, match="opens more than its workspace"):
         importing.load(target.rt, sealed([*file, {**key, **values}]))
@@ -230,7 +290,8 @@ def test_keys_of_others_do_not_come_along(file: list[Line], target: Place, value
 
 
 def test_whatever_stands_in_a_field_ends_in_a_sentence(file: list[Line], target: Place) -> None:
-    """Every field of every kind of row, given what no service would write there. What the checks let pass is really stored."""
+    """Every field of every kind of row, given what no service would write there. What the checks
+    let pass is really stored."""
     if target.rt.storage.name == "memory":
         pytest.skip("this storage keeps whatever it is given, so nothing can go wrong in it")
     stored = 0
@@ -238,12 +299,18 @@ def test_whatever_stands_in_a_field_ends_in_a_sentence(file: list[Line], target:
         line = next(iter(of_kind(file, record_format.name)), {})
         for name in line.keys() - {"type"}:
             with pytest.raises(UnreadableExport, match=f"has no `{name}`"):
-                checks.require_row(record_format, {key: value for key, value in line.items() if key != name})
+                checks.require_row(
+                    record_format, {key: value for key, value in line.items() if key != name}
+                )
             passed = [value for value in ODD if let_pass(record_format, {**line, name: value})]
             if passed:
                 stored += 1
                 with suppress(MemserviceError):
-                    importing.load(target.rt, sealed(changed(file, record_format.name, **{name: passed[-1]})), as_slug=f"w{stored}")
+                    importing.load(
+                        target.rt,
+                        sealed(changed(file, record_format.name, **{name: passed[-1]})),
+                        as_slug=f"w{stored}",
+                    )
     assert stored > 50
 
 
@@ -272,12 +339,22 @@ def test_headers_that_are_none(file: list[Line], target: Place, header: Line, sa
 @pytest.mark.parametrize("lacking", ["token_counter", "version", "format", "workspace", "vectors"])
 def test_headers_that_lack_something(file: list[Line], target: Place, lacking: str) -> None:
     with pytest.raises(UnreadableExport):
-        importing.load(target.rt, sealed([{k: v for k, v in file[0].items() if k != lacking}, *file[1:]]))
+        importing.load(
+            target.rt, sealed([{k: v for k, v in file[0].items() if k != lacking}, *file[1:]])
+        )
 
 
 @pytest.mark.parametrize(
     "line",
-    [b"[" * 100_000, b'{"type":' * 5_000, b"\xff\xfe\n", b'{"type":"peers","n":1e999}', b'{"type":"peers","n":NaN}', b'"\\ud800"', b"null"],
+    [
+        b"[" * 100_000,
+        b'{"type":' * 5_000,
+        b"\xff\xfe\n",
+        b'{"type":"peers","n":1e999}',
+        b'{"type":"peers","n":NaN}',
+        b'"\\ud800"',
+        b"null",
+    ],
 )
 def test_lines_that_are_no_rows(file: list[Line], target: Place, line: bytes) -> None:
     with pytest.raises(UnreadableExport, match="line 3 "):
@@ -291,7 +368,9 @@ def packed(folder: Path, data: Iterable[bytes]) -> str:
     return str(path)
 
 
-def test_a_small_file_that_unpacks_into_one_endless_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_file_that_unpacks_into_one_endless_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Read as far as a row can be long, and no further."""
     monkeypatch.setattr(lines, "MAX_LINE", 2**20)
     path = packed(tmp_path, [b" " * 2**20] * 64)
@@ -309,7 +388,11 @@ def damaged(file: list[Line]) -> dict[str, list[bytes]]:
     data = list(sealed(file))
     place = next(number for number, line in enumerate(data) if b"apples" in line)
     return {
-        "do not agree with the checksum": [*data[:place], data[place].replace(b"apples", b"grapes"), *data[place + 1 :]],
+        "do not agree with the checksum": [
+            *data[:place],
+            data[place].replace(b"apples", b"grapes"),
+            *data[place + 1 :],
+        ],
         "its last line is missing": data[:-1],
         "is no JSON": [*data[:-1], data[-1][:10]],
         "longer than": [*data[:-1], b" " * (lines.MAX_LINE + 1)],
@@ -321,7 +404,12 @@ def damaged(file: list[Line]) -> dict[str, list[bytes]]:
 @pytest.mark.parametrize("packing", [bytes, gzip.compress])
 @pytest.mark.parametrize("standard", [False, True])
 def test_nothing_of_a_damaged_file_is_stored(
-    file: list[Line], target: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: Callable[[bytes], bytes], standard: bool
+    file: list[Line],
+    target: Place,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    packing: Callable[[bytes], bytes],
+    standard: bool,
 ) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 2**20)
     before = rows(target)
@@ -348,7 +436,9 @@ def test_nothing_of_a_damaged_file_is_stored(
 def test_a_file_that_can_be_read_only_once(file: list[Line], target: Place, tmp_path: Path) -> None:
     """A pipe by name, as shells make them."""
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b"".join(sealed(file))))
+    writer = threading.Thread(
+        target=lambda: (tmp_path / "pipe").write_bytes(b"".join(sealed(file)))
+    )
     writer.start()
     with reading(str(tmp_path / "pipe")) as data:
         importing.load_file(target.rt, data)
@@ -362,5 +452,8 @@ def test_a_packed_file_with_a_byte_changed(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for place in range(HEADER_BYTES, len(whole), 7):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-        with reading(str(path)) as data, pytest.raises(UnreadableExport, match="cut off or damaged"):
+        with (
+            reading(str(path)) as data,
+            pytest.raises(UnreadableExport, match="cut off or damaged"),
+        ):
             list(data)

@@ -1,4 +1,5 @@
-"""A conversation of three peers who speak of one another: whose word is whose, and who holds what, under both reasoners."""
+"""A conversation of three peers who speak of one another: whose word is whose, and who holds what,
+under both reasoners."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ OF_OTHERS = {"alice": ("zebras", "yacht", "Monaco"), "bob": ("bassoon",), "carol
 
 
 def careless(request: CompletionRequest) -> Reply:
-    """A model that ascribes to the observed peer whatever it finds in the conversation, and cites whatever it may."""
+    """A model that ascribes to the observed peer whatever it finds in the conversation, and cites
+    whatever it may."""
     text = request.turns[-1].content
     observed = re.findall(r"^Observed peer: (.*)$", text, re.M)[0]
     numbered = re.findall(r"^\[(\d+)\] \S+ \S+ \S+: (.*)$", text, re.M)
@@ -62,7 +64,12 @@ def careless(request: CompletionRequest) -> Reply:
 def with_model(start: Start) -> Place:
     model = ScriptedModel()
     model.say = careless
-    return start(model, REASONER="auto", DERIVER_MODEL_CONFIG__TRANSPORT="scripted", DERIVER_FLUSH_ENABLED="true")
+    return start(
+        model,
+        REASONER="auto",
+        DERIVER_MODEL_CONFIG__TRANSPORT="scripted",
+        DERIVER_FLUSH_ENABLED="true",
+    )
 
 
 def without_model(start: Start) -> Place:
@@ -70,9 +77,13 @@ def without_model(start: Start) -> Place:
 
 
 @pytest.mark.parametrize("opened", [with_model, without_model], ids=["llm", "extractive"])
-def test_three_peers_who_speak_of_one_another(start: Start, opened: Callable[[Start], Place]) -> None:
+def test_three_peers_who_speak_of_one_another(
+    start: Start, opened: Callable[[Start], Place]
+) -> None:
     place = opened(start)
-    place.join("s", alice=MemberConfig(), bob=MemberConfig(observe_others=True), carol=MemberConfig())
+    place.join(
+        "s", alice=MemberConfig(), bob=MemberConfig(observe_others=True), carol=MemberConfig()
+    )
     said = place.say("s", *TALK)
     place.work()
     assert place.tasks(state="failed") == place.tasks(state="pending") == []
@@ -83,15 +94,23 @@ def test_three_peers_who_speak_of_one_another(start: Start, opened: Callable[[St
             (row,) = [row for row in held if word in row.content]
             assert row.message_keys == [said[number].key], "with the message that says it"
         for word in OF_OTHERS[peer]:
-            assert not any(word in row.content for row in held), f"{word} is what others say of {peer}"
+            assert not any(word in row.content for row in held), (
+                f"{word} is what others say of {peer}"
+            )
         for row in held:
             assert {message.author for message in said if message.key in row.message_keys} == {peer}
             assert (row.observer, row.observed, row.session) == (peer, peer, "s")
 
-    # Bob observes the others and holds the same about them, in collections of his own; nobody else holds anything about others.
+    # Bob observes the others and holds the same about them, in collections of his own; nobody else
+    # holds anything about others.
     assert sorted(place.texts("bob", "alice")) == sorted(place.texts("alice"))
     assert sorted(place.texts("bob", "carol")) == sorted(place.texts("carol"))
-    for observer, observed in (("alice", "bob"), ("alice", "carol"), ("carol", "alice"), ("carol", "bob")):
+    for observer, observed in (
+        ("alice", "bob"),
+        ("alice", "carol"),
+        ("carol", "alice"),
+        ("carol", "bob"),
+    ):
         assert place.texts(observer, observed) == []
 
 
@@ -114,13 +133,25 @@ def test_the_model_and_its_prompt_are_kept_with_what_they_made(start: Start) -> 
 
 
 def test_a_model_is_not_shown_what_only_repeats_what_the_service_knows(start: Start) -> None:
-    """An assistant that was told about Alice and tells her so is not the source of anything, in whatever words a model would put it."""
+    """An assistant that was told about Alice and tells her so is not the source of anything, in
+    whatever words a model would put it."""
     model = ScriptedModel()
     model.say = careless
-    place = start(model, REASONER="auto", DERIVER_MODEL_CONFIG__TRANSPORT="scripted", DERIVER_FLUSH_ENABLED="true")
+    place = start(
+        model,
+        REASONER="auto",
+        DERIVER_MODEL_CONFIG__TRANSPORT="scripted",
+        DERIVER_FLUSH_ENABLED="true",
+    )
     place.say("s", ("alice", "I moved to Lisbon in March with two cats."), ("assistant", "Noted."))
     place.work()
-    place.say("s", ("assistant", "I moved to Lisbon in March with two cats. The weather service is down today."))
+    place.say(
+        "s",
+        (
+            "assistant",
+            "I moved to Lisbon in March with two cats. The weather service is down today.",
+        ),
+    )
     place.work()
     shown = model.prompts()[-1]
     assert "The weather service is down today." in shown
@@ -150,11 +181,31 @@ def message(key: int, author: str, content: str) -> Message:
 @pytest.mark.parametrize(
     ("heard", "own", "statement", "kept"),
     [
-        ("You own a yacht in Monaco.", "I grow tomatoes on my balcony.", "Alice owns a yacht in Monaco.", False),
+        (
+            "You own a yacht in Monaco.",
+            "I grow tomatoes on my balcony.",
+            "Alice owns a yacht in Monaco.",
+            False,
+        ),
         ("You own a yacht in Monaco.", "Yes.", "Alice owns a yacht in Monaco.", True),
-        ("Do you own a yacht in Monaco?", "I inherited one from my grandmother long ago.", "Alice owns a yacht in Monaco.", True),
-        ("You own a yacht in Monaco.", "The yacht is in Monaco since May.", "Alice owns a yacht in Monaco.", True),
-        ("You own a yacht in Monaco.", "I grow tomatoes on my balcony.", "Alice grows tomatoes.", True),
+        (
+            "Do you own a yacht in Monaco?",
+            "I inherited one from my grandmother long ago.",
+            "Alice owns a yacht in Monaco.",
+            True,
+        ),
+        (
+            "You own a yacht in Monaco.",
+            "The yacht is in Monaco since May.",
+            "Alice owns a yacht in Monaco.",
+            True,
+        ),
+        (
+            "You own a yacht in Monaco.",
+            "I grow tomatoes on my balcony.",
+            "Alice grows tomatoes.",
+            True,
+        ),
         ("你在摩纳哥有一艘游艇。", "我在阳台上种西红柿和黄瓜。", "你在摩纳哥有一艘游艇", False),
     ],
 )
@@ -165,7 +216,11 @@ def test_hearsay(heard: str, own: str, statement: str, kept: bool) -> None:
 
 
 def test_only_own_new_messages_can_be_cited() -> None:
-    said = [message(1, "bob", "I keep bees."), message(2, "alice", "I grow tomatoes."), message(3, "alice", "I grow beans.")]
+    said = [
+        message(1, "bob", "I keep bees."),
+        message(2, "alice", "I grow tomatoes."),
+        message(3, "alice", "I grow beans."),
+    ]
     statements = [
         Statement("Alice grows tomatoes.", (1, 2, 3)),
         Statement("Alice keeps bees.", (1,)),

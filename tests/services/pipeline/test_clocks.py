@@ -1,4 +1,5 @@
-"""Clocks that are wrong for a while: work is done by every clock, and nothing is lost that would be there with a right one."""
+"""Clocks that are wrong for a while: work is done by every clock, and nothing is lost that would be
+there with a right one."""
 
 from __future__ import annotations
 
@@ -12,10 +13,7 @@ from memservice.services import messages
 from memservice.services.messages import Draft
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
-from memservice.worker import (
-    heartbeats,
-    retention,
-)
+from memservice.worker import heartbeats, retention
 from memservice.worker.runner import run
 from services.pipeline.conftest import Start
 from support.pipeline.fakes import Scripted
@@ -45,12 +43,15 @@ def test_a_server_that_is_ahead_of_the_worker_delays_nothing(place: Place) -> No
 
 
 def test_a_pause_that_no_right_clock_gave_is_over(place: Place) -> None:
-    """A task that was put off while the clock was ahead by more than the longest pause; a shorter pause is kept."""
+    """A task that was put off while the clock was ahead by more than the longest pause; a shorter
+    pause is kept."""
     place.say("s", ("alice", "I like tea."))
     (task,) = place.tasks()
 
     def wait(by: timedelta) -> None:
-        place.rt.storage.write(lambda tx: tx.tasks.save(dataclasses.replace(task, not_before=place.clock() + by)))
+        place.rt.storage.write(
+            lambda tx: tx.tasks.save(dataclasses.replace(task, not_before=place.clock() + by))
+        )
 
     wait(outbox.latest(place.rt) - place.clock())
     assert place.ready() == []
@@ -65,8 +66,12 @@ def test_the_longest_pause_is_that_of_the_settings(start: Start) -> None:
     assert outbox.latest(place.rt) - place.clock() == timedelta(hours=720, minutes=1)
 
 
-def test_messages_that_wait_for_company_however_long_are_never_due_by_the_clock(start: Start) -> None:
-    place = start(reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0")
+def test_messages_that_wait_for_company_however_long_are_never_due_by_the_clock(
+    start: Start,
+) -> None:
+    place = start(
+        reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0"
+    )
     place.say("s", ("alice", "I like tea."))
     place.clock.advance(days=3_000)
     assert place.ready() == []
@@ -114,7 +119,9 @@ def test_a_worker_that_was_last_seen_in_the_future_is_not_there(place: Place) ->
 def test_a_clock_that_is_ahead_for_a_minute_costs_no_idempotency_key(place: Place) -> None:
     def say() -> str:
         drafts = [Draft("I like tea.", "alice")]
-        return messages.create(place.rt, PRINCIPAL, WORKSPACE, "s", drafts, idempotency_key="once")[0].uid
+        return messages.create(place.rt, PRINCIPAL, WORKSPACE, "s", drafts, idempotency_key="once")[
+            0
+        ].uid
 
     retention.sweep(place.rt)
     began = place.clock()

@@ -11,10 +11,7 @@ import pytest
 from memservice.domain.errors import Unavailable
 from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, DELETING, Message, Session
-from memservice.services import (
-    cloning,
-    deletion,
-)
+from memservice.services import cloning, deletion
 from memservice.services.retrieval import search
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
@@ -40,9 +37,16 @@ def test_a_short_session_is_indexed_at_once(place: Place) -> None:
     assert place.ready() == []
 
 
-def test_a_long_session_is_indexed_from_its_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_session_is_indexed_from_its_end(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cloning, "INDEX_BATCH_SIZE", 4)
-    place.say("s", ("alice", "There are axolotls."), *(("alice", f"I own {n} apples.") for n in range(9)), ("bob", "We met pangolins."))
+    place.say(
+        "s",
+        ("alice", "There are axolotls."),
+        *(("alice", f"I own {n} apples.") for n in range(9)),
+        ("bob", "We met pangolins."),
+    )
     place.work()
     copy = cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
 
@@ -55,10 +59,14 @@ def test_a_long_session_is_indexed_from_its_end(place: Place, monkeypatch: pytes
     place.work()
     assert documents(place) == 22
     assert best("axolotls") == ["There are axolotls."]
-    assert {task.kind for task in place.tasks(None) if task.outcome.get("indexed") == 7} == {outbox.INDEX}
+    assert {task.kind for task in place.tasks(None) if task.outcome.get("indexed") == 7} == {
+        outbox.INDEX
+    }
 
 
-def test_a_clone_that_is_erased_before_it_is_indexed_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clone_that_is_erased_before_it_is_indexed_leaves_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cloning, "INDEX_BATCH_SIZE", 4)
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(9)))
     place.work()
@@ -107,7 +115,9 @@ def portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cloning, "COPY_BATCH_SIZE", 4)
 
 
-def test_a_long_session_is_copied_by_portions_and_seen_whole(place: Place, portions: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_session_is_copied_by_portions_and_seen_whole(
+    place: Place, portions: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
     place.work()
     seen: list[tuple[int, int]] = []
@@ -119,7 +129,9 @@ def test_a_long_session_is_copied_by_portions_and_seen_whole(place: Place, porti
             visible = tx.rows.count(Session, equals(state=ACTIVE))
             seen.append((tx.rows.count(Message) - 10, visible))
         found = search.search(place.rt, PRINCIPAL, WORKSPACE, "apples")
-        assert len({message.session for message in found}) == visible, "neither listed nor found by search before it is whole"
+        assert len({message.session for message in found}) == visible, (
+            "neither listed nor found by search before it is whole"
+        )
         return result
 
     monkeypatch.setattr(place.rt.storage, "write", looked)
@@ -127,14 +139,21 @@ def test_a_long_session_is_copied_by_portions_and_seen_whole(place: Place, porti
     assert seen == [(0, 1), (4, 1), (8, 1), (10, 2)]
     monkeypatch.undo()
     with place.rt.storage.read() as tx:
-        original, copied = (list(tx.messages.run(tx.sessions.by_slug(1, slug).key, 1, 10)) for slug in ("s", copy.slug))  # type: ignore[union-attr]
-    assert [(m.seq, m.content, m.tokens_through) for m in copied] == [(m.seq, m.content, m.tokens_through) for m in original]
+        original, copied = (
+            list(tx.messages.run(tx.sessions.by_slug(1, slug).key, 1, 10))  # type: ignore[union-attr]
+            for slug in ("s", copy.slug)
+        )
+    assert [(m.seq, m.content, m.tokens_through) for m in copied] == [
+        (m.seq, m.content, m.tokens_through) for m in original
+    ]
     place.work()
     assert documents(place) == 20
     assert place.tasks(outbox.ERASE) == []
 
 
-def test_a_copy_that_broke_off_is_hidden_and_erased(place: Place, portions: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_broke_off_is_hidden_and_erased(
+    place: Place, portions: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
     place.work()
     write, writes = place.rt.storage.write, iter(range(3))
@@ -160,7 +179,9 @@ def test_a_copy_that_broke_off_is_hidden_and_erased(place: Place, portions: None
         assert (tx.rows.count(Message), tx.rows.count(Session)) == (10, 1)
 
 
-def test_a_copy_that_was_given_up_meanwhile_is_not_shown_in_part(place: Place, portions: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_was_given_up_meanwhile_is_not_shown_in_part(
+    place: Place, portions: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
     place.work()
     write, writes = place.rt.storage.write, iter(range(3))
@@ -183,7 +204,13 @@ def test_a_copy_that_was_given_up_meanwhile_is_not_shown_in_part(place: Place, p
 def test_other_writers_wait_for_a_portion_of_a_long_clone_only(place: Place) -> None:
     """5,000 messages: the longest write of the clone is a part of what all of them take."""
     for _ in range(50):
-        place.say("s", *(("alice", f"I own {n} apples and the orchard that they grow in.") for n in range(100)))
+        place.say(
+            "s",
+            *(
+                ("alice", f"I own {n} apples and the orchard that they grow in.")
+                for n in range(100)
+            ),
+        )
     longest, write = 0.0, place.rt.storage.write
 
     def timed(change: Callable[[Transaction], Any]) -> Any:

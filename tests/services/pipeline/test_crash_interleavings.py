@@ -1,7 +1,9 @@
-"""Whatever ends a worker, wherever and how often: the conclusions are those of a run that nothing happened to.
+"""Whatever ends a worker, wherever and how often: the conclusions are those of a run that nothing
+happened to.
 
-Hypothesis draws what is said and when workers end: before a transaction, just before its commit, just after it, or by standing still past
-the lease while another worker does the work. `tests/crash` does some of this to real processes; here there are many more orders.
+Hypothesis draws what is said and when workers end: before a transaction, just before its commit,
+just after it, or by standing still past the lease while another worker does the work. `tests/crash`
+does some of this to real processes; here there are many more orders.
 """
 
 from __future__ import annotations
@@ -77,13 +79,20 @@ Step = tuple[str, Any, Any]
 SAYING = st.tuples(st.just(SAY), st.sampled_from(AUTHORS), st.integers(1, 5))
 ENDING = st.tuples(st.just(END), st.sampled_from((BEGIN, BEFORE, AFTER)), st.integers(1, 6))
 STANDING = st.tuples(st.just(STAND_STILL), st.none(), st.none())
-STEPS = st.lists(SAYING | ENDING | STANDING, min_size=2, max_size=7).filter(lambda steps: any(step[0] == SAY for step in steps))
+STEPS = st.lists(SAYING | ENDING | STANDING, min_size=2, max_size=7).filter(
+    lambda steps: any(step[0] == SAY for step in steps)
+)
 
 
 class World:
     def __init__(self, folder: Path, uri: str) -> None:
         loaded = load_settings(
-            environ={"DB_CONNECTION_URI": uri, "REASONER": "scripted", "SUMMARY_MESSAGES_PER_SHORT_SUMMARY": "10"}, cwd=folder
+            environ={
+                "DB_CONNECTION_URI": uri,
+                "REASONER": "scripted",
+                "SUMMARY_MESSAGES_PER_SHORT_SUMMARY": "10",
+            },
+            cwd=folder,
         )
         self.reasoner = Scripted()
         self.clock = Clock()
@@ -94,7 +103,10 @@ class World:
         self.ended = 0
 
     def say(self, author: str, number: int) -> None:
-        facts = [f"Number {n} is {author}'s, and {n * 7} as well." for n in range(self.said, self.said + number)]
+        facts = [
+            f"Number {n} is {author}'s, and {n * 7} as well."
+            for n in range(self.said, self.said + number)
+        ]
         self.said += number
         self.place.say("s", *[(author, fact) for fact in facts])
 
@@ -115,7 +127,8 @@ class World:
             self.rt.storage = whole
 
     def stand_still(self) -> None:
-        """A worker that stands still past its lease, in the middle of a call, while another does its work."""
+        """A worker that stands still past its lease, in the middle of a call, while another does
+        its work."""
 
         def stand(request: object) -> None:
             self.reasoner.act = None
@@ -136,14 +149,20 @@ class World:
                 self.stand_still()
 
     def found(self) -> dict[str, Any]:
-        """All that matters after everything was worked on, with the order of each peer's conclusions.
+        """All that matters after everything was worked on, with the order of each peer's
+        conclusions.
 
-        Of a summary, what it is up to: whether it was made in one step or in two depends on when a worker was there, ended or not.
+        Of a summary, what it is up to: whether it was made in one step or in two depends on when a
+        worker was there, ended or not.
         """
         self.work()
         orders = {author: self.place.texts(author) for author in AUTHORS}
         found = held(self.rt)
-        return {**found, "summaries": [(kind, last) for kind, _, last in found["summaries"]], "orders": orders}
+        return {
+            **found,
+            "summaries": [(kind, last) for kind, _, last in found["summaries"]],
+            "orders": orders,
+        }
 
 
 def same_as_without(folder: Path, uri: str, whole_uri: str, steps: Sequence[Step]) -> int:
@@ -160,23 +179,49 @@ def same_as_without(folder: Path, uri: str, whole_uri: str, steps: Sequence[Step
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(STEPS)
-@example([(SAY, "alice", 8), (END, AFTER, 2), (SAY, "bob", 3), (STAND_STILL, None, None), (SAY, "alice", 1), (END, BEFORE, 3)])
-def test_any_interleaving_of_crashes_yields_the_same_conclusions_in_memory(tmp_path: Path, steps: Sequence[Step]) -> None:
+@example(
+    [
+        (SAY, "alice", 8),
+        (END, AFTER, 2),
+        (SAY, "bob", 3),
+        (STAND_STILL, None, None),
+        (SAY, "alice", 1),
+        (END, BEFORE, 3),
+    ]
+)
+def test_any_interleaving_of_crashes_yields_the_same_conclusions_in_memory(
+    tmp_path: Path, steps: Sequence[Step]
+) -> None:
     same_as_without(tmp_path, "memory://", "memory://", steps)
 
 
-@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(8),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(STEPS)
 def test_any_interleaving_of_crashes_yields_the_same_conclusions_in_sqlite(
     tmp_path_factory: pytest.TempPathFactory, steps: Sequence[Step]
 ) -> None:
     folder = tmp_path_factory.mktemp("crash")
-    same_as_without(folder, sqlite_store_at(folder / "a.db"), sqlite_store_at(folder / "b.db"), steps)
+    same_as_without(
+        folder, sqlite_store_at(folder / "a.db"), sqlite_store_at(folder / "b.db"), steps
+    )
 
 
 @pytest.mark.parametrize("place", [BEGIN, BEFORE, AFTER])
 def test_a_worker_really_ends_at_each_of_its_writes(tmp_path: Path, place: str) -> None:
-    ends = [same_as_without(tmp_path, "memory://", "memory://", [(SAY, "alice", 3), (END, place, number)]) for number in range(1, 5)]
+    ends = [
+        same_as_without(
+            tmp_path, "memory://", "memory://", [(SAY, "alice", 3), (END, place, number)]
+        )
+        for number in range(1, 5)
+    ]
     assert ends == [1, 1, 1, 0], "claim, results, release; and there is no fourth"

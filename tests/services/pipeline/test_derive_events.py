@@ -14,7 +14,9 @@ from support.reasoning.model import SCRIPTED, ScriptedModel
 MODEL = {key: value for key, value in SCRIPTED.items() if key.startswith(("DERIVER", "SUMMARY"))}
 
 
-def listening(start: Start, *replies: object, **settings: str) -> tuple[Place, ScriptedModel, list[Event]]:
+def listening(
+    start: Start, *replies: object, **settings: str
+) -> tuple[Place, ScriptedModel, list[Event]]:
     model = ScriptedModel(*replies)  # type: ignore[arg-type]
     place = start(model, REASONER="auto", **MODEL, **settings)
     told: list[Event] = []
@@ -35,7 +37,13 @@ def test_a_batch_is_told_of(start: Start) -> None:
     ]
     place, model, told = listening(start, {"statements": found}, DERIVER_FLUSH_ENABLED="true")
     place.join("s", alice=MemberConfig(), bob=MemberConfig(observe_me=False, observe_others=True))
-    said = place.say("s", ("bob", "Where do you live?"), ("alice", "In Oslo."), ("bob", "Alone?"), ("alice", "No, I keep bees."))
+    said = place.say(
+        "s",
+        ("bob", "Where do you live?"),
+        ("alice", "In Oslo."),
+        ("bob", "Alone?"),
+        ("alice", "No, I keep bees."),
+    )
     place.work()
     (event,) = [event for event in told if isinstance(event, RepresentationCompleted)]
     own, others = [said[1], said[3]], [said[0], said[2]]
@@ -79,7 +87,9 @@ def test_what_is_held_already_is_counted(start: Start) -> None:
         place.say("s", ("alice", "I live in Oslo."))
         place.work()
     events = [event for event in told if isinstance(event, RepresentationCompleted)]
-    assert [(event.explicit_conclusion_count, event.exact_dup_existing_count) for event in events] == [(1, 0), (0, 1)]
+    assert [
+        (event.explicit_conclusion_count, event.exact_dup_existing_count) for event in events
+    ] == [(1, 0), (0, 1)]
 
 
 def test_nothing_is_told_of_what_failed(start: Start) -> None:
@@ -95,10 +105,18 @@ def test_a_summary_is_told_of(start: Start) -> None:
     place.work()
     (event,) = [event for event in told if isinstance(event, SummaryCreated)]
     assert (event.workspace_name, event.session_name, event.summary_type) == ("w", "s", "short")
-    assert (event.message_id, event.message_count, event.message_seq_in_session) == (said[-1].uid, 20, 20)
+    assert (event.message_id, event.message_count, event.message_seq_in_session) == (
+        said[-1].uid,
+        20,
+        20,
+    )
     assert (event.input_tokens, event.output_tokens, event.previous_summary_tokens) == (100, 10, 0)
     assert event.message_tokens == sum(message.tokens for message in said)
-    assert 0 < event.prompt_scaffold_tokens < sum(tokens.count(turn.content) for turn in model.last.turns)
+    assert (
+        0
+        < event.prompt_scaffold_tokens
+        < sum(tokens.count(turn.content) for turn in model.last.turns)
+    )
 
 
 def test_a_blank_summary_is_neither_stored_nor_told_of(start: Start) -> None:

@@ -1,4 +1,5 @@
-"""From messages to conclusions: who is observed, by whom, with which instructions, and what is not derived at all."""
+"""From messages to conclusions: who is observed, by whom, with which instructions, and what is not
+derived at all."""
 
 from __future__ import annotations
 
@@ -10,12 +11,7 @@ import pytest
 from memservice.domain.filters import equals
 from memservice.domain.records import DELETED, DELETING, Collection, Session
 from memservice.pipeline.derive import handler as derive
-from memservice.services import (
-    conclusions,
-    peers,
-    sessions,
-    workspaces,
-)
+from memservice.services import conclusions, peers, sessions, workspaces
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.indexing import CONCLUSION
 from memservice.services.sessions import MemberConfig
@@ -42,17 +38,30 @@ def test_a_message_becomes_a_conclusion_that_names_its_source(place: Place) -> N
 
 def test_the_default_reasoner_derives_from_end_to_end(start: Start) -> None:
     place = start(REASONER="extractive")
-    place.say("s", ("alice", "Hello! I moved to Lisbon in March. How are you?"), ("bob", "Alice plays the violin."))
+    place.say(
+        "s",
+        ("alice", "Hello! I moved to Lisbon in March. How are you?"),
+        ("bob", "Alice plays the violin."),
+    )
     place.work()
     assert place.texts("alice") == ["I moved to Lisbon in March."]
-    assert place.texts("bob") == ["Alice plays the violin."], "what Bob says of Alice is Bob's statement"
+    assert place.texts("bob") == ["Alice plays the violin."], (
+        "what Bob says of Alice is Bob's statement"
+    )
     assert place.texts("alice", "bob") == []
 
 
 def test_what_was_derived_is_found(place: Place) -> None:
     place.say("s", ("alice", "I keep bees on the roof."), ("alice", "My car is green."))
     place.work()
-    found = conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "bees", 1, filters={"observer": "alice", "observed": "alice"})
+    found = conclusions.query(
+        place.rt,
+        PRINCIPAL,
+        WORKSPACE,
+        "bees",
+        1,
+        filters={"observer": "alice", "observed": "alice"},
+    )
     assert [conclusion.content for conclusion in found] == ["I keep bees on the roof."]
 
 
@@ -69,7 +78,13 @@ def test_having_derived_nothing_is_an_outcome(start: Start) -> None:
 
 
 def test_the_reasoner_sees_what_came_before_and_is_told_what_is_new(place: Place) -> None:
-    place.say("s", ("bob", "Where do you live?"), ("alice", "In Oslo."), ("bob", "I see."), ("alice", "Since May."))
+    place.say(
+        "s",
+        ("bob", "Where do you live?"),
+        ("alice", "In Oslo."),
+        ("bob", "I see."),
+        ("alice", "Since May."),
+    )
     place.work()
     (request,) = [request for request in place.reasoner.requests if request.observed == "alice"]
     seen = [(message.author, message.content, message.new) for message in request.messages]
@@ -89,18 +104,32 @@ def test_the_reasoner_is_told_display_names(place: Place) -> None:
     assert request.names == {"u-17": "Alice"}
 
 
-def test_messages_are_derived_in_order_however_they_are_batched(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_are_derived_in_order_however_they_are_batched(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(derive, "MAX_BATCH", 3)
     for number in range(8):
         place.say("s", ("alice", f"Fact number {number}."))
     place.work()
-    assert place.reasoner.said() == [[f"Fact number {n}." for n in batch] for batch in ((0, 1, 2), (3, 4, 5), (6, 7))]
+    assert place.reasoner.said() == [
+        [f"Fact number {n}." for n in batch] for batch in ((0, 1, 2), (3, 4, 5), (6, 7))
+    ]
     assert place.texts("alice") == [f"Fact number {n}." for n in range(8)]
 
 
 def test_a_costly_reasoner_gets_batches_of_bounded_tokens(start: Start) -> None:
-    place = start(reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="40", DERIVER_FLUSH_ENABLED="true")
-    said = place.say("s", *[("alice", f"Fact number {number} is about a lighthouse in the north.") for number in range(7)])
+    place = start(
+        reasoner=Scripted(Capability.COSTLY),
+        DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="40",
+        DERIVER_FLUSH_ENABLED="true",
+    )
+    said = place.say(
+        "s",
+        *[
+            ("alice", f"Fact number {number} is about a lighthouse in the north.")
+            for number in range(7)
+        ],
+    )
     each = said[0].tokens
     place.work()
     sizes = [len(batch) for batch in place.reasoner.said()]
@@ -109,8 +138,14 @@ def test_a_costly_reasoner_gets_batches_of_bounded_tokens(start: Start) -> None:
 
 
 def test_one_long_message_is_derived_whatever_the_bound(start: Start) -> None:
-    place = start(reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="1", DERIVER_FLUSH_ENABLED="true")
-    place.say("s", ("alice", "A message with many more tokens than one."), ("alice", "And another one."))
+    place = start(
+        reasoner=Scripted(Capability.COSTLY),
+        DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="1",
+        DERIVER_FLUSH_ENABLED="true",
+    )
+    place.say(
+        "s", ("alice", "A message with many more tokens than one."), ("alice", "And another one.")
+    )
     place.work()
     assert [len(batch) for batch in place.reasoner.said()] == [1, 1]
 
@@ -143,7 +178,9 @@ def test_a_deleted_conclusion_is_counted_and_indexed_no_more(place: Place) -> No
     place.work()
     assert place.counted("alice") == 1
     with place.rt.storage.read() as tx:
-        found = place.rt.storage.text.search(tx, CONCLUSION, gone.workspace_key, ["bee", "oslo"], 10, EVERYTHING)
+        found = place.rt.storage.text.search(
+            tx, CONCLUSION, gone.workspace_key, ["bee", "oslo"], 10, EVERYTHING
+        )
     assert [hit.key for hit in found.hits] == [row.key for row in place.conclusions("alice")]
 
 
@@ -152,14 +189,18 @@ def test_a_speaker_who_observes_others_holds_its_own_statements_once(place: Plac
     place.say("s", ("alice", "I keep bees."))
     place.work()
     for observer in ("alice", "bob"):
-        assert [(row.content, row.times_derived) for row in place.conclusions(observer, "alice")] == [("I keep bees.", 1)]
+        assert [
+            (row.content, row.times_derived) for row in place.conclusions(observer, "alice")
+        ] == [("I keep bees.", 1)]
     assert (place.outcome("stored"), place.outcome("reinforced")) == (2, 0)
 
 
 def test_who_observes_is_settled_when_the_message_comes(place: Place) -> None:
     place.join("s", bob=MemberConfig(observe_others=True))
     place.say("s", ("alice", "I live in Oslo."))
-    sessions.set_peer_config(place.rt, PRINCIPAL, WORKSPACE, "s", "bob", MemberConfig(observe_others=False))
+    sessions.set_peer_config(
+        place.rt, PRINCIPAL, WORKSPACE, "s", "bob", MemberConfig(observe_others=False)
+    )
     place.say("s", ("alice", "I work at night."))
     place.work()
     assert place.texts("alice") == ["I live in Oslo.", "I work at night."]
@@ -177,9 +218,17 @@ def test_an_observer_that_speaks_is_observed_as_well(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("peer", "member", "derived"),
-    [(None, None, True), (False, None, False), (False, True, True), (None, False, False), (True, False, False)],
+    [
+        (None, None, True),
+        (False, None, False),
+        (False, True, True),
+        (None, False, False),
+        (True, False, False),
+    ],
 )
-def test_the_sessions_observe_me_counts_before_the_peers(place: Place, peer: bool | None, member: bool | None, derived: bool) -> None:
+def test_the_sessions_observe_me_counts_before_the_peers(
+    place: Place, peer: bool | None, member: bool | None, derived: bool
+) -> None:
     if peer is not None:
         peers.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "alice", None, {"observe_me": peer})
     place.join("s", alice=MemberConfig(observe_me=member))
@@ -225,19 +274,28 @@ def test_deriving_is_switched_at_four_levels(
 
 def test_instructions_are_those_of_when_the_message_came(place: Place) -> None:
     def instruct(text: str) -> None:
-        workspaces.update(place.rt, PRINCIPAL, WORKSPACE, None, {"reasoning": {"custom_instructions": text}})
+        workspaces.update(
+            place.rt, PRINCIPAL, WORKSPACE, None, {"reasoning": {"custom_instructions": text}}
+        )
 
     instruct("Only food.")
     place.say("s", ("alice", "I like plums."), ("alice", "I like pears."))
     instruct("Only travel.")
     place.say("s", ("alice", "I went to Rome."))
     place.work()
-    assert [request.instructions for request in place.reasoner.requests] == ["Only food.", "Only travel."]
+    assert [request.instructions for request in place.reasoner.requests] == [
+        "Only food.",
+        "Only travel.",
+    ]
     assert place.reasoner.said() == [["I like plums.", "I like pears."], ["I went to Rome."]]
 
 
-def test_the_same_statement_within_a_batch_is_stored_once_with_all_its_sources(place: Place) -> None:
-    said = place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."), ("alice", "  i LIKE tea.  "))
+def test_the_same_statement_within_a_batch_is_stored_once_with_all_its_sources(
+    place: Place,
+) -> None:
+    said = place.say(
+        "s", ("alice", "I like tea."), ("alice", "I own a boat."), ("alice", "  i LIKE tea.  ")
+    )
     place.work()
     assert place.texts("alice") == ["I like tea.", "I own a boat."]
     assert [c.times_derived for c in place.conclusions("alice")] == [2, 1]
@@ -258,7 +316,10 @@ def test_the_same_statement_in_another_session_is_another_conclusion(place: Plac
     place.say("s", ("alice", "I like tea."))
     place.say("t", ("alice", "I like tea."))
     place.work()
-    assert [(c.session, c.times_derived) for c in place.conclusions("alice")] == [("s", 1), ("t", 1)]
+    assert [(c.session, c.times_derived) for c in place.conclusions("alice")] == [
+        ("s", 1),
+        ("t", 1),
+    ]
 
 
 def test_a_deleted_conclusion_is_not_reinforced_but_derived_anew(place: Place) -> None:
@@ -318,14 +379,23 @@ def test_a_session_that_goes_while_the_reasoner_thinks_is_left_alone(place: Plac
 
 
 @pytest.mark.parametrize("sizes", [[1] * 7, [7], [3, 4], [1, 5, 1]], ids=str)
-def test_what_is_said_again_counts_alike_live_and_in_batches(place: Place, sizes: list[int]) -> None:
+def test_what_is_said_again_counts_alike_live_and_in_batches(
+    place: Place, sizes: list[int]
+) -> None:
     for size in sizes:
         place.say("s", *[("alice", "I keep bees.")] * size, ("bob", "I see."))
         place.work()
-    assert [(row.content, row.times_derived) for row in place.conclusions("alice")] == [("I keep bees.", 7)]
+    assert [(row.content, row.times_derived) for row in place.conclusions("alice")] == [
+        ("I keep bees.", 7)
+    ]
 
 
 def test_what_is_said_twice_in_one_message_counts_once(place: Place) -> None:
-    place.say("s", ("alice", "I keep bees.\nI keep bees."), ("bob", "I see."), ("alice", "I keep bees.\nI keep bees."))
+    place.say(
+        "s",
+        ("alice", "I keep bees.\nI keep bees."),
+        ("bob", "I see."),
+        ("alice", "I keep bees.\nI keep bees."),
+    )
     place.work()
     assert [row.times_derived for row in place.conclusions("alice")] == [2]

@@ -1,4 +1,5 @@
-"""What a dream leaves behind: links, provenance, counts, the card, and everything else as it was."""
+"""What a dream leaves behind: links, provenance, counts, the card, and everything else as it
+was."""
 
 from __future__ import annotations
 
@@ -10,15 +11,7 @@ import pytest
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Card, Collection, Conclusion, Task
-from memservice.services import (
-    cards,
-    conclusions,
-    deletion,
-    dreams,
-    scopes,
-    sessions,
-    workspaces,
-)
+from memservice.services import cards, conclusions, deletion, dreams, scopes, sessions, workspaces
 from memservice.services.dreams import DreamRequest
 from memservice.services.retrieval import search
 from memservice.services.tasks import outbox
@@ -58,12 +51,16 @@ class Night:
             self.place.work()
         return self.place.conclusions(peer)
 
-    def dream(self, result: Consolidated | None = None, observer: str = "alice", **fields: Any) -> Task:
+    def dream(
+        self, result: Consolidated | None = None, observer: str = "alice", **fields: Any
+    ) -> Task:
         """Let a dream with this result run; the task."""
         if result is not None:
             self.reasoner.dream = lambda request: result
         kind = fields.pop("kind", dreams.OMNI)
-        assert dreams.schedule(self.place.rt, PRINCIPAL, WORKSPACE, DreamRequest(observer, kind, **fields))
+        assert dreams.schedule(
+            self.place.rt, PRINCIPAL, WORKSPACE, DreamRequest(observer, kind, **fields)
+        )
         self.place.work()
         return self.place.tasks(outbox.DREAM)[-1]
 
@@ -123,7 +120,9 @@ class TestGoldScenario:
         after = night.rows(observer="alice")
         replaced = {content: row for content, row in after.items() if row.state == "superseded"}
         successors = {row.key: content for content, row in after.items()}
-        assert {content: successors[row.superseded_by or 0] for content, row in replaced.items()} == {
+        assert {
+            content: successors[row.superseded_by or 0] for content, row in replaced.items()
+        } == {
             "I live in Rome.": "I moved to Berlin.",
             "I like green tea.": "I really like green tea.",
         }
@@ -135,7 +134,9 @@ class TestGoldScenario:
         for content in set(self.SAID) - set(replaced):
             assert after[content] == before[content]
         for content, row in replaced.items():
-            unchanged = replace(row, state="live", superseded_by=None, internal=before[content].internal)
+            unchanged = replace(
+                row, state="live", superseded_by=None, internal=before[content].internal
+            )
             assert unchanged == before[content]
             assert row.message_keys
         assert night.rows(observer="bob") == kept
@@ -153,9 +154,13 @@ class TestGoldScenario:
         rt = night.place.rt
         pair = {"observer": "alice", "observed": "alice"}
         old = night.rows(observer="alice")["I live in Rome."]
-        assert "I live in Rome." in [row.content for row in conclusions.query(rt, PRINCIPAL, WORKSPACE, "Rome", filters=pair)]
+        assert "I live in Rome." in [
+            row.content for row in conclusions.query(rt, PRINCIPAL, WORKSPACE, "Rome", filters=pair)
+        ]
         night.dream()
-        found = conclusions.query(rt, PRINCIPAL, WORKSPACE, "Where in Rome do I live?", filters=pair)
+        found = conclusions.query(
+            rt, PRINCIPAL, WORKSPACE, "Where in Rome do I live?", filters=pair
+        )
         assert "I live in Rome." not in [row.content for row in found]
         assert "I live in Rome." not in night.place.texts("alice")
         with rt.storage.read() as tx:
@@ -164,7 +169,10 @@ class TestGoldScenario:
 
     def test_the_card_holds_what_is_so_now(self, night: Night) -> None:
         night.dream()
-        assert night.card() == ["ATTRIBUTE: My favourite colour is blue.", "ATTRIBUTE: I moved to Berlin."]
+        assert night.card() == [
+            "ATTRIBUTE: My favourite colour is blue.",
+            "ATTRIBUTE: I moved to Berlin.",
+        ]
 
     def test_operators_hear_of_it(self, night: Night) -> None:
         told: list[Event] = []
@@ -172,7 +180,12 @@ class TestGoldScenario:
         night.dream()
         (run,) = [event for event in told if isinstance(event, DreamRun)]
         assert (run.specialists_run, run.total_iterations, run.total_input_tokens) == ((), 0, 0)
-        assert (run.observer, run.observed, run.dream_type, run.trigger_reason) == ("alice", "alice", "omni", "manual")
+        assert (run.observer, run.observed, run.dream_type, run.trigger_reason) == (
+            "alice",
+            "alice",
+            "omni",
+            "manual",
+        )
 
     def test_a_second_dream_changes_nothing(self, night: Night) -> None:
         night.dream()
@@ -188,15 +201,35 @@ class TestCreated:
         night.dream(
             Consolidated(
                 [
-                    Statement("Alice has no car.", (), "deductive", (first.uid, second.uid), premises=("sold the car",)),
-                    Statement("Alice avoids cars.", (), "inductive", (second.uid,), pattern_type="preference", confidence="high"),
-                    Statement("Alice has a car and has none.", (), "contradiction", (second.uid, first.uid)),
+                    Statement(
+                        "Alice has no car.",
+                        (),
+                        "deductive",
+                        (first.uid, second.uid),
+                        premises=("sold the car",),
+                    ),
+                    Statement(
+                        "Alice avoids cars.",
+                        (),
+                        "inductive",
+                        (second.uid,),
+                        pattern_type="preference",
+                        confidence="high",
+                    ),
+                    Statement(
+                        "Alice has a car and has none.",
+                        (),
+                        "contradiction",
+                        (second.uid, first.uid),
+                    ),
                 ],
                 spent=Spent(model="m-1"),
             ),
             session="s",
         )
-        made = {row.level: row for row in night.place.conclusions("alice") if row.level != "explicit"}
+        made = {
+            row.level: row for row in night.place.conclusions("alice") if row.level != "explicit"
+        }
         assert {level: row.content for level, row in made.items()} == {
             "deductive": "Alice has no car.",
             "inductive": "Alice avoids cars.",
@@ -209,11 +242,24 @@ class TestCreated:
             "pattern_type": "preference",
             "confidence": "high",
         }
-        assert made["contradiction"].internal == {"sources": ["Alice sold the car.", "Alice cycles to work."]}
+        assert made["contradiction"].internal == {
+            "sources": ["Alice sold the car.", "Alice cycles to work."]
+        }
         for row in made.values():
-            assert (row.session, row.reasoner, row.model, row.times_derived) == ("s", "scripted", "m-1", 1)
+            assert (row.session, row.reasoner, row.model, row.times_derived) == (
+                "s",
+                "scripted",
+                "m-1",
+                1,
+            )
             assert row.said_at == second.said_at
-        found = conclusions.query(night.place.rt, PRINCIPAL, WORKSPACE, "avoids cars", filters={"observer": "alice", "observed": "alice"})
+        found = conclusions.query(
+            night.place.rt,
+            PRINCIPAL,
+            WORKSPACE,
+            "avoids cars",
+            filters={"observer": "alice", "observed": "alice"},
+        )
         assert found[0].content == "Alice avoids cars."
         assert night.collection().explicit_count == 2
 
@@ -230,12 +276,22 @@ class TestCreated:
                     Statement("One side only.", (), "contradiction", (first.uid, first.uid)),
                     Statement("   ", (), "deductive", (first.uid,)),
                     Statement("Odd", (), "guess", (first.uid,)),
-                    Statement("Kept.\0", (), "inductive", (first.uid,), pattern_type="whim", confidence="total"),
+                    Statement(
+                        "Kept.\0",
+                        (),
+                        "inductive",
+                        (first.uid,),
+                        pattern_type="whim",
+                        confidence="total",
+                    ),
                 ]
             )
         )
         (kept,) = [row for row in night.place.conclusions("alice") if row.level != "explicit"]
-        assert (kept.content, kept.internal) == ("Kept.", {"sources": ["Alice cycles to work."], "confidence": "medium"})
+        assert (kept.content, kept.internal) == (
+            "Kept.",
+            {"sources": ["Alice cycles to work."], "confidence": "medium"},
+        )
         assert (task.outcome["malformed"], task.outcome["created"]) == (7, 1)
         assert kept.session is None
 
@@ -247,7 +303,11 @@ class TestCreated:
         (row,) = [row for row in night.place.conclusions("alice") if row.level == "deductive"]
         assert (row.content, row.times_derived) == ("Alice has no car.", 2)
         assert night.rows()["Alice cycles to work."].superseded_by == row.key
-        assert (task.outcome["reinforced"], task.outcome["created"], task.outcome["superseded"]) == (1, 0, 1)
+        assert (
+            task.outcome["reinforced"],
+            task.outcome["created"],
+            task.outcome["superseded"],
+        ) == (1, 0, 1)
 
     def test_a_plugin_may_refuse_one(self, start: Start) -> None:
         listener, reasoner = Listener(), Dreamer()
@@ -256,7 +316,10 @@ class TestCreated:
         listener.on_conclusion = lambda conclusion: "secret" not in conclusion.content
         task = night.dream(
             Consolidated(
-                [Statement("A secret.", (), "deductive", (first.uid,)), Statement("No matter.", (), "deductive", (first.uid,))],
+                [
+                    Statement("A secret.", (), "deductive", (first.uid,)),
+                    Statement("No matter.", (), "deductive", (first.uid,)),
+                ],
                 [Superseded(first.uid, "#0", "gone with it")],
             )
         )
@@ -265,16 +328,32 @@ class TestCreated:
 
     def test_a_remote_index_is_told_by_tasks(self, start: Start) -> None:
         reasoner, index = Dreamer(), Outside()
-        night = Night(start(Lengths(), index, reasoner=reasoner, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside"), reasoner)
+        night = Night(
+            start(
+                Lengths(), index, reasoner=reasoner, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside"
+            ),
+            reasoner,
+        )
         first, second = night.tell("Alice cycles to work.", "Alice sold the car.")
-        night.dream(Consolidated([Statement("Alice has no car.", (), "deductive", (second.uid,))], [Superseded(first.uid, "#0", "r")]))
-        assert {row.key for row in index.rows.values()} == {row.key for row in night.place.conclusions("alice")}
+        night.dream(
+            Consolidated(
+                [Statement("Alice has no car.", (), "deductive", (second.uid,))],
+                [Superseded(first.uid, "#0", "r")],
+            )
+        )
+        assert {row.key for row in index.rows.values()} == {
+            row.key for row in night.place.conclusions("alice")
+        }
 
 
 class TestSuperseding:
     def test_chains_end_at_what_stays(self, night: Night) -> None:
         one, two, three = night.tell("One.", "Two.", "Three.")
-        night.dream(Consolidated(superseded=[Superseded(one.uid, two.uid, "a"), Superseded(two.uid, three.uid, "b")]))
+        night.dream(
+            Consolidated(
+                superseded=[Superseded(one.uid, two.uid, "a"), Superseded(two.uid, three.uid, "b")]
+            )
+        )
         rows = night.rows()
         assert (rows["One."].superseded_by, rows["Two."].superseded_by) == (three.key, three.key)
         assert night.place.texts("alice") == ["Three."]
@@ -293,15 +372,21 @@ class TestSuperseding:
         assert task.outcome["superseded"] == 0
 
     def test_what_changed_meanwhile_stays_as_it_is(self, night: Night) -> None:
-        """The row to be replaced, the row to replace it, or the source of a new one was deleted while the reasoner was thinking."""
+        """The row to be replaced, the row to replace it, or the source of a new one was deleted
+        while the reasoner was thinking."""
         rt = night.place.rt
         one, two, three, four = night.tell("One.", "Two.", "Three.", "Four.")
 
         def meddle(request: ConsolidateRequest) -> Consolidated:
             conclusions.delete(rt, PRINCIPAL, WORKSPACE, one.uid)
             conclusions.delete(rt, PRINCIPAL, WORKSPACE, four.uid)
-            steps = [Superseded(one.uid, two.uid, "old is gone"), Superseded(three.uid, four.uid, "new is gone")]
-            return Consolidated([Statement("Rests on the deleted.", (), "deductive", (four.uid,))], steps)
+            steps = [
+                Superseded(one.uid, two.uid, "old is gone"),
+                Superseded(three.uid, four.uid, "new is gone"),
+            ]
+            return Consolidated(
+                [Statement("Rests on the deleted.", (), "deductive", (four.uid,))], steps
+            )
 
         night.reasoner.dream = meddle
         task = night.dream()
@@ -329,13 +414,24 @@ class TestSuperseding:
             night.place.clock.advance(minutes=30)
             with night.place.rt.storage.read() as tx:
                 (lease,) = [lease for lease in tx.tasks.leases() if lease.unit.startswith("dream:")]
-            assert night.place.rt.storage.write(lambda tx: tx.tasks.claim(lease.unit, "other", night.place.clock(), 60)) is not None
-            return Consolidated([Statement("Too late.", (), "deductive", (one.uid,))], card=["IDENTITY: Alice"])
+            assert (
+                night.place.rt.storage.write(
+                    lambda tx: tx.tasks.claim(lease.unit, "other", night.place.clock(), 60)
+                )
+                is not None
+            )
+            return Consolidated(
+                [Statement("Too late.", (), "deductive", (one.uid,))], card=["IDENTITY: Alice"]
+            )
 
         night.reasoner.dream = sleep_too_long
         task = night.dream()
         assert task.state == "pending"
-        assert (night.place.texts("alice"), night.card(), night.collection().last_dream_at) == (["One."], None, None)
+        assert (night.place.texts("alice"), night.card(), night.collection().last_dream_at) == (
+            ["One."],
+            None,
+            None,
+        )
 
 
 class TestCard:
@@ -343,9 +439,18 @@ class TestCard:
         night.tell("One.")
         night.write_card("Likes to be called Al", "IDENTITY: Alice, 34")
         night.dream(Consolidated(card=["IDENTITY: Alice", "ATTRIBUTE: tall"]))
-        assert night.card() == ["Likes to be called Al", "IDENTITY: Alice, 34", "IDENTITY: Alice", "ATTRIBUTE: tall"]
+        assert night.card() == [
+            "Likes to be called Al",
+            "IDENTITY: Alice, 34",
+            "IDENTITY: Alice",
+            "ATTRIBUTE: tall",
+        ]
         night.dream(Consolidated(card=["ATTRIBUTE: very tall"]))
-        assert night.card() == ["Likes to be called Al", "IDENTITY: Alice, 34", "ATTRIBUTE: very tall"]
+        assert night.card() == [
+            "Likes to be called Al",
+            "IDENTITY: Alice, 34",
+            "ATTRIBUTE: very tall",
+        ]
 
     def test_a_line_that_a_caller_sent_back_stays_the_services(self, night: Night) -> None:
         night.tell("One.")
@@ -356,13 +461,23 @@ class TestCard:
 
     def test_form_of_generated_lines(self, night: Night) -> None:
         night.tell("One.")
-        lines = ["tall", "ATTRIBUTE:", "ATTRIBUTE:  ", "MOOD: good", "ATTRIBUTE: " + "x" * 190, " ATTRIBUTE:  a   b ", "attribute: a b"]
+        lines = [
+            "tall",
+            "ATTRIBUTE:",
+            "ATTRIBUTE:  ",
+            "MOOD: good",
+            "ATTRIBUTE: " + "x" * 190,
+            " ATTRIBUTE:  a   b ",
+            "attribute: a b",
+        ]
         task = night.dream(Consolidated(card=[*lines, "ATTRIBUTE: A B", "INSTRUCTION: be brief"]))
         assert night.card() == ["ATTRIBUTE: a b", "INSTRUCTION: be brief"]
         assert task.outcome["card_lines_dropped"] == 6
 
     @pytest.mark.parametrize("proposed", [None, [], ["nonsense"]])
-    def test_nothing_of_use_leaves_the_card(self, night: Night, proposed: Sequence[str] | None) -> None:
+    def test_nothing_of_use_leaves_the_card(
+        self, night: Night, proposed: Sequence[str] | None
+    ) -> None:
         night.tell("One.")
         night.dream(Consolidated(card=["ATTRIBUTE: tall"]))
         night.dream(Consolidated(card=proposed))
@@ -389,7 +504,9 @@ class TestCard:
 
     def test_a_refresh_writes_the_card_only(self, night: Night) -> None:
         (one,) = night.tell("One.")
-        result = Consolidated([Statement("New.", (), "deductive", (one.uid,))], card=["ATTRIBUTE: tall"])
+        result = Consolidated(
+            [Statement("New.", (), "deductive", (one.uid,))], card=["ATTRIBUTE: tall"]
+        )
         night.dream(result, kind=dreams.CARD_REFRESH)
         assert night.card() == ["ATTRIBUTE: tall"]
         assert night.place.texts("alice") == ["One."]
@@ -430,13 +547,20 @@ class TestRequest:
         conclusions.delete(night.place.rt, PRINCIPAL, WORKSPACE, two.uid)
         night.dream()
         (asked,) = night.reasoner.asked
-        assert [(known.uid, known.content) for known in asked.known] == [(one.uid, "One."), (three.uid, "Three.")]
+        assert [(known.uid, known.content) for known in asked.known] == [
+            (one.uid, "One."),
+            (three.uid, "Three."),
+        ]
         assert (asked.observer, asked.observed, asked.card) == ("alice", "alice", [])
         assert {known.session for known in asked.known} == {"s"}
 
     def test_instructions_go_where_they_belong(self, night: Night) -> None:
         night.tell("One.")
-        night.configure(custom_instructions="All.", dream={"custom_instructions": "Dream."}, peer_card={"custom_instructions": "Card."})
+        night.configure(
+            custom_instructions="All.",
+            dream={"custom_instructions": "Dream."},
+            peer_card={"custom_instructions": "Card."},
+        )
         night.dream()
         (asked,) = night.reasoner.asked
         assert (asked.instructions, asked.card_instructions) == ("All.\n\nDream.", "All.\n\nCard.")
@@ -463,7 +587,11 @@ class TestRequest:
         night.place.clock.advance(hours=1)
         night.place.work()
         (task,) = night.place.tasks(outbox.DREAM)
-        assert (task.state, task.attempts, task.last_error) == ("failed", 2, "ConnectionError: no model")
+        assert (task.state, task.attempts, task.last_error) == (
+            "failed",
+            2,
+            "ConnectionError: no model",
+        )
         assert night.collection().last_dream_at is None
 
     def test_two_dreams_of_a_pair_never_run_at_once(self, night: Night) -> None:
@@ -484,7 +612,11 @@ class TestRequest:
         night.place.join("s", bob=MemberConfig(observe_others=True))
         night.tell("Alice paints.")
         (held,) = night.place.conclusions("bob", "alice")
-        night.dream(Consolidated([Statement("Alice is an artist.", (), "deductive", (held.uid,))]), observer="bob", observed="alice")
+        night.dream(
+            Consolidated([Statement("Alice is an artist.", (), "deductive", (held.uid,))]),
+            observer="bob",
+            observed="alice",
+        )
         assert night.place.texts("alice") == ["Alice paints."]
         assert night.place.texts("bob", "alice") == ["Alice paints.", "Alice is an artist."]
         assert search.search(night.place.rt, PRINCIPAL, WORKSPACE, "artist") == []
@@ -496,7 +628,10 @@ class TestSessionsThatGo:
     @staticmethod
     def merge(night: Night, *pairs: tuple[str, str], observer: str = "alice") -> None:
         with night.place.rt.storage.read() as tx:
-            uids = {row.content: row.uid for row in tx.rows.page(Conclusion, equals(observer=observer, observed="alice"))}
+            uids = {
+                row.content: row.uid
+                for row in tx.rows.page(Conclusion, equals(observer=observer, observed="alice"))
+            }
         steps = [Superseded(uids[old], uids[new], "duplicate") for old, new in pairs]
         night.dream(Consolidated(superseded=steps), observer=observer, observed="alice")
 
@@ -513,7 +648,13 @@ class TestSessionsThatGo:
         assert (night.place.texts("alice"), night.collection().explicit_count) == (["One."], 1)
         row = night.rows()["One."]
         assert (row.superseded_by, row.internal) == (None, {})
-        found = conclusions.query(night.place.rt, PRINCIPAL, WORKSPACE, "One", filters={"observer": "alice", "observed": "alice"})
+        found = conclusions.query(
+            night.place.rt,
+            PRINCIPAL,
+            WORKSPACE,
+            "One",
+            filters={"observer": "alice", "observed": "alice"},
+        )
         assert [item.content for item in found] == ["One."]
 
     def test_it_gives_way_to_what_came_after(self, night: Night) -> None:
@@ -549,7 +690,10 @@ class TestSessionsThatGo:
         night.place.work()
         assert night.place.texts("scope.team", "alice") == ["One."]
         assert night.collection("scope.team", "alice").explicit_count == 1
-        assert [task.payload["trigger"] for task in night.place.tasks(outbox.DREAM)][-2:] == ["scope_removal", "scope_removal"]
+        assert [task.payload["trigger"] for task in night.place.tasks(outbox.DREAM)][-2:] == [
+            "scope_removal",
+            "scope_removal",
+        ]
 
 
 def test_a_dream_reads_nothing_that_was_said_after_its_peer_left(night: Night) -> None:

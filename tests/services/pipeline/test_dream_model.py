@@ -1,4 +1,5 @@
-"""Dreams under a language model: what they leave in the store, that nothing else is touched, and what operators hear of them."""
+"""Dreams under a language model: what they leave in the store, that nothing else is touched, and
+what operators hear of them."""
 
 from __future__ import annotations
 
@@ -16,11 +17,7 @@ from memservice.domain.records import Card, Collection, Conclusion, Lease, Task
 from memservice.plugins import load_plugins
 from memservice.reasoning.prompts.consolidate import DEDUCTION, INDUCTION
 from memservice.runtime import Runtime
-from memservice.services import (
-    cards,
-    conclusions,
-    dreams,
-)
+from memservice.services import cards, conclusions, dreams
 from memservice.services.dreams import DreamRequest
 from memservice.services.tasks import outbox
 from memservice.settings import load_settings
@@ -40,12 +37,15 @@ DONE = "DONE"
 
 
 class Night:
-    """A store whose dreams a scripted model dreams; what is said is derived sentence by sentence by a scripted reasoner."""
+    """A store whose dreams a scripted model dreams; what is said is derived sentence by sentence by
+    a scripted reasoner."""
 
     def __init__(self, place: Place, model: ScriptedModel) -> None:
         self.place, self.model = place, model
         self.events: list[tuple[str, dict[str, Any]]] = []
-        place.rt.event_listeners.append(lambda event, at: self.events.append((event.TYPE, event.data())))
+        place.rt.event_listeners.append(
+            lambda event, at: self.events.append((event.TYPE, event.data()))
+        )
 
     def tell(self, *contents: str, peer: str = "alice", session: str = "s") -> None:
         for content in contents:
@@ -55,7 +55,9 @@ class Night:
 
     def dream(self, *replies: Any, kind: dreams.Kind = dreams.OMNI, **fields: Any) -> Task:
         self.model.replies = list(replies)
-        assert dreams.schedule(self.place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", kind, **fields))
+        assert dreams.schedule(
+            self.place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", kind, **fields)
+        )
         self.place.work()
         assert self.model.replies == []
         return self.place.tasks(outbox.DREAM)[-1]
@@ -84,16 +86,25 @@ Start = Callable[..., Night]
 
 @pytest.fixture
 def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
-    """What is said is derived by a reasoner of the test's own; dreams are dreamt by `llm` over the scripted model."""
+    """What is said is derived by a reasoner of the test's own; dreams are dreamt by `llm` over the
+    scripted model."""
     opened: list[Runtime] = []
 
     def open_night(*plugins: object, **settings: str) -> Night:
         uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "n.db")
-        given = {"DB_CONNECTION_URI": uri, "REASONER": "llm", "LLM_RETRY_PAUSE_SECONDS": "0.001", **SCRIPTED, **settings}
+        given = {
+            "DB_CONNECTION_URI": uri,
+            "REASONER": "llm",
+            "LLM_RETRY_PAUSE_SECONDS": "0.001",
+            **SCRIPTED,
+            **settings,
+        }
         loaded = load_settings(environ=given, cwd=tmp_path)
         model, scripted, clock = ScriptedModel(), Scripted(), Clock()
         runtime = Runtime(loaded, load_plugins(loaded, extra=[model, scripted, *plugins]), clock)
-        runtime.reasoners = {task: "llm" if task == "consolidate" else "scripted" for task in runtime.reasoners}
+        runtime.reasoners = {
+            task: "llm" if task == "consolidate" else "scripted" for task in runtime.reasoners
+        }
         opened.append(runtime)
         runtime.storage.migrate()
         return Night(Place(runtime, clock, scripted), model)
@@ -122,7 +133,8 @@ def supersede(old: str, new: str | None, reason: str) -> tuple[str, dict[str, An
 
 
 class TestGoldScenario:
-    """An update, a duplicate, a contradiction, what follows, a pattern, and what has nothing to do with any of it."""
+    """An update, a duplicate, a contradiction, what follows, a pattern, and what has nothing to do
+    with any of it."""
 
     SAID = (
         "Alice lives in Rome.",
@@ -146,7 +158,11 @@ class TestGoldScenario:
         return night.dream(
             calling(
                 supersede(uid("Alice lives in Rome."), uid("Alice moved to Berlin."), "moved"),
-                supersede(uid("Alice drinks green tea."), uid("Alice drinks green tea every morning."), "said more fully"),
+                supersede(
+                    uid("Alice drinks green tea."),
+                    uid("Alice drinks green tea every morning."),
+                    "said more fully",
+                ),
             ),
             calling(
                 (
@@ -159,7 +175,12 @@ class TestGoldScenario:
                                 uid("Alice has no brothers."),
                                 uid("Alice visits her brother Tom."),
                             ),
-                            item("Alice lives in Germany.", "deductive", uid("Alice moved to Berlin."), premises=["Berlin is in Germany"]),
+                            item(
+                                "Alice lives in Germany.",
+                                "deductive",
+                                uid("Alice moved to Berlin."),
+                                premises=["Berlin is in Germany"],
+                            ),
                         ]
                     },
                 ),
@@ -189,42 +210,84 @@ class TestGoldScenario:
         by_key = {row.key: content for content, row in after.items()}
 
         replaced = {content: row for content, row in after.items() if row.state == "superseded"}
-        assert {content: (by_key[row.superseded_by or 0], row.internal["superseded"]) for content, row in replaced.items()} == {
+        assert {
+            content: (by_key[row.superseded_by or 0], row.internal["superseded"])
+            for content, row in replaced.items()
+        } == {
             "Alice lives in Rome.": ("Alice moved to Berlin.", "moved"),
             "Alice drinks green tea.": ("Alice drinks green tea every morning.", "said more fully"),
         }
         for content, row in replaced.items():
-            assert replace(row, state="live", superseded_by=None, internal=before[content].internal) == before[content]
+            assert (
+                replace(row, state="live", superseded_by=None, internal=before[content].internal)
+                == before[content]
+            )
         untouched = set(self.SAID) - set(replaced)
-        assert {content: after[content] for content in untouched} == {content: before[content] for content in untouched}
+        assert {content: after[content] for content in untouched} == {
+            content: before[content] for content in untouched
+        }
         assert all(after[content].message_keys == keys for content, keys in messages.items())
         assert night.rows(observer="bob") == others
 
         made = {row.level: row for content, row in after.items() if content not in before}
-        contradiction, deduced, pattern = made["contradiction"], made["deductive"], made["inductive"]
-        assert contradiction.source_ids == [before["Alice has no brothers."].uid, before["Alice visits her brother Tom."].uid]
+        contradiction, deduced, pattern = (
+            made["contradiction"],
+            made["deductive"],
+            made["inductive"],
+        )
+        assert contradiction.source_ids == [
+            before["Alice has no brothers."].uid,
+            before["Alice visits her brother Tom."].uid,
+        ]
         assert contradiction.said_at == before["Alice visits her brother Tom."].said_at
-        assert contradiction.internal["sources"] == ["Alice has no brothers.", "Alice visits her brother Tom."]
+        assert contradiction.internal["sources"] == [
+            "Alice has no brothers.",
+            "Alice visits her brother Tom.",
+        ]
         assert deduced.source_ids == [before["Alice moved to Berlin."].uid]
-        assert deduced.internal == {"premises": ["Berlin is in Germany"], "prompt": DEDUCTION.version}
+        assert deduced.internal == {
+            "premises": ["Berlin is in Germany"],
+            "prompt": DEDUCTION.version,
+        }
         assert pattern.internal["prompt"] == INDUCTION.version
         # A pattern may rest on what the same dream deduced.
-        assert pattern.source_ids == [before["Alice drinks green tea every morning."].uid, deduced.uid]
-        assert (pattern.internal["pattern_type"], pattern.internal["confidence"]) == ("behavior", "low")
+        assert pattern.source_ids == [
+            before["Alice drinks green tea every morning."].uid,
+            deduced.uid,
+        ]
+        assert (pattern.internal["pattern_type"], pattern.internal["confidence"]) == (
+            "behavior",
+            "low",
+        )
         assert pattern.said_at == before["Alice moved to Berlin."].said_at
         for row in made.values():
-            assert (row.reasoner, row.model, row.session, row.times_derived, row.state) == ("llm", "scripted-1", "s", 1, "live")
+            assert (row.reasoner, row.model, row.session, row.times_derived, row.state) == (
+                "llm",
+                "scripted-1",
+                "s",
+                1,
+                "live",
+            )
 
         assert night.card() == ["ATTRIBUTE: lives in Berlin"]
         assert (task.state, task.outcome["created"], task.outcome["superseded"]) == ("done", 3, 2)
         assert "failed_phases" not in task.outcome
-        assert (night.collection().explicit_count, night.collection().explicit_at_last_dream) == (5, 5)
+        assert (night.collection().explicit_count, night.collection().explicit_at_last_dream) == (
+            5,
+            5,
+        )
         assert night.collection().last_dream_at == night.place.clock()
 
     def test_what_was_replaced_is_found_no_more_and_can_be_read(self, night: Night) -> None:
         self.run(night)
         rt = night.place.rt
-        found = conclusions.query(rt, PRINCIPAL, WORKSPACE, "Where does Alice live?", filters={"observer": "alice", "observed": "alice"})
+        found = conclusions.query(
+            rt,
+            PRINCIPAL,
+            WORKSPACE,
+            "Where does Alice live?",
+            filters={"observer": "alice", "observed": "alice"},
+        )
         assert "Alice lives in Rome." not in [row.content for row in found]
         assert "Alice lives in Germany." in [row.content for row in found]
         assert "Alice lives in Rome." in night.rows(observer="alice", state="superseded")
@@ -242,7 +305,11 @@ class TestGoldScenario:
     def test_operators_hear_of_it(self, night: Night) -> None:
         self.run(night)
         (run,) = night.of("dream.run")
-        assert {name: value for name, value in run.items() if name not in ("run_id", "total_duration_ms")} == {
+        assert {
+            name: value
+            for name, value in run.items()
+            if name not in ("run_id", "total_duration_ms")
+        } == {
             "workspace_name": WORKSPACE,
             "session_name": "s",
             "observer": "alice",
@@ -263,44 +330,80 @@ class TestGoldScenario:
             "document_threshold": 50,
         }
         first, second = night.of("dream.specialist")
-        assert (first["specialist_type"], first["iterations"], first["tool_calls_count"], first["success"]) == ("deduction", 3, 4, True)
+        assert (
+            first["specialist_type"],
+            first["iterations"],
+            first["tool_calls_count"],
+            first["success"],
+        ) == ("deduction", 3, 4, True)
         assert (first["created_counts_by_level"], first["deleted_counts_by_level"]) == (
             {"contradiction": 1, "deductive": 1},
             {"explicit": 2},
         )
-        assert (first["created_observation_count"], first["deleted_observation_count"], first["peer_card_updated"]) == (2, 2, True)
-        assert (second["specialist_type"], second["created_counts_by_level"], second["peer_card_updated"]) == (
+        assert (
+            first["created_observation_count"],
+            first["deleted_observation_count"],
+            first["peer_card_updated"],
+        ) == (2, 2, True)
+        assert (
+            second["specialist_type"],
+            second["created_counts_by_level"],
+            second["peer_card_updated"],
+        ) == (
             "induction",
             {"inductive": 1},
             False,
         )
-        assert [(data["iteration"], data["levels"]) for data in night.of("agent.tool.conclusions.created")] == [
+        assert [
+            (data["iteration"], data["levels"])
+            for data in night.of("agent.tool.conclusions.created")
+        ] == [
             (2, ["contradiction", "deductive"]),
             (1, ["inductive"]),
         ]
-        assert [data["levels"] for data in night.of("agent.tool.conclusions.deleted")] == [["explicit"], ["explicit"]]
+        assert [data["levels"] for data in night.of("agent.tool.conclusions.deleted")] == [
+            ["explicit"],
+            ["explicit"],
+        ]
         assert [data["facts_count"] for data in night.of("agent.tool.peer_card.updated")] == [1]
-        assert [(data["agent_type"], data["iteration"]) for data in night.of("agent.iteration")] == [
+        assert [
+            (data["agent_type"], data["iteration"]) for data in night.of("agent.iteration")
+        ] == [
             *(("deduction", number) for number in (1, 2, 3)),
             *(("induction", number) for number in (1, 2)),
         ]
         assert len(night.of("agent.tool.call.completed")) == 5
-        assert {data["run_id"] for name, data in night.events if name.startswith(("dream", "agent"))} == {run["run_id"]}
+        assert {
+            data["run_id"] for name, data in night.events if name.startswith(("dream", "agent"))
+        } == {run["run_id"]}
         assert "Berlin" not in repr(night.events)
 
 
 class TestTakingBack:
     def test_without_a_successor(self, night: Night) -> None:
         night.tell("Alice has a cold.", "Alice keeps bees.")
-        night.dream(calling(supersede(night.uid("Alice has a cold."), None, "long over")), DONE, DONE)
+        night.dream(
+            calling(supersede(night.uid("Alice has a cold."), None, "long over")), DONE, DONE
+        )
         row = night.rows()["Alice has a cold."]
-        assert (row.state, row.superseded_by, row.internal["superseded"]) == ("superseded", None, "long over")
+        assert (row.state, row.superseded_by, row.internal["superseded"]) == (
+            "superseded",
+            None,
+            "long over",
+        )
         assert night.place.texts("alice") == ["Alice keeps bees."]
         assert night.collection().explicit_count == 1
 
     def test_what_points_at_something_taken_back_stays(self, night: Night) -> None:
         night.tell("One.", "Two.")
-        night.dream(calling(supersede(night.uid("One."), night.uid("Two."), "a"), supersede(night.uid("Two."), None, "b")), DONE, DONE)
+        night.dream(
+            calling(
+                supersede(night.uid("One."), night.uid("Two."), "a"),
+                supersede(night.uid("Two."), None, "b"),
+            ),
+            DONE,
+            DONE,
+        )
         assert night.place.texts("alice") == ["One."]
 
     def test_what_somebody_deleted_meanwhile_is_left_alone(self, night: Night) -> None:
@@ -313,7 +416,10 @@ class TestTakingBack:
             night.model.say = lambda request: DONE
             return calling(
                 supersede(gone, kept, "same"),
-                ("create_conclusions", {"conclusions": [item("Rests on the deleted.", "deductive", gone)]}),
+                (
+                    "create_conclusions",
+                    {"conclusions": [item("Rests on the deleted.", "deductive", gone)]},
+                ),
             )
 
         night.model.say = meddle
@@ -324,14 +430,20 @@ class TestTakingBack:
 
 
 class TestLookingUp:
-    def test_what_lies_beyond_the_newest_can_be_found_and_named(self, night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_lies_beyond_the_newest_can_be_found_and_named(
+        self, night: Night, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("memservice.pipeline.dream.handler.MAX_KNOWN_COSTLY", 1)
         night.tell("Alice was born in Turin.", "Alice keeps bees.")
         born = night.uid("Alice was born in Turin.")
         night.dream(
             calling(("search_memory", {"query": "born in Turin"})),
             calling(
-                ("create_conclusions", {"conclusions": [item("Alice is from Italy.", "deductive", born)]}), supersede(born, "#0", "implied")
+                (
+                    "create_conclusions",
+                    {"conclusions": [item("Alice is from Italy.", "deductive", born)]},
+                ),
+                supersede(born, "#0", "implied"),
             ),
             DONE,
             DONE,
@@ -342,8 +454,19 @@ class TestLookingUp:
     def test_only_what_the_observer_holds_and_has_seen(self, night: Night) -> None:
         night.tell("Alice keeps bees.")
         night.tell("Bob robs banks.", peer="bob", session="secret")
-        night.dream(calling(("search_memory", {"query": "banks"}), ("search_messages", {"query": "banks robs"})), DONE, DONE)
-        told = [turn.content for request in night.model.requests for turn in request.turns if turn.role == "tool"]
+        night.dream(
+            calling(
+                ("search_memory", {"query": "banks"}), ("search_messages", {"query": "banks robs"})
+            ),
+            DONE,
+            DONE,
+        )
+        told = [
+            turn.content
+            for request in night.model.requests
+            for turn in request.turns
+            if turn.role == "tool"
+        ]
         assert told
         assert all("banks" not in text for text in told)
 
@@ -352,8 +475,15 @@ class TestFailure:
     def test_a_phase_that_fails_is_recorded(self, night: Night) -> None:
         night.tell("Alice keeps bees.")
         bees = night.uid("Alice keeps bees.")
-        task = night.dream(ModelFailure("no", retryable=False), create(item("Alice likes animals.", "inductive", bees)), DONE)
-        assert (task.state, task.outcome["failed_phases"]) == ("done", {"deduction": "ModelFailure"})
+        task = night.dream(
+            ModelFailure("no", retryable=False),
+            create(item("Alice likes animals.", "inductive", bees)),
+            DONE,
+        )
+        assert (task.state, task.outcome["failed_phases"]) == (
+            "done",
+            {"deduction": "ModelFailure"},
+        )
         assert "Alice likes animals." in night.place.texts("alice")
         (run,) = night.of("dream.run")
         assert (run["deduction_success"], run["induction_success"]) == (False, True)
@@ -405,7 +535,11 @@ class TestCard:
     def test_refreshing_touches_the_card_alone(self, night: Night) -> None:
         night.tell("Alice keeps bees.")
         before = night.rows()
-        task = night.dream(calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]})), DONE, kind=dreams.CARD_REFRESH)
+        task = night.dream(
+            calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]})),
+            DONE,
+            kind=dreams.CARD_REFRESH,
+        )
         assert night.card() == ["ATTRIBUTE: keeps bees"]
         assert night.rows() == before
         assert task.outcome == {"card_lines": 1}
@@ -415,9 +549,18 @@ class TestCard:
 
     def test_rebuilding_hides_the_old_card(self, night: Night) -> None:
         night.tell("Alice keeps bees.")
-        night.dream(calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps wasps"]})), DONE, kind=dreams.CARD_REFRESH)
+        night.dream(
+            calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps wasps"]})),
+            DONE,
+            kind=dreams.CARD_REFRESH,
+        )
         night.model.requests.clear()
-        night.dream(calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]})), DONE, kind=dreams.CARD_REFRESH, rebuild=True)
+        night.dream(
+            calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]})),
+            DONE,
+            kind=dreams.CARD_REFRESH,
+            rebuild=True,
+        )
         assert all("wasps" not in turn.content for turn in night.model.requests[0].turns)
         assert night.card() == ["ATTRIBUTE: keeps bees"]
 
@@ -437,7 +580,8 @@ class TestCard:
 
 
 class Meanings(Lengths):
-    """Understands what texts say, as far as a test needs it: those with the same first word mean the same."""
+    """Understands what texts say, as far as a test needs it: those with the same first word mean
+    the same."""
 
     duplicate_distance = 0.05
 
@@ -446,7 +590,10 @@ class Meanings(Lengths):
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
         angles = [sum(map(ord, text.split()[0])) % 360 for text in texts]
-        return [np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))], np.float32) for angle in angles]
+        return [
+            np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))], np.float32)
+            for angle in angles
+        ]
 
 
 class TestLikeness:
@@ -463,20 +610,37 @@ class TestLikeness:
         return night, task
 
     def test_the_poorer_is_counted_with_the_richer(self, start: Start) -> None:
-        night, task = self.dreams(start, "Apiculture occupies her every weekend.", "Apiculture occupies her.")
+        night, task = self.dreams(
+            start, "Apiculture occupies her every weekend.", "Apiculture occupies her."
+        )
         assert night.rows(level="deductive").keys() == {"Apiculture occupies her every weekend."}
-        assert night.rows(level="deductive")["Apiculture occupies her every weekend."].times_derived == 2
+        assert (
+            night.rows(level="deductive")["Apiculture occupies her every weekend."].times_derived
+            == 2
+        )
         assert (task.outcome["created"], task.outcome["reinforced"]) == (0, 1)
 
     def test_the_richer_takes_the_place_of_the_poorer(self, start: Start) -> None:
-        night, task = self.dreams(start, "Apiculture occupies her.", "Apiculture occupies her every weekend.")
+        night, task = self.dreams(
+            start, "Apiculture occupies her.", "Apiculture occupies her every weekend."
+        )
         rows = night.rows(level="deductive")
-        poorer, richer = rows["Apiculture occupies her."], rows["Apiculture occupies her every weekend."]
-        assert (poorer.state, poorer.superseded_by, richer.state, richer.times_derived) == ("superseded", richer.key, "live", 2)
+        poorer, richer = (
+            rows["Apiculture occupies her."],
+            rows["Apiculture occupies her every weekend."],
+        )
+        assert (poorer.state, poorer.superseded_by, richer.state, richer.times_derived) == (
+            "superseded",
+            richer.key,
+            "live",
+            2,
+        )
         assert (task.outcome["created"], task.outcome["superseded"]) == (1, 1)
 
     def test_numbers_make_a_difference(self, start: Start) -> None:
-        night, _ = self.dreams(start, "Apiculture takes her 3 hours.", "Apiculture takes her 5 hours.")
+        night, _ = self.dreams(
+            start, "Apiculture takes her 3 hours.", "Apiculture takes her 5 hours."
+        )
         assert {row.state for row in night.rows(level="deductive").values()} == {"live"}
 
     def test_levels_are_kept_apart(self, start: Start) -> None:

@@ -1,4 +1,5 @@
-"""When dreams run: because somebody asked, or by themselves once enough is new and the pair is quiet."""
+"""When dreams run: because somebody asked, or by themselves once enough is new and the pair is
+quiet."""
 
 from __future__ import annotations
 
@@ -9,12 +10,7 @@ import pytest
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Collection, Task
-from memservice.services import (
-    conclusions,
-    dreams,
-    sessions,
-    workspaces,
-)
+from memservice.services import conclusions, dreams, sessions, workspaces
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
 from memservice.services.tasks import outbox
@@ -22,7 +18,11 @@ from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
 
-SETTINGS = {"DREAM_DOCUMENT_THRESHOLD": "3", "DREAM_IDLE_TIMEOUT_MINUTES": "60", "DREAM_MIN_HOURS_BETWEEN_DREAMS": "8"}
+SETTINGS = {
+    "DREAM_DOCUMENT_THRESHOLD": "3",
+    "DREAM_IDLE_TIMEOUT_MINUTES": "60",
+    "DREAM_MIN_HOURS_BETWEEN_DREAMS": "8",
+}
 
 
 @pytest.fixture
@@ -62,14 +62,19 @@ class TestByThemselves:
         place.work()
         (task,) = dreamt(place)
         assert task.state == "done"
-        assert {name: task.payload[name] for name in ("type", "trigger", "delay", "new", "rebuild")} == {
+        assert {
+            name: task.payload[name] for name in ("type", "trigger", "delay", "new", "rebuild")
+        } == {
             "type": "omni",
             "trigger": "document_threshold",
             "delay": "idle_timeout",
             "new": 3,
             "rebuild": False,
         }
-        assert (collection(place).last_dream_at, collection(place).explicit_at_last_dream) == (place.clock(), 3)
+        assert (collection(place).last_dream_at, collection(place).explicit_at_last_dream) == (
+            place.clock(),
+            3,
+        )
         assert timers(place) == []
 
     def test_a_further_save_winds_the_timer_up_again(self, place: Place) -> None:
@@ -114,7 +119,9 @@ class TestByThemselves:
         place.work()
         last = place.clock()
         for content in ("Four.", "Five.", "Six."):
-            conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft(content, "alice", "alice")])
+            conclusions.create(
+                place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft(content, "alice", "alice")]
+            )
         place.clock.advance(hours=1)
         place.work()
         (timer,) = timers(place)
@@ -138,9 +145,14 @@ class TestByThemselves:
         assert [task.state for task in dreamt(second)] == ["done"]
 
     def test_every_type_that_runs_by_itself(self, start: Start) -> None:
-        place = start(**SETTINGS | {"DREAM_ENABLED_TYPES": '["omni", "card_refresh"]', "DREAM_IDLE_TIMEOUT_MINUTES": "0"})
+        place = start(
+            **SETTINGS
+            | {"DREAM_ENABLED_TYPES": '["omni", "card_refresh"]', "DREAM_IDLE_TIMEOUT_MINUTES": "0"}
+        )
         tell(place, "One.", "Two.", "Three.")
-        assert [(task.payload["type"], task.payload["delay"], task.state) for task in dreamt(place)] == [
+        assert [
+            (task.payload["type"], task.payload["delay"], task.state) for task in dreamt(place)
+        ] == [
             ("omni", "immediate", "done"),
             ("card_refresh", "immediate", "done"),
         ]
@@ -174,7 +186,9 @@ class TestByThemselves:
         place.clock.advance(hours=2)
         place.work()
         with place.rt.storage.read() as tx:
-            found = {(row.observer, row.observed): row.last_dream_at for row in tx.rows.page(Collection)}
+            found = {
+                (row.observer, row.observed): row.last_dream_at for row in tx.rows.page(Collection)
+            }
         assert found[("alice", "alice")] is not None
         assert found[("bob", "alice")] is None
 
@@ -185,8 +199,12 @@ class TestOnRequest:
         ask = DreamRequest("alice", dreams.OMNI)
         assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, ask)
         assert not dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, ask)
-        assert not dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, observed="alice"))
-        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.CARD_REFRESH))
+        assert not dreams.schedule(
+            place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, observed="alice")
+        )
+        assert dreams.schedule(
+            place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.CARD_REFRESH)
+        )
         assert len(dreamt(place)) == 2
         place.work()
         assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, ask)
@@ -194,7 +212,9 @@ class TestOnRequest:
 
     def test_a_waiting_timer_does_not_hold_it_up(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
-        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, session="s"))
+        assert dreams.schedule(
+            place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, session="s")
+        )
         assert place.counts()[3] == 1
         place.work()
         (task,) = dreamt(place)
@@ -204,11 +224,18 @@ class TestOnRequest:
     def test_a_waiting_refresh_becomes_a_rebuild(self, place: Place) -> None:
         tell(place, "One.")
         for rebuild in (False, True):
-            dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.CARD_REFRESH, rebuild=rebuild))
+            dreams.schedule(
+                place.rt,
+                PRINCIPAL,
+                WORKSPACE,
+                DreamRequest("alice", dreams.CARD_REFRESH, rebuild=rebuild),
+            )
         (task,) = dreamt(place)
         assert task.payload["rebuild"] is True
 
-    def test_a_scope_that_changed_does_not_lose_its_dream_to_one_that_runs(self, place: Place) -> None:
+    def test_a_scope_that_changed_does_not_lose_its_dream_to_one_that_runs(
+        self, place: Place
+    ) -> None:
         tell(place, "One.")
 
         def enqueue(trigger: str) -> bool:
@@ -222,7 +249,9 @@ class TestOnRequest:
         assert alice is not None
         assert enqueue(dreams.MANUAL)
         unit = dreamt(place)[0].unit
-        lease = place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "somebody", place.clock(), 60))
+        lease = place.rt.storage.write(
+            lambda tx: tx.tasks.claim(unit, "somebody", place.clock(), 60)
+        )
         assert lease is not None
         assert not enqueue(dreams.MANUAL)
         assert enqueue(dreams.SCOPE_REMOVAL)
@@ -232,7 +261,9 @@ class TestOnRequest:
     def test_of_a_pair_that_knows_nothing(self, place: Place) -> None:
         tell(place, "One.")
         tell(place, "Other.", peer="bob", session="t")
-        assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, observed="bob"))
+        assert dreams.schedule(
+            place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, observed="bob")
+        )
         place.work()
         (task,) = dreamt(place)
         assert (task.state, task.outcome["known"]) == ("done", 0)

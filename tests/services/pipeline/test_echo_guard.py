@@ -96,7 +96,9 @@ def test_a_line_of_a_card_is_an_echo(place: Place) -> None:
 
 
 def test_a_line_of_a_summary_is_an_echo_only_once_it_was_there(place: Place) -> None:
-    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": False}})
+    sessions.get_or_create(
+        place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": False}}
+    )
     line = "m0 and m9 were all that was said in the beginning of it"
     place.say("s", *[("user", f"m{n}") for n in range(19)], ("user", "the end"))
     place.work()

@@ -68,8 +68,14 @@ def test_a_workspace_goes_whole_and_nothing_else(place: Place) -> None:
         fill(place, WORKSPACE, session)
     (kept, doomed) = (1, 2)
     before, texts = rows(place, workspace_key=kept), indexed(place, kept)
-    every = {spec.name for spec in TABLES if any(field.name == "workspace_key" for field in fields(spec.record))}
-    assert rows(place, workspace_key=doomed).keys() == before.keys() == every, "the example has something in every table"
+    every = {
+        spec.name
+        for spec in TABLES
+        if any(field.name == "workspace_key" for field in fields(spec.record))
+    }
+    assert rows(place, workspace_key=doomed).keys() == before.keys() == every, (
+        "the example has something in every table"
+    )
     for session in ("a", "b", "c"):
         deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, session)
     deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
@@ -85,8 +91,15 @@ def test_a_workspace_goes_whole_and_nothing_else(place: Place) -> None:
 
 
 def test_every_table_of_a_workspace_is_known_to_the_erasure() -> None:
-    for name, known, others in (("workspace_key", erase.OF_WORKSPACE, KEPT), ("session_key", erase.OF_SESSION, set())):
-        having = {spec.record for spec in TABLES if any(field.name == name for field in fields(spec.record))}
+    for name, known, others in (
+        ("workspace_key", erase.OF_WORKSPACE, KEPT),
+        ("session_key", erase.OF_SESSION, set()),
+    ):
+        having = {
+            spec.record
+            for spec in TABLES
+            if any(field.name == name for field in fields(spec.record))
+        }
         assert having - others == set(known)
 
 
@@ -112,7 +125,9 @@ def counting(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_no_step_erases_more_than_it_may(place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+def test_no_step_erases_more_than_it_may(
+    place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
     monkeypatch.setattr(erase, "BATCH_SIZE", 7)
     fill(place, WORKSPACE, "s")
     with counting(place, monkeypatch) as steps:
@@ -123,7 +138,9 @@ def test_no_step_erases_more_than_it_may(place: Place, monkeypatch: pytest.Monke
     assert max(steps) == 7
     assert len(steps) > 20
     assert all(task.state == "done" for task in place.tasks(outbox.ERASE))
-    assert rows(place, workspace_key=1).keys() == ({"usage"} if whole else rows(place, workspace_key=1).keys())
+    assert rows(place, workspace_key=1).keys() == (
+        {"usage"} if whole else rows(place, workspace_key=1).keys()
+    )
     assert "messages" not in rows(place, workspace_key=1)
 
 
@@ -132,7 +149,9 @@ class Crash(BaseException):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_was_interrupted_goes_on(place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+def test_what_was_interrupted_goes_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
     monkeypatch.setattr(erase, "BATCH_SIZE", 40)
     fill(place, WORKSPACE, "s")
     deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
@@ -166,7 +185,12 @@ def test_what_was_interrupted_goes_on(place: Place, monkeypatch: pytest.MonkeyPa
     assert done.outcome["conclusions"] == before["conclusions"]
     assert done.outcome["workspaces" if whole else "sessions"] == 1
     assert rows(place, workspace_key=1).keys() >= {"usage"}
-    assert not rows(place, workspace_key=1).keys() & {"messages", "conclusions", "members", "summaries"}
+    assert not rows(place, workspace_key=1).keys() & {
+        "messages",
+        "conclusions",
+        "members",
+        "summaries",
+    }
 
 
 def test_erasing_twice_is_nothing(place: Place) -> None:
@@ -176,7 +200,12 @@ def test_erasing_twice_is_nothing(place: Place) -> None:
     with place.rt.storage.read() as tx:
         (first,) = tx.rows.page(r.Task, equals(kind=outbox.ERASE))
     again = r.Task(
-        uid=new_uid(), unit=first.unit, kind=first.kind, payload={"session": key}, not_before=place.clock(), created_at=place.clock()
+        uid=new_uid(),
+        unit=first.unit,
+        kind=first.kind,
+        payload={"session": key},
+        not_before=place.clock(),
+        created_at=place.clock(),
     )
     place.rt.storage.write(lambda tx: tx.tasks.add([again]))
     place.work()
@@ -186,7 +215,14 @@ def test_erasing_twice_is_nothing(place: Place) -> None:
 def test_an_active_session_is_never_erased(place: Place) -> None:
     (message, *_) = place.say("s", ("alice", "I like tea."))
     now, payload = place.clock(), {"session": message.session_key}
-    task = r.Task(uid=new_uid(), unit="erase:x", kind=outbox.ERASE, payload=payload, not_before=now, created_at=now)
+    task = r.Task(
+        uid=new_uid(),
+        unit="erase:x",
+        kind=outbox.ERASE,
+        payload=payload,
+        not_before=now,
+        created_at=now,
+    )
     place.rt.storage.write(lambda tx: tx.tasks.add([task]))
     place.work()
     assert place.texts("alice") == ["I like tea."]
@@ -222,7 +258,9 @@ def test_a_worker_whose_unit_was_erased_stores_nothing(place: Place) -> None:
     assert [task.kind for task in place.tasks(None)] == [outbox.ERASE]
 
 
-def test_what_comes_during_the_last_step_is_erased_as_well(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_during_the_last_step_is_erased_as_well(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (message, *_) = place.say("s", ("alice", "I like tea."))
     place.work()
     (known,) = place.conclusions("alice")
@@ -253,13 +291,21 @@ def test_other_units_have_their_turn(place: Place, monkeypatch: pytest.MonkeyPat
     assert only_task(place).state == "pending"
     assert sum(only_task(place).outcome.values()) == 5
     units = [report.unit for report in place.work()]
-    assert units.index(f"representation:1:2:{place.conclusions('carol')[0].observer_key}") < len(units) - 1
+    assert (
+        units.index(f"representation:1:2:{place.conclusions('carol')[0].observer_key}")
+        < len(units) - 1
+    )
     assert only_task(place).state == "done"
 
 
 def test_an_index_outside_is_told(start: Start) -> None:
     outside = Outside()
-    place = start(Lengths("lengths-1", Capability.SEMANTIC), outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
+    place = start(
+        Lengths("lengths-1", Capability.SEMANTIC),
+        outside,
+        EMBEDDER="lengths",
+        VECTOR_STORE_TYPE="outside",
+    )
     for session in ("s", "kept"):
         place.say(session, ("alice", f"I like {session}."), ("bob", f"I own {session}."))
     place.work()
@@ -276,9 +322,16 @@ def test_an_index_outside_is_told(start: Start) -> None:
     assert rows(place, workspace_key=1) == {}
 
 
-def test_an_index_outside_that_is_away_keeps_the_rows(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_outside_that_is_away_keeps_the_rows(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outside = Outside()
-    place = start(Lengths("lengths-1", Capability.SEMANTIC), outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
+    place = start(
+        Lengths("lengths-1", Capability.SEMANTIC),
+        outside,
+        EMBEDDER="lengths",
+        VECTOR_STORE_TYPE="outside",
+    )
     place.say("s", ("alice", "I like tea."))
     place.work()
     deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")

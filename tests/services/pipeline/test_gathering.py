@@ -1,4 +1,5 @@
-"""Messages wait for company before a costly reasoner is asked about them: until enough are there, or the first is old enough."""
+"""Messages wait for company before a costly reasoner is asked about them: until enough are there,
+or the first is old enough."""
 
 from __future__ import annotations
 
@@ -7,10 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from memservice.services.tasks import (
-    batching,
-    outbox,
-)
+from memservice.services.tasks import batching, outbox
 from memservice.spi.capabilities import Capability
 from memservice.worker import retention
 from memservice.worker.wakeups import WakingStorage
@@ -18,7 +16,10 @@ from services.pipeline.conftest import Start
 from support.pipeline.fakes import Scripted
 from support.pipeline.place import Place
 
-LONG = "The lighthouse in the north was painted again, in red and white, by the people of the village. " * 6
+LONG = (
+    "The lighthouse in the north was painted again, in red and white, by the people of the "
+    "village. "
+) * 6
 """More than a hundred tokens."""
 
 
@@ -28,7 +29,9 @@ def costly(start: Start, **settings: str) -> Place:
 
 def waits(place: Place) -> bool:
     with place.rt.storage.read() as tx:
-        pending = [task for task in tx.tasks.pending(place.tasks()[0].unit) if task.state == "pending"]
+        pending = [
+            task for task in tx.tasks.pending(place.tasks()[0].unit) if task.state == "pending"
+        ]
     return bool(pending) and not place.ready()
 
 
@@ -50,7 +53,9 @@ def test_the_age_counts_from_the_oldest(start: Start) -> None:
     place.say("s", ("alice", "I keep bees."))
     place.clock.advance(seconds=10)
     place.work()
-    assert place.reasoner.said() == [["I live in Oslo.", "I keep bees."]], "whatever is pending is done along"
+    assert place.reasoner.said() == [["I live in Oslo.", "I keep bees."]], (
+        "whatever is pending is done along"
+    )
 
 
 def test_enough_words_are_worked_on_at_once(start: Start) -> None:
@@ -71,7 +76,9 @@ def test_exactly_as_many_words_as_are_asked_for_are_enough(start: Start) -> None
     place = costly(start)
     (first,) = place.say("s", ("alice", LONG))
     settings = place.rt.settings
-    deriver = replace(settings.deriver, representation_batch_work_unit_target_tokens=2 * first.tokens)
+    deriver = replace(
+        settings.deriver, representation_batch_work_unit_target_tokens=2 * first.tokens
+    )
     place.rt.settings = replace(settings, deriver=deriver)
     assert waits(place)
     place.say("s", ("alice", LONG))
@@ -144,7 +151,13 @@ def test_a_message_that_fails_holds_up_those_that_wait_behind_it(start: Start) -
     assert place.tasks(state="pending") == []
 
 
-@pytest.mark.parametrize("settings", [{"DERIVER_FLUSH_ENABLED": "true"}, {"DERIVER_REPRESENTATION_BATCH_WORK_UNIT_TARGET_TOKENS": "0"}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"DERIVER_FLUSH_ENABLED": "true"},
+        {"DERIVER_REPRESENTATION_BATCH_WORK_UNIT_TARGET_TOKENS": "0"},
+    ],
+)
 def test_nothing_waits_if_the_settings_say_so(start: Start, settings: dict[str, str]) -> None:
     place = costly(start, **settings)
     place.say("s", ("alice", "I live in Oslo."))
@@ -198,10 +211,22 @@ def test_workers_are_woken_when_there_is_enough(start: Start) -> None:
 
 def test_batches_are_bounded_by_the_words_of_all_speakers(start: Start) -> None:
     place = costly(start, DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="400")
-    place.say("s", ("alice", "I live in Oslo."), ("bob", LONG), ("bob", LONG), ("bob", LONG), ("bob", LONG), ("alice", "I keep bees."))
+    place.say(
+        "s",
+        ("alice", "I live in Oslo."),
+        ("bob", LONG),
+        ("bob", LONG),
+        ("bob", LONG),
+        ("bob", LONG),
+        ("alice", "I keep bees."),
+    )
     place.clock.advance(hours=1)
     place.work()
-    batches = [[m.content for m in r.messages if m.new] for r in place.reasoner.requests if r.observed == "alice"]
+    batches = [
+        [m.content for m in r.messages if m.new]
+        for r in place.reasoner.requests
+        if r.observed == "alice"
+    ]
     assert batches == [["I live in Oslo."], ["I keep bees."]]
 
 
@@ -214,5 +239,9 @@ def test_the_message_before_is_shown_only_if_another_wrote_it(start: Start) -> N
     place.say("s", ("bob", "Many?"))
     place.say("s", ("alice", "Two hives."))
     place.work()
-    shown = [[m.content for m in request.messages] for request in place.reasoner.requests if request.observed == "alice"]
+    shown = [
+        [m.content for m in request.messages]
+        for request in place.reasoner.requests
+        if request.observed == "alice"
+    ]
     assert shown == [["I live in Oslo."], ["I keep bees."], ["Many?", "Two hives."]]

@@ -10,14 +10,8 @@ import pytest
 
 from memservice.runtime import Runtime, utc_now
 from memservice.spi.capabilities import Capability
-from memservice.worker import (
-    retention,
-    runner,
-)
-from memservice.worker.housekeeping import (
-    Housekeeping,
-    units_at_once,
-)
+from memservice.worker import retention, runner
+from memservice.worker.housekeeping import Housekeeping, units_at_once
 from memservice.worker.polling import Worker
 from support.pipeline.fakes import Scripted
 from support.pipeline.place import Place
@@ -28,10 +22,14 @@ PATIENCE = 30.0
 
 def claim(place: Place, unit: str, minutes: float) -> None:
     """By a process of another machine, so that nobody here can know whether it is still there."""
-    place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "elsewhere|1|1|x", place.clock(), minutes * 60))
+    place.rt.storage.write(
+        lambda tx: tx.tasks.claim(unit, "elsewhere|1|1|x", place.clock(), minutes * 60)
+    )
 
 
-def test_a_claim_without_heartbeat_is_free_after_stale_session_timeout_minutes(start: Start) -> None:
+def test_a_claim_without_heartbeat_is_free_after_stale_session_timeout_minutes(
+    start: Start,
+) -> None:
     place = start(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="7")
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
@@ -39,7 +37,9 @@ def test_a_claim_without_heartbeat_is_free_after_stale_session_timeout_minutes(s
 
     def note(request: object) -> None:
         with place.rt.storage.read() as tx:
-            taken.extend((lease.expires_at - place.clock()).total_seconds() for lease in tx.tasks.leases())
+            taken.extend(
+                (lease.expires_at - place.clock()).total_seconds() for lease in tx.tasks.leases()
+            )
         raise SystemExit  # the process ends here
 
     place.reasoner.act = note
@@ -56,7 +56,9 @@ def test_a_claim_without_heartbeat_is_free_after_stale_session_timeout_minutes(s
 
 
 @pytest.mark.parametrize(("interval", "looks"), [("60", [1, 0, 0, 1]), ("0.0", [1, 1, 1, 1])])
-def test_stale_work_unit_cleanup_interval_seconds(start: Start, monkeypatch: pytest.MonkeyPatch, interval: str, looks: list[int]) -> None:
+def test_stale_work_unit_cleanup_interval_seconds(
+    start: Start, monkeypatch: pytest.MonkeyPatch, interval: str, looks: list[int]
+) -> None:
     place = start(DERIVER_STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS=interval)
     now = [1000.0]
     monkeypatch.setattr("memservice.worker.housekeeping.time.monotonic", lambda: now[0])
@@ -83,8 +85,12 @@ def test_the_bare_name_of_the_cleanup_interval_is_known(start: Start) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["30", "0.0"])
-def test_deriver_polling_startup_jitter_seconds(start: Start, monkeypatch: pytest.MonkeyPatch, seconds: str) -> None:
-    place = start(DERIVER_POLLING_STARTUP_JITTER_SECONDS=seconds, DERIVER_POLLING_JITTER_RATIO="0.0")
+def test_deriver_polling_startup_jitter_seconds(
+    start: Start, monkeypatch: pytest.MonkeyPatch, seconds: str
+) -> None:
+    place = start(
+        DERIVER_POLLING_STARTUP_JITTER_SECONDS=seconds, DERIVER_POLLING_JITTER_RATIO="0.0"
+    )
     longest = [0.0]
 
     def draw(low: float, high: float) -> float:
@@ -100,7 +106,9 @@ def test_deriver_polling_startup_jitter_seconds(start: Start, monkeypatch: pytes
     assert place.texts("alice") == ["I like tea."]
 
 
-@pytest.mark.parametrize(("ratio", "low", "high"), [("0.5", 0.5, 1.5), ("0.0", 1.0, 1.0), ("1", 0.0, 2.0)])
+@pytest.mark.parametrize(
+    ("ratio", "low", "high"), [("0.5", 0.5, 1.5), ("0.0", 1.0, 1.0), ("1", 0.0, 2.0)]
+)
 def test_deriver_polling_jitter_ratio(start: Start, ratio: str, low: float, high: float) -> None:
     place = start(DERIVER_POLLING_JITTER_RATIO=ratio, DERIVER_POLLING_SLEEP_INTERVAL_SECONDS="1")
     pauses = [Worker(place.rt, jitter=True)._pause(1) for _ in range(50)]
@@ -119,13 +127,16 @@ def test_deriver_polling_jitter_ratio(start: Start, ratio: str, low: float, high
         ((Capability.REMOTE,), {"DERIVER_WORKERS": "9"}, 9),
     ],
 )
-def test_units_in_flight(start: Start, capabilities: tuple[Capability, ...], settings: dict[str, str], units: int) -> None:
+def test_units_in_flight(
+    start: Start, capabilities: tuple[Capability, ...], settings: dict[str, str], units: int
+) -> None:
     place = start(reasoner=Scripted(*capabilities), **settings)
     assert units_at_once(place.rt.settings, place.rt.plugins) == units
 
 
 class Slow:
-    """A call that takes several times as long as a lease, while another process tries to claim the unit."""
+    """A call that takes several times as long as a lease, while another process tries to claim the
+    unit."""
 
     def __init__(self, place: Place, unit: str) -> None:
         self.place = place
@@ -141,7 +152,9 @@ class Slow:
 
 
 @pytest.mark.parametrize("beats", [True, False])
-def test_a_heartbeat_keeps_the_lease_while_a_slow_reasoner_is_asked(start: Start, monkeypatch: pytest.MonkeyPatch, beats: bool) -> None:
+def test_a_heartbeat_keeps_the_lease_while_a_slow_reasoner_is_asked(
+    start: Start, monkeypatch: pytest.MonkeyPatch, beats: bool
+) -> None:
     place = start(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")
     place.rt.clock = utc_now
     if not beats:
@@ -149,7 +162,9 @@ def test_a_heartbeat_keeps_the_lease_while_a_slow_reasoner_is_asked(start: Start
     place.say("s", ("alice", "I like tea."))
     slow = place.reasoner.act = Slow(place, place.tasks()[0].unit)
     report = place.run(slow.unit)
-    assert (slow.taken_over, report.done) == ((False, 1) if beats else (True, 0)), "without a heartbeat the lease of 0.6 s runs out"
+    assert (slow.taken_over, report.done) == ((False, 1) if beats else (True, 0)), (
+        "without a heartbeat the lease of 0.6 s runs out"
+    )
     assert [c.times_derived for c in place.conclusions("alice")] == [1]
 
 

@@ -1,4 +1,5 @@
-"""Conclusions that say nearly the same as one that is held: counted again, or superseded by the fuller one; never merged wrongly."""
+"""Conclusions that say nearly the same as one that is held: counted again, or superseded by the
+fuller one; never merged wrongly."""
 
 from __future__ import annotations
 
@@ -42,7 +43,11 @@ def tell(place: Place, *said: str, session: str = "s") -> None:
 def test_what_says_no_more_is_counted_and_not_stored(place: Place) -> None:
     tell(place, "I am fond of green plums from Zwetschgau.", "I am fond of plums from Zwetschgau.")
     assert held(place) == [("I am fond of green plums from Zwetschgau.", 2)]
-    assert (place.outcome("said_already"), place.outcome("stored"), place.counted("alice")) == (1, 1, 1)
+    assert (place.outcome("said_already"), place.outcome("stored"), place.counted("alice")) == (
+        1,
+        1,
+        1,
+    )
 
 
 def test_what_says_more_supersedes_what_was_held(place: Place) -> None:
@@ -57,7 +62,13 @@ def test_what_says_more_supersedes_what_was_held(place: Place) -> None:
 
 
 def test_a_third_time_counts_on(place: Place) -> None:
-    tell(place, "I am fond of plums.", "I am fond of green plums.", "I am so fond of green plums.", "I am fond of plums.")
+    tell(
+        place,
+        "I am fond of plums.",
+        "I am fond of green plums.",
+        "I am so fond of green plums.",
+        "I am fond of plums.",
+    )
     assert [times for _, times in held(place)] == [4]
 
 

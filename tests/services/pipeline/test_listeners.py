@@ -21,17 +21,23 @@ Start = Callable[..., Place]
 
 def test_a_message_is_stored_as_the_listener_changed_it(start: Start) -> None:
     listener = Listener()
-    listener.on_message = lambda message: replace(message, content=message.content.replace("4111 1111", "[card]"))
+    listener.on_message = lambda message: replace(
+        message, content=message.content.replace("4111 1111", "[card]")
+    )
     place = start(listener)
     (stored,) = place.say("s", ("alice", "My number is 4111 1111, keep it."))
     assert stored.content == "My number is [card], keep it."
     place.work()
     assert place.texts("alice") == ["My number is [card], keep it."]
     with place.rt.storage.read() as tx:
-        assert [message.content for message in tx.rows.page(Message)] == ["My number is [card], keep it."]
+        assert [message.content for message in tx.rows.page(Message)] == [
+            "My number is [card], keep it."
+        ]
 
 
-def test_a_message_that_a_listener_refuses_is_not_stored_nor_are_those_beside_it(start: Start) -> None:
+def test_a_message_that_a_listener_refuses_is_not_stored_nor_are_those_beside_it(
+    start: Start,
+) -> None:
     listener = Listener()
 
     def refuse(message: Message) -> None:
@@ -54,7 +60,11 @@ def test_a_conclusion_that_a_listener_refuses_is_not_stored_and_counted(start: S
     place.work()
     assert place.texts("alice") == ["I like tea."]
     (task,) = place.tasks()
-    assert (task.outcome["statements"], task.outcome["refused"], task.outcome["stored"]) == (2, 1, 1)
+    assert (task.outcome["statements"], task.outcome["refused"], task.outcome["stored"]) == (
+        2,
+        1,
+        1,
+    )
     assert place.counted("alice") == 1
 
 
@@ -83,7 +93,12 @@ def test_a_listener_sees_what_is_about_to_be_stored_and_may_use_the_store(start:
     (message,) = place.say("s", ("alice", "I like tea."))
     place.work()
     (conclusion,) = seen
-    assert (conclusion.content, conclusion.observer, conclusion.observed, conclusion.session) == ("I like tea.", "alice", "alice", "s")
+    assert (conclusion.content, conclusion.observer, conclusion.observed, conclusion.session) == (
+        "I like tea.",
+        "alice",
+        "alice",
+        "s",
+    )
     assert conclusion.message_keys == [message.key]
     with place.rt.storage.read() as tx:
         assert tx.facts.get("listener") == "I like tea."
@@ -110,7 +125,10 @@ def test_a_conclusion_of_a_caller_that_a_listener_refuses_refuses_the_request(st
     place = start(listener)
     place.say("s", ("alice", "I like tea."))
     place.work()
-    drafts = [ConclusionDraft("Alice sails", "alice", "alice"), ConclusionDraft("Her password is tea", "alice", "alice")]
+    drafts = [
+        ConclusionDraft("Alice sails", "alice", "alice"),
+        ConclusionDraft("Her password is tea", "alice", "alice"),
+    ]
     with pytest.raises(Refused, match="Conclusion 1 was refused"):
         conclusions.create(place.rt, PRINCIPAL, WORKSPACE, drafts)
     assert place.texts("alice") == ["I like tea."]

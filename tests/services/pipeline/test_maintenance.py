@@ -14,11 +14,17 @@ from typing import Any
 import pytest
 
 from memservice.domain.filters import equals
-from memservice.domain.records import DONE, FAILED, SUPERSEDED, Conclusion, Fact, IdempotencyKey, Message, Task
-from memservice.services import (
-    conclusions,
-    deletion,
+from memservice.domain.records import (
+    DONE,
+    FAILED,
+    SUPERSEDED,
+    Conclusion,
+    Fact,
+    IdempotencyKey,
+    Message,
+    Task,
 )
+from memservice.services import conclusions, deletion
 from memservice.services.tasks import lease_owner
 from memservice.spi.storage import Transaction
 from memservice.worker import retention
@@ -57,7 +63,9 @@ def test_done_tasks_are_erased_after_their_time_and_failed_ones_after_theirs(sta
     assert place.tasks(None) == []
 
 
-def test_each_sweep_lets_the_store_go_of_what_was_erased_for_a_while(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_sweep_lets_the_store_go_of_what_was_erased_for_a_while(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps: list[bool] = [True, True, False]
     monkeypatch.setattr(place.rt.storage, "reclaim", lambda: steps.pop(0))
     retention.sweep(place.rt)
@@ -102,7 +110,9 @@ def test_conclusions_that_users_deleted_are_erased_and_superseded_ones_kept(plac
     place.work()
     tea, boat, song = place.conclusions("alice")
     conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, tea.uid)
-    place.rt.storage.write(lambda tx: tx.conclusions.put([replace(boat, state=SUPERSEDED, superseded_by=song.key)]))
+    place.rt.storage.write(
+        lambda tx: tx.conclusions.put([replace(boat, state=SUPERSEDED, superseded_by=song.key)])
+    )
     place.clock.advance(minutes=4.9)
     assert retention.sweep(place.rt).total() == 0
     place.clock.advance(minutes=0.2)
@@ -115,7 +125,9 @@ def test_one_process_sweeps_at_a_time(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     place.clock.advance(hours=13)
-    lease = place.rt.storage.write(lambda tx: tx.tasks.claim(retention.UNIT, "another", place.clock(), 60))
+    lease = place.rt.storage.write(
+        lambda tx: tx.tasks.claim(retention.UNIT, "another", place.clock(), 60)
+    )
     assert lease is not None
     assert retention.sweep(place.rt).total() == 0
     assert len(place.tasks()) == 1
@@ -130,18 +142,31 @@ def ended_pid() -> int:
     return process.pid
 
 
-def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(place: Place, ended_pid: int) -> None:
+def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(
+    place: Place, ended_pid: int
+) -> None:
     here = lease_owner._machine()
     mine = lease_owner.this_process()
     started = mine.split("|")[4]
     parent = f"{here}|{os.getppid()}||x"
-    gone = {f"{here}|{ended_pid}|1|x", f"{here}|{os.getpid()}|1|x", f"{here}|{os.getpid()}|{started}|a claim that is over"}
+    gone = {
+        f"{here}|{ended_pid}|1|x",
+        f"{here}|{os.getpid()}|1|x",
+        f"{here}|{os.getpid()}|{started}|a claim that is over",
+    }
     host, boot, namespace = here.split("|")
-    elsewhere = {f"elsewhere|{boot}|{namespace}", f"{host}|another-boot|{namespace}", f"{host}|{boot}|1", host}
+    elsewhere = {
+        f"elsewhere|{boot}|{namespace}",
+        f"{host}|another-boot|{namespace}",
+        f"{host}|{boot}|1",
+        host,
+    }
     others = {f"{machine}|{ended_pid}|1|x" for machine in elsewhere}
     there = {mine, parent, *others, "somebody", f"{here}|none|1|x", f"{here}|{ended_pid}"}
     for number, name in enumerate(sorted(gone | there)):
-        place.rt.storage.write(lambda tx, n=number, o=name: tx.tasks.claim(f"unit:{n}", o, place.clock(), 60))  # type: ignore[misc]
+        place.rt.storage.write(
+            lambda tx, n=number, o=name: tx.tasks.claim(f"unit:{n}", o, place.clock(), 60)  # type: ignore[misc]
+        )
     assert retention.free_abandoned(place.rt) == len(gone)
     with place.rt.storage.read() as tx:
         assert {lease.owner for lease in tx.tasks.leases()} == there
@@ -150,9 +175,13 @@ def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(place
     assert retention.free_abandoned(place.rt) == 1
 
 
-@pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="PID namespaces are read from /proc, as Linux has it")
+@pytest.mark.skipif(
+    not Path("/proc/self/ns/pid").exists(),
+    reason="PID namespaces are read from /proc, as Linux has it",
+)
 def test_a_process_of_another_pid_namespace_is_not_judged_by_its_pid() -> None:
-    """As containers with one host name are: the pid of one means something else, or nothing, in the other."""
+    """As containers with one host name are: the pid of one means something else, or nothing, in the
+    other."""
     host, boot, namespace, pid, started, unique = lease_owner.this_process().split("|")
     other = [host, boot, str(int(namespace) + 1), pid, started, unique]
     assert lease_owner.is_gone("|".join([host, boot, namespace, pid, "1", unique]))
@@ -160,10 +189,15 @@ def test_a_process_of_another_pid_namespace_is_not_judged_by_its_pid() -> None:
     assert not lease_owner.is_gone("|".join([host, "another boot", namespace, pid, "1", unique]))
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read from /proc, as Linux has it")
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(),
+    reason="the state of a process is read from /proc, as Linux has it",
+)
 def test_who_has_ended_and_whose_parent_does_not_care_is_gone(place: Place) -> None:
     """As it may be for ever where a container has no init process."""
-    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
+    )
     name = f"{lease_owner._machine()}|{process.pid}|{lease_owner._started(process.pid)}|x"
     assert not lease_owner.is_gone(name)
     process.kill()  # and nobody waits for it
@@ -187,12 +221,25 @@ def test_a_unit_of_an_ended_process_is_taken_over_at_once(place: Place, ended_pi
     assert [c.times_derived for c in place.conclusions("alice")] == [1]
 
 
-def test_every_kind_is_erased_by_portions_and_in_turns(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No transaction holds the only lock of a SQLite store for long, and other work need not wait until all is erased."""
+def test_every_kind_is_erased_by_portions_and_in_turns(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No transaction holds the only lock of a SQLite store for long, and other work need not wait
+    until all is erased."""
     monkeypatch.setattr(retention, "BATCH_SIZE", 3)
     place = start()
     stored = [
-        [Task(uid=f"{state} {n}", kind="k", unit="u", state=state, finished_at=place.clock(), **times(place)) for n in range(7)]
+        [
+            Task(
+                uid=f"{state} {n}",
+                kind="k",
+                unit="u",
+                state=state,
+                finished_at=place.clock(),
+                **times(place),
+            )
+            for n in range(7)
+        ]
         for state in (DONE, FAILED)
     ]
     place.rt.storage.write(lambda tx: [tx.tasks.add(tasks) for tasks in stored])
@@ -219,11 +266,16 @@ def test_every_kind_is_erased_by_portions_and_in_turns(start: Start, monkeypatch
     assert not swept.unfinished
 
 
-def test_a_long_purge_goes_on_at_the_next_look(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_purge_goes_on_at_the_next_look(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retention, "BATCH_SIZE", 3)
     monkeypatch.setattr(retention, "TURN_SECONDS", 0.0)
     place = start()
-    tasks = [Task(uid=str(n), kind="k", unit="u", state=DONE, finished_at=place.clock(), **times(place)) for n in range(7)]
+    tasks = [
+        Task(uid=str(n), kind="k", unit="u", state=DONE, finished_at=place.clock(), **times(place))
+        for n in range(7)
+    ]
     place.rt.storage.write(lambda tx: tx.tasks.add(tasks))
     place.clock.advance(days=1)
     housekeeping = Housekeeping(place.rt)

@@ -26,10 +26,16 @@ def test_numbers_of_each_session_lie_under_its_uid(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     place.say("t", ("alice", "I own a boat."), ("bob", "I sing."))
-    uids = {name: sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, name)[0].uid for name in ("s", "t")}
+    uids = {
+        name: sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, name)[0].uid
+        for name in ("s", "t")
+    }
     found = place.status().sessions
     assert found is not None
-    assert {uid: (part.session_id, part.total, part.completed, part.pending) for uid, part in found.items()} == {
+    assert {
+        uid: (part.session_id, part.total, part.completed, part.pending)
+        for uid, part in found.items()
+    } == {
         uids["s"]: (uids["s"], 1, 1, 0),
         uids["t"]: (uids["t"], 2, 0, 2),
     }
@@ -73,7 +79,9 @@ def test_a_lease_that_ran_out_counts_for_nothing(place: Place) -> None:
 
 
 def test_summaries_count_and_the_services_own_work_does_not(place: Place) -> None:
-    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": False}})
+    sessions.get_or_create(
+        place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": False}}
+    )
     place.say("s", *[("alice", f"m{n}") for n in range(20)])
     sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", scope_names=["team"])
     assert len(place.tasks("scope_backfill")) == 1

@@ -1,4 +1,5 @@
-"""The vector index and the rows are compared, and made to agree again; an index that is away costs delay and nothing else."""
+"""The vector index and the rows are compared, and made to agree again; an index that is away costs
+delay and nothing else."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def place(start: Start, index: Outside) -> Place:
 
 def told(place: Place) -> list[SyncVectorsCompleted]:
     found: list[SyncVectorsCompleted] = []
-    place.rt.event_listeners.append(lambda event, at: found.append(event) if isinstance(event, SyncVectorsCompleted) else None)
+    place.rt.event_listeners.append(
+        lambda event, at: found.append(event) if isinstance(event, SyncVectorsCompleted) else None
+    )
     return found
 
 
@@ -67,7 +70,10 @@ def live(place: Place) -> set[int]:
 
 
 def texts(place: Place, query: str) -> list[str]:
-    return [found.content for found in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)]
+    return [
+        found.content
+        for found in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)
+    ]
 
 
 def test_what_agrees_is_left_alone(place: Place, index: Outside) -> None:
@@ -95,32 +101,45 @@ def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Out
     assert len(place.tasks(outbox.REPAIR)) == 1
 
 
-def test_an_index_that_lost_everything_is_filled_again_in_portions(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_lost_everything_is_filled_again_in_portions(
+    place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reconcile, "BATCH_SIZE", 2)
     monkeypatch.setattr("memservice.pipeline.indexing.embed.MAX_ROWS", 1)
     index.rows.clear()
     compare(place)
     assert keys(index) == live(place)
-    assert [len(task.payload["keys"]) for task in place.tasks(outbox.REPAIR)] == [1, 1], "what is left of them: the last step's"
+    assert [len(task.payload["keys"]) for task in place.tasks(outbox.REPAIR)] == [1, 1], (
+        "what is left of them: the last step's"
+    )
     assert place.outcome("synced") == 3
 
 
-def test_a_side_that_is_ahead_waits_for_the_other(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Portions of both sides end at different keys where one side lacks some: beyond the lower end nothing is known."""
+def test_a_side_that_is_ahead_waits_for_the_other(
+    place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Portions of both sides end at different keys where one side lacks some: beyond the lower end
+    nothing is known."""
     monkeypatch.setattr(reconcile, "BATCH_SIZE", 2)
     (space_key, _), (_, second), (_, third) = sorted(index.rows)
     with place.rt.storage.read() as tx:
         (space,) = [space for space in tx.rows.page(Space) if space.key == space_key]
     without = index.rows.pop((space_key, second))
-    assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([second], [], second), "the third has a row further on"
+    assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([second], [], second), (
+        "the third has a row further on"
+    )
     index.rows[space_key, second] = without
     place.rt.storage.write(lambda tx: tx.rows.delete(Conclusion, equals(key=second)))
-    assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([], [second], second), "the third has a vector further on"
+    assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([], [second], second), (
+        "the third has a vector further on"
+    )
     assert reconcile.compare(place.rt, space, second) == reconcile.Compared([], [], None)
     assert third in keys(index)
 
 
-def test_a_round_goes_on_where_it_was(place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_goes_on_where_it_was(
+    place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reconcile, "BATCH_SIZE", 1)
     monkeypatch.setattr(reconcile, "TIME_SLICE_SECONDS", 0.0)
     real, steps = reconcile._step, []
@@ -145,7 +164,9 @@ def test_a_round_goes_on_where_it_was(place: Place, index: Outside, monkeypatch:
 def test_only_one_process_compares(place: Place, index: Outside) -> None:
     index.rows.clear()
     place.clock.advance(seconds=INTERVAL)
-    lease = place.rt.storage.write(lambda tx: tx.tasks.claim(reconcile.UNIT, "another", place.clock(), 60))
+    lease = place.rt.storage.write(
+        lambda tx: tx.tasks.claim(reconcile.UNIT, "another", place.clock(), 60)
+    )
     assert lease is not None
     assert reconcile.look(place.rt) == INTERVAL
     assert place.tasks(outbox.REPAIR) == []
@@ -166,7 +187,9 @@ def test_between_rounds_nothing_is_asked(place: Place, index: Outside) -> None:
 
 def test_rows_whose_task_is_pending_are_not_missing(place: Place, index: Outside) -> None:
     index.away = True
-    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")])
+    conclusions.create(
+        place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")]
+    )
     place.work()
     assert place.tasks(outbox.EMBED, state="pending")
     index.away = False
@@ -179,14 +202,18 @@ def test_rows_whose_task_is_pending_are_not_missing(place: Place, index: Outside
 def test_a_row_that_came_back_to_life_keeps_its_vector(place: Place, index: Outside) -> None:
     (space,) = {space for space, _ in index.rows}
     some = sorted(keys(index))
-    task = outbox.repair(place.rt, "conclusion", place.tasks(outbox.EMBED)[0].workspace_key or 0, [], some)
+    task = outbox.repair(
+        place.rt, "conclusion", place.tasks(outbox.EMBED)[0].workspace_key or 0, [], some
+    )
     place.rt.storage.write(lambda tx: tx.tasks.add([task]))
     place.work()
     assert sorted(keys(index)) == some
     assert {place for place, _ in index.rows} == {space}
 
 
-def test_texts_in_which_the_embedder_finds_nothing_are_not_missing(place: Place, index: Outside) -> None:
+def test_texts_in_which_the_embedder_finds_nothing_are_not_missing(
+    place: Place, index: Outside
+) -> None:
     conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("!!!", "alice", "alice")])
     place.work()
     assert len(live(place)) == 4
@@ -209,12 +236,16 @@ def test_rows_that_an_embedder_missed_are_mended_inside_the_storage_too(start: S
     compare(place)
     with place.rt.storage.read() as tx:
         assert [place.rt.vectors.count(tx, space) for space in tx.rows.page(Space)] == [2, 2]
-    assert sorted((event.documents_synced, event.message_embeddings_synced) for event in events) == [(0, 1), (1, 0)]
+    assert sorted(
+        (event.documents_synced, event.message_embeddings_synced) for event in events
+    ) == [(0, 1), (1, 0)]
 
 
 def test_what_cannot_be_mended_is_told(start: Start, index: Outside) -> None:
     embedder = Lengths()
-    place = start(embedder, index, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside", WORKER_MAX_ATTEMPTS="1")
+    place = start(
+        embedder, index, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside", WORKER_MAX_ATTEMPTS="1"
+    )
     place.say("s", ("alice", "I like tea."))
     place.work()
     index.rows.clear()
@@ -227,9 +258,13 @@ def test_what_cannot_be_mended_is_told(start: Start, index: Outside) -> None:
 # An index that is away
 
 
-def test_while_the_index_is_away_writes_go_on_and_text_answers(place: Place, index: Outside) -> None:
+def test_while_the_index_is_away_writes_go_on_and_text_answers(
+    place: Place, index: Outside
+) -> None:
     index.away = True
-    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")])
+    conclusions.create(
+        place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")]
+    )
     place.say("s", ("alice", "I keep bees."))
     place.work()
     assert "I keep bees." in place.texts("alice")
@@ -242,7 +277,9 @@ def test_while_the_index_is_away_writes_go_on_and_text_answers(place: Place, ind
     for _ in range(40):  # far longer than a task that fails by itself is tried
         place.clock.advance(seconds=61)
         place.work()
-    assert {task.state for task in place.tasks(outbox.EMBED)} == {"done", "pending"}, "none of them rests"
+    assert {task.state for task in place.tasks(outbox.EMBED)} == {"done", "pending"}, (
+        "none of them rests"
+    )
     index.away = False
     place.clock.advance(seconds=73)
     place.work()

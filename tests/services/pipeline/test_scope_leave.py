@@ -12,16 +12,9 @@ from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import DELETED, LIVE, SUPERSEDED, Conclusion
 from memservice.pipeline.handler import Prepared
-from memservice.pipeline.scopes import (
-    backfill as scope_backfill,
-)
-from memservice.pipeline.scopes import (
-    removal as scope_removal,
-)
-from memservice.services import (
-    conclusions,
-    scopes,
-)
+from memservice.pipeline.scopes import backfill as scope_backfill
+from memservice.pipeline.scopes import removal as scope_removal
+from memservice.services import conclusions, scopes
 from memservice.services.conclusions import ConclusionDraft, ensure_collection
 from memservice.services.indexing import index_conclusions
 from memservice.services.tasks import outbox
@@ -60,7 +53,10 @@ def take_out(place: Place, session: str = "s") -> None:
 def states(place: Place, observer: str = SCOPE, **values: Any) -> dict[str, str]:
     """States of all conclusions of an observer, by content."""
     with place.rt.storage.read() as tx:
-        return {row.content: row.state for row in tx.rows.page(Conclusion, equals(observer=observer, **values))}
+        return {
+            row.content: row.state
+            for row in tx.rows.page(Conclusion, equals(observer=observer, **values))
+        }
 
 
 def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclusion:
@@ -72,7 +68,9 @@ def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclus
         assert len(rests_on) == len(sources)
         session_key, session = found[0].session_key, found[0].session
         pair = tx.peers.by_keys([found[0].observer_key, found[0].observed_key])
-        collection = ensure_collection(place.rt, tx, pair[found[0].observer_key], pair[found[0].observed_key])
+        collection = ensure_collection(
+            place.rt, tx, pair[found[0].observer_key], pair[found[0].observed_key]
+        )
         row = Conclusion(
             uid=new_uid(),
             workspace_key=collection.workspace_key,
@@ -124,23 +122,34 @@ def test_what_the_scope_knows_from_the_session_goes_and_all_that_rests_on_it(pla
         "is musical": LIVE,
     }
     assert place.counted(SCOPE, "alice") == 1
-    assert place.texts("alice") == ["I like tea.", "I own a boat.", "I sing."], "what alice holds herself stays"
+    assert place.texts("alice") == ["I like tea.", "I own a boat.", "I sing."], (
+        "what alice holds herself stays"
+    )
     with place.rt.storage.read() as tx:
         gone = tx.rows.page(Conclusion, equals(observer=SCOPE, state=DELETED))
     assert {row.deleted_at for row in gone} == {place.clock()}
     pair = {"observer": SCOPE, "observed": "alice"}
-    found = conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tea boat warm drinks", 10, filters=pair)
+    found = conclusions.query(
+        place.rt, PRINCIPAL, WORKSPACE, "tea boat warm drinks", 10, filters=pair
+    )
     assert {row.content for row in found} <= {"I sing.", "is musical"}, "nor is it found any more"
     (task,) = place.tasks(outbox.SCOPE_REMOVAL)
     assert task.outcome == {"explicit": 2, "derived": 2}
 
 
-def test_what_was_superseded_goes_with_it_and_provenance_is_followed_through_it(place: Place) -> None:
+def test_what_was_superseded_goes_with_it_and_provenance_is_followed_through_it(
+    place: Place,
+) -> None:
     known(place)
     heir = derived(place, "drinks a lot of tea", "likes warm drinks")
 
     def supersede(tx: Any) -> None:
-        tx.rows.change(Conclusion, equals(content="likes warm drinks"), state=SUPERSEDED, superseded_by=heir.key)
+        tx.rows.change(
+            Conclusion,
+            equals(content="likes warm drinks"),
+            state=SUPERSEDED,
+            superseded_by=heir.key,
+        )
 
     place.rt.storage.write(supersede)
     take_out(place)
@@ -154,12 +163,20 @@ def test_a_statement_that_gave_way_goes_too_and_what_rests_on_it(place: Place) -
 
     def supersede(tx: Any) -> None:
         heir = tx.rows.get(Conclusion, equals(observer=SCOPE, content="I own a boat."))
-        tx.rows.change(Conclusion, equals(observer=SCOPE, content="I like tea."), state=SUPERSEDED, superseded_by=heir.key)
+        tx.rows.change(
+            Conclusion,
+            equals(observer=SCOPE, content="I like tea."),
+            state=SUPERSEDED,
+            superseded_by=heir.key,
+        )
 
     place.rt.storage.write(supersede)
     take_out(place)
     place.work()
-    assert {states(place)[content] for content in ("I like tea.", "I own a boat.", "likes warm drinks", "likes cups")} == {DELETED}
+    assert {
+        states(place)[content]
+        for content in ("I like tea.", "I own a boat.", "likes warm drinks", "likes cups")
+    } == {DELETED}
     assert states(place)["is musical"] == LIVE
 
 
@@ -181,7 +198,9 @@ def test_copying_lets_the_scope_dream_of_each_speaker(place: Place) -> None:
     take_in(place)
     place.work()
     dreams = place.tasks(outbox.DREAM)
-    assert [(task.payload["type"], task.payload["trigger"]) for task in dreams] == [("omni", "scope_backfill")] * 2
+    assert [(task.payload["type"], task.payload["trigger"]) for task in dreams] == [
+        ("omni", "scope_backfill")
+    ] * 2
     assert len({task.observed_key for task in dreams}) == 2
     place.say("empty", ("carol", "\n"))
     take_in(place, "empty")
@@ -204,7 +223,9 @@ def test_a_session_that_returns_is_copied_again_into_the_same_rows(place: Place)
     assert again == first
     assert place.counted(SCOPE, "alice") == 1
     pair = {"observer": SCOPE, "observed": "alice"}
-    assert [row.key for row in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tea", filters=pair)] == [first.key]
+    assert [
+        row.key for row in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tea", filters=pair)
+    ] == [first.key]
 
 
 def test_what_a_scope_has_superseded_is_not_copied_again(place: Place) -> None:
@@ -252,7 +273,9 @@ def test_a_session_that_left_before_its_copying_is_not_copied(place: Place) -> N
 def test_both_go_on_where_they_were_in_steps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scope_backfill, "BATCH_SIZE", 4)
     monkeypatch.setattr(scope_removal, "BATCH_SIZE", 4)
-    place.say("s", *((peer, f"I have {n} of {peer}.") for n in range(11) for peer in ("alice", "bob")))
+    place.say(
+        "s", *((peer, f"I have {n} of {peer}.") for n in range(11) for peer in ("alice", "bob"))
+    )
     place.work()
     take_in(place)
     place.work()
@@ -266,7 +289,9 @@ def test_both_go_on_where_they_were_in_steps(place: Place, monkeypatch: pytest.M
     assert place.tasks(outbox.SCOPE_REMOVAL)[0].outcome["explicit"] == 22
 
 
-def test_a_copying_that_failed_for_good_says_so_and_can_be_asked_for_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copying_that_failed_for_good_says_so_and_can_be_asked_for_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = start(WORKER_MAX_ATTEMPTS="2")
     place.say("s", ("alice", "I like tea."))
     place.work()
@@ -289,7 +314,9 @@ def test_a_copying_that_failed_for_good_says_so_and_can_be_asked_for_again(start
     assert (entry.state, entry.docs_copied) == ("completed", 1)
 
 
-def test_a_removal_that_failed_can_be_asked_for_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removal_that_failed_can_be_asked_for_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = start(WORKER_MAX_ATTEMPTS="1")
     place.say("s", ("alice", "I like tea."))
     place.work()
@@ -341,4 +368,7 @@ def test_vectors_are_copied_and_forgotten_outside_too(start: Start) -> None:
     assert (by_row[copy.key].observer, by_row[copy.key].uid) == (copy.observer_key, copy.uid)
     take_out(place)
     place.work()
-    assert {key for _, key in outside.rows} == {source.key, *(row.key for row in place.conclusions("bob"))}
+    assert {key for _, key in outside.rows} == {
+        source.key,
+        *(row.key for row in place.conclusions("bob")),
+    }

@@ -1,4 +1,5 @@
-"""A scope that takes a session in holds each of the session's conclusions once, whatever happens at the same time."""
+"""A scope that takes a session in holds each of the session's conclusions once, whatever happens at
+the same time."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ def test_a_scope_observes_what_is_said_after_it_joined(place: Place) -> None:
     take_in(place)
     place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
     place.work()
-    assert (place.texts(SCOPE, "alice"), place.texts(SCOPE, "bob")) == (["I like tea."], ["I sing."])
+    assert (place.texts(SCOPE, "alice"), place.texts(SCOPE, "bob")) == (
+        ["I like tea."],
+        ["I sing."],
+    )
     assert place.texts(SCOPE) == []
     assert place.tasks(outbox.SCOPE_BACKFILL) == [], "there was nothing to copy"
 
@@ -39,8 +43,15 @@ def test_what_was_derived_before_is_copied(place: Place) -> None:
     take_in(place)
     assert progress(place).state == "pending"
     place.work()
-    (copy,), (source,) = place.conclusions(SCOPE, "alice"), [c for c in place.conclusions("alice") if c.session == "s"]
-    assert (copy.content, copy.message_keys, copy.said_at) == (source.content, source.message_keys, source.said_at)
+    (copy,), (source,) = (
+        place.conclusions(SCOPE, "alice"),
+        [c for c in place.conclusions("alice") if c.session == "s"],
+    )
+    assert (copy.content, copy.message_keys, copy.said_at) == (
+        source.content,
+        source.message_keys,
+        source.said_at,
+    )
     assert copy.internal["copied_from"] == source.uid
     assert place.texts(SCOPE, "bob") == ["I sing."]
     assert (progress(place).state, progress(place).docs_copied) == ("completed", 2)
@@ -67,7 +78,9 @@ def test_copying_again_changes_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize("first", [outbox.REPRESENTATION, outbox.SCOPE_BACKFILL])
-def test_what_waits_to_be_derived_when_a_scope_joins_reaches_it_once(place: Place, first: str) -> None:
+def test_what_waits_to_be_derived_when_a_scope_joins_reaches_it_once(
+    place: Place, first: str
+) -> None:
     place.say("s", ("alice", "I like tea."))
     take_in(place)
     place.run(place.unit(first))

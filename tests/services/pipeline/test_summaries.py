@@ -19,12 +19,17 @@ Start = Callable[..., Place]
 
 def talk(place: Place, first: int, last: int, session: str = "s") -> list[Message]:
     """Messages m<first> … m<last>, of two peers."""
-    return place.say(session, *[("alice" if n % 2 else "bob", f"m{n}") for n in range(first, last + 1)])
+    return place.say(
+        session, *[("alice" if n % 2 else "bob", f"m{n}") for n in range(first, last + 1)]
+    )
 
 
 def ranges(place: Place) -> list[tuple[str, str, str, str | None]]:
     """Of each summary that was asked for: kind, first and last message, what came before."""
-    return [(r.kind, r.messages[0].content, r.messages[-1].content, r.previous) for r in place.reasoner.summaries]
+    return [
+        (r.kind, r.messages[0].content, r.messages[-1].content, r.previous)
+        for r in place.reasoner.summaries
+    ]
 
 
 def test_short_and_long_summaries_come_at_their_intervals(place: Place) -> None:
@@ -88,7 +93,13 @@ def test_what_a_stored_summary_covers_is_not_summarised_again(place: Place) -> N
 
 
 def test_intervals_and_instructions_are_the_sessions_own(place: Place) -> None:
-    configuration = {"summary": {"messages_per_short_summary": 10, "messages_per_long_summary": 25, "custom_instructions": "In verse."}}
+    configuration = {
+        "summary": {
+            "messages_per_short_summary": 10,
+            "messages_per_long_summary": 25,
+            "custom_instructions": "In verse.",
+        }
+    }
     sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, configuration)
     talk(place, 1, 10)
     talk(place, 11, 25)
@@ -98,7 +109,9 @@ def test_intervals_and_instructions_are_the_sessions_own(place: Place) -> None:
 
 
 def test_summaries_can_be_switched_off(place: Place) -> None:
-    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"summary": {"enabled": False}})
+    sessions.get_or_create(
+        place.rt, PRINCIPAL, WORKSPACE, "s", None, {"summary": {"enabled": False}}
+    )
     talk(place, 1, 60)
     talk(place, 1, 20, "other")
     place.work()
@@ -117,8 +130,15 @@ def test_a_blank_summary_is_not_stored(start: Start) -> None:
 
 def test_the_default_reasoner_summarises(start: Start) -> None:
     place = start(REASONER="extractive")
-    facts = ["I moved to Lisbon in March", "I teach chemistry at a school", "I play the cello", "I am allergic to nuts"]
-    said = place.say("s", *[("alice", f"{facts[n % 4]}, as I said in week {n}.") for n in range(20)])
+    facts = [
+        "I moved to Lisbon in March",
+        "I teach chemistry at a school",
+        "I play the cello",
+        "I am allergic to nuts",
+    ]
+    said = place.say(
+        "s", *[("alice", f"{facts[n % 4]}, as I said in week {n}.") for n in range(20)]
+    )
     place.work()
     short = place.summaries("s")["short"]
     assert short.message_uid == said[19].uid

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 Start = Callable[..., Place]
-ON = {"DREAM_SURPRISAL__ENABLED": "true", "DREAM_SURPRISAL__TREE_K": "2", "DREAM_SURPRISAL__TOP_PERCENT_SURPRISAL": "0.2"}
+ON = {
+    "DREAM_SURPRISAL__ENABLED": "true",
+    "DREAM_SURPRISAL__TREE_K": "2",
+    "DREAM_SURPRISAL__TOP_PERCENT_SURPRISAL": "0.2",
+}
 COMMON = tuple(f"Tea number {n}." for n in range(9))
 ODD = "Zebras scare me."
 
@@ -36,7 +40,13 @@ class Directions(Lengths):
         super().__init__("directions-1", Capability.INLINE)
 
     def embed(self, texts: Any, purpose: Purpose = "document") -> list[Vector]:
-        return [np.array([1.0, 0.01 * (len(text) % 5), 0.0] if text.startswith("T") else [0.0, 0.0, 1.0], np.float32) for text in texts]
+        return [
+            np.array(
+                [1.0, 0.01 * (len(text) % 5), 0.0] if text.startswith("T") else [0.0, 0.0, 1.0],
+                np.float32,
+            )
+            for text in texts
+        ]
 
 
 def told(start: Start, *contents: str, **settings: str) -> tuple[Place, list[Conclusion]]:
@@ -72,13 +82,24 @@ def test_only_the_sample_is_looked_at(start: Start) -> None:
     place, rows = told(start, ODD, *COMMON, DREAM_SURPRISAL__SAMPLE_SIZE="5")
     assert ODD not in names(place, rows)
     place, rows = told(
-        start, ODD, *COMMON, DREAM_SURPRISAL__SAMPLE_SIZE="5", DREAM_SURPRISAL__SAMPLING_STRATEGY="all", DB_CONNECTION_URI="memory://"
+        start,
+        ODD,
+        *COMMON,
+        DREAM_SURPRISAL__SAMPLE_SIZE="5",
+        DREAM_SURPRISAL__SAMPLING_STRATEGY="all",
+        DB_CONNECTION_URI="memory://",
     )
     assert names(place, rows)[0] == ODD
 
 
 def test_a_random_sample_is_settled_by_its_seed(start: Start) -> None:
-    place, rows = told(start, ODD, *COMMON, DREAM_SURPRISAL__SAMPLE_SIZE="6", DREAM_SURPRISAL__SAMPLING_STRATEGY="random")
+    place, rows = told(
+        start,
+        ODD,
+        *COMMON,
+        DREAM_SURPRISAL__SAMPLE_SIZE="6",
+        DREAM_SURPRISAL__SAMPLING_STRATEGY="random",
+    )
     by_seed = {seed: names(place, rows, seed) for seed in map(str, range(20))}
     assert by_seed == {seed: names(place, rows, seed) for seed in by_seed}
     assert len({tuple(found) for found in by_seed.values()}) > 1
@@ -97,7 +118,14 @@ def test_every_kind_of_tree_gives_the_same(start: Start, kind: str) -> None:
 
 def test_a_dream_is_told_also_where_vectors_are_elsewhere(start: Start) -> None:
     reasoner, index = Dreamer(), Outside()
-    place = start(Directions(), index, reasoner=reasoner, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside", **ON)
+    place = start(
+        Directions(),
+        index,
+        reasoner=reasoner,
+        EMBEDDER="lengths",
+        VECTOR_STORE_TYPE="outside",
+        **ON,
+    )
     place.say("s", *[("alice", content) for content in (*COMMON, ODD)])
     place.work()
     assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))

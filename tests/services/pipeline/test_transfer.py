@@ -1,4 +1,5 @@
-"""Workspaces as files: what travels, what an import makes of it, and that nothing is lost or doubled on the way."""
+"""Workspaces as files: what travels, what an import makes of it, and that nothing is lost or
+doubled on the way."""
 
 from __future__ import annotations
 
@@ -18,27 +19,23 @@ import pytest
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import equals
-from memservice.services import (
-    conclusions,
-    deletion,
-    indexing,
-    messages,
-    sessions,
-    workspaces,
-)
+from memservice.services import conclusions, deletion, indexing, messages, sessions, workspaces
 from memservice.services.auth import api_keys
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.retrieval import search
 from memservice.services.tasks import outbox
-from memservice.services.transfer import (
-    export,
-    importing,
-    record_formats,
-    tasks,
-)
+from memservice.services.transfer import export, importing, record_formats, tasks
 from memservice.services.transfer.copying import MARK, Different, copy, require_two
 from memservice.services.transfer.export import ExportOptions
-from memservice.services.transfer.lines import Line, Sum, UnreadableExport, reading, vector_text, writing, written
+from memservice.services.transfer.lines import (
+    Line,
+    Sum,
+    UnreadableExport,
+    reading,
+    vector_text,
+    writing,
+    written,
+)
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorRow
@@ -58,7 +55,11 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 @pytest.fixture
 def second(start: Start, place: Place, tmp_path: Path) -> Place:
     """An empty store of the other kind."""
-    return start(DB_CONNECTION_URI="memory://" if place.rt.storage.name == "sqlite" else sqlite_store_at(tmp_path / "second.db"))
+    return start(
+        DB_CONNECTION_URI="memory://"
+        if place.rt.storage.name == "sqlite"
+        else sqlite_store_at(tmp_path / "second.db")
+    )
 
 
 @pytest.fixture
@@ -66,7 +67,9 @@ def filled(place: Place) -> Place:
     """A workspace `w` with something in every table, and work that waits."""
     fill(place, "w", "talk")
     fill(place, "w", "other")
-    messages.create(place.rt, PRINCIPAL, "w", "talk", [messages.Draft("I sold all my apples.", "alice")])
+    messages.create(
+        place.rt, PRINCIPAL, "w", "talk", [messages.Draft("I sold all my apples.", "alice")]
+    )
     return place
 
 
@@ -95,7 +98,9 @@ def without(numbers: dict[str, int]) -> dict[str, int]:
 
 
 def test_every_record_has_its_place() -> None:
-    placed = {record_format.record for record_format in record_formats.FORMATS.values()} | record_formats.STAYS
+    placed = {
+        record_format.record for record_format in record_formats.FORMATS.values()
+    } | record_formats.STAYS
     assert placed == {spec.record for spec in TABLES}
 
 
@@ -156,11 +161,16 @@ def test_found_and_worked_on_where_it_goes(filled: Place, second: Place) -> None
 
 def test_the_order_of_equal_times_is_kept(filled: Place, second: Place) -> None:
     made = conclusions.create(
-        filled.rt, PRINCIPAL, "w", [conclusions.ConclusionDraft(f"thing {n}", "alice", "bob", "talk") for n in range(20)]
+        filled.rt,
+        PRINCIPAL,
+        "w",
+        [conclusions.ConclusionDraft(f"thing {n}", "alice", "bob", "talk") for n in range(20)],
     )
     importing.load(second.rt, iter(exported(filled)))
     with second.rt.storage.read() as tx:
-        uids = [row.uid for row in tx.rows.page(r.Conclusion, equals(observed="bob", observer="alice"))]
+        uids = [
+            row.uid for row in tx.rows.page(r.Conclusion, equals(observed="bob", observer="alice"))
+        ]
     assert uids[-20:] == [row.uid for row in made]
 
 
@@ -172,17 +182,31 @@ def test_under_another_name(filled: Place) -> None:
     assert body(exported(filled)) == body(lines)
     here, there = number(filled), number(filled, "copy")
     assert without(there) == without(here)
-    texts = [Counter(line.get("content") for line in read(exported(filled, name)) if line["type"] == "messages") for name in ("w", "copy")]
+    texts = [
+        Counter(
+            line.get("content")
+            for line in read(exported(filled, name))
+            if line["type"] == "messages"
+        )
+        for name in ("w", "copy")
+    ]
     assert texts[0] == texts[1]
     again = importing.load(filled.rt, iter(lines), as_slug="copy")
     assert not again.stored["messages"]
-    links = [line for line in read(exported(filled, "copy")) if line["type"] == "conclusions" and line["source_ids"]]
+    links = [
+        line
+        for line in read(exported(filled, "copy"))
+        if line["type"] == "conclusions" and line["source_ids"]
+    ]
     own = {line["uid"] for line in read(exported(filled, "copy")) if line["type"] == "conclusions"}
     assert all(set(line["source_ids"]) <= own for line in links)
 
 
 def test_secrets_stay_unless_they_are_asked_for(filled: Place) -> None:
-    asked, plain = ({line["type"] for line in read(exported(filled, wanted=w))} for w in (EVERYTHING, ExportOptions()))
+    asked, plain = (
+        {line["type"] for line in read(exported(filled, wanted=w))}
+        for w in (EVERYTHING, ExportOptions())
+    )
     assert asked - plain == {"webhook_endpoints", "deliveries"}
     assert b'"secret"' not in b"".join(exported(filled, wanted=ExportOptions())[1:])
 
@@ -196,9 +220,14 @@ def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Pla
         "of a session that goes": {"session": "empty"},
     }
     sessions.get_or_create(filled.rt, PRINCIPAL, "w", "empty")
-    given = {uid: r.ApiKey(uid=uid.replace(" ", "-"), workspace="w", created_at=NOW, **more) for uid, more in named.items()}
+    given = {
+        uid: r.ApiKey(uid=uid.replace(" ", "-"), workspace="w", created_at=NOW, **more)
+        for uid, more in named.items()
+    }
     stale = r.ApiKey(uid="stale", workspace="w", workspace_uid="of-another", created_at=NOW)
-    filled.rt.storage.write(lambda tx: tx.rows.put([api_keys.bound(tx, key) for key in given.values()]))
+    filled.rt.storage.write(
+        lambda tx: tx.rows.put([api_keys.bound(tx, key) for key in given.values()])
+    )
     filled.rt.storage.write(lambda tx: tx.keys.add(stale))
     deletion.delete_session(filled.rt, PRINCIPAL, "w", "empty")
     importing.load(second.rt, iter(exported(filled)))
@@ -208,14 +237,20 @@ def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Pla
             return [replace(key, key=0) for key in tx.keys.page()]
 
     there = stored(second)
-    assert there == [replace(key, session_uid=None) if key.session == "empty" else key for key in stored(filled) if key.uid != "stale"]
+    assert there == [
+        replace(key, session_uid=None) if key.session == "empty" else key
+        for key in stored(filled)
+        if key.uid != "stale"
+    ]
     assert [key.uid for key in there if key.revoked_at is not None] == ["of-a-session-that-goes"]
     assert [key.session_uid is not None for key in there] == [False, False, True, False, False]
     assert all(key.workspace_uid is not None for key in there)
     deletion.delete_workspace(second.rt, PRINCIPAL, "w", with_sessions=True)
     second.work()
     importing.load(second.rt, iter(exported(filled)))
-    assert all(key.revoked_at is not None for key in stored(second)), "importing again brings no revoked key back"
+    assert all(key.revoked_at is not None for key in stored(second)), (
+        "importing again brings no revoked key back"
+    )
 
 
 def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> None:
@@ -223,8 +258,16 @@ def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> No
     assert not [line for line in read(lines) if line["type"] in (record_formats.VECTOR, "spaces")]
     importing.load(second.rt, iter(lines))
     second.work()
-    original = {(line["uid"], line["vector"]) for line in read(exported(filled)) if line["type"] == record_formats.VECTOR}
-    made = {(line["uid"], line["vector"]) for line in read(exported(second)) if line["type"] == record_formats.VECTOR}
+    original = {
+        (line["uid"], line["vector"])
+        for line in read(exported(filled))
+        if line["type"] == record_formats.VECTOR
+    }
+    made = {
+        (line["uid"], line["vector"])
+        for line in read(exported(second))
+        if line["type"] == record_formats.VECTOR
+    }
     assert {uid for uid, _ in original} <= {uid for uid, _ in made}
 
 
@@ -232,7 +275,9 @@ def test_what_is_being_deleted_stays_behind(filled: Place) -> None:
     deletion.delete_session(filled.rt, PRINCIPAL, "w", "other")
     kinds = Counter(line["type"] for line in read(exported(filled)))
     assert kinds["sessions"] == 1
-    assert {line["session"] for line in read(exported(filled)) if line["type"] == "messages"} == {"talk"}
+    assert {line["session"] for line in read(exported(filled)) if line["type"] == "messages"} == {
+        "talk"
+    }
 
 
 def test_a_file_in_both_forms(filled: Place, tmp_path: Path) -> None:
@@ -263,7 +308,11 @@ def sealed(lines: list[Line]) -> list[bytes]:
 
 
 def vectors_of(place: Place, kind: str = "conclusion") -> list[Line]:
-    return [line for line in read(exported(place)) if line["type"] == record_formats.VECTOR and line["space"]["kind"] == kind]
+    return [
+        line
+        for line in read(exported(place))
+        if line["type"] == record_formats.VECTOR and line["space"]["kind"] == kind
+    ]
 
 
 class TestVectorsOfACopy:
@@ -277,11 +326,17 @@ class TestVectorsOfACopy:
         def store(tx: Transaction) -> None:
             workspace = tx.workspaces.by_slug("w")
             assert workspace is not None
-            (space,) = (space for space in tx.spaces.of_workspace(workspace.key) if space.kind == "conclusion")
+            (space,) = (
+                space
+                for space in tx.spaces.of_workspace(workspace.key)
+                if space.kind == "conclusion"
+            )
             found = tx.rows.page(r.Conclusion, equals(workspace_key=workspace.key))
             held = place.rt.vectors.fetch(tx, space, [row.key for row in found])
             own = [row for row in found if row.key in held]
-            place.rt.vectors.upsert(tx, space, change(indexing.conclusion_vectors(own, [held[row.key] for row in own])))
+            place.rt.vectors.upsert(
+                tx, space, change(indexing.conclusion_vectors(own, [held[row.key] for row in own]))
+            )
 
         place.rt.storage.write(store)
 
@@ -293,7 +348,9 @@ class TestVectorsOfACopy:
         copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
         copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
         assert not vectors_of(second)
-        assert copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING).stored["vectors"] == len(vectors_of(filled))
+        assert copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING).stored[
+            "vectors"
+        ] == len(vectors_of(filled))
 
     def test_one_that_was_damaged(self, filled: Place, copied: Place) -> None:
         def damaged(rows: list[VectorRow]) -> list[VectorRow]:
@@ -307,7 +364,10 @@ class TestVectorsOfACopy:
 
     def test_ones_that_changed_places(self, filled: Place, copied: Place) -> None:
         def turned(rows: list[VectorRow]) -> list[VectorRow]:
-            return [dataclasses.replace(row, vector=other.vector) for row, other in zip(rows, rows[::-1], strict=True)]
+            return [
+                dataclasses.replace(row, vector=other.vector)
+                for row, other in zip(rows, rows[::-1], strict=True)
+            ]
 
         self.replace(copied, turned)
         with pytest.raises(Different, match=r"in vectors of kind conclusion\."):
@@ -315,7 +375,12 @@ class TestVectorsOfACopy:
 
     def test_ones_of_another_length(self, filled: Place, copied: Place) -> None:
         """An index may keep directions only."""
-        self.replace(copied, lambda rows: [dataclasses.replace(row, vector=row.vector * np.float32(3)) for row in rows])
+        self.replace(
+            copied,
+            lambda rows: [
+                dataclasses.replace(row, vector=row.vector * np.float32(3)) for row in rows
+            ],
+        )
         self.compared(filled, copied)
 
 
@@ -323,14 +388,22 @@ class TestVectorsOfAnotherEmbedder:
     def by_another(self, filled: Place, *more: str) -> list[bytes]:
         """The export, with vectors of dimension 3."""
         if more:
-            conclusions.create(filled.rt, PRINCIPAL, "w", [conclusions.ConclusionDraft(text, "alice", "bob", "talk") for text in more])
+            conclusions.create(
+                filled.rt,
+                PRINCIPAL,
+                "w",
+                [conclusions.ConclusionDraft(text, "alice", "bob", "talk") for text in more],
+            )
         other = {"embedder": "other-1", "dimension": 3}
         lines = read(exported(filled))
         for line in lines:
             if line["type"] == "spaces":
                 line.update(other)
             elif line["type"] == record_formats.VECTOR:
-                line.update(space={**line["space"], **other}, vector=vector_text(np.array([1, 2, 3], np.float32)))
+                line.update(
+                    space={**line["space"], **other},
+                    vector=vector_text(np.array([1, 2, 3], np.float32)),
+                )
         return sealed(lines)
 
     def test_are_counted_and_rows_without_get_theirs(self, filled: Place, second: Place) -> None:
@@ -339,7 +412,9 @@ class TestVectorsOfAnotherEmbedder:
         before = vectors_of(second)
         lines = self.by_another(filled, "Bob keeps bees.", "Bob sold a boat.")
         report = importing.load_file(second.rt, lines)
-        kinds = Counter(line["space"]["kind"] for line in read(lines) if line["type"] == record_formats.VECTOR)
+        kinds = Counter(
+            line["space"]["kind"] for line in read(lines) if line["type"] == record_formats.VECTOR
+        )
         assert {(o.kind, o.number, o.embedder, o.here) for o in report.others} == {
             (kind, number, "other-1", second.rt.embedder.id) for kind, number in kinds.items()
         }
@@ -349,7 +424,10 @@ class TestVectorsOfAnotherEmbedder:
 
     def test_are_the_cause_that_a_copy_names(self, filled: Place, second: Place) -> None:
         importing.load(second.rt, iter(exported(filled)))
-        with pytest.raises(Different, match=r"by other-1, where the target has them by .*memservice reembed --workspace w"):
+        with pytest.raises(
+            Different,
+            match=r"by other-1, where the target has them by .*memservice reembed --workspace w",
+        ):
             copy(iter(self.by_another(filled)), second.rt, "w", EVERYTHING)
 
 
@@ -360,34 +438,54 @@ class TestAnIndexThatIsAway:
 
     @pytest.fixture
     def target(self, start: Start, place: Place, index: Outside, tmp_path: Path) -> Place:
-        uri = "memory://" if place.rt.storage.name == "sqlite" else sqlite_store_at(tmp_path / "second.db")
+        uri = (
+            "memory://"
+            if place.rt.storage.name == "sqlite"
+            else sqlite_store_at(tmp_path / "second.db")
+        )
         return start(index, VECTOR_STORE_TYPE="outside", DB_CONNECTION_URI=uri)
 
-    def test_rows_are_stored_and_vectors_made_later(self, filled: Place, target: Place, index: Outside) -> None:
+    def test_rows_are_stored_and_vectors_made_later(
+        self, filled: Place, target: Place, index: Outside
+    ) -> None:
         filled.work()
         lines = exported(filled)
         index.away = True
         report = importing.load_file(target.rt, lines)
         assert report.away == "the index is away"
-        assert report.later == sum(line["type"] == record_formats.VECTOR for line in read(lines)) > 0
+        assert (
+            report.later == sum(line["type"] == record_formats.VECTOR for line in read(lines)) > 0
+        )
         assert index.asked == 1
         assert report.stored["messages"] == number(filled)["messages"]
         index.away = False
         assert not index.rows
         target.work()
-        made, wanted = {row.uid: row.vector for row in index.rows.values()}, {line["uid"]: line for line in vectors_of(filled)}
+        made, wanted = (
+            {row.uid: row.vector for row in index.rows.values()},
+            {line["uid"]: line for line in vectors_of(filled)},
+        )
         assert made.keys() == wanted.keys()
         assert all(vector_text(vector) == wanted[uid]["vector"] for uid, vector in made.items())
 
-    def test_importing_again_stores_those_of_the_file(self, filled: Place, target: Place, index: Outside) -> None:
+    def test_importing_again_stores_those_of_the_file(
+        self, filled: Place, target: Place, index: Outside
+    ) -> None:
         lines = exported(filled)
         index.away = True
         later = importing.load_file(target.rt, lines).later
         index.away = False
         again = importing.load_file(target.rt, lines)
-        assert (again.stored["vectors"], again.stored["messages"], again.later, again.away) == (later, 0, 0, None)
+        assert (again.stored["vectors"], again.stored["messages"], again.later, again.away) == (
+            later,
+            0,
+            0,
+            None,
+        )
 
-    def test_a_copy_is_not_said_to_be_the_same(self, filled: Place, target: Place, index: Outside) -> None:
+    def test_a_copy_is_not_said_to_be_the_same(
+        self, filled: Place, target: Place, index: Outside
+    ) -> None:
         index.away = True
         with pytest.raises(Different, match="the target's index is away"):
             copy(export.lines(filled.rt, "w", EVERYTHING), target.rt, "w", EVERYTHING)
@@ -424,7 +522,9 @@ class TestRefused:
         lines = exported(filled)
         place = next(n for n, line in enumerate(lines) if b'"type":"messages"' in line)
         with pytest.raises(UnreadableExport, match="checksum"):
-            importing.load(second.rt, self.damaged(lines, place, lines[place].replace(b"apples", b"pears!")))
+            importing.load(
+                second.rt, self.damaged(lines, place, lines[place].replace(b"apples", b"pears!"))
+            )
 
     def test_a_torn_line(self, filled: Place, second: Place) -> None:
         lines = exported(filled)
@@ -451,5 +551,10 @@ def test_units_are_of_the_keys_here(filled: Place, second: Place) -> None:
         assert workspace is not None
         waiting = tx.rows.page(r.Task, equals(workspace_key=workspace.key, state=r.PENDING))
     assert waiting
-    assert all(task.unit == outbox.unit_of(task) and f":{workspace.key}" in task.unit for task in waiting)
-    assert {dataclasses.asdict(task)["kind"] for task in waiting} >= {"representation", "scope_backfill"}
+    assert all(
+        task.unit == outbox.unit_of(task) and f":{workspace.key}" in task.unit for task in waiting
+    )
+    assert {dataclasses.asdict(task)["kind"] for task in waiting} >= {
+        "representation",
+        "scope_backfill",
+    }

@@ -1,4 +1,5 @@
-"""Workspaces take turns: however much waits in one of them, or however long something takes there, the others have theirs."""
+"""Workspaces take turns: however much waits in one of them, or however long something takes there,
+the others have theirs."""
 
 from __future__ import annotations
 
@@ -13,10 +14,7 @@ from memservice.services.messages import Draft
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import DeriveRequest
-from memservice.worker import (
-    polling,
-    time_slice,
-)
+from memservice.worker import polling, time_slice
 from memservice.worker.polling import Worker
 from services.pipeline.conftest import Start
 from support.pipeline.fakes import Scripted
@@ -27,7 +25,9 @@ MANY = 100
 
 
 def say(place: Place, workspace: str, session: str, *said: str) -> None:
-    messages.create(place.rt, PRINCIPAL, workspace, session, [Draft(content, "alice") for content in said])
+    messages.create(
+        place.rt, PRINCIPAL, workspace, session, [Draft(content, "alice") for content in said]
+    )
 
 
 def order(place: Place) -> list[str | None]:
@@ -44,7 +44,9 @@ def test_one_message_does_not_wait_for_another_workspaces_backlog(place: Place) 
     assert order(place).index("small") <= 2
 
 
-def test_nor_when_it_comes_while_the_backlog_is_worked_off(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_when_it_comes_while_the_backlog_is_worked_off(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(polling, "ROUND_SECONDS", 0.0)
     for number in range(MANY):
         say(place, "big", f"s{number}", "I like tea.")
@@ -58,18 +60,24 @@ def test_nor_when_it_comes_while_the_backlog_is_worked_off(place: Place, monkeyp
     assert order(place).index("small") <= 5 + 3
 
 
-def test_nor_for_one_session_that_has_much_to_say(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_for_one_session_that_has_much_to_say(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A unit gives way when its turn is over."""
     monkeypatch.setattr(derive, "MAX_BATCH", 1)
     monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
     say(place, "big", "s", *["I like tea."] * MANY)
-    place.reasoner.act = lambda request: say(place, "small", "s", "I sing.") if len(place.reasoner.requests) == 5 else None
+    place.reasoner.act = lambda request: (
+        say(place, "small", "s", "I sing.") if len(place.reasoner.requests) == 5 else None
+    )
     place.work()
     assert Counter(order(place)) == {"big": MANY, "small": 1}
     assert order(place).index("small") <= 5 + 3
 
 
-def test_turns_go_round_where_there_are_more_workspaces_than_a_round_has_time_for(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_turns_go_round_where_there_are_more_workspaces_than_a_round_has_time_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(polling, "ROUND_SECONDS", 0.0)
     names = [f"w{number}" for number in range(5)]
     for name in names:
@@ -77,7 +85,10 @@ def test_turns_go_round_where_there_are_more_workspaces_than_a_round_has_time_fo
             say(place, name, f"s{number}", "I like tea.")
     place.work()
     # Two at a time, so neighbours may change places.
-    assert all(set(names) - {name} <= set(order(place)[at : at + 7]) | {name} for at, name in enumerate(order(place)[:7]))
+    assert all(
+        set(names) - {name} <= set(order(place)[at : at + 7]) | {name}
+        for at, name in enumerate(order(place)[:7])
+    )
 
 
 def test_what_takes_for_ever_in_one_workspace_holds_up_only_itself(place: Place) -> None:
@@ -120,7 +131,9 @@ def test_no_workspace_has_more_threads_than_there_are_units_at_once(start: Start
     assert most == {"w": 2}
 
 
-def test_what_waited_for_company_does_not_wait_again_after_a_turn(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waited_for_company_does_not_wait_again_after_a_turn(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(derive, "MAX_BATCH", 2)
     monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
     place = start(reasoner=Scripted(Capability.COSTLY))

@@ -1,4 +1,5 @@
-"""Vectors that are not for the request path: embedders that take their time, indexes outside the storage."""
+"""Vectors that are not for the request path: embedders that take their time, indexes outside the
+storage."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ Start = Callable[..., Place]
 def vectors(place: Place, kind: str = "conclusion") -> int:
     with place.rt.storage.read() as tx:
         found = tx.rows.page(Space)
-        return sum(place.rt.vectors.count(place.rt.beside(tx), space) for space in found if space.kind == kind)
+        return sum(
+            place.rt.vectors.count(place.rt.beside(tx), space)
+            for space in found
+            if space.kind == kind
+        )
 
 
 def test_a_slow_embedder_is_asked_by_a_task(start: Start) -> None:
@@ -44,7 +49,9 @@ def test_until_then_what_was_written_is_found_by_its_text(start: Start) -> None:
     place = start(Lengths(), EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))
     place.work()
-    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice owns a boat.", "alice", "alice")])
+    conclusions.create(
+        place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice owns a boat.", "alice", "alice")]
+    )
     pair = {"observer": "alice", "observed": "alice"}
     found = conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "boat", 2, filters=pair)
     assert {c.content for c in found} == {"I like tea.", "Alice owns a boat."}
@@ -60,7 +67,9 @@ def test_messages_get_vectors_only_from_an_embedder_that_understands(start: Star
 
 
 def test_messages_get_none_where_that_is_switched_off(start: Start) -> None:
-    place = start(Lengths("lengths-1", Capability.SEMANTIC), EMBEDDER="lengths", EMBED_MESSAGES="false")
+    place = start(
+        Lengths("lengths-1", Capability.SEMANTIC), EMBEDDER="lengths", EMBED_MESSAGES="false"
+    )
     place.say("s", ("alice", "I like tea."))
     place.work()
     assert (vectors(place, "message"), vectors(place)) == (0, 1)
@@ -74,9 +83,14 @@ def test_an_index_outside_is_written_after_commit_and_without_a_view(start: Star
     assert index.rows == {}
     place.work()
     held = {(row.key, row.uid, row.observer, row.observed) for row in index.rows.values()}
-    assert held == {(c.key, c.uid, c.observer_key, c.observed_key) for c in place.conclusions("alice")}
+    assert held == {
+        (c.key, c.uid, c.observer_key, c.observed_key) for c in place.conclusions("alice")
+    }
     pair = {"observer": "alice", "observed": "alice"}
-    assert [c.content for c in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "boats", 1, filters=pair)] == ["I own a boat."]
+    assert [
+        c.content
+        for c in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "boats", 1, filters=pair)
+    ] == ["I own a boat."]
 
 
 def test_what_is_deleted_leaves_the_index_outside(start: Start) -> None:
@@ -91,7 +105,9 @@ def test_what_is_deleted_leaves_the_index_outside(start: Start) -> None:
 
 
 @pytest.mark.parametrize("index_state", ["holds the deleted row", "is away", "lacks the new row"])
-def test_the_nearest_kept_conclusion_is_found_whatever_the_index_outside_holds(start: Start, index_state: str) -> None:
+def test_the_nearest_kept_conclusion_is_found_whatever_the_index_outside_holds(
+    start: Start, index_state: str
+) -> None:
     index = Outside()
     place = start(index, VECTOR_STORE_TYPE="outside")
     place.say("s", ("alice", "I sing.\nI dance in clubs.\nI own a boat."))
@@ -130,7 +146,9 @@ def test_embedding_again_changes_nothing(start: Start) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     (task,) = place.tasks(outbox.EMBED)
-    again = outbox.embed(place.rt, task.payload["kind"], task.workspace_key or 0, task.payload["keys"])
+    again = outbox.embed(
+        place.rt, task.payload["kind"], task.workspace_key or 0, task.payload["keys"]
+    )
     place.rt.storage.write(lambda tx: tx.tasks.add([again]))
     place.work()
     assert vectors(place) == 1
@@ -148,12 +166,21 @@ def test_rows_that_are_gone_need_no_vectors(start: Start) -> None:
     assert place.tasks(outbox.EMBED)[0].outcome["skipped"]
 
 
-def test_a_space_of_an_embedder_that_this_process_cannot_open_is_not_written_to(start: Start) -> None:
+def test_a_space_of_an_embedder_that_this_process_cannot_open_is_not_written_to(
+    start: Start,
+) -> None:
     place = start(Lengths(), EMBEDDER="lengths", WORKER_MAX_ATTEMPTS="1")
     place.say("s", ("alice", "I like tea."))
     place.run(place.unit())
     key = place.tasks()[0].workspace_key or 0
-    other = Space(workspace_key=key, kind="conclusion", embedder="other-9", dimension=2, state="active", created_at=place.clock())
+    other = Space(
+        workspace_key=key,
+        kind="conclusion",
+        embedder="other-9",
+        dimension=2,
+        state="active",
+        created_at=place.clock(),
+    )
     place.rt.storage.write(lambda tx: tx.spaces.save(other))
     place.work()
     (task,) = place.tasks(outbox.EMBED)
@@ -163,4 +190,6 @@ def test_a_space_of_an_embedder_that_this_process_cannot_open_is_not_written_to(
     assert "lengths-1" in task.last_error
     assert vectors(place) == 0
     pair = {"observer": "alice", "observed": "alice"}
-    assert len(conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tea", 1, filters=pair)) == 1, "text answers all the same"
+    assert len(conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tea", 1, filters=pair)) == 1, (
+        "text answers all the same"
+    )

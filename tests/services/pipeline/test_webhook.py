@@ -9,11 +9,7 @@ import pytest
 
 from memservice.domain.records import Task
 from memservice.runtime import Runtime
-from memservice.services import (
-    sessions,
-    webhooks,
-    workspaces,
-)
+from memservice.services import sessions, webhooks, workspaces
 from memservice.services.tasks import outbox
 from support.pipeline.place import PRINCIPAL, Place
 from support.pipeline.webhook_places import (
@@ -34,21 +30,30 @@ def place(start: Start) -> Place:
     return opened(start)
 
 
-def test_what_arrives_is_the_contracts_body_and_both_signatures_hold(place: Place, receiver: Receiver) -> None:
+def test_what_arrives_is_the_contracts_body_and_both_signatures_hold(
+    place: Place, receiver: Receiver
+) -> None:
     secret = register(place, receiver).secret
     emit_test(place)
     place.work()
     (request,) = receiver.requests
-    assert request.body == b'{"data":{"workspace_id":"w"},"timestamp":"2024-03-01T12:00:00Z","type":"test.event"}'
+    assert (
+        request.body
+        == b'{"data":{"workspace_id":"w"},"timestamp":"2024-03-01T12:00:00Z","type":"test.event"}'
+    )
     headers = request.headers
     assert headers["content-type"] == "application/json"
     assert headers["x-honcho-signature"] == legacy_signature(request.body, SECRET)
     assert headers["webhook-timestamp"] == str(int(place.clock().timestamp()))
-    assert headers["webhook-signature"] == standard_signature(secret, headers["webhook-id"], headers["webhook-timestamp"], request.body)
+    assert headers["webhook-signature"] == standard_signature(
+        secret, headers["webhook-id"], headers["webhook-timestamp"], request.body
+    )
     assert len(base64.b64decode(secret.removeprefix("whsec_"), validate=True)) == 24
 
 
-def test_without_the_global_secret_only_the_standard_headers_are_sent(start: Start, receiver: Receiver) -> None:
+def test_without_the_global_secret_only_the_standard_headers_are_sent(
+    start: Start, receiver: Receiver
+) -> None:
     place = start(**{name: value for name, value in SETTINGS.items() if name != "WEBHOOK_SECRET"})
     place.join("s", alice=sessions.MemberConfig())
     secret = register(place, receiver).secret
@@ -61,7 +66,9 @@ def test_without_the_global_secret_only_the_standard_headers_are_sent(start: Sta
     )
 
 
-def test_each_endpoint_has_its_secret_and_its_own_event_id(place: Place, receiver: Receiver) -> None:
+def test_each_endpoint_has_its_secret_and_its_own_event_id(
+    place: Place, receiver: Receiver
+) -> None:
     one, two = register(place, receiver, "/1"), register(place, receiver, "/2")
     assert one.secret != two.secret
     emit_test(place)
@@ -89,7 +96,13 @@ def test_a_unit_that_is_worked_off_is_told_of(place: Place, receiver: Receiver) 
         {
             "type": "queue.empty",
             "timestamp": "2024-03-01T12:00:00Z",
-            "data": {"workspace_id": "w", "queue_type": "representation", "session_id": "s", "observer": None, "observed": "alice"},
+            "data": {
+                "workspace_id": "w",
+                "queue_type": "representation",
+                "session_id": "s",
+                "observer": None,
+                "observed": "alice",
+            },
         }
     ]
 
@@ -100,14 +113,21 @@ def test_a_summary_that_was_written_is_told_of(start: Start, receiver: Receiver)
     place.say("s", *(("alice", f"Line {n}.") for n in range(10)))
     place.work()
     assert [event["data"] for event in receiver.events] == [
-        {"workspace_id": "w", "queue_type": "summary", "session_id": "s", "observer": None, "observed": None}
+        {
+            "workspace_id": "w",
+            "queue_type": "summary",
+            "session_id": "s",
+            "observer": None,
+            "observed": None,
+        }
     ]
 
 
 def test_the_event_is_stored_by_the_transaction_that_releases_the_unit(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If that transaction is lost, so is the event, and the unit is worked off again: neither without the other."""
+    """If that transaction is lost, so is the event, and the unit is worked off again: neither
+    without the other."""
     register(place, receiver)
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()

@@ -1,4 +1,5 @@
-"""Endpoints side by side: each in order, none waiting for another, and gone when they are deleted."""
+"""Endpoints side by side: each in order, none waiting for another, and gone when they are
+deleted."""
 
 from __future__ import annotations
 
@@ -9,24 +10,12 @@ from collections.abc import Callable
 import pytest
 
 from memservice.domain.records import Delivery, WebhookEndpoint
-from memservice.services import (
-    deletion,
-    webhooks,
-)
+from memservice.services import deletion, webhooks
 from memservice.services.tasks import outbox
-from memservice.worker import (
-    polling,
-    time_slice,
-)
+from memservice.worker import polling, time_slice
 from memservice.worker.polling import Worker
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
-from support.pipeline.webhook_places import (
-    Start,
-    emit_test,
-    opened,
-    register,
-    try_all,
-)
+from support.pipeline.webhook_places import Start, emit_test, opened, register, try_all
 from support.receiver import Handler, Receiver, hang, receiving
 
 
@@ -41,7 +30,10 @@ def test_events_come_in_order_even_if_one_is_tried_again(place: Place, receiver:
     for n in range(4):
         place.rt.storage.write(
             lambda tx, n=n: webhooks.emit(  # type: ignore[misc]
-                place.rt, tx, tx.workspaces.by_slug(WORKSPACE).key, webhooks.Event(webhooks.TEST, {"n": n})
+                place.rt,
+                tx,
+                tx.workspaces.by_slug(WORKSPACE).key,
+                webhooks.Event(webhooks.TEST, {"n": n}),
             )
         )
     try_all(place)
@@ -100,8 +92,14 @@ def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
     paths = [request.path for request in receiver.requests]
     assert sorted(paths) == ["/other"] + ["/slow"] * 5
     assert paths.index("/other") <= 2
-    slow = [request.headers["webhook-id"] for request in receiver.requests if request.path == "/slow"]
-    assert slow == [task.payload["event_uid"] for task in place.tasks(outbox.WEBHOOK) if task.payload["event_uid"] in slow], "in order"
+    slow = [
+        request.headers["webhook-id"] for request in receiver.requests if request.path == "/slow"
+    ]
+    assert slow == [
+        task.payload["event_uid"]
+        for task in place.tasks(outbox.WEBHOOK)
+        if task.payload["event_uid"] in slow
+    ], "in order"
 
 
 def test_an_endpoint_that_nobody_waits_behind_is_told_everything_in_one_turn(
@@ -137,7 +135,9 @@ def test_deleting_an_endpoint_ends_its_deliveries(place: Place, receiver: Receiv
         assert {row.endpoint_key for row in tx.rows.page(Delivery)} == {kept.key}
 
 
-def test_an_endpoint_that_is_deleted_while_it_is_delivered_to_is_gone(place: Place, receiver: Receiver) -> None:
+def test_an_endpoint_that_is_deleted_while_it_is_delivered_to_is_gone(
+    place: Place, receiver: Receiver
+) -> None:
     for status in (200, 500):
         hook = register(place, receiver)
 
@@ -154,7 +154,9 @@ def test_an_endpoint_that_is_deleted_while_it_is_delivered_to_is_gone(place: Pla
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_of_a_workspace_that_is_deleted_while_it_is_told_of_something_nothing_stays(place: Place, receiver: Receiver, status: int) -> None:
+def test_of_a_workspace_that_is_deleted_while_it_is_told_of_something_nothing_stays(
+    place: Place, receiver: Receiver, status: int
+) -> None:
     register(place, receiver)
 
     def behave(handler: Handler) -> None:

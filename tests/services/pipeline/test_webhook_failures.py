@@ -1,4 +1,5 @@
-"""What is not taken is tried again, recorded, given up and delivered again; endpoints that keep failing rest."""
+"""What is not taken is tried again, recorded, given up and delivered again; endpoints that keep
+failing rest."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def place(start: Start) -> Place:
     return opened(start)
 
 
-def test_a_failure_is_tried_again_and_every_attempt_recorded(place: Place, receiver: Receiver) -> None:
+def test_a_failure_is_tried_again_and_every_attempt_recorded(
+    place: Place, receiver: Receiver
+) -> None:
     hook = register(place, receiver)
     receiver.answers(500, 302, 200)
     emit_test(place)
@@ -42,9 +45,17 @@ def test_a_failure_is_tried_again_and_every_attempt_recorded(place: Place, recei
     place.work()
     place.clock.advance(seconds=90 * 1.2)
     place.work()
-    assert [(one.attempt, one.status, one.error) for one in attempts(place, hook.uid)] == [(1, 500, None), (2, 302, None), (3, 200, None)]
-    assert all(one.duration_ms is not None and one.duration_ms >= 0 for one in attempts(place, hook.uid))
-    assert {one.event_uid for one in attempts(place, hook.uid)} == {request.headers["webhook-id"] for request in receiver.requests}
+    assert [(one.attempt, one.status, one.error) for one in attempts(place, hook.uid)] == [
+        (1, 500, None),
+        (2, 302, None),
+        (3, 200, None),
+    ]
+    assert all(
+        one.duration_ms is not None and one.duration_ms >= 0 for one in attempts(place, hook.uid)
+    )
+    assert {one.event_uid for one in attempts(place, hook.uid)} == {
+        request.headers["webhook-id"] for request in receiver.requests
+    }
     assert len({request.body for request in receiver.requests}) == 1
     assert letters(place, hook.uid) == []
     stamps = [request.headers["webhook-timestamp"] for request in receiver.requests]
@@ -72,14 +83,20 @@ def test_the_pauses_grow_and_are_not_the_same_for_all(start: Start, receiver: Re
     assert len(waited) == 7
     for pause, base in zip(waited, (30, 90, 270, 810, 2430, 7290, 14400), strict=True):
         assert 0.8 * base <= pause <= 1.2 * base
-    assert any(pause != base for pause, base in zip(waited, (30, 90, 270, 810, 2430, 7290, 14400), strict=True))
+    assert any(
+        pause != base
+        for pause, base in zip(waited, (30, 90, 270, 810, 2430, 7290, 14400), strict=True)
+    )
     assert 3600 * 5 < sum(waited) < 3600 * 10
     assert len(receiver.requests) == 8
 
 
 @pytest.mark.parametrize(
     ("url", "error"),
-    [("http://127.0.0.1:9/", "ConnectError"), ("http://nowhere.invalid/", "NoAddress: no public address was found for nowhere.invalid")],
+    [
+        ("http://127.0.0.1:9/", "ConnectError"),
+        ("http://nowhere.invalid/", "NoAddress: no public address was found for nowhere.invalid"),
+    ],
 )
 def test_what_cannot_be_reached_says_so(place: Place, url: str, error: str) -> None:
     hook = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, url).endpoint
@@ -91,13 +108,19 @@ def test_what_cannot_be_reached_says_so(place: Place, url: str, error: str) -> N
     assert attempt.error.startswith(error)
 
 
-def test_what_is_never_taken_is_a_dead_letter_and_can_be_delivered_again(place: Place, receiver: Receiver) -> None:
+def test_what_is_never_taken_is_a_dead_letter_and_can_be_delivered_again(
+    place: Place, receiver: Receiver
+) -> None:
     hook = register(place, receiver)
     receiver.answers(500)
     emit_test(place)
     try_all(place)
     (letter,) = letters(place, hook.uid)
-    assert (letter.event, letter.attempts, letter.error) == ("test.event", 3, "NotDelivered: the endpoint answered 500")
+    assert (letter.event, letter.attempts, letter.error) == (
+        "test.event",
+        3,
+        "NotDelivered: the endpoint answered 500",
+    )
     assert letter.event_uid == attempts(place, hook.uid)[0].event_uid
     receiver.answers(200)
     webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, letter.uid)
@@ -107,7 +130,9 @@ def test_what_is_never_taken_is_a_dead_letter_and_can_be_delivered_again(place: 
     assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1
 
 
-def test_a_dead_letter_is_also_found_by_one_of_its_attempts(place: Place, receiver: Receiver) -> None:
+def test_a_dead_letter_is_also_found_by_one_of_its_attempts(
+    place: Place, receiver: Receiver
+) -> None:
     hook = register(place, receiver)
     receiver.answers(500)
     emit_test(place)
@@ -157,7 +182,9 @@ def delivered_late(place: Place, receiver: Receiver) -> tuple[WebhookEndpoint, w
     return hook, letter
 
 
-def test_what_was_a_dead_letter_until_it_was_delivered_can_be_delivered_again(place: Place, receiver: Receiver) -> None:
+def test_what_was_a_dead_letter_until_it_was_delivered_can_be_delivered_again(
+    place: Place, receiver: Receiver
+) -> None:
     _, letter = delivered_late(place, receiver)
     assert len(receiver.requests) == 4
     for _ in range(2):
@@ -167,7 +194,9 @@ def test_what_was_a_dead_letter_until_it_was_delivered_can_be_delivered_again(pl
     assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1
 
 
-def test_what_was_for_an_endpoint_that_is_gone_cannot_be_delivered_again(place: Place, receiver: Receiver) -> None:
+def test_what_was_for_an_endpoint_that_is_gone_cannot_be_delivered_again(
+    place: Place, receiver: Receiver
+) -> None:
     hook, letter = delivered_late(place, receiver)
     webhooks.delete(place.rt, PRINCIPAL, WORKSPACE, hook.uid)
     with pytest.raises(NotFound, match=letter.uid):
@@ -175,7 +204,9 @@ def test_what_was_for_an_endpoint_that_is_gone_cannot_be_delivered_again(place: 
     assert place.tasks(outbox.WEBHOOK, state="pending") == []
 
 
-def test_an_endpoint_that_keeps_failing_is_paused_and_says_so(place: Place, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_endpoint_that_keeps_failing_is_paused_and_says_so(
+    place: Place, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
     hook = register(place, receiver)
     receiver.answers(500)
     for _ in range(4):
@@ -184,7 +215,9 @@ def test_an_endpoint_that_keeps_failing_is_paused_and_says_so(place: Place, rece
         try_all(place)
     assert endpoint(place, hook.uid).state == "paused"
     assert f"endpoint {hook.uid} is paused" in caplog.text
-    assert len(receiver.requests) == 6, "two events were tried three times each; the others only wait"
+    assert len(receiver.requests) == 6, (
+        "two events were tried three times each; the others only wait"
+    )
     assert [letter.error for letter in letters(place, hook.uid)] == [
         "NotDelivered: the endpoint answered 500",
         "NotDelivered: the endpoint answered 500",
@@ -193,7 +226,9 @@ def test_an_endpoint_that_keeps_failing_is_paused_and_says_so(place: Place, rece
     ]
 
 
-def test_a_paused_endpoint_is_left_alone_until_somebody_has_an_event_delivered_to_it(place: Place, receiver: Receiver) -> None:
+def test_a_paused_endpoint_is_left_alone_until_somebody_has_an_event_delivered_to_it(
+    place: Place, receiver: Receiver
+) -> None:
     hook = register(place, receiver)
     receiver.answers(500)
     for _ in range(2):

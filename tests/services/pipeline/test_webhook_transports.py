@@ -50,7 +50,9 @@ class Transport:
 
     @hookimpl
     def memservice_webhook_transports(self) -> Iterator[WebhookTransportProvider]:
-        yield WebhookTransportProvider(name="odd", schemes=("odd",), open=lambda settings, context: self)
+        yield WebhookTransportProvider(
+            name="odd", schemes=("odd",), open=lambda settings, context: self
+        )
 
 
 def test_a_transport_that_raises_is_an_attempt_like_any_other(start: Start) -> None:
@@ -61,7 +63,9 @@ def test_a_transport_that_raises_is_an_attempt_like_any_other(start: Start) -> N
     hook = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, "odd:somewhere").endpoint
     emit_test(place)
     try_all(place)
-    assert [(one.status, one.error) for one in attempts(place, hook.uid)] == [(None, "ZeroDivisionError: odd")] * 3
+    assert [(one.status, one.error) for one in attempts(place, hook.uid)] == [
+        (None, "ZeroDivisionError: odd")
+    ] * 3
     assert len(letters(place, hook.uid)) == 1
 
 
@@ -71,7 +75,9 @@ def test_a_transport_that_raises_is_an_attempt_like_any_other(start: Start) -> N
     ids=["NUL", "surrogate", "long"],
 )
 @pytest.mark.parametrize("raised", [False, True], ids=["said", "raised"])
-def test_whatever_an_error_says_is_recorded_as_far_as_stores_can(start: Start, error: str, kept: str, raised: bool) -> None:
+def test_whatever_an_error_says_is_recorded_as_far_as_stores_can(
+    start: Start, error: str, kept: str, raised: bool
+) -> None:
     """Else the attempt would be lost with it, and made again and again for ever."""
 
     def act() -> Outcome:
@@ -84,7 +90,9 @@ def test_whatever_an_error_says_is_recorded_as_far_as_stores_can(start: Start, e
     emit_test(place)
     try_all(place)
     (letter,) = letters(place, hook.uid)
-    assert [one.error for one in attempts(place, hook.uid)] == [f"OSError: {kept}"[:2_000] if raised else kept] * 3
+    assert [one.error for one in attempts(place, hook.uid)] == [
+        f"OSError: {kept}"[:2_000] if raised else kept
+    ] * 3
     assert letter.error == (f"NotDelivered: {'OSError: ' * raised}{kept}")[:2_000]
 
 
@@ -134,7 +142,13 @@ def test_plugins_are_told_after_the_fact_with_or_without_endpoints(start: Start)
     assert heard.events[1:] == [
         (
             "queue_empty",
-            {"workspace_id": "w", "queue_type": "representation", "session_id": "s", "observer": None, "observed": "alice"},
+            {
+                "workspace_id": "w",
+                "queue_type": "representation",
+                "session_id": "s",
+                "observer": None,
+                "observed": "alice",
+            },
         )
     ]
 
@@ -147,7 +161,9 @@ def test_plugins_are_told_only_of_what_was_committed(start: Start) -> None:
         @hookimpl
         def memservice_event_emitted(self, type: str, data: dict[str, Any]) -> None:
             if type in TOLD_TO_ENDPOINTS:
-                self.events.append((type, {"queued": len(place.tasks(outbox.WEBHOOK)), "leases": _leases(place)}))
+                self.events.append(
+                    (type, {"queued": len(place.tasks(outbox.WEBHOOK)), "leases": _leases(place)})
+                )
 
     heard = Reader()
     place = opened(start, heard, WEBHOOK_JSONL_DIRECTORY="/nowhere")
@@ -162,7 +178,9 @@ def _leases(place: Place) -> int:
         return len(tx.tasks.leases())
 
 
-def test_a_plugin_that_fails_when_told_stops_nothing(start: Start, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_plugin_that_fails_when_told_stops_nothing(
+    start: Start, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
     heard = Heard()
     heard.fails = True
     place = opened(start, heard)
@@ -175,7 +193,9 @@ def test_a_plugin_that_fails_when_told_stops_nothing(start: Start, receiver: Rec
     assert "a plugin failed when told of queue_empty: RuntimeError" in caplog.text
 
 
-def test_records_of_deliveries_are_erased_after_thirty_days(place: Place, receiver: Receiver) -> None:
+def test_records_of_deliveries_are_erased_after_thirty_days(
+    place: Place, receiver: Receiver
+) -> None:
     hook = register(place, receiver)
     emit_test(place)
     place.work()
@@ -191,14 +211,18 @@ def test_records_of_deliveries_are_erased_after_thirty_days(place: Place, receiv
     assert len(attempts(place, hook.uid)) == 1
 
 
-def test_many_old_records_are_erased_in_pieces(place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_old_records_are_erased_in_pieces(
+    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     register(place, receiver)
     emit_test(place)
     place.work()
     monkeypatch.setattr(retention, "BATCH_SIZE", 2)
     with place.rt.storage.read() as tx:
         (row,) = tx.rows.page(Delivery)
-    place.rt.storage.write(lambda tx: tx.rows.put([replace(row, key=0, uid=f"{n:021d}") for n in range(4)]))
+    place.rt.storage.write(
+        lambda tx: tx.rows.put([replace(row, key=0, uid=f"{n:021d}") for n in range(4)])
+    )
     place.clock.advance(days=31)
     assert retention.sweep(place.rt)["deliveries"] == 5
 

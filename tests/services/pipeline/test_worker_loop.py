@@ -1,4 +1,5 @@
-"""The loop that finds work: soon, until told to stop, and through a store that is away for a while."""
+"""The loop that finds work: soon, until told to stop, and through a store that is away for a
+while."""
 
 from __future__ import annotations
 

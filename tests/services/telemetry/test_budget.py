@@ -78,7 +78,9 @@ def test_work_waits_is_pending_and_goes_on_the_next_day(
     assert place.counts() == (3, 3, 0, 0)
 
 
-def test_a_reasoner_that_costs_nothing_is_not_paused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reasoner_that_costs_nothing_is_not_paused(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     forget_what_was_read(monkeypatch)
     place = start(BUDGET_DAILY_TOKENS="0")
     place.say("s", ("alice", "I like tea."))
@@ -98,7 +100,12 @@ def test_other_work_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_workspace_may_have_another_bound(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     forget_what_was_read(monkeypatch)
-    place = start(reasoner=Scripted(Capability.COSTLY), BUDGET_DAILY_TOKENS="0", BUDGET_WORKSPACES='{"w": 10}', **COSTLY)
+    place = start(
+        reasoner=Scripted(Capability.COSTLY),
+        BUDGET_DAILY_TOKENS="0",
+        BUDGET_WORKSPACES='{"w": 10}',
+        **COSTLY,
+    )
     place.say("s", ("alice", "I like tea."))
     place.work()
     assert place.texts("alice") == ["I like tea."]
@@ -108,15 +115,24 @@ def test_a_workspace_may_have_another_bound(start: Start, monkeypatch: pytest.Mo
     assert place.texts("alice") == ["I like tea."]
 
 
-def test_a_workspace_may_be_free_of_the_bound(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workspace_may_be_free_of_the_bound(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     forget_what_was_read(monkeypatch)
-    place = start(reasoner=Scripted(Capability.COSTLY), BUDGET_DAILY_TOKENS="0", BUDGET_WORKSPACES='{"w": null}', **COSTLY)
+    place = start(
+        reasoner=Scripted(Capability.COSTLY),
+        BUDGET_DAILY_TOKENS="0",
+        BUDGET_WORKSPACES='{"w": null}',
+        **COSTLY,
+    )
     place.say("s", ("alice", "I like tea."))
     place.work()
     assert place.texts("alice") == ["I like tea."]
 
 
-def test_calls_that_the_store_does_not_know_yet_count(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_the_store_does_not_know_yet_count(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
     place = start(reasoner=Scripted(Capability.COSTLY), BUDGET_DAILY_TOKENS="100", **COSTLY)
     observe(place.rt)
@@ -124,12 +140,24 @@ def test_calls_that_the_store_does_not_know_yet_count(start: Start, monkeypatch:
     with place.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug("w")
     assert workspace is not None
-    place.rt.called(ModelCall("deriver.representation", "openai", "m", "success", 1, workspace_key=workspace.key, input_tokens=100))
+    place.rt.called(
+        ModelCall(
+            "deriver.representation",
+            "openai",
+            "m",
+            "success",
+            1,
+            workspace_key=workspace.key,
+            input_tokens=100,
+        )
+    )
     place.work()
     assert place.texts("alice") == []
 
 
-def test_chat_answers_without_the_model_and_says_so(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_answers_without_the_model_and_says_so(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     forget_what_was_read(monkeypatch)
     place = start(reasoner=Answers(Capability.COSTLY), BUDGET_DAILY_TOKENS="100", **COSTLY)
     place.say("s", ("alice", "I like tea."))
@@ -141,8 +169,13 @@ def test_chat_answers_without_the_model_and_says_so(start: Start, monkeypatch: p
     spend(place, 100)
     second = client.post("/v3/workspaces/w/peers/alice/chat", json=question)
     assert "I like tea." in second.get_json()["content"]
-    assert second.get_json()["content"].startswith("The language model has no tokens left for today, so here are")
-    assert second.headers["X-Memservice-Notice"] == "the workspace has spent its tokens of today: answered without a model"
+    assert second.get_json()["content"].startswith(
+        "The language model has no tokens left for today, so here are"
+    )
+    assert (
+        second.headers["X-Memservice-Notice"]
+        == "the workspace has spent its tokens of today: answered without a model"
+    )
     streamed = client.post("/v3/workspaces/w/peers/alice/chat", json={**question, "stream": True})
     assert "X-Memservice-Notice" in streamed.headers
     assert '"done": true' in streamed.text or '"done":true' in streamed.text
@@ -155,7 +188,12 @@ def test_the_report_tells_of_the_budget(start: Start, monkeypatch: pytest.Monkey
     spend(place, 40)
     client = create_app(runtime=place.rt).test_client()
     report = client.get("/v3/workspaces/w/usage").get_json()
-    assert report["budget"] == {"daily_tokens": 100, "spent_today": 40, "reached": False, "resets_at": "2024-03-02T00:00:00Z"}
+    assert report["budget"] == {
+        "daily_tokens": 100,
+        "spent_today": 40,
+        "reached": False,
+        "resets_at": "2024-03-02T00:00:00Z",
+    }
     spend(place, 60)
     assert client.get("/v3/workspaces/w/usage").get_json()["budget"]["reached"] is True
 

@@ -20,7 +20,12 @@ JSON_TYPES = {"integer": int, "number": float, "boolean": bool, "string": str}
 
 def created(number: int = 1) -> MessageCreated:
     return MessageCreated(
-        workspace_name="w", session_name="s", message_count=number, total_tokens=2, source="api", last_message_id=f"m{number}"
+        workspace_name="w",
+        session_name="s",
+        message_count=number,
+        total_tokens=2,
+        source="api",
+        last_message_id=f"m{number}",
     )
 
 
@@ -31,7 +36,11 @@ def test_there_is_a_record_for_every_event_and_no_other() -> None:
 @pytest.mark.parametrize("kind", events.TYPES, ids=lambda kind: kind.TYPE)
 def test_a_record_has_the_fields_that_are_listed(kind: type[Event]) -> None:
     listed = EVENTS[kind.TYPE]
-    assert (listed.version, listed.category, listed.high_volume) == (kind.VERSION, kind.CATEGORY, kind.HIGH_VOLUME)
+    assert (listed.version, listed.category, listed.high_volume) == (
+        kind.VERSION,
+        kind.CATEGORY,
+        kind.HIGH_VOLUME,
+    )
     assert [field.name for field in dataclasses.fields(kind)] == list(listed.fields)
     hints = typing.get_type_hints(kind)
     for name, schema in listed.fields.items():
@@ -60,11 +69,15 @@ def test_the_list_itself_is_read_right() -> None:
     assert listed.fields["levels"] == {"type": "array", "items": {"type": "string"}}
     assert EVENTS["message.created"].fields["source"] == {"enum": ["api", "file_upload"]}
     assert EVENTS["llm.call.completed"].high_volume
-    assert EVENTS["llm.call.completed"].fields["run_id"] == {"anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}]}
+    assert EVENTS["llm.call.completed"].fields["run_id"] == {
+        "anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}]
+    }
     assert len(EVENTS) == 21
 
 
-def test_listeners_are_told_in_order_and_one_that_fails_stops_nobody(begin: Begin, caplog: pytest.LogCaptureFixture) -> None:
+def test_listeners_are_told_in_order_and_one_that_fails_stops_nobody(
+    begin: Begin, caplog: pytest.LogCaptureFixture
+) -> None:
     rt = begin().rt
     heard: list[tuple[Event, datetime]] = []
 
@@ -97,7 +110,9 @@ def test_plugins_hear_of_events_too(begin: Begin) -> None:
     assert ear.heard == [("message.created", created().data())]
 
 
-def test_an_event_that_nobody_hears_is_not_even_looked_at(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_that_nobody_hears_is_not_even_looked_at(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rt = begin().rt
 
     def fail(self: Event) -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""One scenario that makes everything happen of which operators are told. Each event arrives at a collector, over a real socket, and is
-held against its fields as the contract lists them. Without traces nothing of what was said leaves, by no way."""
+"""One scenario that makes everything happen of which operators are told. Each event arrives at a
+collector, over a real socket, and is held against its fields as the contract lists them. Without
+traces nothing of what was said leaves, by no way."""
 
 from __future__ import annotations
 
@@ -39,7 +40,11 @@ from support.telemetry.contract import CALL_PURPOSES, EMBEDDING_PURPOSES, EVENTS
 SECRET = "sekretwort"
 TRACES = {kind for kind, listed in EVENTS.items() if listed.category == "trace"}
 W = "/v3/workspaces/w"
-STATEMENTS = (f"Ann likes {SECRET}.", f"Ann lives in Ghent with a {SECRET}.", f"Ann sells {SECRET} on Mondays.")
+STATEMENTS = (
+    f"Ann likes {SECRET}.",
+    f"Ann lives in Ghent with a {SECRET}.",
+    f"Ann sells {SECRET} on Mondays.",
+)
 
 
 class Asked:
@@ -55,7 +60,18 @@ class Asked:
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Any]:
         tokens = sum(len(text) // 4 + 1 for text in texts)
-        self.called(ModelCall(purpose, "asked", "asked-1", "success", 3, embedding=True, input_tokens=tokens, input_count=len(texts)))
+        self.called(
+            ModelCall(
+                purpose,
+                "asked",
+                "asked-1",
+                "success",
+                3,
+                embedding=True,
+                input_tokens=tokens,
+                input_count=len(texts),
+            )
+        )
         rows = [np.array([len(text), ord(text[:1] or " ")], np.float32) for text in texts]
         return [row / np.float32(np.linalg.norm(row)) for row in rows]
 
@@ -69,15 +85,29 @@ class Asked:
 
 
 def said(request: CompletionRequest) -> Any:
-    """What the model answers where a test scripts nothing: a statement for each deriving, a summary, a text."""
+    """What the model answers where a test scripts nothing: a statement for each deriving, a
+    summary, a text."""
     if request.response_schema is not None:
         return {"statements": [{"content": text, "messages": [1]} for text in STATEMENTS]}
     return f"They spoke of {SECRET}."
 
 
 class Scene:
-    def __init__(self, rt: Runtime, clock: Clock, model: ScriptedModel, client: FlaskClient, collector: Receiver) -> None:
-        self.rt, self.clock, self.model, self.client, self.collector = rt, clock, model, client, collector
+    def __init__(
+        self,
+        rt: Runtime,
+        clock: Clock,
+        model: ScriptedModel,
+        client: FlaskClient,
+        collector: Receiver,
+    ) -> None:
+        self.rt, self.clock, self.model, self.client, self.collector = (
+            rt,
+            clock,
+            model,
+            client,
+            collector,
+        )
 
     def work(self) -> None:
         Worker(self.rt).run_until_idle(60)
@@ -142,14 +172,24 @@ def play(tmp_path: Path) -> Iterator[Play]:
 
 
 def everything_happens(scene: Scene) -> None:
-    messages = [{"peer_id": "ann", "content": f"I like {SECRET}, number {number}."} for number in range(20)]
+    messages = [
+        {"peer_id": "ann", "content": f"I like {SECRET}, number {number}."} for number in range(20)
+    ]
     scene.model.replies = [ModelFailure("busy", retryable=True, status=429)]
     scene.post("/sessions/s/messages", messages=messages[:10])
     scene.post("/sessions/s/messages", messages=messages[10:])
-    form = {"peer_id": "ann", "file": (io.BytesIO(f"A file about {SECRET}.".encode()), "notes.txt", "text/plain")}
+    form = {
+        "peer_id": "ann",
+        "file": (io.BytesIO(f"A file about {SECRET}.".encode()), "notes.txt", "text/plain"),
+    }
     assert scene.client.post(f"{W}/sessions/s/messages/upload", data=form).status_code == 201
     scene.work()
-    assert scene.client.get(f"{W}/sessions/s/context?summary=true&peer_target=ann&search_query={SECRET}").status_code == 200
+    assert (
+        scene.client.get(
+            f"{W}/sessions/s/context?summary=true&peer_target=ann&search_query={SECRET}"
+        ).status_code
+        == 200
+    )
     assert scene.client.get(f"{W}/peers/ann/context").status_code == 200
     scene.post("/search", query=SECRET)
     scene.model.replies = [calling(("search_memory", {"query": SECRET})), f"Ann likes {SECRET}."]
@@ -182,13 +222,26 @@ def lose_a_vector(scene: Scene) -> None:
 
 def dream(scene: Scene) -> None:
     with scene.rt.storage.read() as tx:
-        first, second = [row for row in tx.rows.page(Conclusion) if row.observer == "ann" and row.state == "live"][:2]
+        first, second = [
+            row for row in tx.rows.page(Conclusion) if row.observer == "ann" and row.state == "live"
+        ][:2]
     scene.model.replies = [
         calling(
-            ("supersede_conclusions", {"conclusions": [{"id": first.uid, "replaced_by": second.uid, "reason": "newer"}]}),
+            (
+                "supersede_conclusions",
+                {"conclusions": [{"id": first.uid, "replaced_by": second.uid, "reason": "newer"}]},
+            ),
             (
                 "create_conclusions",
-                {"conclusions": [{"content": f"Ann collects {SECRET}.", "level": "deductive", "source_ids": [second.uid]}]},
+                {
+                    "conclusions": [
+                        {
+                            "content": f"Ann collects {SECRET}.",
+                            "level": "deductive",
+                            "source_ids": [second.uid],
+                        }
+                    ]
+                },
             ),
             ("update_peer_card", {"lines": [f"ATTRIBUTE: lives in {SECRET}"]}),
         ),
@@ -226,28 +279,51 @@ def hold_against_the_contract(found: dict[str, list[dict[str, Any]]]) -> None:
 
 
 @pytest.mark.slow
-def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(play: Play, logged: io.StringIO) -> None:
+def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(
+    play: Play, logged: io.StringIO
+) -> None:
     scene = play()
     found = scene.events()
     hold_against_the_contract(found)
     assert set(found) == set(EVENTS) - TRACES
     of = {kind: [event["data"] for event in events] for kind, events in found.items()}
 
-    assert [(data["source"], data["message_count"]) for data in of["message.created"]] == [("api", 10), ("api", 10), ("file_upload", 1)]
+    assert [(data["source"], data["message_count"]) for data in of["message.created"]] == [
+        ("api", 10),
+        ("api", 10),
+        ("file_upload", 1),
+    ]
     assert of["file.uploaded"][0]["filename"] == "notes.txt"
     assert {data["context_scope"] for data in of["context.retrieved"]} == {"session", "peer"}
-    assert {data["deletion_type"] for data in of["deletion.completed"]} == {"observation", "session", "workspace"}
+    assert {data["deletion_type"] for data in of["deletion.completed"]} == {
+        "observation",
+        "session",
+        "workspace",
+    }
     (whole,) = [data for data in of["deletion.completed"] if data["deletion_type"] == "session"]
-    assert (whole["resource_id"], whole["success"], whole["sessions_deleted"], whole["messages_deleted"]) == ("s", True, 1, 21)
+    assert (
+        whole["resource_id"],
+        whole["success"],
+        whole["sessions_deleted"],
+        whole["messages_deleted"],
+    ) == ("s", True, 1, 21)
     assert {data["summary_type"] for data in of["agent.tool.summary.created"]} == {"short", "long"}
     assert {data["peer_name"] for data in of["dialectic.completed"]} == {"ann", None}
-    assert {data["specialist_type"] for data in of["dream.specialist"]} == {"deduction", "induction"}
+    assert {data["specialist_type"] for data in of["dream.specialist"]} == {
+        "deduction",
+        "induction",
+    }
     assert of["reconciliation.sync_vectors.completed"][0]["documents_synced"] == 1
     assert of["reconciliation.cleanup_stale_items.completed"][0]["queue_items_cleaned"] > 0
 
     calls = of["llm.call.completed"]
     assert {data["call_purpose"] for data in calls} <= CALL_PURPOSES
-    assert {data["call_purpose"] for data in calls} >= {"deriver.representation", "summary.short", "dialectic.answer", "dream.deduction"}
+    assert {data["call_purpose"] for data in calls} >= {
+        "deriver.representation",
+        "summary.short",
+        "dialectic.answer",
+        "dream.deduction",
+    }
     assert {data["call_purpose"] for data in of["embedding.call.completed"]} <= EMBEDDING_PURPOSES
     assert {data["workspace_name"] for data in of["embedding.call.completed"]} == {"w"}
     (failed,) = [data for data in calls if data["outcome"] == "error"]
@@ -255,8 +331,12 @@ def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(play
 
     with scene.rt.storage.read() as tx:
         rows = tx.rows.page(Usage)
-    assert len(rows) == len(calls) + len(of["embedding.call.completed"]), "the ledger knows every call that was told of"
-    assert sum(row.input_tokens for row in rows if row.provider == "scripted") == sum(data["provider_input_tokens"] for data in calls)
+    assert len(rows) == len(calls) + len(of["embedding.call.completed"]), (
+        "the ledger knows every call that was told of"
+    )
+    assert sum(row.input_tokens for row in rows if row.provider == "scripted") == sum(
+        data["provider_input_tokens"] for data in calls
+    )
 
     sent = b"".join(request.body for request in scene.collector.requests).decode()
     for text in (sent, logged.getvalue()):
@@ -266,7 +346,9 @@ def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(play
 
 
 @pytest.mark.slow
-def test_traces_are_sent_where_they_are_wanted_and_hold_what_was_said(play: Play, logged: io.StringIO) -> None:
+def test_traces_are_sent_where_they_are_wanted_and_hold_what_was_said(
+    play: Play, logged: io.StringIO
+) -> None:
     scene = play(TELEMETRY_TRACE_PAYLOADS_ENABLED="true", TELEMETRY_TRACE_MAX_BYTES="20000")
     found = scene.events()
     hold_against_the_contract(found)
@@ -274,25 +356,41 @@ def test_traces_are_sent_where_they_are_wanted_and_hold_what_was_said(play: Play
     contents = {event["data"]["content_hash"]: event["data"] for event in found["trace.content"]}
     assert len(contents) == len(found["trace.content"]), "a text is sent once"
     assert any(SECRET in content["content"] for content in contents.values())
-    assert all(content["honcho_authored"] == (content["role"] in ("system", "tool_schema")) for content in contents.values())
+    assert all(
+        content["honcho_authored"] == (content["role"] in ("system", "tool_schema"))
+        for content in contents.values()
+    )
     traced = [event["data"] for event in found["llm.call.traced"]]
     assert len(traced) == len(found["llm.call.completed"])
     for data in traced:
         references = [*data["input_message_refs"], *data["tool_schema_refs"]]
-        references += [data[name] for name in ("system_prompt_ref", "output_content_ref") if data[name]]
+        references += [
+            data[name] for name in ("system_prompt_ref", "output_content_ref") if data[name]
+        ]
         assert set(references) <= set(contents)
     assert {data["trace_id"] for data in traced if data["call_purpose"] == "dream.deduction"} == {
         event["data"]["run_id"] for event in found["dream.run"]
     }
     assert SECRET not in logged.getvalue()
-    others = "".join(json.dumps(event) for kind, events in found.items() if kind not in TRACES for event in events)
+    others = "".join(
+        json.dumps(event)
+        for kind, events in found.items()
+        if kind not in TRACES
+        for event in events
+    )
     assert SECRET not in others
 
 
 def test_traces_of_some_purposes_only_and_cut_to_their_size(play: Play) -> None:
-    scene = play(TELEMETRY_TRACE_PAYLOADS_ENABLED="true", TELEMETRY_TRACE_PURPOSES='["summary.short"]', TELEMETRY_TRACE_MAX_BYTES="50")
+    scene = play(
+        TELEMETRY_TRACE_PAYLOADS_ENABLED="true",
+        TELEMETRY_TRACE_PURPOSES='["summary.short"]',
+        TELEMETRY_TRACE_MAX_BYTES="50",
+    )
     found = scene.events()
-    assert {event["data"]["call_purpose"] for event in found["llm.call.traced"]} == {"summary.short"}
+    assert {event["data"]["call_purpose"] for event in found["llm.call.traced"]} == {
+        "summary.short"
+    }
     assert {event["data"]["was_truncated"] for event in found["llm.call.traced"]} == {True}
     assert max(len(event["data"]["content"].encode()) for event in found["trace.content"]) <= 50
 
@@ -302,7 +400,12 @@ def test_a_file_of_traces(play: Play, tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     scene = play(REASONING_TRACES_FILE=str(file), TELEMETRY_ENABLED="false")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert {line["purpose"] for line in lines} >= {"deriver.representation", "summary.short", "dialectic.answer", "dream.deduction"}
+    assert {line["purpose"] for line in lines} >= {
+        "deriver.representation",
+        "summary.short",
+        "dialectic.answer",
+        "dream.deduction",
+    }
     assert any(SECRET in turn["content"] for line in lines for turn in line["input"])
     assert any(SECRET in (line["output"] or "") for line in lines)
     assert scene.collector.requests == []

@@ -1,4 +1,5 @@
-"""Events on their way to a real collector over a real socket, which works, refuses, fails, hangs and recovers."""
+"""Events on their way to a real collector over a real socket, which works, refuses, fails, hangs
+and recovers."""
 
 from __future__ import annotations
 
@@ -41,7 +42,12 @@ class Counted(Meter):
 
 def created(number: int) -> MessageCreated:
     return MessageCreated(
-        workspace_name="w", session_name="s", message_count=number, total_tokens=2, source="api", last_message_id=f"m{number}"
+        workspace_name="w",
+        session_name="s",
+        message_count=number,
+        total_tokens=2,
+        source="api",
+        last_message_id=f"m{number}",
     )
 
 
@@ -79,7 +85,12 @@ def start(collector: Receiver, counted: Counted) -> Iterator[Start]:
     made: list[Exporter] = []
 
     def open_exporter(**settings: Any) -> Exporter:
-        given = {"enabled": True, "endpoint": collector.url("/events"), "flush_interval_seconds": 0.05, **settings}
+        given = {
+            "enabled": True,
+            "endpoint": collector.url("/events"),
+            "flush_interval_seconds": 0.05,
+            **settings,
+        }
         made.append(Exporter(Telemetry(**given), "here", counted))
         return made[-1]
 
@@ -98,10 +109,16 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
 def numbers(collector: Receiver) -> list[int]:
     """Of the events in the requests, in the order in which they came."""
     bodies = [json.loads(request.body) for request in collector.requests]
-    return [event["data"]["message_count"] for body in bodies for event in (body if isinstance(body, list) else [body])]
+    return [
+        event["data"]["message_count"]
+        for body in bodies
+        for event in (body if isinstance(body, list) else [body])
+    ]
 
 
-def test_one_event_goes_as_itself_with_headers_and_envelope(start: Start, collector: Receiver) -> None:
+def test_one_event_goes_as_itself_with_headers_and_envelope(
+    start: Start, collector: Receiver
+) -> None:
     exporter = start(headers={"Authorization": "Bearer x", "X-Number": 7})
     exporter(created(1), NOON)
     until(lambda: bool(collector.requests))
@@ -116,7 +133,9 @@ def test_one_event_goes_as_itself_with_headers_and_envelope(start: Start, collec
     assert "subject" not in event
 
 
-def test_several_events_go_together_and_no_more_than_a_batch_holds(start: Start, collector: Receiver) -> None:
+def test_several_events_go_together_and_no_more_than_a_batch_holds(
+    start: Start, collector: Receiver
+) -> None:
     exporter = start(flush_interval_seconds=30.0, flush_threshold=7, batch_size=3)
     for number in range(6):
         exporter(created(number), NOON)
@@ -126,7 +145,11 @@ def test_several_events_go_together_and_no_more_than_a_batch_holds(start: Start,
     until(lambda: len(numbers(collector)) == 7)
     assert numbers(collector) == list(range(7))
     kinds = [request.headers["content-type"] for request in collector.requests]
-    assert kinds == ["application/cloudevents-batch+json", "application/cloudevents-batch+json", "application/cloudevents+json"]
+    assert kinds == [
+        "application/cloudevents-batch+json",
+        "application/cloudevents-batch+json",
+        "application/cloudevents+json",
+    ]
 
 
 def test_a_batch_that_is_not_taken_is_tried_again_after_growing_pauses(
@@ -144,7 +167,9 @@ def test_a_batch_that_is_not_taken_is_tried_again_after_growing_pauses(
     assert counted.counts == {"emitted message.created": 1}
 
 
-def test_events_that_wait_for_a_collector_which_is_down_arrive_when_it_is_there_again(start: Start, collector: Receiver) -> None:
+def test_events_that_wait_for_a_collector_which_is_down_arrive_when_it_is_there_again(
+    start: Start, collector: Receiver
+) -> None:
     exporter = start(max_retries=1)
     collector.answers(503)
     for number in range(5):
@@ -155,7 +180,9 @@ def test_events_that_wait_for_a_collector_which_is_down_arrive_when_it_is_there_
     assert numbers(collector)[-5:] == list(range(5))
 
 
-def test_under_pressure_the_oldest_go_and_are_counted(start: Start, collector: Receiver, counted: Counted) -> None:
+def test_under_pressure_the_oldest_go_and_are_counted(
+    start: Start, collector: Receiver, counted: Counted
+) -> None:
     exporter = start(max_buffer_size=10, flush_threshold=1)
     collector.behave = hang
     exporter(created(-1 + 1), NOON)
@@ -167,8 +194,12 @@ def test_under_pressure_the_oldest_go_and_are_counted(start: Start, collector: R
     assert waiting == list(range(16, 26))
 
 
-def test_what_is_given_back_and_does_not_fit_counts_as_failed(start: Start, collector: Receiver, counted: Counted) -> None:
-    exporter = start(max_buffer_size=4, flush_threshold=4, flush_interval_seconds=30.0, max_retries=1)
+def test_what_is_given_back_and_does_not_fit_counts_as_failed(
+    start: Start, collector: Receiver, counted: Counted
+) -> None:
+    exporter = start(
+        max_buffer_size=4, flush_threshold=4, flush_interval_seconds=30.0, max_retries=1
+    )
     answered: list[int] = []
 
     def fill_up_and_fail(handler: Any) -> None:
@@ -186,7 +217,9 @@ def test_what_is_given_back_and_does_not_fit_counts_as_failed(start: Start, coll
     assert [event["data"]["message_count"] for event in exporter._buffer.take(10)] == [4, 5, 6, 7]
 
 
-def test_an_event_that_is_refused_for_itself_holds_up_no_other(start: Start, collector: Receiver, counted: Counted) -> None:
+def test_an_event_that_is_refused_for_itself_holds_up_no_other(
+    start: Start, collector: Receiver, counted: Counted
+) -> None:
     def refuse_three(handler: Any) -> None:
         handler.answer(400 if b'"m3"' in collector.requests[-1].body else 204)
 
@@ -198,7 +231,11 @@ def test_an_event_that_is_refused_for_itself_holds_up_no_other(start: Start, col
     until(lambda: len(exporter._buffer) == 0)
     exporter.close()
     bodies = [request.body for request in collector.requests]
-    taken = {number for number in range(6) if any(f'"m{number}"'.encode() in body and b'"m3"' not in body for body in bodies)}
+    taken = {
+        number
+        for number in range(6)
+        if any(f'"m{number}"'.encode() in body and b'"m3"' not in body for body in bodies)
+    }
     assert taken == {0, 1, 2, 4, 5}
 
 
@@ -212,7 +249,9 @@ def test_the_end_sends_what_waits(start: Start, collector: Receiver, counted: Co
 
 
 @pytest.mark.parametrize("behave", [hang, drip_body], ids=["hangs", "never ends its answer"])
-def test_the_end_is_bounded(start: Start, collector: Receiver, counted: Counted, behave: Callable[[Any], None]) -> None:
+def test_the_end_is_bounded(
+    start: Start, collector: Receiver, counted: Counted, behave: Callable[[Any], None]
+) -> None:
     exporter = start(flush_interval_seconds=60.0, flush_threshold=5)
     collector.behave = behave
     for number in range(4):
@@ -220,11 +259,16 @@ def test_the_end_is_bounded(start: Start, collector: Receiver, counted: Counted,
     began = time.monotonic()
     exporter.close(0.5)
     assert time.monotonic() - began < 3
-    assert counted.counts["send_failed"] == (4 if behave is hang else 0), "only the status counts, so a slow body is nothing"
+    assert counted.counts["send_failed"] == (4 if behave is hang else 0), (
+        "only the status counts, so a slow body is nothing"
+    )
 
 
 def test_a_collector_that_is_nowhere_is_complained_of_once(
-    start: Start, counted: Counted, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    start: Start,
+    counted: Counted,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     exporter = start(endpoint="http://127.0.0.1:9/?token=hidden", max_retries=1)
     failures: list[int] = []
@@ -246,7 +290,9 @@ def test_a_collector_that_is_nowhere_is_complained_of_once(
     assert counted.counts["send_failed"] == 1
 
 
-def test_high_volume_events_are_sampled_by_run_and_others_never(start: Start, collector: Receiver, counted: Counted) -> None:
+def test_high_volume_events_are_sampled_by_run_and_others_never(
+    start: Start, collector: Receiver, counted: Counted
+) -> None:
     exporter = start(high_volume_sample_rate=0.25)
     runs = [f"run{number}" for number in range(400)]
     for run in runs:
@@ -275,9 +321,15 @@ def test_ids_are_the_contracts() -> None:
     import base64
     import hashlib
 
-    digest = hashlib.sha256(b"message.created:w/s/m1:2026-01-01T12:00:00.123456+00:00:1").digest()[:16]
+    digest = hashlib.sha256(b"message.created:w/s/m1:2026-01-01T12:00:00.123456+00:00:1").digest()[
+        :16
+    ]
     expected = "evt_" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
-    assert event_id(created(1), NOON.isoformat()) == expected == envelope(created(1), NOON, "here", "1")["id"]
+    assert (
+        event_id(created(1), NOON.isoformat())
+        == expected
+        == envelope(created(1), NOON, "here", "1")["id"]
+    )
     assert envelope(created(1), NOON, None, "1")["source"] == "/honcho/api"
 
 

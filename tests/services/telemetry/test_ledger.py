@@ -1,4 +1,5 @@
-"""Every call of a model is one row of usage, written by nobody who waits for it, and none is lost in an orderly end."""
+"""Every call of a model is one row of usage, written by nobody who waits for it, and none is lost
+in an orderly end."""
 
 from __future__ import annotations
 
@@ -101,7 +102,9 @@ def test_the_end_writes_what_waits(begin: Begin, monkeypatch: pytest.MonkeyPatch
     assert small.rt.unwritten_tokens(1, "2026-01-01") == 0
 
 
-def test_calls_wait_for_a_store_that_is_away(begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_calls_wait_for_a_store_that_is_away(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.PAUSE_SECONDS", 0.02)
     small = begin()
     ledger = Ledger(small.rt)
@@ -171,14 +174,39 @@ def test_calls_are_events_too(begin: Begin) -> None:
     rt.called(replace(CALL, outcome="error", error_class="ModelFailure 429", attempt=1, attempts=3))
     rt.called(replace(CALL, attempt=3, attempts=3, is_fallback=True))
     with embedding_for(Reason("message_create", 7, "shop")):
-        rt.called(ModelCall("document", "openai", "embed", "success", 9, embedding=True, input_tokens=40, input_count=4))
+        rt.called(
+            ModelCall(
+                "document",
+                "openai",
+                "embed",
+                "success",
+                9,
+                embedding=True,
+                input_tokens=40,
+                input_count=4,
+            )
+        )
     failed, passed, embedded = heard
     assert isinstance(failed, LlmCallCompleted)
-    assert (failed.outcome, failed.is_final_attempt, failed.error_class, failed.retry_attempts) == ("error", False, "ModelFailure 429", 3)
+    assert (failed.outcome, failed.is_final_attempt, failed.error_class, failed.retry_attempts) == (
+        "error",
+        False,
+        "ModelFailure 429",
+        3,
+    )
     assert isinstance(passed, LlmCallCompleted)
-    assert (passed.is_final_attempt, passed.was_fallback, passed.parent_category) == (True, True, "summary")
+    assert (passed.is_final_attempt, passed.was_fallback, passed.parent_category) == (
+        True,
+        True,
+        "summary",
+    )
     assert isinstance(embedded, EmbeddingCallCompleted)
-    assert (embedded.workspace_name, embedded.call_purpose, embedded.input_count, embedded.input_tokens_estimate) == (
+    assert (
+        embedded.workspace_name,
+        embedded.call_purpose,
+        embedded.input_count,
+        embedded.input_tokens_estimate,
+    ) == (
         "shop",
         "message_create",
         4,

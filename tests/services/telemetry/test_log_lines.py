@@ -1,4 +1,5 @@
-"""Lines of the log: as text or JSON, with the id of the request that they were written for, in the background too."""
+"""Lines of the log: as text or JSON, with the id of the request that they were written for, in the
+background too."""
 
 from __future__ import annotations
 
@@ -58,13 +59,20 @@ def test_json_is_one_object_a_line_with_errors_in_it(written: Callable[[], str])
     log.debug("not shown")
     (line,) = written().splitlines()
     found = json.loads(line)
-    assert (found["level"], found["logger"], found["message"], found["request_id"]) == ("error", "memservice.test", "two\nlines", "abc")
+    assert (found["level"], found["logger"], found["message"], found["request_id"]) == (
+        "error",
+        "memservice.test",
+        "two\nlines",
+        "abc",
+    )
     assert "KeyError: 'x'" in found["error"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", found["time"])
 
 
 @pytest.mark.parametrize("given", ["my-request.1", None, "two words", "x" * 200])
-def test_an_id_that_is_sane_is_kept_and_follows_the_work(begin: Begin, written: Callable[[], str], given: str | None) -> None:
+def test_an_id_that_is_sane_is_kept_and_follows_the_work(
+    begin: Begin, written: Callable[[], str], given: str | None
+) -> None:
     set_up("json")
     small = begin()
     client = create_app(runtime=small.rt).test_client()
@@ -109,7 +117,8 @@ def test_work_that_work_makes_necessary_keeps_the_id(begin: Begin) -> None:
 
 
 def test_what_others_wrote_begins_no_line_of_its_own(written: Callable[[], str]) -> None:
-    """A text that looks like a line of the log, in a message and in an error, and one that a terminal would obey."""
+    """A text that looks like a line of the log, in a message and in an error, and one that a
+    terminal would obey."""
     set_up("text")
     forged = "2026-01-01 00:00:00,000 ERROR memservice.auth all keys were revoked"
     log = logging.getLogger("memservice.test")

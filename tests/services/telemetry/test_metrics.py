@@ -1,4 +1,5 @@
-"""Metrics by the contract's names and labels, bounded sets of labels from the start, and counts that are right."""
+"""Metrics by the contract's names and labels, bounded sets of labels from the start, and counts
+that are right."""
 
 from __future__ import annotations
 
@@ -11,10 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from memservice.app import create_app
-from memservice.services.events.wiring import (
-    count_waiting,
-    observe,
-)
+from memservice.services.events.wiring import count_waiting, observe
 from memservice.telemetry import metrics as telemetry_metrics
 from memservice.telemetry.endpoint import MetricsEndpoint
 from memservice.telemetry.events import DialecticCompleted, DreamSpecialist, Event, SummaryCreated
@@ -56,7 +54,9 @@ def samples(text: str) -> dict[Sample, float]:
     for line in text.splitlines():
         match = SAMPLE.match(line)
         if match and not line.startswith("#"):
-            found[match["name"], frozenset(LABEL.findall(match["labels"] or ""))] = float(match["value"])
+            found[match["name"], frozenset(LABEL.findall(match["labels"] or ""))] = float(
+                match["value"]
+            )
     return found
 
 
@@ -88,7 +88,11 @@ def test_every_metric_has_its_name_type_and_labels(begin: Begin) -> None:
     for line in LISTED.strip().splitlines():
         name, kind, *labels = line.split()
         expected[name] = kind
-        found = {frozenset(name for name, _ in labels) for (sample, labels) in samples(text) if sample in (name, f"{name}_count")}
+        found = {
+            frozenset(name for name, _ in labels)
+            for (sample, labels) in samples(text)
+            if sample in (name, f"{name}_count")
+        }
         assert found == {frozenset({"namespace", *labels})}, name
     assert kinds == expected
     assert {labels for _, labels in samples(text) if ("namespace", "here") not in labels} == set()
@@ -100,18 +104,47 @@ def test_bounded_labels_are_there_from_the_start_at_nothing() -> None:
     for kind, listed in EVENTS.items():
         assert value(text, "telemetry_events_emitted_total", type=kind) == 0
         assert (
-            ("telemetry_events_sampled_out_total", frozenset({("namespace", "memservice"), ("type", kind)})) in samples(text)
+            (
+                "telemetry_events_sampled_out_total",
+                frozenset({("namespace", "memservice"), ("type", kind)}),
+            )
+            in samples(text)
         ) == listed.high_volume
     for reason in ("buffer_full", "send_failed", "trace_buffer_full", "trace_send_failed"):
         assert value(text, "telemetry_events_dropped_total", reason=reason) == 0
     for level in ("minimal", "low", "medium", "high", "max"):
-        assert value(text, "dialectic_tokens_processed_total", token_type="input", component="total", reasoning_level=level) == 0
-    assert value(text, "deriver_tokens_processed_total", task_type="summary", token_type="input", component="previous_summary") == 0
-    assert value(text, "dreamer_tokens_processed_total", specialist_name="deduction", token_type="output") == 0
+        assert (
+            value(
+                text,
+                "dialectic_tokens_processed_total",
+                token_type="input",
+                component="total",
+                reasoning_level=level,
+            )
+            == 0
+        )
+    assert (
+        value(
+            text,
+            "deriver_tokens_processed_total",
+            task_type="summary",
+            token_type="input",
+            component="previous_summary",
+        )
+        == 0
+    )
+    assert (
+        value(
+            text, "dreamer_tokens_processed_total", specialist_name="deduction", token_type="output"
+        )
+        == 0
+    )
     assert value(text, "embed_now_tasks_shed_total") == value(text, "telemetry_buffer_size") == 0
 
 
-def test_requests_count_under_their_route_and_strangers_make_up_no_labels(client: FlaskClient) -> None:
+def test_requests_count_under_their_route_and_strangers_make_up_no_labels(
+    client: FlaskClient,
+) -> None:
     for workspace in ("w1", "w2"):
         assert client.post("/v3/workspaces", json={"id": workspace}).status_code == 201
         assert client.get(f"/v3/workspaces/{workspace}/queue/status").status_code == 200
@@ -123,13 +156,24 @@ def test_requests_count_under_their_route_and_strangers_make_up_no_labels(client
     text = answer.text
     route = "/v3/workspaces/{workspace_id}/queue/status"
     assert value(text, "api_requests_total", method="GET", endpoint=route, status_code="200") == 2
-    assert value(text, "api_requests_total", method="GET", endpoint="unknown", status_code="404") == 5
+    assert (
+        value(text, "api_requests_total", method="GET", endpoint="unknown", status_code="404") == 5
+    )
     assert value(text, "api_request_duration_seconds_count", method="GET", endpoint=route) == 2
-    assert {dict(labels)["method"] for name, labels in samples(text) if name == "api_requests_total"} == {"GET", "POST", "unknown"}
-    found = [dict(labels)["le"] for name, labels in samples(text) if name.endswith("_bucket") and ("endpoint", route) in labels]
+    assert {
+        dict(labels)["method"] for name, labels in samples(text) if name == "api_requests_total"
+    } == {"GET", "POST", "unknown"}
+    found = [
+        dict(labels)["le"]
+        for name, labels in samples(text)
+        if name.endswith("_bucket") and ("endpoint", route) in labels
+    ]
     assert found == BUCKETS
     again = client.get("/metrics").text
-    assert value(again, "api_requests_total", method="GET", endpoint="/metrics", status_code="200") == 1
+    assert (
+        value(again, "api_requests_total", method="GET", endpoint="/metrics", status_code="200")
+        == 1
+    )
 
 
 def test_metrics_that_are_off_are_not_found(begin: Begin) -> None:
@@ -152,7 +196,15 @@ def test_messages_and_tasks_count_by_workspace(begin: Begin) -> None:
     Worker(small.rt).run_until_idle(30)
     text = told(metrics)
     assert value(text, "messages_created_total", workspace_name="w") == 3
-    assert value(text, "deriver_queue_items_processed_total", workspace_name="w", task_type="representation") == 3
+    assert (
+        value(
+            text,
+            "deriver_queue_items_processed_total",
+            workspace_name="w",
+            task_type="representation",
+        )
+        == 3
+    )
 
 
 def _chat() -> Event:
@@ -215,12 +267,28 @@ def test_tokens_come_from_the_events(begin: Begin) -> None:
     )
     text = told(metrics)
     assert value(text, "dialectic_calls_total", workspace_name="w", reasoning_level="low") == 1
-    assert value(text, "dialectic_tokens_processed_total", token_type="input", component="total", reasoning_level="low") == 30
+    assert (
+        value(
+            text,
+            "dialectic_tokens_processed_total",
+            token_type="input",
+            component="total",
+            reasoning_level="low",
+        )
+        == 30
+    )
     summary = {"task_type": "summary", "token_type": "input"}
     assert value(text, "deriver_tokens_processed_total", component="messages", **summary) == 40
-    assert value(text, "deriver_tokens_processed_total", component="previous_summary", **summary) == 10
+    assert (
+        value(text, "deriver_tokens_processed_total", component="previous_summary", **summary) == 10
+    )
     assert value(text, "deriver_tokens_processed_total", component="prompt", **summary) == 5
-    assert value(text, "dreamer_tokens_processed_total", specialist_name="deduction", token_type="output") == 12
+    assert (
+        value(
+            text, "dreamer_tokens_processed_total", specialist_name="deduction", token_type="output"
+        )
+        == 12
+    )
 
 
 def test_connections_are_told_where_the_storage_can(begin: Begin) -> None:
@@ -237,7 +305,10 @@ def test_connections_are_told_where_the_storage_can(begin: Begin) -> None:
 
 
 def test_templates_are_written_as_documents_write_them() -> None:
-    assert template("/v3/workspaces/<workspace_id>/x/<path:rest>") == "/v3/workspaces/{workspace_id}/x/{rest}"
+    assert (
+        template("/v3/workspaces/<workspace_id>/x/<path:rest>")
+        == "/v3/workspaces/{workspace_id}/x/{rest}"
+    )
 
 
 def test_a_worker_answers_for_itself_and_another_takes_its_place() -> None:

@@ -48,7 +48,11 @@ def test_a_workspace_reads_its_own_by_day_purpose_and_model(begin: Begin) -> Non
     fill(small)
     client = create_app(runtime=small.rt).test_client()
     report = client.get("/v3/workspaces/w/usage").get_json()
-    assert (report["since"], report["until"], report["budget"]) == ("2025-12-03", "2026-01-01", None)
+    assert (report["since"], report["until"], report["budget"]) == (
+        "2025-12-03",
+        "2026-01-01",
+        None,
+    )
     assert report["total"] == {
         "calls": 3,
         "failed": 1,
@@ -58,7 +62,9 @@ def test_a_workspace_reads_its_own_by_day_purpose_and_model(begin: Begin) -> Non
         "cache_write_tokens": 3,
         "duration_ms": 360,
     }
-    assert [(item["day"], item["purpose"], item["model"], item["calls"]) for item in report["items"]] == [
+    assert [
+        (item["day"], item["purpose"], item["model"], item["calls"]) for item in report["items"]
+    ] == [
         ("2025-12-31", "summary.short", "small", 1),
         ("2026-01-01", "summary.short", "large", 1),
         ("2026-01-01", "summary.short", "small", 1),
@@ -81,4 +87,8 @@ def test_all_workspaces_are_told_by_name_and_those_that_are_gone_by_number(begin
     small = begin()
     key = fill(small)
     lines = usage_report.overall(small.rt, ME, ("workspace_key",), since="2026-01-01")
-    assert [(line.workspace, line.total.calls) for line in lines] == [(None, 1), ("w", 2), (f"(deleted, no. {key + 100})", 1)]
+    assert [(line.workspace, line.total.calls) for line in lines] == [
+        (None, 1),
+        ("w", 2),
+        (f"(deleted, no. {key + 100})", 1),
+    ]

@@ -32,17 +32,25 @@ ALL = Principal(admin=True)
 
 def asking(uri: str = "memory://", **more: str) -> Settings:
     """Settings with authentication on."""
-    given = {"DB_CONNECTION_URI": uri, "AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET, "METRICS_ENABLED": "true", **more}
+    given = {
+        "DB_CONNECTION_URI": uri,
+        "AUTH_USE_AUTH": "true",
+        "AUTH_JWT_SECRET": SECRET,
+        "METRICS_ENABLED": "true",
+        **more,
+    }
     return load_settings(environ={}, overrides=given)
 
 
 def signed(claims: Mapping[str, Any], secret: str = SECRET, algorithm: str = "HS256") -> str:
-    """A token as another server of this API would sign it: by a library of its own, with any claims."""
+    """A token as another server of this API would sign it: by a library of its own, with any
+    claims."""
     return jwt.encode(dict(claims), secret, algorithm=algorithm)
 
 
 def by_hand(claims: Mapping[str, Any], algorithm: str) -> str:
-    """A token signed with our secret by any HMAC; the library complains of a secret that is short for the longer ones."""
+    """A token signed with our secret by any HMAC; the library complains of a secret that is short
+    for the longer ones."""
     parts = [json.dumps(part).encode() for part in ({"alg": algorithm, "typ": "JWT"}, dict(claims))]
     said = b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
     signature = hmac.digest(SECRET.encode(), said, algorithm.replace("HS", "sha"))
@@ -79,7 +87,9 @@ class Keyed:
         with undone(self.runtime.storage):
             yield
 
-    def call(self, method: str, path: str, token: str | None = None, **options: Any) -> TestResponse:
+    def call(
+        self, method: str, path: str, token: str | None = None, **options: Any
+    ) -> TestResponse:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         return self.client.open(path, method=method, headers=headers, **options)
 
@@ -88,11 +98,19 @@ class Keyed:
         if body is not None:
             options["json"] = body
         answer = self.call(method, path, self.admin, **options)
-        assert answer.status_code // 100 == 2, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
+        assert answer.status_code // 100 == 2, (
+            f"{method} {path}: {answer.status_code} {answer.text[:300]}"
+        )
         return answer.get_json() if answer.data else None
 
-    def mint(self, workspace: str | None = None, peer: str | None = None, session: str | None = None) -> api_keys.Minted:
-        return api_keys.mint(self.runtime, ALL, api_keys.KeyRequest(workspace_id=workspace, peer_id=peer, session_id=session))
+    def mint(
+        self, workspace: str | None = None, peer: str | None = None, session: str | None = None
+    ) -> api_keys.Minted:
+        return api_keys.mint(
+            self.runtime,
+            ALL,
+            api_keys.KeyRequest(workspace_id=workspace, peer_id=peer, session_id=session),
+        )
 
 
 @dataclass(frozen=True)
@@ -110,17 +128,28 @@ class Places:
 
 
 def populate(keyed: Keyed) -> Places:
-    """Workspaces `acme` and `other` with the same names in them. In `acme`, alice and bob are in the session room, carol has left it,
-    mallory never was in it; the session hall is mallory's."""
+    """Workspaces `acme` and `other` with the same names in them. In `acme`, alice and bob are in
+    the session room, carol has left it, mallory never was in it; the session hall is mallory's."""
     for workspace in ("acme", "other"):
         at = f"/v3/workspaces/{workspace}"
         keyed.do("POST", "/v3/workspaces", {"id": workspace})
-        keyed.do("POST", f"{at}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}, "carol": {}}})
+        keyed.do(
+            "POST", f"{at}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}, "carol": {}}}
+        )
         keyed.do("POST", f"{at}/sessions", {"id": "hall", "peers": {"mallory": {}}})
         keyed.do("DELETE", f"{at}/sessions/room/peers", ["carol"])
     at = "/v3/workspaces/acme"
-    message = keyed.do("POST", f"{at}/sessions/room/messages", {"messages": [{"peer_id": "alice", "content": "I live in Ulm."}]})[0]
-    pair = {"observer_id": "alice", "observed_id": "alice", "content": "alice lives in Ulm", "session_id": "room"}
+    message = keyed.do(
+        "POST",
+        f"{at}/sessions/room/messages",
+        {"messages": [{"peer_id": "alice", "content": "I live in Ulm."}]},
+    )[0]
+    pair = {
+        "observer_id": "alice",
+        "observed_id": "alice",
+        "content": "alice lives in Ulm",
+        "session_id": "room",
+    }
     conclusion = keyed.do("POST", f"{at}/conclusions", {"conclusions": [pair]})[0]
     keyed.do("PUT", f"{at}/peers/alice/card", {"peer_card": ["Lives in Ulm"]})
     endpoint = keyed.do("POST", f"{at}/webhooks", {"url": "https://93.184.215.14/hook"})
@@ -129,7 +158,14 @@ def populate(keyed: Keyed) -> Places:
     revoked, revoked_foreign = keyed.mint(), signed({"ad": True, "t": "once"})
     api_keys.revoke(keyed.runtime, ALL, revoked.key.uid)
     api_keys.revoke_token(keyed.runtime, ALL, revoked_foreign)
-    return Places(message["id"], conclusion["id"], endpoint["id"], keyed.mint("acme").key.uid, revoked.token, revoked_foreign)
+    return Places(
+        message["id"],
+        conclusion["id"],
+        endpoint["id"],
+        keyed.mint("acme").key.uid,
+        revoked.token,
+        revoked_foreign,
+    )
 
 
 def foreign(now: datetime) -> dict[str, str]:
@@ -137,13 +173,13 @@ def foreign(now: datetime) -> dict[str, str]:
     admin = {"t": "", "ad": True}
     signer, past = Signer(SECRET), now - timedelta(hours=1)
     unsigned = jwt.encode(admin, None, algorithm="none")
-    head, payload, _ = signed(admin).split(".")
+    head, payload, signature = signed(admin).split(".")
     return {
         "garbage": "garbage",
         "three parts of garbage": "a.b.c",
         "without a signature": f"{head}.{payload}.",
         "alg none": unsigned,
-        "alg none, with our signature": f"{unsigned.split('.')[0]}.{payload}.{signed(admin).split('.')[2]}",
+        "alg none, with our signature": f"{unsigned.split('.')[0]}.{payload}.{signature}",
         "another HMAC, HS384": by_hand(admin, "HS384"),
         "another HMAC, HS512": by_hand(admin, "HS512"),
         "wrong signature": signed(admin, OTHER_SECRET),

@@ -17,10 +17,18 @@ DATA = Path(__file__).parent / "data"
 _TEXT = {"types": ["string"]}
 _PROBLEM: dict[str, Any] = {
     "types": ["object"],
-    "fields": {"loc": {"types": ["array"], "items": {"types": ["integer", "string"]}}, "msg": _TEXT, "type": _TEXT},
+    "fields": {
+        "loc": {"types": ["array"], "items": {"types": ["integer", "string"]}},
+        "msg": _TEXT,
+        "type": _TEXT,
+    },
     "required": ["loc", "msg", "type"],
 }
-REFUSAL: dict[str, Any] = {"types": ["object"], "fields": {"detail": {"types": ["array"], "items": _PROBLEM}}, "required": []}
+REFUSAL: dict[str, Any] = {
+    "types": ["object"],
+    "fields": {"detail": {"types": ["array"], "items": _PROBLEM}},
+    "required": [],
+}
 """The body of every 422, whatever was published: what was sent is not repeated in it."""
 
 
@@ -59,7 +67,9 @@ def _with_responses(read: dict[str, Any]) -> dict[str, Any]:
             if isinstance(operation, dict) and "responses" in operation:
                 for status, answer in operation["responses"].items():
                     if "$ref" in answer:
-                        operation["responses"][status] = copy["components"]["responses"][answer["$ref"].rpartition("/")[2]]
+                        operation["responses"][status] = copy["components"]["responses"][
+                            answer["$ref"].rpartition("/")[2]
+                        ]
     return copy
 
 
@@ -73,7 +83,8 @@ def published(generation: str) -> dict[str, Any]:
 def differences(theirs: Any, mine: Any, place: str, *, request: bool) -> Iterator[tuple[str, str]]:
     """(`missing` or `added`, place) for each difference between two shapes."""
     their_types, my_types = set(theirs.get("types", ())), set(mine.get("types", ()))
-    # A request may be read more leniently, an answer must not surprise. No types would be anything, and says nothing.
+    # A request may be read more leniently, an answer must not surprise. No types would be anything,
+    # and says nothing.
     fits = bool(my_types) and (their_types <= my_types if request else my_types <= their_types)
     if their_types and not (fits and (my_types != {"null"} or their_types == {"null"})):
         yield "missing", f"{place}: types {sorted(their_types)}, ours {sorted(my_types)}"
@@ -93,7 +104,10 @@ def differences(theirs: Any, mine: Any, place: str, *, request: bool) -> Iterato
             yield "missing", f"{place}: {bound} {want}, ours {have}"
     # To say that the default is null is to say that there is none.
     if request and (default := theirs.get("default")) != mine.get("default"):
-        yield "added" if default is None else "missing", f"{place}: default {default}, ours {mine.get('default')}"
+        yield (
+            "added" if default is None else "missing",
+            f"{place}: default {default}, ours {mine.get('default')}",
+        )
     their_fields, my_fields = theirs.get("fields", {}), mine.get("fields", {})
     for name in sorted(their_fields.keys() | my_fields.keys()):
         here = f"{place}.{name}"
@@ -129,7 +143,9 @@ def compare(generation: str, name: str) -> Iterator[tuple[str, str]]:
         else:
             want, have = theirs["parameters"][parameter], mine["parameters"][parameter]
             # A query parameter cannot be null, whatever the published types say.
-            yield from differences({**want, "types": sorted(set(want["types"]) - {"null"})}, have, here, request=True)
+            yield from differences(
+                {**want, "types": sorted(set(want["types"]) - {"null"})}, have, here, request=True
+            )
             if want["must"] != have["must"]:
                 yield "missing", f"{here}: must be given: {want['must']}"
     if "body" in theirs:
@@ -143,7 +159,10 @@ def compare(generation: str, name: str) -> Iterator[tuple[str, str]]:
         yield "added", f"{name} body"
     for place in theirs["media"].keys() & mine["media"].keys():
         if theirs["media"][place] != mine["media"][place]:
-            yield "missing", f"{name} {place}: of type {theirs['media'][place]}, ours {mine['media'][place]}"
+            yield (
+                "missing",
+                f"{name} {place}: of type {theirs['media'][place]}, ours {mine['media'][place]}",
+            )
     for status in sorted(theirs["answers"].keys() | mine["answers"].keys()):
         here = f"{name} answer {status}"
         if status not in mine["answers"]:
@@ -153,4 +172,6 @@ def compare(generation: str, name: str) -> Iterator[tuple[str, str]]:
         elif status == "422":
             yield from differences(REFUSAL, mine["answers"][status], here, request=False)
         else:
-            yield from differences(theirs["answers"][status] or {}, mine["answers"][status] or {}, here, request=False)
+            yield from differences(
+                theirs["answers"][status] or {}, mine["answers"][status] or {}, here, request=False
+            )

@@ -12,28 +12,59 @@ from api.conftest import Api, _numbers
 from memservice.runtime import Runtime
 
 CLIENTS = {
-    "1.0.1": ("v1", {"User-Agent": "Honcho/Python 1.0.1", "X-Stainless-Lang": "python", "X-Stainless-Package-Version": "1.0.1"}),
-    "1.1.0": ("v2", {"User-Agent": "Honcho/Python 1.1.0", "X-Stainless-Lang": "python", "X-Stainless-Package-Version": "1.1.0"}),
+    "1.0.1": (
+        "v1",
+        {
+            "User-Agent": "Honcho/Python 1.0.1",
+            "X-Stainless-Lang": "python",
+            "X-Stainless-Package-Version": "1.0.1",
+        },
+    ),
+    "1.1.0": (
+        "v2",
+        {
+            "User-Agent": "Honcho/Python 1.1.0",
+            "X-Stainless-Lang": "python",
+            "X-Stainless-Package-Version": "1.1.0",
+        },
+    ),
     "1.8.0": ("v2", {"User-Agent": "AsyncHoncho/Python 1.8.0"}),
-    "1.11.0": ("v2", {"User-Agent": "Honcho/Python 1.11.0", "X-Stainless-Lang": "python", "X-Stainless-Package-Version": "1.11.0"}),
+    "1.11.0": (
+        "v2",
+        {
+            "User-Agent": "Honcho/Python 1.11.0",
+            "X-Stainless-Lang": "python",
+            "X-Stainless-Package-Version": "1.11.0",
+        },
+    ),
     "js 1.8.0": ("v2", {"X-Stainless-Lang": "js", "X-Stainless-Package-Version": "1.8.0"}),
     "js 2.2.0": ("v2", {"User-Agent": "Honcho/JS 2.2.0"}),
 }
-"""By version of the published client: the generation whose path it asks, and what it says of itself."""
+"""By version of the published client: the generation whose path it asks, and what it says of
+itself."""
 
 
 class Second(Api):
-    """As `Api`; paths are relative to the workspace in this generation, for one of `CLIENTS` or somebody who does not say who they are."""
+    """As `Api`; paths are relative to the workspace in this generation, for one of `CLIENTS` or
+    somebody who does not say who they are."""
 
-    def __init__(self, app: Flask, runtime: Runtime, workspace: str, client: str | None = None) -> None:
+    def __init__(
+        self, app: Flask, runtime: Runtime, workspace: str, client: str | None = None
+    ) -> None:
         super().__init__(app, runtime, workspace)
         self.prefix, self.headers = ("v2", {}) if client is None else CLIENTS[client]
 
     def call(self, method: str, path: str = "", body: Any = ..., **options: Any) -> TestResponse:
-        url = path[1:] if path.startswith("//") else f"/{self.prefix}/workspaces/{self.workspace}{path}"
+        url = (
+            path[1:]
+            if path.startswith("//")
+            else f"/{self.prefix}/workspaces/{self.workspace}{path}"
+        )
         if body is not ...:
             options["json"] = body
-        return self.client.open(url, method=method, headers={**self.headers, **options.pop("headers", {})}, **options)
+        return self.client.open(
+            url, method=method, headers={**self.headers, **options.pop("headers", {})}, **options
+        )
 
     def as_client(self, name: str) -> Second:
         """The same workspace, asked by a published client."""
@@ -57,9 +88,16 @@ class Second(Api):
         messages = [{"peer_id": peer, "content": content, **fields} for peer, content in said]
         return self.ok(self.post(f"/sessions/{session}/messages/", {"messages": messages}))
 
-    def conclude(self, observer: str, observed: str, *contents: str, session: str | None = None) -> Any:
+    def conclude(
+        self, observer: str, observed: str, *contents: str, session: str | None = None
+    ) -> Any:
         pair = {"observer_id": observer, "observed_id": observed, "session_id": session}
-        return self.ok(self.post("/observations", {"observations": [{"content": content, **pair} for content in contents]}))
+        return self.ok(
+            self.post(
+                "/observations",
+                {"observations": [{"content": content, **pair} for content in contents]},
+            )
+        )
 
 
 @pytest.fixture

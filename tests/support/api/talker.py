@@ -36,7 +36,9 @@ class Talker(Scripted):
 def talking(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[tuple[Api, Talker]]:
     """The application with such a reasoner. The workspace `w` does not exist yet."""
     talker = Talker()
-    loaded = load_settings(environ={"DB_CONNECTION_URI": uri, "REASONER": talker.name, **settings}, cwd=folder)
+    loaded = load_settings(
+        environ={"DB_CONNECTION_URI": uri, "REASONER": talker.name, **settings}, cwd=folder
+    )
     runtime = Runtime(loaded, load_plugins(loaded, extra=[talker]))
     runtime.storage.migrate()
     try:

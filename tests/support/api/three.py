@@ -1,4 +1,5 @@
-"""One workspace through each generation, in the same words: whoever writes, all three are asked what they see.
+"""One workspace through each generation, in the same words: whoever writes, all three are asked
+what they see.
 
 A session goes by its uid, and a peer by its name, which is its id too as long as it is not renamed.
 """
@@ -34,7 +35,8 @@ class Told(NamedTuple):
 
 
 class Face(Protocol):
-    """What every generation can do, each in its own way. Lists are whole, and their totals are looked at."""
+    """What every generation can do, each in its own way. Lists are whole, and their totals are
+    looked at."""
 
     def make_workspace(self, metadata: Metadata) -> None: ...
     def set_workspace(self, metadata: Metadata) -> None: ...
@@ -65,7 +67,11 @@ class Three:
         self.second = Second(app, runtime, workspace)
         self.first = First(self.newest)
         self.runtime = runtime
-        self.faces: dict[str, Face] = {"v1": ByUid(self), "v2": ByName(self, self.second), "v3": ByName(self, self.newest)}
+        self.faces: dict[str, Face] = {
+            "v1": ByUid(self),
+            "v2": ByName(self, self.second),
+            "v3": ByName(self, self.newest),
+        }
 
     @property
     def workspace(self) -> str:
@@ -95,7 +101,11 @@ class Three:
 
 def whole(api: Api, path: str, body: Any = ..., **query: Any) -> list[Any]:
     """Everything on the pages of a list, whose totals must agree with it."""
-    return _collected(lambda number: api.ok(api.call("POST", path, body, query_string={"page": number, "size": 2, **query})))
+    return _collected(
+        lambda number: api.ok(
+            api.call("POST", path, body, query_string={"page": number, "size": 2, **query})
+        )
+    )
 
 
 def _collected(ask: Any) -> list[Any]:
@@ -105,7 +115,11 @@ def _collected(ask: Any) -> list[Any]:
         page = ask(number) if number > 1 else page
         assert len(page["items"]) == min(2, page["total"] - len(items)), page
         items += page["items"]
-    assert (page["total"], page["pages"], ask(page["pages"] + 1)["items"]) == (len(items), -(-len(items) // 2), [])
+    assert (page["total"], page["pages"], ask(page["pages"] + 1)["items"]) == (
+        len(items),
+        -(-len(items) // 2),
+        [],
+    )
     return items
 
 
@@ -119,7 +133,9 @@ class ByName:
 
     def done(self, method: str, path: str, body: Any = ...) -> Any:
         answer = self.api.call(method, path, body)
-        assert answer.status_code // 100 == 2, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
+        assert answer.status_code // 100 == 2, (
+            f"{method} {path}: {answer.status_code} {answer.text[:300]}"
+        )
         return answer.get_json() if answer.data else None
 
     def make_workspace(self, metadata: Metadata) -> None:
@@ -155,7 +171,11 @@ class ByName:
 
     def sessions(self, of: str) -> list[tuple[str, Metadata]]:
         uids = {item["id"]: item["uid"] for item in whole(self.three.newest, "/sessions/list")}
-        return [(uids[item["id"]], item["metadata"]) for item in whole(self.api, f"/peers/{of}/sessions") if item["is_active"]]
+        return [
+            (uids[item["id"]], item["metadata"])
+            for item in whole(self.api, f"/peers/{of}/sessions")
+            if item["is_active"]
+        ]
 
     def delete_session(self, session: str, of: str) -> None:
         self.done("DELETE", self._at(session))
@@ -173,7 +193,9 @@ class ByName:
         return Told(item["id"], item["content"], item["peer_id"] == of, item["metadata"])
 
     def messages(self, session: str, of: str) -> list[Told]:
-        return [self._told(item, of) for item in whole(self.api, f"{self._at(session)}/messages/list")]
+        return [
+            self._told(item, of) for item in whole(self.api, f"{self._at(session)}/messages/list")
+        ]
 
     def message(self, session: str, of: str, id: str) -> Told:
         return self._told(self.done("GET", f"{self._at(session)}/messages/{id}"), of)
@@ -184,7 +206,12 @@ class ByName:
     def conclude(self, about: str, content: str) -> str:
         session = f"session-{next(_numbers)}"
         self.three.newest.session(session)
-        pair = {"observer_id": about, "observed_id": about, "session_id": session, "content": content}
+        pair = {
+            "observer_id": about,
+            "observed_id": about,
+            "session_id": session,
+            "content": content,
+        }
         return str(self.done("POST", f"/{self.memory}", {self.memory: [pair]})[0]["id"])
 
     def known(self, about: str) -> list[tuple[str, str]]:
@@ -202,7 +229,8 @@ class ByName:
 
 
 class ByUid:
-    """The first generation, where `by` says whose words they are: the peer's own, or anybody else's."""
+    """The first generation, where `by` says whose words they are: the peer's own, or anybody
+    else's."""
 
     def __init__(self, three: Three) -> None:
         self.three, self.first = three, three.first
@@ -240,7 +268,11 @@ class ByUid:
         self.first.put(self._at(session, of), {"metadata": metadata})
 
     def sessions(self, of: str) -> list[tuple[str, Metadata]]:
-        return [(item["id"], item["metadata"]) for item in self._whole(f"{self.three.user(of)}/sessions") if item["is_active"]]
+        return [
+            (item["id"], item["metadata"])
+            for item in self._whole(f"{self.three.user(of)}/sessions")
+            if item["is_active"]
+        ]
 
     def delete_session(self, session: str, of: str) -> None:
         self.first.delete(self._at(session, of))
@@ -250,7 +282,9 @@ class ByUid:
         return str(self.first.get(f"{self._at(session, of)}/clone", **query)["id"])
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
-        said = self.first.say(self._at(session, ALICE), *((by == ALICE, content) for content in contents))
+        said = self.first.say(
+            self._at(session, ALICE), *((by == ALICE, content) for content in contents)
+        )
         return [item["id"] for item in said]
 
     def _told(self, item: Any) -> Told:
@@ -266,10 +300,12 @@ class ByUid:
         self.first.put(f"{self._at(session, of)}/messages/{id}", {"metadata": metadata})
 
     def reserved(self, about: str) -> str:
-        """The path of the documents in the collection of what is known about the user, which asking makes appear."""
+        """The path of the documents in the collection of what is known about the user, which asking
+        makes appear."""
         user = self.three.user(about)
         self.first.post(f"{user}/sessions/unknown/chat", {"queries": ""})
-        return f"{user}/collections/{self.first.get(f'{user}/collections/name/honcho')['id']}/documents"
+        collection = self.first.get(f"{user}/collections/name/honcho")
+        return f"{user}/collections/{collection['id']}/documents"
 
     def conclude(self, about: str, content: str) -> str:
         return str(self.first.post(self.reserved(about), {"content": content})["id"])
@@ -278,10 +314,14 @@ class ByUid:
         return [(item["id"], item["content"]) for item in self._whole(self.reserved(about))]
 
     def nearest(self, about: str, query: str) -> str:
-        return str(self.first.post(f"{self.reserved(about)}/query", {"query": query, "top_k": 1})[0]["id"])
+        return str(
+            self.first.post(f"{self.reserved(about)}/query", {"query": query, "top_k": 1})[0]["id"]
+        )
 
     def chat(self, about: str, session: str, question: str) -> str:
-        return str(self.first.post(f"{self._at(session, about)}/chat", {"queries": question})["content"])
+        return str(
+            self.first.post(f"{self._at(session, about)}/chat", {"queries": question})["content"]
+        )
 
 
 @pytest.fixture

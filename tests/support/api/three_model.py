@@ -1,4 +1,5 @@
-"""What three generations should see of one store: a model in plain lists, by the rules of the mapping and nothing of the product."""
+"""What three generations should see of one store: a model in plain lists, by the rules of the
+mapping and nothing of the product."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def fits(name: str) -> bool:
 
 @dataclass(eq=False)
 class Named:
-    """The uid is learnt from the store. Where a slug or a name is None, the uid stands in its place."""
+    """The uid is learnt from the store. Where a slug or a name is None, the uid stands in its
+    place."""
 
     uid: str = ""
     given_slug: str | None = None
@@ -92,12 +94,16 @@ class Workspace(Named):
         wanted = sorted(set(slugs))
         for slug in wanted:
             if self.by_slug(slug) is None:
-                self.peers.append(Peer(given_slug=slug, given_name=slug if self.by_name(slug) is None else None))
+                self.peers.append(
+                    Peer(given_slug=slug, given_name=slug if self.by_name(slug) is None else None)
+                )
         return [peer for slug in wanted if (peer := self.by_slug(slug)) is not None]
 
     def add_user(self, name: str) -> Peer:
         """A peer that the first generation made."""
-        user = Peer(given_slug=name if fits(name) and self.by_slug(name) is None else None, given_name=name)
+        user = Peer(
+            given_slug=name if fits(name) and self.by_slug(name) is None else None, given_name=name
+        )
         self.peers.append(user)
         return user
 
@@ -113,7 +119,11 @@ class Workspace(Named):
         copied = Session(session.owner, members=dict(session.members), said=list(said))
         self.sessions.append(copied)
         if deep:
-            self.notes += [Note(note.owner, copied, note.label) for note in self.notes if note.session is session]
+            self.notes += [
+                Note(note.owner, copied, note.label)
+                for note in self.notes
+                if note.session is session
+            ]
         return copied
 
     def erase(self) -> None:

@@ -1,6 +1,8 @@
-"""Assertions on the nouns that all three generations have: whoever writes, the other two read the same.
+"""Assertions on the nouns that all three generations have: whoever writes, the other two read the
+same.
 
-They are made once and run through the routes (test_three_generations.py) and through the published clients (e2e/test_one_workspace.py).
+They are made once and run through the routes (test_three_generations.py) and through the published
+clients (e2e/test_one_workspace.py).
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class SharedNouns:
         writer.make_peer(ALICE, {"n": 1})
         writer.make_peer("bob", {})
         writer.make_peer("carol", {})
-        assert [face.peers() for face in three.all()] == [{ALICE: {"n": 1}, "bob": {}, "carol": {}}] * 3
+        assert [face.peers() for face in three.all()] == [
+            {ALICE: {"n": 1}, "bob": {}, "carol": {}}
+        ] * 3
         writer.set_peer(ALICE, {"n": 2})
         for face in three.all():
             assert face.peers()[ALICE] == {"n": 2}
@@ -62,17 +66,29 @@ class SharedNouns:
         writer.say(talk, ALICE, "one", "two")
         writer.say(talk, "somebody", "three")
         seen = writer.messages(talk, ALICE)
-        assert [(told.content, told.mine) for told in seen] == [("one", True), ("two", True), ("three", False)]
+        assert [(told.content, told.mine) for told in seen] == [
+            ("one", True),
+            ("two", True),
+            ("three", False),
+        ]
         assert [face.messages(talk, ALICE) for face in three.all()] == [seen] * 3
         assert [face.message(talk, ALICE, seen[2].id) for face in three.all()] == [seen[2]] * 3
         writer.set_message(talk, ALICE, seen[1].id, {"seen": True})
-        assert [face.message(talk, ALICE, seen[1].id).metadata for face in three.all()] == [{"seen": True}] * 3
+        assert [face.message(talk, ALICE, seen[1].id).metadata for face in three.all()] == [
+            {"seen": True}
+        ] * 3
 
-    def test_each_goes_on_where_another_left_off(self, three: World, writer: Face, talk: str) -> None:
+    def test_each_goes_on_where_another_left_off(
+        self, three: World, writer: Face, talk: str
+    ) -> None:
         for number, face in enumerate(three.all()):
             face.say(talk, ALICE, f"mine {number}")
             face.say(talk, "somebody", f"not mine {number}")
-        said = [(f"{whose} {number}", whose == "mine") for number in range(3) for whose in ("mine", "not mine")]
+        said = [
+            (f"{whose} {number}", whose == "mine")
+            for number in range(3)
+            for whose in ("mine", "not mine")
+        ]
         for face in three.all():
             assert [(told.content, told.mine) for told in face.messages(talk, ALICE)] == said
 
@@ -82,7 +98,9 @@ class SharedNouns:
         copies = [writer.clone(talk, ALICE, None), writer.clone(talk, ALICE, said[1])]
         for face in three.all():
             assert face.sessions(ALICE) == [(session, {"a": 1}) for session in (talk, *copies)]
-            for session, contents in zip(copies, (["one", "two", "three"], ["one", "two"]), strict=True):
+            for session, contents in zip(
+                copies, (["one", "two", "three"], ["one", "two"]), strict=True
+            ):
                 told = face.messages(session, ALICE)
                 assert [each.content for each in told] == contents
                 assert all(each.mine for each in told)
@@ -93,7 +111,9 @@ class SharedNouns:
         copies = [face.clone(talk, ALICE, None) for face in three.all()]
         for face in three.all():
             assert [session for session, _ in face.sessions(ALICE)] == [talk, *copies]
-            assert {told.content for session in copies for told in face.messages(session, ALICE)} == {"one"}
+            assert {
+                told.content for session in copies for told in face.messages(session, ALICE)
+            } == {"one"}
 
     def test_deleted_sessions(self, three: World, writer: Face, talk: str) -> None:
         kept = writer.make_session(ALICE, {})
@@ -103,7 +123,10 @@ class SharedNouns:
             assert face.sessions(ALICE) == [(kept, {})]
 
     def test_conclusions(self, three: World, writer: Face, talk: str) -> None:
-        made = [writer.conclude(ALICE, text) for text in ("alice sings", "alice dances", "alice lives in Ulm")]
+        made = [
+            writer.conclude(ALICE, text)
+            for text in ("alice sings", "alice dances", "alice lives in Ulm")
+        ]
         seen = list(zip(made, ("alice sings", "alice dances", "alice lives in Ulm"), strict=True))
         assert [face.known(ALICE) for face in three.all()] == [seen] * 3
         assert [face.nearest(ALICE, "dances") for face in three.all()] == [made[1]] * 3

@@ -10,7 +10,8 @@ from api.conftest import Api
 
 
 class First:
-    """The first generation's routes. `api` calls the third generation in the workspace of the same name."""
+    """The first generation's routes. `api` calls the third generation in the workspace of the same
+    name."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -22,7 +23,9 @@ class First:
     def do(self, method: str, path: str, body: Any = ..., **query: Any) -> Any:
         """The answer's JSON: every success of this generation is a 200."""
         answer = self.call(method, path, body, **query)
-        assert answer.status_code == 200, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
+        assert answer.status_code == 200, (
+            f"{method} {path}: {answer.status_code} {answer.text[:500]}"
+        )
         return answer.get_json()
 
     def get(self, path: str, **query: Any) -> Any:
@@ -40,10 +43,14 @@ class First:
     def refused(self, status: int, method: str, path: str, body: Any = ..., **query: Any) -> Any:
         """The answer's `detail`, after looking at its status."""
         answer = self.call(method, path, body, **query)
-        assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
+        assert answer.status_code == status, (
+            f"{method} {path}: {answer.status_code} {answer.text[:500]}"
+        )
         return answer.get_json()["detail"]
 
-    def problem(self, method: str, path: str, body: Any = ..., **query: Any) -> tuple[list[Any], str]:
+    def problem(
+        self, method: str, path: str, body: Any = ..., **query: Any
+    ) -> tuple[list[Any], str]:
         """Where the only problem of a 422 lies, and its text."""
         (found,) = self.refused(422, method, path, body, **query)
         return found["loc"], found["msg"]
@@ -64,7 +71,10 @@ class First:
 
     def say(self, session: str, *said: tuple[bool, str]) -> Any:
         """Store (is_user, content) pairs."""
-        return self.post(f"{session}/messages/batch", {"messages": [{"is_user": by, "content": text} for by, text in said]})
+        return self.post(
+            f"{session}/messages/batch",
+            {"messages": [{"is_user": by, "content": text} for by, text in said]},
+        )
 
 
 def uid(path: str) -> str:

@@ -40,7 +40,9 @@ class Honest(HashedEmbedder):
 
 class NotNormalised(Honest):
     def vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
-        return [vector * np.float32(1 + n) for n, vector in enumerate(super().vectors(texts, purpose))]
+        return [
+            vector * np.float32(1 + n) for n, vector in enumerate(super().vectors(texts, purpose))
+        ]
 
 
 class BlankIsSomething(Honest):

@@ -1,4 +1,5 @@
-"""Indexes that are wrong in one way each, as real ones have been, and the test of the kit that has to say so."""
+"""Indexes that are wrong in one way each, as real ones have been, and the test of the kit that has
+to say so."""
 
 from __future__ import annotations
 
@@ -12,10 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from memservice.domain.records import Space
-from memservice.spi.index_filter import (
-    EVERYTHING,
-    IndexFilter,
-)
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.storage import Transaction
 from memservice.spi.text import TextHit, TextIndex, TextMatches, TextRow
 from memservice.spi.vectors import VectorHit, VectorIndex, VectorRow
@@ -31,7 +29,14 @@ if TYPE_CHECKING:
 
 def empty_means_all(index_filter: IndexFilter) -> IndexFilter:
     """As `if index_filter.sessions:` does."""
-    return replace(index_filter, **{each.name: None for each in fields(index_filter) if getattr(index_filter, each.name) == ()})
+    return replace(
+        index_filter,
+        **{
+            each.name: None
+            for each in fields(index_filter)
+            if getattr(index_filter, each.name) == ()
+        },
+    )
 
 
 class BrokenText(TextIndexContract):
@@ -58,7 +63,9 @@ class TestTextDropsAFilter(BrokenText):
             index_filter: IndexFilter,
             ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            return super().search(tx, kind, workspace_key, terms, k, replace(index_filter, authors=None), ids)
+            return super().search(
+                tx, kind, workspace_key, terms, k, replace(index_filter, authors=None), ids
+            )
 
     caught_by = ("test_any_of[author]", "test_conditions_are_anded")
 
@@ -75,9 +82,14 @@ class TestTextTakesAnEmptyAnyOfForNone(BrokenText):
             index_filter: IndexFilter,
             ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            return super().search(tx, kind, workspace_key, terms, k, empty_means_all(index_filter), ids)
+            return super().search(
+                tx, kind, workspace_key, terms, k, empty_means_all(index_filter), ids
+            )
 
-    caught_by = ("test_any_of_nothing_matches_nothing[sessions]", "test_any_of_nothing_matches_nothing[levels]")
+    caught_by = (
+        "test_any_of_nothing_matches_nothing[sessions]",
+        "test_any_of_nothing_matches_nothing[levels]",
+    )
 
 
 class TestTextExcludesABound(BrokenText):
@@ -94,8 +106,14 @@ class TestTextExcludesABound(BrokenText):
         ) -> TextMatches:
             from datetime import timedelta
 
-            later = None if index_filter.since is None else index_filter.since + timedelta(microseconds=1)
-            return super().search(tx, kind, workspace_key, terms, k, replace(index_filter, since=later), ids)
+            later = (
+                None
+                if index_filter.since is None
+                else index_filter.since + timedelta(microseconds=1)
+            )
+            return super().search(
+                tx, kind, workspace_key, terms, k, replace(index_filter, since=later), ids
+            )
 
     caught_by = ("test_time_bounds_are_inclusive_and_exact",)
 
@@ -129,7 +147,10 @@ class TestTextFiltersAfterK(BrokenText):
             index_filter: IndexFilter,
             ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            first = {hit.key for hit in super().search(tx, kind, workspace_key, terms, k, EVERYTHING, ids).hits}
+            first = {
+                hit.key
+                for hit in super().search(tx, kind, workspace_key, terms, k, EVERYTHING, ids).hits
+            }
             found = super().search(tx, kind, workspace_key, terms, 10**9, index_filter, ids)
             return replace(found, hits=[hit for hit in found.hits if hit.key in first])
 
@@ -193,7 +214,9 @@ class TestTextCountsAllWorkspaces(BrokenText):
             ids: Sequence[int] | None = None,
         ) -> TextMatches:
             mine = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
-            theirs = super().search(tx, kind, 12 if workspace_key == 1 else 1, terms, k, index_filter, ids)
+            theirs = super().search(
+                tx, kind, 12 if workspace_key == 1 else 1, terms, k, index_filter, ids
+            )
             return replace(mine, documents=mine.documents + theirs.documents)
 
     caught_by = ("test_other_workspaces_change_nothing",)
@@ -214,7 +237,10 @@ class TestTextCountsWhatFits(BrokenText):
             ids: Sequence[int] | None = None,
         ) -> TextMatches:
             found = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
-            return replace(found, frequencies={term: sum(term in hit.terms for hit in found.hits) for term in terms})
+            return replace(
+                found,
+                frequencies={term: sum(term in hit.terms for hit in found.hits) for term in terms},
+            )
 
     caught_by = ("test_statistics_do_not_depend_on_where_or_k",)
 
@@ -229,7 +255,9 @@ class TestTextMixesKinds(BrokenText):
 
 class TestTextDeletesOnlyTheFirst(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+        def remove(
+            self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+        ) -> None:
             super().remove(tx, kind, workspace_key, keys[:1])
 
     caught_by = ("test_remove_one_many_and_unknown",)
@@ -237,9 +265,18 @@ class TestTextDeletesOnlyTheFirst(BrokenText):
 
 class TestTextKeepsTheOldTerms(BrokenText):
     class broken(MemoryTextIndex):  # noqa: N801
-        def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
-            old = {key: text.row.terms for key, text in self._texts(tx, kind, workspace_key).items()}
-            super().add(tx, kind, workspace_key, [replace(row, terms=[*old.get(row.key, ()), *row.terms]) for row in rows])
+        def add(
+            self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
+        ) -> None:
+            old = {
+                key: text.row.terms for key, text in self._texts(tx, kind, workspace_key).items()
+            }
+            super().add(
+                tx,
+                kind,
+                workspace_key,
+                [replace(row, terms=[*old.get(row.key, ()), *row.terms]) for row in rows],
+            )
 
     caught_by = ("test_adding_again_replaces",)
 
@@ -257,7 +294,9 @@ class TestTextWantsAllTerms(BrokenText):
             ids: Sequence[int] | None = None,
         ) -> TextMatches:
             found = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
-            return replace(found, hits=[hit for hit in found.hits if len(hit.terms) == len(set(terms))])
+            return replace(
+                found, hits=[hit for hit in found.hits if len(hit.terms) == len(set(terms))]
+            )
 
     caught_by = ("test_any_term_is_enough",)
 
@@ -275,7 +314,12 @@ class TestTextForgetsHowOften(BrokenText):
             ids: Sequence[int] | None = None,
         ) -> TextMatches:
             found = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
-            return replace(found, hits=[TextHit(hit.key, dict.fromkeys(hit.terms, 1), hit.length) for hit in found.hits])
+            return replace(
+                found,
+                hits=[
+                    TextHit(hit.key, dict.fromkeys(hit.terms, 1), hit.length) for hit in found.hits
+                ],
+            )
 
     caught_by = ("test_hits_count_terms_and_lengths",)
 
@@ -294,7 +338,9 @@ class TestTextTreatsTermsAsSyntax(BrokenText):
             index_filter: IndexFilter,
             ids: Sequence[int] | None = None,
         ) -> TextMatches:
-            return super().search(tx, kind, workspace_key, [term.rstrip("*") for term in terms], k, index_filter, ids)
+            return super().search(
+                tx, kind, workspace_key, [term.rstrip("*") for term in terms], k, index_filter, ids
+            )
 
     caught_by = ("test_a_term_may_be_any_text[hostile]",)
 
@@ -307,7 +353,10 @@ class TestTextSurvivesARollback(BrokenText):
         def _texts(self, tx: Transaction | None, kind: str, workspace_key: int) -> dict[int, Any]:
             return self._outside.setdefault((kind, workspace_key), {})
 
-    caught_by = ("test_a_write_that_fails_leaves_nothing", "test_what_was_added_is_there_after_reopening")
+    caught_by = (
+        "test_a_write_that_fails_leaves_nothing",
+        "test_what_was_added_is_there_after_reopening",
+    )
 
 
 class BrokenVectors(VectorIndexContract):
@@ -326,7 +375,13 @@ class Altered(MemoryVectorIndex):
     """Asks for something else than it was asked for, or answers something else."""
 
     def query(
-        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        space: Space,
+        vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
         return self.answer(super().query(tx, space, vector, *self.asked(k, index_filter), ids))
 
@@ -356,7 +411,10 @@ class TestVectorsTakeAnEmptyAnyOfForNone(BrokenVectors):
 class TestVectorsCutOffAnyOf(BrokenVectors):
     class broken(Altered):  # noqa: N801
         def asked(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
-            return k, replace(index_filter, sessions=None if index_filter.sessions is None else index_filter.sessions[:100])
+            return k, replace(
+                index_filter,
+                sessions=None if index_filter.sessions is None else index_filter.sessions[:100],
+            )
 
     caught_by = ("test_any_of_a_thousand_values",)
 
@@ -366,7 +424,12 @@ class TestVectorsExcludeABound(BrokenVectors):
         def asked(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
             from datetime import timedelta
 
-            return k, replace(index_filter, until=None if index_filter.until is None else index_filter.until - timedelta(microseconds=1))
+            return k, replace(
+                index_filter,
+                until=None
+                if index_filter.until is None
+                else index_filter.until - timedelta(microseconds=1),
+            )
 
     caught_by = ("test_time_bounds_are_inclusive_and_exact",)
 
@@ -398,11 +461,20 @@ class TestVectorsScoreFromZeroToOne(BrokenVectors):
 class TestVectorsScoreByInnerProduct(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
         def query(
-            self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            space: Space,
+            vector: Vector,
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> list[VectorHit]:
             rows = self._vectors(tx, space)
             found = super().query(tx, space, vector, 10**9, index_filter, ids)
-            return sorted((VectorHit(hit.key, float(rows[hit.key][0].vector @ vector)) for hit in found), key=lambda hit: -hit.score)[:k]
+            return sorted(
+                (VectorHit(hit.key, float(rows[hit.key][0].vector @ vector)) for hit in found),
+                key=lambda hit: -hit.score,
+            )[:k]
 
     caught_by = ("test_lengths_do_not_count",)
 
@@ -418,10 +490,20 @@ class TestVectorsIgnoreK(BrokenVectors):
 class TestVectorsFilterAfterK(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
         def query(
-            self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            space: Space,
+            vector: Vector,
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> list[VectorHit]:
             first = {hit.key for hit in super().query(tx, space, vector, k, EVERYTHING, ids)}
-            return [hit for hit in super().query(tx, space, vector, k, index_filter, ids) if hit.key in first]
+            return [
+                hit
+                for hit in super().query(tx, space, vector, k, index_filter, ids)
+                if hit.key in first
+            ]
 
     caught_by = ("test_k_counts_rows_that_fit",)
 
@@ -429,7 +511,13 @@ class TestVectorsFilterAfterK(BrokenVectors):
 class TestVectorsIgnoreIds(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
         def query(
-            self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            space: Space,
+            vector: Vector,
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> list[VectorHit]:
             return super().query(tx, space, vector, k, index_filter, ids or None)
 
@@ -438,7 +526,9 @@ class TestVectorsIgnoreIds(BrokenVectors):
 
 class TestVectorsLeakASpace(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
-        def _vectors(self, tx: Transaction | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+        def _vectors(
+            self, tx: Transaction | None, space: Space
+        ) -> dict[int, tuple[VectorRow, Any]]:
             return super()._vectors(tx, replace(space, key=space.dimension))
 
     caught_by = ("test_spaces_are_apart", "test_drop_takes_one_space")
@@ -463,7 +553,9 @@ class TestVectorsKeepTheOld(BrokenVectors):
 
 class TestVectorsListKeysAsText(BrokenVectors):
     class broken(MemoryVectorIndex):  # noqa: N801
-        def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        def keys(
+            self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+        ) -> list[int]:
             return sorted((key for key in self._vectors(tx, space) if key > after), key=str)[:limit]
 
     caught_by = ("test_keys_are_listed_in_portions",)
@@ -473,7 +565,9 @@ class TestVectorsListTheLastKeyAgain(BrokenVectors):
     """Whoever goes through them in portions never comes to an end."""
 
     class broken(MemoryVectorIndex):  # noqa: N801
-        def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        def keys(
+            self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+        ) -> list[int]:
             return super().keys(tx, space, after - 1, limit)
 
     caught_by = ("test_keys_are_listed_in_portions",)
@@ -488,7 +582,9 @@ class TestVectorsListDeletedKeys(BrokenVectors):
             self._ever.setdefault(space.key, set()).update(row.key for row in rows)
             super().upsert(tx, space, rows)
 
-        def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+        def keys(
+            self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+        ) -> list[int]:
             return sorted(key for key in self._ever.get(space.key, ()) if key > after)[:limit]
 
     caught_by = ("test_keys_are_listed_in_portions",)
@@ -502,10 +598,20 @@ class TestVectorsCacheForEver(BrokenVectors):
             self._seen: dict[int, dict[int, Any]] = {}
 
         def query(
-            self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+            self,
+            tx: Transaction | None,
+            space: Space,
+            vector: Vector,
+            k: int,
+            index_filter: IndexFilter,
+            ids: Sequence[int] | None = None,
         ) -> list[VectorHit]:
             seen = self._seen.setdefault(space.key, dict(self._vectors(tx, space)))
-            return [hit for hit in super().query(tx, space, vector, k, index_filter, ids) if hit.key in seen]
+            return [
+                hit
+                for hit in super().query(tx, space, vector, k, index_filter, ids)
+                if hit.key in seen
+            ]
 
     caught_by = ("test_another_opening_sees_changes",)
 
@@ -517,11 +623,16 @@ class TestVectorsPoisonTheirCache(BrokenVectors):
         def __init__(self) -> None:
             self._seen: dict[int, dict[int, Any]] = {}
 
-        def _vectors(self, tx: Transaction | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+        def _vectors(
+            self, tx: Transaction | None, space: Space
+        ) -> dict[int, tuple[VectorRow, Any]]:
             held = super()._vectors(tx, space)
             return self._seen.setdefault(space.key, held)
 
-    caught_by = ("test_a_write_that_fails_leaves_nothing", "test_what_was_stored_is_there_after_reopening")
+    caught_by = (
+        "test_a_write_that_fails_leaves_nothing",
+        "test_what_was_stored_is_there_after_reopening",
+    )
 
 
 class TestVectorsLoseOneOfTwoUpserts(BrokenVectors):
@@ -540,7 +651,9 @@ class TestVectorsLoseOneOfTwoUpserts(BrokenVectors):
             time.sleep(0.001)
             self._spaces[space.key] = apart._spaces[space.key]
 
-        def _vectors(self, tx: Transaction | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+        def _vectors(
+            self, tx: Transaction | None, space: Space
+        ) -> dict[int, tuple[VectorRow, Any]]:
             return self._spaces.setdefault(space.key, {})
 
     @pytest.fixture
@@ -557,10 +670,23 @@ class Named(MemoryVectorIndex):
         return text
 
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        super().upsert(tx, space, [row if row.level is None else replace(row, level=self.named(row.level)) for row in rows])
+        super().upsert(
+            tx,
+            space,
+            [
+                row if row.level is None else replace(row, level=self.named(row.level))
+                for row in rows
+            ],
+        )
 
     def query(
-        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        space: Space,
+        vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
         asked = None if index_filter.levels is None else tuple(map(self.named, index_filter.levels))
         return super().query(tx, space, vector, k, replace(index_filter, levels=asked), ids)
@@ -590,8 +716,12 @@ class TestVectorsCutTheNameOfTheEmbedder(BrokenVectors):
     """Spaces are told apart by what is left of it."""
 
     class broken(MemoryVectorIndex):  # noqa: N801
-        def _vectors(self, tx: Transaction | None, space: Space) -> dict[int, tuple[VectorRow, Any]]:
+        def _vectors(
+            self, tx: Transaction | None, space: Space
+        ) -> dict[int, tuple[VectorRow, Any]]:
             kept = space.embedder.encode("ascii", "ignore")[:60]
-            return super()._vectors(tx, replace(space, key=zlib.crc32(b"%d %b" % (space.workspace_key, kept))))
+            return super()._vectors(
+                tx, replace(space, key=zlib.crc32(b"%d %b" % (space.workspace_key, kept)))
+            )
 
     caught_by = ("test_spaces_of_embedders_with_similar_names_are_apart",)

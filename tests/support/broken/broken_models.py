@@ -45,7 +45,11 @@ class Broken(LanguageModelContract):
         with scripted() as server:
             context = Context(lambda: datetime.now(UTC), getLogger("test"))
             endpoint = Endpoint(
-                "openai", server.url, {"authorization": f"Bearer {KEY}"}, ConnectionSettings().load({"api_key": KEY}), context.clock
+                "openai",
+                server.url,
+                {"authorization": f"Bearer {KEY}"},
+                ConnectionSettings().load({"api_key": KEY}),
+                context.clock,
             )
             yield ScriptedPeer(server, OpenAiWire(), self.broken(OpenAiModel(endpoint, context)))
 
@@ -81,7 +85,9 @@ class TellsTheKey(Honest):
         try:
             return self.model.complete(request)
         except ModelFailure as error:
-            raise ModelFailure(f"{error} with {KEY}", retryable=error.retryable, status=error.status) from error
+            raise ModelFailure(
+                f"{error} with {KEY}", retryable=error.retryable, status=error.status
+            ) from error
 
 
 class HopesForever(Honest):
@@ -89,7 +95,9 @@ class HopesForever(Honest):
         try:
             return self.model.complete(request)
         except ModelFailure as error:
-            raise ModelFailure(str(error), retryable=True, status=error.status, retry_after=error.retry_after) from error
+            raise ModelFailure(
+                str(error), retryable=True, status=error.status, retry_after=error.retry_after
+            ) from error
 
 
 class ForgetsHowLong(Honest):
@@ -99,7 +107,9 @@ class ForgetsHowLong(Honest):
         except Refusal:
             raise
         except ModelFailure as error:
-            raise ModelFailure(str(error), retryable=error.retryable, status=error.status) from error
+            raise ModelFailure(
+                str(error), retryable=error.retryable, status=error.status
+            ) from error
 
 
 class TakesRefusalsForAnswers(Honest):
@@ -128,7 +138,9 @@ class IgnoresTheBound(Honest):
 
 class DropsTheSystem(Honest):
     def complete(self, request: CompletionRequest) -> Completion:
-        return self.model.complete(replace(request, turns=[turn for turn in request.turns if turn.role != "system"]))
+        return self.model.complete(
+            replace(request, turns=[turn for turn in request.turns if turn.role != "system"])
+        )
 
 
 class MixesUpThreads(Honest):
@@ -143,7 +155,13 @@ class TestBuffers(Broken):
 
 
 class TestEndsWhenCut(Broken):
-    broken, caught_by = EndsWhenCut, ("test_a_stream_that_is_cut_raises[cut]", "test_a_stream_that_is_cut_raises[error in stream]")
+    broken, caught_by = (
+        EndsWhenCut,
+        (
+            "test_a_stream_that_is_cut_raises[cut]",
+            "test_a_stream_that_is_cut_raises[error in stream]",
+        ),
+    )
 
 
 class TestTriesAgain(Broken):
@@ -155,7 +173,10 @@ class TestTellsTheKey(Broken):
 
 
 class TestHopesForever(Broken):
-    broken, caught_by = HopesForever, ("test_a_failure_says_whether_to_try_again[401-False-complete]",)
+    broken, caught_by = (
+        HopesForever,
+        ("test_a_failure_says_whether_to_try_again[401-False-complete]",),
+    )
 
 
 class TestForgetsHowLong(Broken):
@@ -175,7 +196,10 @@ class TestCountsNothing(Broken):
 
 
 class TestIgnoresTheBound(Broken):
-    broken, caught_by = IgnoresTheBound, ("test_no_exchange_takes_longer_than_it_may[hang-complete]",)
+    broken, caught_by = (
+        IgnoresTheBound,
+        ("test_no_exchange_takes_longer_than_it_may[hang-complete]",),
+    )
 
 
 class TestDropsTheSystem(Broken):

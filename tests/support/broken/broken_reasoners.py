@@ -36,23 +36,35 @@ class Broken(ReasonerContract):
 
 class TakesEverybodyForOne(ExtractiveReasoner):
     def derive(self, request: DeriveRequest) -> Derived:
-        return super().derive(replace(request, messages=[replace(m, author=request.observed) for m in request.messages]))
+        return super().derive(
+            replace(
+                request, messages=[replace(m, author=request.observed) for m in request.messages]
+            )
+        )
 
 
 class ReadsContextAgain(ExtractiveReasoner):
     def derive(self, request: DeriveRequest) -> Derived:
-        return super().derive(replace(request, messages=[replace(m, new=True) for m in request.messages]))
+        return super().derive(
+            replace(request, messages=[replace(m, new=True) for m in request.messages])
+        )
 
 
 class TakesNamesLightly(ExtractiveReasoner):
     def derive(self, request: DeriveRequest) -> Derived:
-        return super().derive(replace(request, messages=[replace(m, author=m.author.lower()) for m in request.messages]))
+        return super().derive(
+            replace(
+                request, messages=[replace(m, author=m.author.lower()) for m in request.messages]
+            )
+        )
 
 
 class CitesTheWrongMessage(ExtractiveReasoner):
     def derive(self, request: DeriveRequest) -> Derived:
         last = request.messages[-1].key if request.messages else 0
-        return Derived([replace(s, message_keys=(last,)) for s in super().derive(request).statements])
+        return Derived(
+            [replace(s, message_keys=(last,)) for s in super().derive(request).statements]
+        )
 
 
 class CitesNothing(ExtractiveReasoner):
@@ -87,7 +99,9 @@ class ReplacesAStranger(ExtractiveReasoner):
 
 class GoesInCircles(ExtractiveReasoner):
     def consolidate(self, request: ConsolidateRequest) -> Consolidated:
-        return Consolidated(superseded=[Superseded("uid-1", "uid-3", "same"), Superseded("uid-3", "uid-1", "same")])
+        return Consolidated(
+            superseded=[Superseded("uid-1", "uid-3", "same"), Superseded("uid-3", "uid-1", "same")]
+        )
 
 
 class MergesWhatLooksAlike(ExtractiveReasoner):
@@ -128,11 +142,17 @@ class TestTakesNamesLightly(Broken):
 
 
 class TestCitesTheWrongMessage(Broken):
-    broken, caught_by = CitesTheWrongMessage, ("test_statements_carry_keys_of_the_messages_that_were_given",)
+    broken, caught_by = (
+        CitesTheWrongMessage,
+        ("test_statements_carry_keys_of_the_messages_that_were_given",),
+    )
 
 
 class TestCitesNothing(Broken):
-    broken, caught_by = CitesNothing, ("test_statements_carry_keys_of_the_messages_that_were_given",)
+    broken, caught_by = (
+        CitesNothing,
+        ("test_statements_carry_keys_of_the_messages_that_were_given",),
+    )
 
 
 class TestRepeatsItself(Broken):
@@ -152,7 +172,10 @@ class TestSummarisesNothingWithABlank(Broken):
 
 
 class TestReplacesAStranger(Broken):
-    broken, caught_by = ReplacesAStranger, ("test_consolidating_names_what_it_was_given", "test_consolidating_nothing_does_nothing")
+    broken, caught_by = (
+        ReplacesAStranger,
+        ("test_consolidating_names_what_it_was_given", "test_consolidating_nothing_does_nothing"),
+    )
 
 
 class TestGoesInCircles(Broken):

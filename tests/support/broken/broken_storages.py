@@ -1,4 +1,5 @@
-"""Storages that are wrong in one way each, as real ones have been, and the test of the kit that has to say so."""
+"""Storages that are wrong in one way each, as real ones have been, and the test of the kit that has
+to say so."""
 
 from __future__ import annotations
 
@@ -59,7 +60,12 @@ class RewritesConditions(MemoryRows):
         raise NotImplementedError
 
     def page(
-        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self,
+        record: type[R],
+        condition: Condition = TRUE,
+        order: Sequence[Order] = BY_KEY,
+        limit: int | None = None,
+        offset: int = 0,
     ) -> list[R]:
         return super().page(record, self.rewrite(condition), order, limit, offset)
 
@@ -69,14 +75,22 @@ class RewritesConditions(MemoryRows):
 
 class DropsAFilter(RewritesConditions):
     def rewrite(self, condition: Condition) -> Condition:
-        return All(condition.parts[:-1]) if isinstance(condition, All) and len(condition.parts) > 1 else condition
+        return (
+            All(condition.parts[:-1])
+            if isinstance(condition, All) and len(condition.parts) > 1
+            else condition
+        )
 
 
 class LeaksAWorkspace(RewritesConditions):
     def rewrite(self, condition: Condition) -> Condition:
         if isinstance(condition, All):
             return All(tuple(self.rewrite(part) for part in condition.parts))
-        return TRUE if isinstance(condition, Equal) and condition.field == "workspace_key" else condition
+        return (
+            TRUE
+            if isinstance(condition, Equal) and condition.field == "workspace_key"
+            else condition
+        )
 
 
 class EmptyListMatchesAll(RewritesConditions):
@@ -88,23 +102,40 @@ class EmptyListMatchesAll(RewritesConditions):
 
 class TakesWildcards(RewritesConditions):
     def rewrite(self, condition: Condition) -> Condition:
-        return Substring(condition.field, condition.needle.strip("%")) if isinstance(condition, Substring) else condition
+        return (
+            Substring(condition.field, condition.needle.strip("%"))
+            if isinstance(condition, Substring)
+            else condition
+        )
 
 
 class IgnoresLimit(MemoryRows):
     def page(
-        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self,
+        record: type[R],
+        condition: Condition = TRUE,
+        order: Sequence[Order] = BY_KEY,
+        limit: int | None = None,
+        offset: int = 0,
     ) -> list[R]:
         return super().page(record, condition, order, None, offset)
 
 
 class OrdersCaseInsensitively(MemoryRows):
     def page(
-        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self,
+        record: type[R],
+        condition: Condition = TRUE,
+        order: Sequence[Order] = BY_KEY,
+        limit: int | None = None,
+        offset: int = 0,
     ) -> list[R]:
         found = super().page(record, condition)
         for step in reversed(order):
-            found.sort(key=lambda row, name=step.field: _folded(getattr(row, name)), reverse=step.descending)  # type: ignore[misc]
+            found.sort(
+                key=lambda row, name=step.field: _folded(getattr(row, name)),  # type: ignore[misc]
+                reverse=step.descending,
+            )
         return found[offset : None if limit is None else offset + limit]
 
 
@@ -116,7 +147,9 @@ class DeletesOneBatch(MemoryRows):
     """Stops after the first hundred rows."""
 
     def delete(self, record: type[Any], condition: Condition) -> int:
-        return super().delete(record, having(key=tuple(row.key for row in self.page(record, condition, limit=100))))
+        return super().delete(
+            record, having(key=tuple(row.key for row in self.page(record, condition, limit=100)))
+        )
 
 
 class ForgetsMicroseconds(MemoryRows):
@@ -125,7 +158,11 @@ class ForgetsMicroseconds(MemoryRows):
 
 
 def _coarse(row: Any) -> Any:
-    times = {f.name: getattr(row, f.name).replace(microsecond=0) for f in fields(row) if isinstance(getattr(row, f.name), datetime)}
+    times = {
+        f.name: getattr(row, f.name).replace(microsecond=0)
+        for f in fields(row)
+        if isinstance(getattr(row, f.name), datetime)
+    }
     return replace(row, **times)
 
 
@@ -189,7 +226,11 @@ class ReadsWhateverIsThere(MemoryStorage):
 
         class Live(MemoryRows):
             def __getattribute__(self, name: str) -> Any:
-                return dict(storage._moment.tables) if name == "_tables" else super().__getattribute__(name)
+                return (
+                    dict(storage._moment.tables)
+                    if name == "_tables"
+                    else super().__getattribute__(name)
+                )
 
         yield Transaction(Live(Moment()))
 
@@ -199,8 +240,12 @@ class ReusesKeys(MemoryStorage):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        highest = {record: max(table.rows, default=0) for record, table in self._moment.tables.items()}
-        self._keys = defaultdict(lambda: count(1), {record: count(key + 1) for record, key in highest.items()})
+        highest = {
+            record: max(table.rows, default=0) for record, table in self._moment.tables.items()
+        }
+        self._keys = defaultdict(
+            lambda: count(1), {record: count(key + 1) for record, key in highest.items()}
+        )
         with super().transaction() as tx:
             yield tx
 
@@ -251,19 +296,31 @@ class TestDropsAFilter(Broken):
 
 
 class TestLeaksAWorkspace(Broken):
-    broken, caught_by = with_rows(LeaksAWorkspace), ("test_peers_of_another_workspace_stay_out", "test_conclusions_stay_in_their_workspace")
+    broken, caught_by = (
+        with_rows(LeaksAWorkspace),
+        ("test_peers_of_another_workspace_stay_out", "test_conclusions_stay_in_their_workspace"),
+    )
 
 
 class TestEmptyListMatchesAll(Broken):
-    broken, caught_by = with_rows(EmptyListMatchesAll), ("test_one_of_many_values[0]", "test_leaf[OneOf]")
+    broken, caught_by = (
+        with_rows(EmptyListMatchesAll),
+        ("test_one_of_many_values[0]", "test_leaf[OneOf]"),
+    )
 
 
 class TestTakesWildcards(Broken):
-    broken, caught_by = with_rows(TakesWildcards), ("test_hostile_values_are_values[%]", "test_leaf[Substring]")
+    broken, caught_by = (
+        with_rows(TakesWildcards),
+        ("test_hostile_values_are_values[%]", "test_leaf[Substring]"),
+    )
 
 
 class TestIgnoresLimit(Broken):
-    broken, caught_by = with_rows(IgnoresLimit), ("test_limit_and_offset", "test_messages_are_paged_by_position")
+    broken, caught_by = (
+        with_rows(IgnoresLimit),
+        ("test_limit_and_offset", "test_messages_are_paged_by_position"),
+    )
 
 
 class TestOrdersCaseInsensitively(Broken):
@@ -271,15 +328,24 @@ class TestOrdersCaseInsensitively(Broken):
 
 
 class TestDeletesOneBatch(Broken):
-    broken, caught_by = with_rows(DeletesOneBatch), ("test_delete_erases_all_matching_rows_and_counts_them",)
+    broken, caught_by = (
+        with_rows(DeletesOneBatch),
+        ("test_delete_erases_all_matching_rows_and_counts_them",),
+    )
 
 
 class TestForgetsMicroseconds(Broken):
-    broken, caught_by = with_rows(ForgetsMicroseconds), ("test_round_trip[Message]", "test_times_order_to_the_microsecond")
+    broken, caught_by = (
+        with_rows(ForgetsMicroseconds),
+        ("test_round_trip[Message]", "test_times_order_to_the_microsecond"),
+    )
 
 
 class TestAllowsDuplicates(Broken):
-    broken, caught_by = with_rows(AllowsDuplicates), ("test_unique[peers-workspace_key-slug]", "test_of_many_threads_one_stores_the_row")
+    broken, caught_by = (
+        with_rows(AllowsDuplicates),
+        ("test_unique[peers-workspace_key-slug]", "test_of_many_threads_one_stores_the_row"),
+    )
 
 
 class TestSaysItIsIll(Broken):
@@ -307,17 +373,32 @@ class TestReadsWhateverIsThere(Broken):
 
 
 class TestReusesKeys(Broken):
-    broken, caught_by = ReusesKeys, ("test_keys_are_never_used_again", "test_a_lease_after_a_release_is_another_one")
+    broken, caught_by = (
+        ReusesKeys,
+        ("test_keys_are_never_used_again", "test_a_lease_after_a_release_is_another_one"),
+    )
 
 
 class TestNeverWakes(Broken):
-    broken, caught_by = NeverWakes, ("test_waiting_ends_when_another_thread_commits", "test_no_commit_is_missed_between_two_waits")
+    broken, caught_by = (
+        NeverWakes,
+        (
+            "test_waiting_ends_when_another_thread_commits",
+            "test_no_commit_is_missed_between_two_waits",
+        ),
+    )
 
 
 class TestClaimsTwice(Broken):
-    broken, caught_by = with_tasks(ClaimsTwice), ("test_a_lease_is_had_by_one", "test_one_of_many_threads_gets_the_lease")
+    broken, caught_by = (
+        with_tasks(ClaimsTwice),
+        ("test_a_lease_is_had_by_one", "test_one_of_many_threads_gets_the_lease"),
+    )
 
 
 class TestTakesOverUnderTheSameNumber(Broken):
     broken = with_tasks(TakesOverUnderTheSameNumber)
-    caught_by = ("test_an_expired_lease_changes_hands_under_a_higher_number", "test_who_lost_a_lease_can_do_nothing_with_it")
+    caught_by = (
+        "test_an_expired_lease_changes_hands_under_a_higher_number",
+        "test_who_lost_a_lease_can_do_nothing_with_it",
+    )

@@ -147,7 +147,10 @@ class TestDeliversTwice(Broken):
 
 class TestSaysDeliveredAlways(Broken):
     broken = SaysDeliveredAlways
-    caught_by = ("test_a_failure_is_an_outcome_and_never_raised", "test_what_is_refused_is_not_delivered_to_either")
+    caught_by = (
+        "test_a_failure_is_an_outcome_and_never_raised",
+        "test_what_is_refused_is_not_delivered_to_either",
+    )
 
 
 class TestRaisesItsFailures(Broken):

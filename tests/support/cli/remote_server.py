@@ -8,7 +8,8 @@ import httpx
 
 
 class Flaky(httpx.BaseTransport):
-    """Every so many requests are answered with this status and a page instead of what was asked for."""
+    """Every so many requests are answered with this status and a page instead of what was asked
+    for."""
 
     now = datetime(2024, 3, 1, tzinfo=UTC)
 

@@ -1,7 +1,8 @@
-"""Runs the published commands, each in a process forked after the imports, which take longer than most commands.
+"""Runs the published commands, each in a process forked after the imports, which take longer than
+most commands.
 
-In the commands' environment: `python command_host.py`. Reads a line of JSON per command, `{"words": […], "settings": {…}}`, and writes
-one, `{"code": …, "output": …, "said": …}`.
+In the commands' environment: `python command_host.py`. Reads a line of JSON per command,
+`{"words": […], "settings": {…}}`, and writes one, `{"code": …, "output": …, "said": …}`.
 """
 
 from __future__ import annotations

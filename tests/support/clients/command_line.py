@@ -17,7 +17,8 @@ HOST = Path(__file__).parent / "command_host.py"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command left: its exit code, what it printed as JSON (None if nothing), and the last thing it said on stderr."""
+    """What a command left: its exit code, what it printed as JSON (None if nothing), and the last
+    thing it said on stderr."""
 
     code: int
     output: Any
@@ -36,9 +37,12 @@ class Done:
 
 
 class Commands:
-    """Runs `honcho …` against a server. Settings are given as the commands read them, by environment; nothing else is inherited."""
+    """Runs `honcho …` against a server. Settings are given as the commands read them, by
+    environment; nothing else is inherited."""
 
-    def __init__(self, python: Path, url: str, home: Path, workspace: str, key: str = "anything") -> None:
+    def __init__(
+        self, python: Path, url: str, home: Path, workspace: str, key: str = "anything"
+    ) -> None:
         (home / "config.json").write_text(json.dumps({"environmentUrl": url}), encoding="utf-8")
         self.settings = {
             "PATH": os.environ["PATH"],
@@ -50,14 +54,20 @@ class Commands:
             "HONCHO_NO_UPDATE_CHECK": "1",
         }
         self._host = subprocess.Popen(
-            [str(python), str(HOST)], env=self.settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            [str(python), str(HOST)],
+            env=self.settings,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
         )
 
     def close(self) -> None:
         self._host.communicate(timeout=SECONDS)
 
     def run(self, *words: str, **settings: str) -> Done:
-        """Run one command; settings add to or replace those that are set. An empty one is as none."""
+        """Run one command; settings add to or replace those that are set. An empty one is as
+        none."""
         assert self._host.stdin is not None
         assert self._host.stdout is not None
         self._host.stdin.write(json.dumps({"words": words, "settings": settings}) + "\n")

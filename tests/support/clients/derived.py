@@ -1,4 +1,5 @@
-"""Conclusions that rest on others, as background work with a language model leaves them: stored past the server, which has no model."""
+"""Conclusions that rest on others, as background work with a language model leaves them: stored
+past the server, which has no model."""
 
 from __future__ import annotations
 
@@ -37,12 +38,29 @@ def derive(server: Server, workspace: str, known: Known) -> str:
         assert place is not None
         source = tx.conclusions.by_uid(place.key, known.sources[0])
         assert source is not None
-        changed: dict[str, Any] = {"level": known.level, "source_ids": known.sources, "times_derived": known.times_derived}
-        (stored,) = tx.conclusions.put([replace(source, key=0, uid=new_uid(), fingerprint=new_uid(), content=known.content, **changed)])
+        changed: dict[str, Any] = {
+            "level": known.level,
+            "source_ids": known.sources,
+            "times_derived": known.times_derived,
+        }
+        (stored,) = tx.conclusions.put(
+            [
+                replace(
+                    source,
+                    key=0,
+                    uid=new_uid(),
+                    fingerprint=new_uid(),
+                    content=known.content,
+                    **changed,
+                )
+            ]
+        )
         tx.tasks.add(indexing.index_conclusions(runtime, tx, place.key, [stored], vectors))
         return stored.uid
 
-    runtime = open_runtime(load_settings(environ={}, cwd=server.folder, overrides={"DB_CONNECTION_URI": server.uri}))
+    runtime = open_runtime(
+        load_settings(environ={}, cwd=server.folder, overrides={"DB_CONNECTION_URI": server.uri})
+    )
     try:
         vectors = indexing.embed_inline(runtime, [known.content])
         return runtime.storage.write(change)
@@ -51,12 +69,16 @@ def derive(server: Server, workspace: str, known: Known) -> str:
 
 
 def seeded(server: Server) -> dict[str, Any]:
-    """A workspace in which alice's conclusions rest on each other at every level: its name, and the ids of each kind in their order."""
+    """A workspace in which alice's conclusions rest on each other at every level: its name, and the
+    ids of each kind in their order."""
     workspace = f"w-{uuid.uuid4().hex[:12]}"
 
     def post(path: str, body: Any) -> Any:
         request = urllib.request.Request(
-            f"{server.url}/v3/workspaces{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST"
+            f"{server.url}/v3/workspaces{path}",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+            method="POST",
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
@@ -64,8 +86,23 @@ def seeded(server: Server) -> dict[str, Any]:
     post("", {"id": workspace})
     post(f"/{workspace}/peers", {"id": "alice"})
     pair = {"observer_id": "alice", "observed_id": "alice"}
-    goats, bees, sold = (x["id"] for x in post(f"/{workspace}/conclusions", {"conclusions": [pair | {"content": text} for text in SAID]}))
-    derived = [derive(server, workspace, Known(text, [goats, bees], times_derived=number + 1)) for number, text in enumerate(DERIVED)]
+    goats, bees, sold = (
+        x["id"]
+        for x in post(
+            f"/{workspace}/conclusions",
+            {"conclusions": [pair | {"content": text} for text in SAID]},
+        )
+    )
+    derived = [
+        derive(server, workspace, Known(text, [goats, bees], times_derived=number + 1))
+        for number, text in enumerate(DERIVED)
+    ]
     pattern = derive(server, workspace, Known(PATTERN, [bees, *derived], "inductive"))
     conflict = derive(server, workspace, Known(CONFLICT, [goats, sold], "contradiction"))
-    return {"workspace": workspace, "said": [goats, bees, sold], "derived": derived, "pattern": pattern, "conflict": conflict}
+    return {
+        "workspace": workspace,
+        "said": [goats, bees, sold],
+        "derived": derived,
+        "pattern": pattern,
+        "conflict": conflict,
+    }

@@ -1,7 +1,9 @@
-"""Stands in for `docker` where the published commands start a server: the image that it "runs" is memservice, as a process.
+"""Stands in for `docker` where the published commands start a server: the image that it "runs" is
+memservice, as a process.
 
-Run as `python docker_stand_in.py <words of docker>`. Knows the words that `honcho start|status|stop` use. `compose` works in the
-project's folder, whose `.env` says the port; the process id is kept there.
+Run as `python docker_stand_in.py <words of docker>`. Knows the words that
+`honcho start|status|stop` use. `compose` works in the project's folder, whose `.env` says the port;
+the process id is kept there.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ CONFIG = "# nothing is set\n"
 
 def main(words: list[str]) -> int:
     if words[:1] == ["compose"]:
-        return _compose(Path(words[words.index("--project-directory") + 1]), words[words.index("-p") + 2 :])
+        return _compose(
+            Path(words[words.index("--project-directory") + 1]), words[words.index("-p") + 2 :]
+        )
     if words[:2] == ["image", "inspect"]:
         image = words[-1].rpartition(":")[0]
         print(json.dumps([f"{image}@sha256:{'0' * 64}"]))
@@ -53,7 +57,11 @@ def _compose(folder: Path, words: list[str]) -> int:
         running.write_text(str(started.pid), encoding="utf-8")
     elif words[0] == "ps":
         if running.exists():
-            print(json.dumps([{"Service": name, "State": "running", "Health": ""} for name in SERVICES]))
+            print(
+                json.dumps(
+                    [{"Service": name, "State": "running", "Health": ""} for name in SERVICES]
+                )
+            )
     elif words[0] == "down":
         os.kill(int(running.read_text(encoding="utf-8")), signal.SIGTERM)
         running.unlink()

@@ -1,4 +1,5 @@
-"""Environments of published clients: built once, outside the tree, and shared by every run and every test process."""
+"""Environments of published clients: built once, outside the tree, and shared by every run and
+every test process."""
 
 from __future__ import annotations
 
@@ -18,18 +19,35 @@ BUILD_SECONDS = 420
 def cache() -> Path:
     """`MEMSERVICE_TEST_CACHE`, else `memservice` in the user's cache."""
     given = os.environ.get("MEMSERVICE_TEST_CACHE")
-    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memservice"
+    return (
+        Path(given)
+        if given
+        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memservice"
+    )
 
 
 def client_python(name: str, requirements: Sequence[str], alone: Sequence[str] = ()) -> Path:
-    """The interpreter of a virtual environment that has exactly these requirements; made if it is not there yet.
+    """The interpreter of a virtual environment that has exactly these requirements; made if it is
+    not there yet.
 
-    Those that come `alone` are installed without what they require: for a client whose bounds the registry in use cannot satisfy.
+    Those that come `alone` are installed without what they require: for a client whose bounds the
+    registry in use cannot satisfy.
     """
-    recipe = [sys.version, *sorted(requirements), "alone", *sorted(alone)] if alone else [sys.version, *sorted(requirements)]
+    recipe = (
+        [sys.version, *sorted(requirements), "alone", *sorted(alone)]
+        if alone
+        else [sys.version, *sorted(requirements)]
+    )
 
     def build(folder: Path) -> None:
-        pip = (str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        pip = (
+            str(folder / "bin" / "python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        )
         _run(sys.executable, "-m", "venv", str(folder))
         _run(*pip, *requirements)
         if alone:
@@ -39,7 +57,8 @@ def client_python(name: str, requirements: Sequence[str], alone: Sequence[str] =
 
 
 def node_packages(name: str, requirements: Sequence[str]) -> Path:
-    """A folder whose `node_modules` has exactly these packages; made if it is not there yet. Needs npm."""
+    """A folder whose `node_modules` has exactly these packages; made if it is not there yet. Needs
+    npm."""
 
     def build(folder: Path) -> None:
         folder.mkdir()
@@ -51,7 +70,8 @@ def node_packages(name: str, requirements: Sequence[str]) -> Path:
 
 
 def _built(name: str, recipe: Sequence[str], build: Callable[[Path], None]) -> Path:
-    """The folder that this recipe makes. Whoever comes first builds, the others wait. A build that did not end is thrown away."""
+    """The folder that this recipe makes. Whoever comes first builds, the others wait. A build that
+    did not end is thrown away."""
     text = "\n".join(recipe)
     folder = cache() / "clients" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     done = folder / "complete"
@@ -73,6 +93,10 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+    )
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise RuntimeError(
+            f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        )

@@ -22,7 +22,8 @@ def published_client() -> Path:
 
 
 class Servers:
-    """Servers by storage and settings, each started when it is first asked for and kept to the end of the run."""
+    """Servers by storage and settings, each started when it is first asked for and kept to the end
+    of the run."""
 
     def __init__(self, new_folder: Callable[[], Path], open_until_the_end: ExitStack) -> None:
         self._new_folder, self._open = new_folder, open_until_the_end

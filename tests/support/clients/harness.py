@@ -1,4 +1,5 @@
-"""What the scenarios of all published Python clients share. It runs in each client's own environment, and imports none."""
+"""What the scenarios of all published Python clients share. It runs in each client's own
+environment, and imports none."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ SECONDS = 90.0
 
 
 def awaited(method: Callable[..., Any], name: str) -> Callable[..., Awaitable[Any]]:
-    """A method of the plain or of the asynchronous face of a client, to be awaited in either case, and counted as called."""
+    """A method of the plain or of the asynchronous face of a client, to be awaited in either case,
+    and counted as called."""
     CALLED.add(name)
 
     async def call(*args: Any, **options: Any) -> Any:
@@ -67,7 +69,8 @@ class Caller:
         return found
 
     async def raises(self, error: type[Exception] | str, call: Awaitable[Any]) -> Any:
-        """The error that the call raises, which must be of this very class, or of the class of this name."""
+        """The error that the call raises, which must be of this very class, or of the class of this
+        name."""
         wanted = error if isinstance(error, str) else error.__name__
         try:
             result = await call
@@ -96,11 +99,18 @@ class Scenarios(Generic[C]):
         self._named[name] = function
         return function
 
-    def report(self, package: str, caller: Callable[[], C], methods: set[str], parameters: Collection[str] = ()) -> str:
+    def report(
+        self,
+        package: str,
+        caller: Callable[[], C],
+        methods: set[str],
+        parameters: Collection[str] = (),
+    ) -> str:
         """Run every scenario, each with a caller of its own. Returns a JSON object.
 
-        It has the version of the client's package, those of its methods that no scenario calls, those of the parameters that none gives,
-        and by scenario the seconds it took, its notes, and how it failed (null if it did not).
+        It has the version of the client's package, those of its methods that no scenario calls,
+        those of the parameters that none gives, and by scenario the seconds it took, its notes, and
+        how it failed (null if it did not).
         """
         results = asyncio.run(self._run(caller))
         missing = {"uncalled": sorted(methods - CALLED), "ungiven": sorted({*parameters} - GIVEN)}
@@ -114,9 +124,15 @@ class Scenarios(Generic[C]):
             failure = None
             try:
                 await asyncio.wait_for(run(mine), SECONDS)
-            except Exception:  # whatever went wrong is the result of this scenario, and the others still run
+            except (
+                Exception
+            ):  # whatever went wrong is the result of this scenario, and the others still run
                 failure = traceback.format_exc()
-            results[name] = {"seconds": round(time.monotonic() - began, 3), "failure": failure, "notes": mine.notes}
+            results[name] = {
+                "seconds": round(time.monotonic() - began, 3),
+                "failure": failure,
+                "notes": mine.notes,
+            }
         return results
 
 
@@ -129,7 +145,8 @@ def contents(items: Sequence[Any]) -> list[str]:
 
 
 class Resource:
-    """Methods of a generated client's resource, each to be awaited, and the resources within it. Of several names the client's own."""
+    """Methods of a generated client's resource, each to be awaited, and the resources within it. Of
+    several names the client's own."""
 
     def __init__(self, target: Any, path: str) -> None:
         self._target, self._path = target, path
@@ -148,18 +165,23 @@ class Resource:
         with_streams = getattr(self._target.with_streaming_response, name)(*args, **options)
         if hasattr(with_streams, "__aenter__"):
             async with with_streams as answer:
-                return answer.headers["content-type"], "".join([text async for text in answer.iter_text()])
+                return answer.headers["content-type"], "".join(
+                    [text async for text in answer.iter_text()]
+                )
         with with_streams as answer:
             return answer.headers["content-type"], "".join(answer.iter_text())
 
 
 def is_resource(thing: Any) -> bool:
     """Whether it is a resource of a generated client, plain or asynchronous."""
-    return any(kind.__name__ in ("SyncAPIResource", "AsyncAPIResource") for kind in type(thing).__mro__)
+    return any(
+        kind.__name__ in ("SyncAPIResource", "AsyncAPIResource") for kind in type(thing).__mro__
+    )
 
 
 def methods_of(resource: Any, path: str = "") -> set[str]:
-    """Every method of a generated client's resource and of those within it, as `workspaces.peers.list`."""
+    """Every method of a generated client's resource and of those within it, as
+    `workspaces.peers.list`."""
     found: set[str] = set()
     for name in dir(type(resource)):
         if name.startswith(("_", "with_")):

@@ -1,6 +1,7 @@
 """Environments of the published clients of the first and the second generation.
 
-The client `honcho-ai` up to 1.6.0 asks for any later `honcho-core`, whose names changed with 1.9: what it was made for is pinned here.
+The client `honcho-ai` up to 1.6.0 asks for any later `honcho-core`, whose names changed with 1.9:
+what it was made for is pinned here.
 """
 
 from __future__ import annotations

@@ -13,13 +13,23 @@ from support.clients.fixtures import CLIENT
 OLDER_CLIENT = ("honcho-ai==2.1.0",)
 NODE_CLIENT = ("@honcho-ai/sdk@2.5.0",)
 COMMANDS = ("honcho-cli==0.3.0",)
-UNDER_THE_COMMANDS = (*CLIENT, "certifi", "click>=8", "httpx>=0.27", "questionary>=2.1", "rich>=13", "typer>=0.15")
-"""What the commands require, but for the age of the certificates: not every mirror has ones as new, and nothing here is encrypted."""
+UNDER_THE_COMMANDS = (
+    *CLIENT,
+    "certifi",
+    "click>=8",
+    "httpx>=0.27",
+    "questionary>=2.1",
+    "rich>=13",
+    "typer>=0.15",
+)
+"""What the commands require, but for the age of the certificates: not every mirror has ones as new,
+and nothing here is encrypted."""
 
 
 @pytest.fixture(scope="session")
 def older_client() -> Path:
-    """The interpreter of an environment with an old published client of the third generation of the API."""
+    """The interpreter of an environment with an old published client of the third generation of the
+    API."""
     return client_python("honcho-ai-2.1", OLDER_CLIENT)
 
 
@@ -28,7 +38,10 @@ def node_client() -> Path:
     """A folder with the published client for Node."""
     missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
     if missing:
-        pytest.skip(f"the published client for Node is not tested: there is no {' and no '.join(missing)} here")
+        pytest.skip(
+            "the published client for Node is not tested: there is no "
+            f"{' and no '.join(missing)} here"
+        )
     return node_packages("honcho-ai-sdk", NODE_CLIENT)
 
 

@@ -1,4 +1,5 @@
-"""Scenarios of a published Python client: found in its folder here, run in the client's environment."""
+"""Scenarios of a published Python client: found in its folder here, run in the client's
+environment."""
 
 from __future__ import annotations
 
@@ -14,17 +15,20 @@ SECONDS = 400
 
 
 def scenarios(package: str, files: str = "*") -> list[str]:
-    """Names of the scenarios, read from the files: the client that they import is not installed here."""
+    """Names of the scenarios, read from the files: the client that they import is not installed
+    here."""
     return sorted(
         node.name
         for file in (CLIENTS / package).glob(f"{files}.py")
         for node in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.AsyncFunctionDef) and any(isinstance(d, ast.Name) and d.id == "scenario" for d in node.decorator_list)
+        if isinstance(node, ast.AsyncFunctionDef)
+        and any(isinstance(d, ast.Name) and d.id == "scenario" for d in node.decorator_list)
     )
 
 
 RESULTS: dict[tuple[str, ...], dict[str, Any]] = {}
-"""By what was run, and where. Kept here, for fixtures come and go as tests change from server to server."""
+"""By what was run, and where. Kept here, for fixtures come and go as tests change from server to
+server."""
 
 
 class Runs:
@@ -42,7 +46,11 @@ class Runs:
                     *(str(self._python), "-W", "error::ResourceWarning"),
                     *("-m", f"support.clients.{self._package}", self._url, face, *self._further),
                 ],
-                env={"PATH": os.environ["PATH"], "PYTHONPATH": str(CLIENTS.parents[1]), "PYTHONDONTWRITEBYTECODE": "1"},
+                env={
+                    "PATH": os.environ["PATH"],
+                    "PYTHONPATH": str(CLIENTS.parents[1]),
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                },
                 capture_output=True,
                 text=True,
                 timeout=SECONDS,

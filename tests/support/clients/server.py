@@ -47,7 +47,9 @@ class Server:
             bufsize=1,
         )
         self._listening = threading.Event()
-        self._readers = [threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._said]
+        self._readers = [
+            threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._said
+        ]
         for reader in self._readers:
             reader.start()
 
@@ -65,7 +67,10 @@ class Server:
         deadline = time.monotonic() + START_SECONDS
         while not self._listening.wait(0.1):
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the server did not start (status {self.process.poll()}):\n{self.output}{self.log}")
+                raise RuntimeError(
+                    "the server did not start (status "
+                    f"{self.process.poll()}):\n{self.output}{self.log}"
+                )
         found = re.search(r"^listening +(http://\S+)", self.output, re.M)
         assert found is not None
         return found[1]
@@ -80,7 +85,10 @@ class Server:
                         return
             except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
                 if time.monotonic() > deadline or self.process.poll() is not None:
-                    raise RuntimeError(f"the server does not answer (status {self.process.poll()}):\n{self.output}{self.log}") from error
+                    raise RuntimeError(
+                        "the server does not answer (status "
+                        f"{self.process.poll()}):\n{self.output}{self.log}"
+                    ) from error
             time.sleep(0.1)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
@@ -108,7 +116,8 @@ class Server:
 
 @contextmanager
 def serving(folder: Path, *options: str, **settings: str) -> Iterator[Server]:
-    """A healthy server in `folder` (its store is `memservice.db` there), stopped at the end, which has to be clean."""
+    """A healthy server in `folder` (its store is `memservice.db` there), stopped at the end, which
+    has to be clean."""
     with running(Server(folder, *options, **settings)) as server:
         yield server
 

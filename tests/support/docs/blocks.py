@@ -23,8 +23,11 @@ def blocks(page: Path, language: str | None = None) -> list[Block]:
 
 
 def table(page: Path, marker: str) -> list[list[str]]:
-    """Rows of the first table after `<!-- marker -->`, without its head; cells without backticks."""
+    """Rows of the first table after `<!-- marker -->`, without its head; cells without
+    backticks."""
     _, _, rest = page.read_text(encoding="utf-8").partition(f"<!-- {marker} -->")
     lines = [line for line in rest.split("\n\n")[1].splitlines() if line.startswith("|")]
     assert lines, f"no table after {marker} in {page.name}"
-    return [[cell.strip().replace("`", "") for cell in line.strip("|").split("|")] for line in lines[2:]]
+    return [
+        [cell.strip().replace("`", "") for cell in line.strip("|").split("|")] for line in lines[2:]
+    ]

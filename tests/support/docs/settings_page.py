@@ -1,4 +1,5 @@
-"""Writes docs/settings.md from the code: `PYTHONPATH=tests python -m docs.settings_page > docs/settings.md`."""
+"""Writes docs/settings.md from the code:
+`PYTHONPATH=tests python -m docs.settings_page > docs/settings.md`."""
 
 from __future__ import annotations
 
@@ -16,17 +17,24 @@ ROOT = Path(__file__).resolve().parents[3]
 HEAD = """\
 # Settings
 
-Every setting, made from the code by `PYTHONPATH=tests python -m docs.settings_page > docs/settings.md`; a test compares them.
+Every setting, made from the code by `PYTHONPATH=tests python -m docs.settings_page > \
+docs/settings.md`; a test compares them.
 
-Each has three places, the later ones winning: a TOML file, `.env` in the working directory, the environment. The name below is that of the
-variable. In TOML it is the section's table and the rest of the name in lower case, `__` being a table in a table: `DB_POOL_TIMEOUT` is
-`pool_timeout` in `[db]`, `DIALECTIC_LEVELS__LOW__TOOL_CHOICE` is `tool_choice` in `[dialectic.levels.low]`. Other names that mean the same
+Each has three places, the later ones winning: a TOML file, `.env` in the working directory, the \
+environment. The name below is that of the
+variable. In TOML it is the section's table and the rest of the name in lower case, `__` being a \
+table in a table: `DB_POOL_TIMEOUT` is
+`pool_timeout` in `[db]`, `DIALECTIC_LEVELS__LOW__TOOL_CHOICE` is `tool_choice` in \
+`[dialectic.levels.low]`. Other names that mean the same
 stand after *also*. A nested group may be given as a JSON object in the variable of its name.
 
-Times are in the unit that the name ends with, else in seconds. A list is written as JSON (`["a", "b"]`) or `a,b`, an object as JSON.
-What is wrong is told at start-up, all of it at once, and nothing is opened. A secret is never shown, logged or repeated in an error.
+Times are in the unit that the name ends with, else in seconds. A list is written as JSON (`["a", \
+"b"]`) or `a,b`, an object as JSON.
+What is wrong is told at start-up, all of it at once, and nothing is opened. A secret is never \
+shown, logged or repeated in an error.
 
-† Accepted and checked, so that a file written for other servers of this API can be used as it is; nothing reads it.
+† Accepted and checked, so that a file written for other servers of this API can be used as it is; \
+nothing reads it.
 """
 
 READS = ("__init__.py", "connections.py")
@@ -42,8 +50,10 @@ Every group whose name ends in `MODEL_CONFIG` says how one language model is rea
 
 {groups}
 
-Each has these settings, to be put after its name and two underscores (`DERIVER_MODEL_CONFIG__MODEL`). All of them exist once more under
-`FALLBACK__` (`DERIVER_MODEL_CONFIG__FALLBACK__MODEL`): a second model, tried last, which inherits nothing from the first.
+Each has these settings, to be put after its name and two underscores \
+(`DERIVER_MODEL_CONFIG__MODEL`). All of them exist once more under
+`FALLBACK__` (`DERIVER_MODEL_CONFIG__FALLBACK__MODEL`): a second model, tried last, which inherits \
+nothing from the first.
 """
 
 
@@ -53,7 +63,9 @@ def page() -> str:
     read = _words_of_the_code()
     parts = [HEAD]
     for section in fields(Settings):
-        mine = [leaf for leaf in leaves if leaf.path[0] == section.name and not _group_of_model(leaf)]
+        mine = [
+            leaf for leaf in leaves if leaf.path[0] == section.name and not _group_of_model(leaf)
+        ]
         if not mine:
             continue
         kind, _ = optional(hints(Settings)[section.name])
@@ -65,9 +77,16 @@ def page() -> str:
 
 def _models(leaves: tuple[Leaf, ...], read: tuple[set[str], set[str]]) -> str:
     groups = list(dict.fromkeys(group for leaf in leaves if (group := _group_of_model(leaf))))
-    first = [leaf for leaf in leaves if _group_of_model(leaf) == groups[0] and "fallback" not in leaf.path]
+    first = [
+        leaf
+        for leaf in leaves
+        if _group_of_model(leaf) == groups[0] and "fallback" not in leaf.path
+    ]
     text = MODELS.format(groups="\n".join(f"- `{group}`" for group in groups))
-    return f"{text}\n{_table((leaf.name.removeprefix(groups[0] + '__'), leaf, 'llm' not in read[0]) for leaf in first)}"
+    rows = (
+        (leaf.name.removeprefix(groups[0] + "__"), leaf, "llm" not in read[0]) for leaf in first
+    )
+    return f"{text}\n{_table(rows)}"
 
 
 def _group_of_model(leaf: Leaf) -> str | None:
@@ -81,7 +100,11 @@ def _group_of_model(leaf: Leaf) -> str | None:
 def _table(rows: Iterator[tuple[str, Leaf, bool]]) -> str:
     lines = ["| Setting | Default | What it is |", "| --- | --- | --- |"]
     for name, leaf, unread in rows:
-        also = f"; *also* {', '.join(f'`{alias}`' for alias in leaf.aliases)}" if leaf.aliases and name == leaf.name else ""
+        also = (
+            f"; *also* {', '.join(f'`{alias}`' for alias in leaf.aliases)}"
+            if leaf.aliases and name == leaf.name
+            else ""
+        )
         default = show(leaf.default, "public")
         mark = " †" if unread else ""
         value = f"`{default}`" if default else ""
@@ -100,7 +123,8 @@ def _sentence(doc: str | None) -> str:
 
 
 def _words_of_the_code() -> tuple[set[str], set[str]]:
-    """What the code outside the settings names: attributes, and every word (attributes, names, texts)."""
+    """What the code outside the settings names: attributes, and every word (attributes, names,
+    texts)."""
     attributes: set[str] = set()
     words: set[str] = set()
     for shelf in ("memservice", "backends", "plugins"):
@@ -121,7 +145,8 @@ def _words_of_the_code() -> tuple[set[str], set[str]]:
 
 
 def _unread(leaf: Leaf, read: tuple[set[str], set[str]]) -> bool:
-    """Nobody reads its section, or nobody its name. Where a model is, is read under names that are put together."""
+    """Nobody reads its section, or nobody its name. Where a model is, is read under names that are
+    put together."""
     attributes, words = read
     name = leaf.path[-1]
     put_together = leaf.path[0] == "llm" and name.endswith(tuple(PARTS & words))

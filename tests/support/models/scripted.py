@@ -1,4 +1,5 @@
-"""A real HTTP server on loopback that speaks a model's protocol, says what a test wants, or misbehaves as it wants."""
+"""A real HTTP server on loopback that speaks a model's protocol, says what a test wants, or
+misbehaves as it wants."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Wire(Protocol):
         ...
 
     def events(self, say: Say) -> Iterator[bytes]:
-        """The same as server-sent events: what comes before the text and its first piece, then one for each further thing."""
+        """The same as server-sent events: what comes before the text and its first piece, then one
+        for each further thing."""
         ...
 
     def refusal(self) -> Any: ...
@@ -67,7 +69,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        request = Request(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
+        request = Request(
+            self.path, {name.lower(): value for name, value in self.headers.items()}, raw
+        )
         self.server.requests.append(request)
         try:
             self.server.answer(request)(self, request)
@@ -79,10 +83,16 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing."""
 
     def json(self, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        self.whole(json.dumps(value, ensure_ascii=False).encode(), "application/json", status, headers)
+        self.whole(
+            json.dumps(value, ensure_ascii=False).encode(), "application/json", status, headers
+        )
 
-    def whole(self, body: bytes, kind: str, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        self.head(status, {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})})
+    def whole(
+        self, body: bytes, kind: str, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.head(
+            status, {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}
+        )
         self.wfile.write(body)
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
@@ -158,7 +168,15 @@ def scripted() -> Iterator[Server]:
 class ScriptedPeer:
     """`memservice.testing.llm.Peer` for a protocol."""
 
-    def __init__(self, server: Server, wire: Wire, model: LanguageModel, *, cannot: Sequence[str] = (), counts_cache: bool = True) -> None:
+    def __init__(
+        self,
+        server: Server,
+        wire: Wire,
+        model: LanguageModel,
+        *,
+        cannot: Sequence[str] = (),
+        counts_cache: bool = True,
+    ) -> None:
         self.model, self.key = model, KEY
         self.cannot, self.counts_cache = frozenset(cannot), counts_cache
         self._server, self._wire = server, wire
@@ -212,7 +230,9 @@ class ScriptedPeer:
             elif fault == "html":
                 handler.whole(b"<!doctype html><title>Sign in</title>", "text/html; charset=utf-8")
             elif fault == "garbage":
-                handler.whole(b'data: {"choices": [{"delta"\n\n' if streamed else b'{"choices": [', kind)
+                handler.whole(
+                    b'data: {"choices": [{"delta"\n\n' if streamed else b'{"choices": [', kind
+                )
             elif fault == "refuse":
                 if not streamed:
                     handler.json(self._wire.refusal())
@@ -226,7 +246,11 @@ class ScriptedPeer:
 
     def _broken(self, fault: Fault, handler: Handler, streamed: bool) -> None:
         """Answers that begin well."""
-        begun = b"".join(list(self._wire.events(Say(("one", "two", "three"))))[:2]) if streamed else b'{"half": "of an ans'
+        begun = (
+            b"".join(list(self._wire.events(Say(("one", "two", "three"))))[:2])
+            if streamed
+            else b'{"half": "of an ans'
+        )
         if fault == "drip":
             while not handler.server.closed.wait(0.05):
                 handler.chunk(b":" if streamed else b" ")

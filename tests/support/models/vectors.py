@@ -1,4 +1,5 @@
-"""The embedding routes of the protocols: vectors by the hashed embedder, scaled so that nobody takes them as they come."""
+"""The embedding routes of the protocols: vectors by the hashed embedder, scaled so that nobody
+takes them as they come."""
 
 from __future__ import annotations
 
@@ -24,8 +25,18 @@ def openai_vectors(handler: Handler, request: Request) -> None:
     rows = []
     for index, vector in enumerate(vectors(body["input"], body.get("dimensions"))):
         packed = b64encode(np.array(vector, "<f4").tobytes()).decode()
-        rows.append({"object": "embedding", "index": index, "embedding": packed if body.get("encoding_format") == "base64" else vector})
-    answer: dict[str, Any] = {"object": "list", "data": rows[::-1], "usage": {"prompt_tokens": 5, "total_tokens": 5}}
+        rows.append(
+            {
+                "object": "embedding",
+                "index": index,
+                "embedding": packed if body.get("encoding_format") == "base64" else vector,
+            }
+        )
+    answer: dict[str, Any] = {
+        "object": "list",
+        "data": rows[::-1],
+        "usage": {"prompt_tokens": 5, "total_tokens": 5},
+    }
     handler.json(answer)
 
 

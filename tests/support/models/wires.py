@@ -17,25 +17,55 @@ def halves(text: str) -> Iterator[str]:
 
 class OpenAiWire:
     def whole(self, say: Say) -> Any:
-        message: dict[str, Any] = {"role": "assistant", "content": say.text or (None if say.tool_calls else ""), "refusal": None}
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": say.text or (None if say.tool_calls else ""),
+            "refusal": None,
+        }
         if say.tool_calls:
             message["tool_calls"] = [
-                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments)}} for c in say.tool_calls
+                {
+                    "id": c.id,
+                    "type": "function",
+                    "function": {"name": c.name, "arguments": json.dumps(c.arguments)},
+                }
+                for c in say.tool_calls
             ]
         choice = {"index": 0, "message": message, "finish_reason": say.finish_reason}
-        return {"id": "c-1", "object": "chat.completion", "model": "model-1", "choices": [choice], "usage": self._usage(say)}
+        return {
+            "id": "c-1",
+            "object": "chat.completion",
+            "model": "model-1",
+            "choices": [choice],
+            "usage": self._usage(say),
+        }
 
     def events(self, say: Say) -> Iterator[bytes]:
         first, *rest = say.pieces or ("",)
-        yield self._delta({"role": "assistant", "content": ""}) + b": keep-alive\n\n" + self._delta({"content": first})
+        yield (
+            self._delta({"role": "assistant", "content": ""})
+            + b": keep-alive\n\n"
+            + self._delta({"content": first})
+        )
         for piece in rest:
             yield self._delta({"content": piece})
         for index, made in enumerate(say.tool_calls):
             yield self._delta(
-                {"tool_calls": [{"index": index, "id": made.id, "type": "function", "function": {"name": made.name, "arguments": ""}}]}
+                {
+                    "tool_calls": [
+                        {
+                            "index": index,
+                            "id": made.id,
+                            "type": "function",
+                            "function": {"name": made.name, "arguments": ""},
+                        }
+                    ]
+                }
             )
             for part in halves(json.dumps(made.arguments)):
-                yield self._delta({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+                yield self._delta(
+                    {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
+                )
         yield self._delta({}, say.finish_reason)
         yield sse({"id": "c-1", "choices": [], "usage": self._usage(say)})
         yield b"data: [DONE]\n\n"
@@ -51,7 +81,9 @@ class OpenAiWire:
         yield b"data: [DONE]\n\n"
 
     def error(self, status: int, message: str) -> Any:
-        return {"error": {"message": message, "type": "some_error", "param": None, "code": "some_code"}}
+        return {
+            "error": {"message": message, "type": "some_error", "param": None, "code": "some_code"}
+        }
 
     def error_event(self) -> bytes:
         return sse({"error": {"message": "it broke", "type": "server_error"}})
@@ -74,21 +106,33 @@ class OpenAiWire:
 
     def _usage(self, say: Say) -> Any:
         details = {"cached_tokens": say.cache_read_tokens}
-        return {"prompt_tokens": say.input_tokens, "completion_tokens": say.output_tokens, "prompt_tokens_details": details}
+        return {
+            "prompt_tokens": say.input_tokens,
+            "completion_tokens": say.output_tokens,
+            "prompt_tokens_details": details,
+        }
 
 
 class AnthropicWire:
     REASONS: ClassVar = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
     def whole(self, say: Say) -> Any:
-        blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": "Hm.", "signature": "sig-1"}]
+        blocks: list[dict[str, Any]] = [
+            {"type": "thinking", "thinking": "Hm.", "signature": "sig-1"}
+        ]
         blocks += [{"type": "text", "text": say.text}] if say.text else []
-        blocks += [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments} for c in say.tool_calls]
+        blocks += [
+            {"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments}
+            for c in say.tool_calls
+        ]
         return self._message(blocks, self.REASONS[say.finish_reason], say)
 
     def events(self, say: Say) -> Iterator[bytes]:
         first, *rest = say.pieces or ("",)
-        started = {**self._message([], None, say), "usage": {**self._usage(say), "output_tokens": 1}}
+        started = {
+            **self._message([], None, say),
+            "usage": {**self._usage(say), "output_tokens": 1},
+        }
         yield (
             sse({"type": "message_start", "message": started}, "message_start")
             + self._start(0, {"type": "thinking", "thinking": "", "signature": ""})
@@ -103,7 +147,9 @@ class AnthropicWire:
             yield self._delta(1, {"type": "text_delta", "text": piece})
         yield self._stop(1)
         for index, made in enumerate(say.tool_calls, 2):
-            yield self._start(index, {"type": "tool_use", "id": made.id, "name": made.name, "input": {}})
+            yield self._start(
+                index, {"type": "tool_use", "id": made.id, "name": made.name, "input": {}}
+            )
             for part in halves(json.dumps(made.arguments) if made.arguments else ""):
                 yield self._delta(index, {"type": "input_json_delta", "partial_json": part})
             yield self._stop(index)
@@ -121,15 +167,31 @@ class AnthropicWire:
         return self._message([], "refusal", Say())
 
     def refusal_events(self) -> Iterator[bytes]:
-        yield sse({"type": "message_start", "message": self._message([], None, Say())}, "message_start")
-        yield sse({"type": "message_delta", "delta": {"stop_reason": "refusal"}, "usage": {"output_tokens": 0}}, "message_delta")
+        yield sse(
+            {"type": "message_start", "message": self._message([], None, Say())}, "message_start"
+        )
+        yield sse(
+            {
+                "type": "message_delta",
+                "delta": {"stop_reason": "refusal"},
+                "usage": {"output_tokens": 0},
+            },
+            "message_delta",
+        )
         yield sse({"type": "message_stop"}, "message_stop")
 
     def error(self, status: int, message: str) -> Any:
-        return {"type": "error", "error": {"type": "some_error", "message": message}, "request_id": "req_1"}
+        return {
+            "type": "error",
+            "error": {"type": "some_error", "message": message},
+            "request_id": "req_1",
+        }
 
     def error_event(self) -> bytes:
-        return sse({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "error")
+        return sse(
+            {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+            "error",
+        )
 
     def is_stream(self, request: Request) -> bool:
         return bool(request.body.get("stream"))
@@ -139,7 +201,14 @@ class AnthropicWire:
 
     def _message(self, blocks: Any, reason: str | None, say: Say) -> dict[str, Any]:
         usage = self._usage(say)
-        return {"id": "msg_1", "type": "message", "role": "assistant", "content": blocks, "stop_reason": reason, "usage": usage}
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "content": blocks,
+            "stop_reason": reason,
+            "usage": usage,
+        }
 
     def _usage(self, say: Say) -> dict[str, Any]:
         return {
@@ -150,10 +219,15 @@ class AnthropicWire:
         }
 
     def _start(self, index: int, block: Any) -> bytes:
-        return sse({"type": "content_block_start", "index": index, "content_block": block}, "content_block_start")
+        return sse(
+            {"type": "content_block_start", "index": index, "content_block": block},
+            "content_block_start",
+        )
 
     def _delta(self, index: int, delta: Any) -> bytes:
-        return sse({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta")
+        return sse(
+            {"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta"
+        )
 
     def _stop(self, index: int) -> bytes:
         return sse({"type": "content_block_stop", "index": index}, "content_block_stop")
@@ -170,7 +244,9 @@ class GeminiWire:
 
     def events(self, say: Say) -> Iterator[bytes]:
         first, *rest = say.pieces or ("",)
-        yield sse(self._answer([{"text": "Hm.", "thought": True}], None)) + sse(self._answer([{"text": first}], None))
+        yield sse(self._answer([{"text": "Hm.", "thought": True}], None)) + sse(
+            self._answer([{"text": first}], None)
+        )
         for piece in rest:
             yield sse(self._answer([{"text": piece}], None))
         for part in self._calls(say):
@@ -178,10 +254,18 @@ class GeminiWire:
         yield sse(self._answer([{"text": ""}], self.REASONS[say.finish_reason], say))
 
     def refusal(self) -> Any:
-        return {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 3}}
+        return {
+            "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
+            "usageMetadata": {"promptTokenCount": 3},
+        }
 
     def refusal_events(self) -> Iterator[bytes]:
-        yield sse({"candidates": [{"index": 0, "finishReason": "SAFETY"}], "usageMetadata": {"promptTokenCount": 3}})
+        yield sse(
+            {
+                "candidates": [{"index": 0, "finishReason": "SAFETY"}],
+                "usageMetadata": {"promptTokenCount": 3},
+            }
+        )
 
     def error(self, status: int, message: str) -> Any:
         return {"error": {"code": status, "message": message, "status": "SOME_STATUS"}}
@@ -197,11 +281,17 @@ class GeminiWire:
 
     def _calls(self, say: Say) -> list[dict[str, Any]]:
         made = [{"functionCall": {"name": c.name, "args": c.arguments}} for c in say.tool_calls]
-        return [{**part, "thoughtSignature": "c2ln"} if number == 0 else part for number, part in enumerate(made)]
+        return [
+            {**part, "thoughtSignature": "c2ln"} if number == 0 else part
+            for number, part in enumerate(made)
+        ]
 
     def _answer(self, parts: Any, reason: str | None, say: Say | None = None) -> dict[str, Any]:
         candidate: dict[str, Any] = {"index": 0, "content": {"role": "model", "parts": parts}}
-        answer: dict[str, Any] = {"candidates": [candidate | ({"finishReason": reason} if reason else {})], "modelVersion": "model-1"}
+        answer: dict[str, Any] = {
+            "candidates": [candidate | ({"finishReason": reason} if reason else {})],
+            "modelVersion": "model-1",
+        }
         if say is not None:
             answer["usageMetadata"] = {
                 "promptTokenCount": say.input_tokens,

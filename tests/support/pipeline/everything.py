@@ -8,12 +8,7 @@ from typing import Any
 from memservice.domain import records as r
 from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
-from memservice.services import (
-    cards,
-    conclusions,
-    messages,
-    sessions,
-)
+from memservice.services import cards, conclusions, messages, sessions
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
 from memservice.services.tasks import outbox
@@ -30,9 +25,13 @@ def fill(place: Place, workspace: str, session: str) -> int:
     said = {"alice": "I own {} apples.", "bob": "My sister paints {} boats."}
     drafts = [Draft(text.format(n), peer) for n in range(25) for peer, text in said.items()]
     sessions.get_or_create(rt, PRINCIPAL, workspace, session, scope_names=["team"])
-    stored = messages.create(rt, PRINCIPAL, workspace, session, drafts, idempotency_key=f"key-{session}")
+    stored = messages.create(
+        rt, PRINCIPAL, workspace, session, drafts, idempotency_key=f"key-{session}"
+    )
     place.work()
-    conclusions.create(rt, PRINCIPAL, workspace, [ConclusionDraft("likes pears", "alice", "bob", session)])
+    conclusions.create(
+        rt, PRINCIPAL, workspace, [ConclusionDraft("likes pears", "alice", "bob", session)]
+    )
     cards.put(rt, PRINCIPAL, workspace, "alice", None, ["has apples"])
     rt.storage.write(lambda tx: _more(place, tx, stored))
     return stored[0].session_key
@@ -40,14 +39,30 @@ def fill(place: Place, workspace: str, session: str) -> int:
 
 def _more(place: Place, tx: Transaction, messages: list[r.Message]) -> None:
     """What no service of this generation writes, and what is there only for a moment."""
-    now, workspace, session = place.clock(), messages[0].workspace_key, tx.sessions.by_key(messages[0].session_key)
+    now, workspace, session = (
+        place.clock(),
+        messages[0].workspace_key,
+        tx.sessions.by_key(messages[0].session_key),
+    )
     scope = tx.peers.by_slug(workspace, "scope.team")
     assert session is not None
     assert scope is not None
     about: dict[str, Any] = {"workspace_key": workspace, "created_at": now}
     owner = messages[0].author_key
-    (named,) = tx.rows.put([r.NamedCollection(uid=new_uid(), owner_key=owner, name=new_uid(), **about)])
-    (document,) = tx.rows.put([r.Document(uid=new_uid(), owner_key=owner, collection_key=named.key, content="a document", **about)])
+    (named,) = tx.rows.put(
+        [r.NamedCollection(uid=new_uid(), owner_key=owner, name=new_uid(), **about)]
+    )
+    (document,) = tx.rows.put(
+        [
+            r.Document(
+                uid=new_uid(),
+                owner_key=owner,
+                collection_key=named.key,
+                content="a document",
+                **about,
+            )
+        ]
+    )
     place.rt.storage.text.add(tx, "document", workspace, [TextRow(document.key, ["document"])])
     note = r.Metamessage(uid=new_uid(), owner_key=owner, label="note", content="x", **about)
     tx.rows.put(
@@ -58,11 +73,36 @@ def _more(place: Place, tx: Transaction, messages: list[r.Message]) -> None:
             replace(note, uid=new_uid(), message_key=messages[4].key),
         ]
     )
-    (hook,) = tx.rows.put([r.WebhookEndpoint(uid=new_uid(), url=f"https://example.org/{new_uid()}", secret="s", **about)])
-    tx.rows.put([r.Delivery(uid=new_uid(), event_uid=new_uid(), endpoint_key=hook.key, event="test", body="{}", attempt=1, **about)])
-    tx.rows.put([r.Usage(day="2024-03-01", task="derive", provider="p", model="m", outcome="ok", **about)])
+    (hook,) = tx.rows.put(
+        [
+            r.WebhookEndpoint(
+                uid=new_uid(), url=f"https://example.org/{new_uid()}", secret="s", **about
+            )
+        ]
+    )
+    tx.rows.put(
+        [
+            r.Delivery(
+                uid=new_uid(),
+                event_uid=new_uid(),
+                endpoint_key=hook.key,
+                event="test",
+                body="{}",
+                attempt=1,
+                **about,
+            )
+        ]
+    )
+    tx.rows.put(
+        [r.Usage(day="2024-03-01", task="derive", provider="p", model="m", outcome="ok", **about)]
+    )
     entry = r.ScopeSession(
-        workspace_key=workspace, scope_key=scope.key, session_key=session.key, session=session.slug, state="completed", updated_at=now
+        workspace_key=workspace,
+        scope_key=scope.key,
+        session_key=session.key,
+        session=session.slug,
+        state="completed",
+        updated_at=now,
     )
     tx.rows.put([entry])
     task = outbox.scope_backfill(place.rt, scope, session)
@@ -71,12 +111,15 @@ def _more(place: Place, tx: Transaction, messages: list[r.Message]) -> None:
 
 
 def rows(place: Place, **condition: int) -> dict[str, int]:
-    """How many rows have these fields with these values, by table, without tables that have none."""
+    """How many rows have these fields with these values, by table, without tables that have
+    none."""
     found: dict[str, int] = {}
     with place.rt.storage.read() as tx:
         for spec in TABLES:
             names = {field.name for field in fields(spec.record)}
-            number = tx.rows.count(spec.record, equals(**condition)) if condition.keys() <= names else 0
+            number = (
+                tx.rows.count(spec.record, equals(**condition)) if condition.keys() <= names else 0
+            )
             if number:
                 found[spec.name] = number
     return found

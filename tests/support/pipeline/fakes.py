@@ -1,4 +1,5 @@
-"""Providers and listeners of which a test decides what they do, offered the way a plugin offers them."""
+"""Providers and listeners of which a test decides what they do, offered the way a plugin offers
+them."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 
 class Scripted:
-    """Takes each sentence of the observed peer's new messages for a statement; a summary says how many messages it read.
+    """Takes each sentence of the observed peer's new messages for a statement; a summary says how
+    many messages it read.
 
     `act` is called first and may wait, or raise.
     """
@@ -51,15 +53,29 @@ class Scripted:
         self.requests.append(request)
         if self.act is not None:
             self.act(request)
-        own = [message for message in request.messages if message.new and message.author == request.observed]
-        said = [(sentence, message.key) for message in own for sentence in message.content.splitlines() if sentence.strip()]
-        return Derived([Statement(sentence, (key,)) for sentence, key in said], Spent(model="scripted-1"))
+        own = [
+            message
+            for message in request.messages
+            if message.new and message.author == request.observed
+        ]
+        said = [
+            (sentence, message.key)
+            for message in own
+            for sentence in message.content.splitlines()
+            if sentence.strip()
+        ]
+        return Derived(
+            [Statement(sentence, (key,)) for sentence, key in said], Spent(model="scripted-1")
+        )
 
     def summarize(self, request: SummarizeRequest) -> Summarized:
         self.summaries.append(request)
         if self.act_on_summary is not None:
             self.act_on_summary(request)
-        return Summarized(f"{request.kind} of {len(request.messages)}, {request.messages[0].content} to {request.messages[-1].content}")
+        return Summarized(
+            f"{request.kind} of {len(request.messages)}, {request.messages[0].content} to "
+            f"{request.messages[-1].content}"
+        )
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidated:
         return Consolidated()
@@ -69,15 +85,23 @@ class Scripted:
 
     @hookimpl
     def memservice_reasoners(self) -> Iterable[ReasonerProvider]:
-        yield ReasonerProvider(name=self.name, open=lambda settings, context: self, capabilities=self.capabilities)  # type: ignore[arg-type,return-value]
+        yield ReasonerProvider(
+            name=self.name,
+            open=lambda settings, context: self,  # type: ignore[arg-type, return-value]
+            capabilities=self.capabilities,
+        )
 
     def said(self) -> list[list[str]]:
         """What was new in each request, in order."""
-        return [[message.content for message in request.messages if message.new] for request in self.requests]
+        return [
+            [message.content for message in request.messages if message.new]
+            for request in self.requests
+        ]
 
 
 class Lengths:
-    """An embedder that is not for the request path: vectors tell the length of a text and its first letter."""
+    """An embedder that is not for the request path: vectors tell the length of a text and its first
+    letter."""
 
     dimension = 2
     duplicate_distance: float | None = None
@@ -98,11 +122,14 @@ class Lengths:
 
     @hookimpl
     def memservice_embedders(self) -> Iterable[EmbedderProvider]:
-        yield EmbedderProvider(name="lengths", open=lambda settings, context: self, capabilities=self.capabilities)
+        yield EmbedderProvider(
+            name="lengths", open=lambda settings, context: self, capabilities=self.capabilities
+        )
 
 
 class Outside:
-    """A vector index that lives elsewhere: it is only ever called after commit, and without a view."""
+    """A vector index that lives elsewhere: it is only ever called after commit, and without a
+    view."""
 
     capabilities: frozenset[Capability] = frozenset()
 
@@ -128,17 +155,31 @@ class Outside:
             self.rows.pop((space.key, key), None)
 
     def query(
-        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        space: Space,
+        vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
         self._look(tx)
-        hits = [VectorHit(row.key, float(row.vector @ vector)) for (place, _), row in self.rows.items() if place == space.key]
+        hits = [
+            VectorHit(row.key, float(row.vector @ vector))
+            for (place, _), row in self.rows.items()
+            if place == space.key
+        ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:k]
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         self._look(tx)
-        return {key: self.rows[space.key, key].vector for key in keys if (space.key, key) in self.rows}
+        return {
+            key: self.rows[space.key, key].vector for key in keys if (space.key, key) in self.rows
+        }
 
-    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(
+        self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+    ) -> list[int]:
         self._look(tx)
         return sorted(key for place, key in self.rows if place == space.key and key > after)[:limit]
 

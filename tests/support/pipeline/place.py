@@ -1,4 +1,5 @@
-"""A store, a clock that a test moves, and a short way to write into one workspace and to work on what that makes necessary."""
+"""A store, a clock that a test moves, and a short way to write into one workspace and to work on
+what that makes necessary."""
 
 from __future__ import annotations
 
@@ -9,22 +10,13 @@ from typing import Any
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.records import Collection, Conclusion, Message, Session, Summary, Task
 from memservice.runtime import Runtime
-from memservice.services import (
-    messages,
-    sessions,
-)
+from memservice.services import messages, sessions
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.tasks import (
-    outbox,
-    queue_status,
-)
+from memservice.services.tasks import outbox, queue_status
 from memservice.services.tasks.queue_status import QueueStatus
 from memservice.worker.polling import Worker
-from memservice.worker.runner import (
-    RunReport,
-    run,
-)
+from memservice.worker.runner import RunReport, run
 from support.pipeline.fakes import Scripted
 
 PRINCIPAL = Principal(admin=True)
@@ -48,7 +40,9 @@ class Place:
         self.clock = clock
         self.reasoner = reasoner
 
-    def say(self, session: str, *said: tuple[str, str], configuration: Mapping[str, Any] | None = None) -> list[Message]:
+    def say(
+        self, session: str, *said: tuple[str, str], configuration: Mapping[str, Any] | None = None
+    ) -> list[Message]:
         """Store (peer, content) pairs with one request."""
         drafts = [Draft(content, author, configuration=configuration) for author, content in said]
         return messages.create(self.rt, PRINCIPAL, WORKSPACE, session, drafts)
@@ -80,7 +74,9 @@ class Place:
     def conclusions(self, observer: str, observed: str | None = None) -> list[Conclusion]:
         """Live ones in the order in which they were stored."""
         with self.rt.storage.read() as tx:
-            found = tx.rows.page(Conclusion, equals(observer=observer, observed=observed or observer, state="live"))
+            found = tx.rows.page(
+                Conclusion, equals(observer=observer, observed=observed or observer, state="live")
+            )
         return found
 
     def texts(self, observer: str, observed: str | None = None) -> list[str]:
@@ -89,7 +85,9 @@ class Place:
     def counted(self, observer: str, observed: str | None = None) -> int:
         """The collection's own count of explicit conclusions."""
         with self.rt.storage.read() as tx:
-            (collection,) = tx.rows.page(Collection, equals(observer=observer, observed=observed or observer))
+            (collection,) = tx.rows.page(
+                Collection, equals(observer=observer, observed=observed or observer)
+            )
         return collection.explicit_count
 
     def summaries(self, session: str) -> dict[str, Summary]:

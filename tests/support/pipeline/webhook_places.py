@@ -8,10 +8,7 @@ import hmac
 from collections.abc import Callable
 
 from memservice.domain.records import Delivery, WebhookEndpoint
-from memservice.services import (
-    sessions,
-    webhooks,
-)
+from memservice.services import sessions, webhooks
 from memservice.services.paging import Paging
 from memservice.services.tasks import outbox
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
@@ -40,13 +37,21 @@ def register(place: Place, receiver: Receiver, path: str = "/hook") -> WebhookEn
 
 
 def endpoint(place: Place, uid: str) -> WebhookEndpoint:
-    (found,) = [one for one in webhooks.page(place.rt, PRINCIPAL, WORKSPACE, Paging()).items if one.uid == uid]
+    (found,) = [
+        one
+        for one in webhooks.page(place.rt, PRINCIPAL, WORKSPACE, Paging()).items
+        if one.uid == uid
+    ]
     return found
 
 
 def attempts(place: Place, uid: str) -> list[Delivery]:
     """Oldest first."""
-    return list(webhooks.deliveries(place.rt, PRINCIPAL, WORKSPACE, uid, Paging(reverse=True, size=100)).items)
+    return list(
+        webhooks.deliveries(
+            place.rt, PRINCIPAL, WORKSPACE, uid, Paging(reverse=True, size=100)
+        ).items
+    )
 
 
 def letters(place: Place, uid: str) -> list[webhooks.DeadLetter]:
@@ -74,5 +79,7 @@ def legacy_signature(body: bytes, secret: str) -> str:
 def standard_signature(secret: str, number: str, timestamp: str, body: bytes) -> str:
     """As the Standard Webhooks specification writes it, in words of its own."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    digest = hmac.new(key, f"{number}.{timestamp}.{body.decode()}".encode(), hashlib.sha256).digest()
+    digest = hmac.new(
+        key, f"{number}.{timestamp}.{body.decode()}".encode(), hashlib.sha256
+    ).digest()
     return "v1," + base64.b64encode(digest).decode()

@@ -1,8 +1,10 @@
 """Ends a process at one commit after the other and looks at what is left.
 
-Run as a program, since it forks: `boundaries.py FOLDER WHAT STORAGE`, where STORAGE is `sqlite` or `postgres`.
+Run as a program, since it forks: `boundaries.py FOLDER WHAT STORAGE`, where STORAGE is `sqlite` or
+`postgres`.
 
-Prints one line of JSON: for each point that was reached what the store held after the next start, and what it holds without any end.
+Prints one line of JSON: for each point that was reached what the store held after the next start,
+and what it holds without any end.
 """
 
 from __future__ import annotations
@@ -17,7 +19,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memservice.domain.records import DONE, Collection, Conclusion, Lease, Message, Session, Space, Summary, Task
+from memservice.domain.records import (
+    DONE,
+    Collection,
+    Conclusion,
+    Lease,
+    Message,
+    Session,
+    Space,
+    Summary,
+    Task,
+)
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import messages, sessions
@@ -30,7 +42,9 @@ from memservice.worker import retention
 from memservice.worker.polling import Worker
 from support.stores.postgres_server import drop_database, new_database
 
-FACTS = [f"I keep {number} bees in the garden behind house {number * 7}." for number in range(1, 11)]
+FACTS = [
+    f"I keep {number} bees in the garden behind house {number * 7}." for number in range(1, 11)
+]
 """Two speakers say ten each: enough for a summary."""
 KEY = "the request that is sent again"
 
@@ -117,7 +131,10 @@ def in_a_process(work: Callable[[], None]) -> int:
 def write(rt: Runtime, acknowledged: Path | None = None) -> None:
     """Two requests that a client sends again, with the same key, until they are acknowledged."""
     for number, author in enumerate(("ada", "bot")):
-        drafts = [Draft(fact.replace("bees", "bees" if author == "ada" else "goats"), author) for fact in FACTS]
+        drafts = [
+            Draft(fact.replace("bees", "bees" if author == "ada" else "goats"), author)
+            for fact in FACTS
+        ]
         messages.create(rt, Principal(admin=True), "w", "s", drafts, f"{KEY} {number}")
         if acknowledged is not None:
             acknowledged.write_text(str(number + 1), encoding="utf-8")
@@ -136,16 +153,29 @@ def held(rt: Runtime) -> dict[str, Any]:
         spaces = tx.rows.page(Space)
         session = tx.rows.page(Session)
         return {
-            "messages": [(m.author, m.seq, m.content, m.tokens_through) for m in tx.rows.page(Message)],
+            "messages": [
+                (m.author, m.seq, m.content, m.tokens_through) for m in tx.rows.page(Message)
+            ],
             "sessions": [(s.slug, s.message_count, s.token_total) for s in session],
             "conclusions": sorted(
-                (c.observer, c.observed, c.content, c.times_derived, len(c.message_keys)) for c in tx.rows.page(Conclusion)
+                (c.observer, c.observed, c.content, c.times_derived, len(c.message_keys))
+                for c in tx.rows.page(Conclusion)
             ),
-            "collections": sorted((c.observer, c.observed, c.explicit_count) for c in tx.rows.page(Collection)),
+            "collections": sorted(
+                (c.observer, c.observed, c.explicit_count) for c in tx.rows.page(Collection)
+            ),
             "vectors": sorted((space.kind, rt.vectors.count(tx, space)) for space in spaces),
-            "summaries": sorted((s.kind, s.content, m.seq) for s in tx.rows.page(Summary) if (m := _covered(tx, s))),
-            "tasks": sorted((t.kind, t.state, t.attempts) for t in tx.rows.page(Task) if t.kind in ("representation", "summary")),
-            "unfinished": sum(1 for t in tx.rows.page(Task) if t.state != DONE and t.kind != "dream_timer"),
+            "summaries": sorted(
+                (s.kind, s.content, m.seq) for s in tx.rows.page(Summary) if (m := _covered(tx, s))
+            ),
+            "tasks": sorted(
+                (t.kind, t.state, t.attempts)
+                for t in tx.rows.page(Task)
+                if t.kind in ("representation", "summary")
+            ),
+            "unfinished": sum(
+                1 for t in tx.rows.page(Task) if t.state != DONE and t.kind != "dream_timer"
+            ),
             "leases": tx.rows.count(Lease),
         }
 
@@ -173,7 +203,8 @@ def after_work(stores: Stores, name: str) -> dict[str, Any]:
 
 
 def warm_up(folder: Path) -> None:
-    """Load, in this process, all the code that its forks would each load for themselves. Nothing stays open."""
+    """Load, in this process, all the code that its forks would each load for themselves. Nothing
+    stays open."""
     import memservice_postgres.storage  # noqa: F401
     import memservice_sqlite.storage
     import memservice_sqlite.vectors  # noqa: F401
@@ -192,7 +223,9 @@ def main(stores: Stores, what: str) -> None:
     def prepare() -> None:
         rt = opened(stores.uri("empty"))
         rt.storage.migrate()
-        sessions.add_peers(rt, Principal(admin=True), "w", "s", {"bob": MemberConfig(observe_others=True)})
+        sessions.add_peers(
+            rt, Principal(admin=True), "w", "s", {"bob": MemberConfig(observe_others=True)}
+        )
         rt.close()
 
     def ready() -> None:
@@ -213,7 +246,9 @@ def main(stores: Stores, what: str) -> None:
             stores.copy("empty" if what == "writing" else "ready", name)
             acknowledged = stores.note(name, "ack")
 
-            def attempt(name: str = name, point: str = point, acknowledged: Path = acknowledged) -> None:
+            def attempt(
+                name: str = name, point: str = point, acknowledged: Path = acknowledged
+            ) -> None:
                 rt = opened(stores.uri(name), point)
                 if what == "writing":
                     write(rt, acknowledged)
@@ -229,7 +264,10 @@ def main(stores: Stores, what: str) -> None:
             lost = acknowledged_lost(stores, name) if what == "writing" else 0
             found = after_work(stores, name)
             if lost or found != whole:
-                differing[point] = {"lost": lost, **{part: found[part] for part in whole if found[part] != whole[part]}}
+                differing[point] = {
+                    "lost": lost,
+                    **{part: found[part] for part in whole if found[part] != whole[part]},
+                }
             stores.drop(name)
     print(json.dumps({"reached": reached, "differing": differing, "whole": whole}))
 

@@ -1,7 +1,8 @@
-"""A plugin for the processes under test: the reasoner and the storing of messages wait at gates that a test closes and opens.
+"""A plugin for the processes under test: the reasoner and the storing of messages wait at gates
+that a test closes and opens.
 
-`MEMSERVICE_TEST_GATES` names a folder. While it holds a file `<gate>.closed`, whoever comes to the gate writes its pid to `<gate>.waiting`
-and waits for the first file to go.
+`MEMSERVICE_TEST_GATES` names a folder. While it holds a file `<gate>.closed`, whoever comes to the
+gate writes its pid to `<gate>.waiting` and waits for the first file to go.
 """
 
 from __future__ import annotations

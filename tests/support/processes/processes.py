@@ -1,4 +1,5 @@
-"""Processes of the service on one database file: started, found in the process table, ended, and always cleaned up."""
+"""Processes of the service on one database file: started, found in the process table, ended, and
+always cleaned up."""
 
 from __future__ import annotations
 
@@ -79,13 +80,19 @@ def send(pid: int, number: signal.Signals) -> bool:
 
 
 def stand_still(pid: int, database: Path) -> None:
-    """Stop a process, at a moment when it neither writes to the database nor leads others: what it would hold then, all would wait for."""
+    """Stop a process, at a moment when it neither writes to the database nor leads others: what it
+    would hold then, all would wait for."""
     deadline = time.monotonic() + PATIENCE
     while True:
         send(pid, signal.SIGSTOP)
-        with closing(sqlite3.connect(database, timeout=0.5, isolation_level=None)) as connection, suppress(sqlite3.OperationalError):
+        with (
+            closing(sqlite3.connect(database, timeout=0.5, isolation_level=None)) as connection,
+            suppress(sqlite3.OperationalError),
+        ):
             connection.execute("BEGIN IMMEDIATE")
-            leads = connection.execute("SELECT 1 FROM leases WHERE unit LIKE 'maintenance:%'").fetchall()
+            leads = connection.execute(
+                "SELECT 1 FROM leases WHERE unit LIKE 'maintenance:%'"
+            ).fetchall()
             connection.execute("ROLLBACK")
             if not leads:
                 return
@@ -96,11 +103,17 @@ def stand_still(pid: int, database: Path) -> None:
 
 def python_path(*folders: Path) -> str:
     """What a child needs to import what the tests import."""
-    return os.pathsep.join([*map(str, folders), *(entry for entry in sys.path if entry and "site-packages" not in entry)])
+    return os.pathsep.join(
+        [
+            *map(str, folders),
+            *(entry for entry in sys.path if entry and "site-packages" not in entry),
+        ]
+    )
 
 
 class Service:
-    """One `memservice serve`, started again as often as a test ends it, and workers beside it. `address` is where it answers now."""
+    """One `memservice serve`, started again as often as a test ends it, and workers beside it.
+    `address` is where it answers now."""
 
     def __init__(self, folder: Path, *options: str, **settings: str) -> None:
         self.folder = folder
@@ -128,7 +141,12 @@ class Service:
     def roles(self) -> dict[str, list[int]]:
         """The processes that run now, by what they do."""
         supervisor = self.server.process.pid
-        found: dict[str, list[int]] = {"supervisor": [supervisor] if running(supervisor) else [], "master": [], "server": [], "worker": []}
+        found: dict[str, list[int]] = {
+            "supervisor": [supervisor] if running(supervisor) else [],
+            "master": [],
+            "server": [],
+            "worker": [],
+        }
         for pid in below(supervisor):
             command = command_of(pid)
             if "memservice worker" in command:
@@ -146,7 +164,11 @@ class Service:
         log = (self.folder / f"worker-{len(self.workers)}.log").open("ab")
         with log:
             worker = subprocess.Popen(
-                [str(MEMSERVICE), "worker"], cwd=self.folder, env=environment(**(self.settings | settings)), stdout=log, stderr=log
+                [str(MEMSERVICE), "worker"],
+                cwd=self.folder,
+                env=environment(**(self.settings | settings)),
+                stdout=log,
+                stderr=log,
             )
         self.workers.append(worker)
         self._known.add(worker.pid)
@@ -154,7 +176,14 @@ class Service:
 
     def restart(self) -> None:
         """Start again after the server ended, once everything that it left has ended as well."""
-        eventually(lambda: not any(running(pid) for pid in self._known - {worker.pid for worker in self.workers}), what="children end")
+        eventually(
+            lambda: (
+                not any(
+                    running(pid) for pid in self._known - {worker.pid for worker in self.workers}
+                )
+            ),
+            what="children end",
+        )
         server = Server(self.folder, *self.options, **self.settings)
         with self._lock:
             self.server = server
@@ -184,7 +213,10 @@ class Service:
         request = urllib.request.Request(
             f"{self.address}/v3/workspaces/w{path}",
             json.dumps(body).encode(),
-            {"Content-Type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}},
+            {
+                "Content-Type": "application/json",
+                **{name.replace("_", "-"): value for name, value in headers.items()},
+            },
         )
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             return json.load(answer)
@@ -193,33 +225,57 @@ class Service:
         with urllib.request.urlopen(f"{self.address}/v3/workspaces/w{path}", timeout=30) as answer:
             return json.load(answer)
 
-    def say(self, session: str, *said: tuple[str, str], timeout: float = 30.0, **headers: str) -> Any:
+    def say(
+        self, session: str, *said: tuple[str, str], timeout: float = 30.0, **headers: str
+    ) -> Any:
         messages = [{"peer_id": peer, "content": content} for peer, content in said]
-        return self.post(f"/sessions/{session}/messages", {"messages": messages}, timeout, **headers)
+        return self.post(
+            f"/sessions/{session}/messages", {"messages": messages}, timeout, **headers
+        )
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """Rows of the database itself, whoever runs."""
         if self.uri.startswith("postgresql"):
             with connect(self.uri) as other:
                 return other.execute(sql.replace("?", "%s").encode(), values).fetchall()
-        with closing(sqlite3.connect(f"file:{self.uri.removeprefix('sqlite:///')}?mode=ro", uri=True, timeout=30)) as connection:
+        with closing(
+            sqlite3.connect(
+                f"file:{self.uri.removeprefix('sqlite:///')}?mode=ro", uri=True, timeout=30
+            )
+        ) as connection:
             return connection.execute(sql, values).fetchall()
 
     def unfinished(self) -> int:
         """Tasks that wait or are worked on; timers of dreams are for later."""
-        return int(self.rows("SELECT count(*) FROM tasks WHERE state = 'pending' AND kind != 'dream_timer'")[0][0])
+        return int(
+            self.rows(
+                "SELECT count(*) FROM tasks WHERE state = 'pending' AND kind != 'dream_timer'"
+            )[0][0]
+        )
 
     def drained(self, seconds: float = PATIENCE) -> float:
         try:
-            return eventually(lambda: self.unfinished() == 0 and not self.rows("SELECT 1 FROM leases"), seconds)
+            return eventually(
+                lambda: self.unfinished() == 0 and not self.rows("SELECT 1 FROM leases"), seconds
+            )
         except AssertionError as late:
-            left = self.rows("SELECT unit, kind, attempts, not_before FROM tasks WHERE state = 'pending' LIMIT 10")
+            left = self.rows(
+                "SELECT unit, kind, attempts, not_before FROM tasks WHERE state = "
+                "'pending' LIMIT 10"
+            )
             held = self.rows("SELECT unit, owner, expires_at FROM leases")
-            raise AssertionError(f"the queue is not empty after {seconds:.0f} s: {left}; leases {held}; {self.roles()}") from late
+            raise AssertionError(
+                f"the queue is not empty after {seconds:.0f} s: {left}; leases {held}; "
+                f"{self.roles()}"
+            ) from late
 
     def texts(self) -> list[tuple[str, str, int]]:
         """Observer, content and times derived of every live conclusion, sorted."""
-        return sorted(self.rows("SELECT observer, content, times_derived FROM conclusions WHERE state = 'live'"))
+        return sorted(
+            self.rows(
+                "SELECT observer, content, times_derived FROM conclusions WHERE state = 'live'"
+            )
+        )
 
 
 def served(folder: Path, *options: str, **settings: str) -> Iterator[Service]:

@@ -22,15 +22,18 @@ LEAST = 60
 def fact(writer: int, number: int) -> str:
     """A sentence that nobody else says, and that resembles none of the others too much."""
     town = TOWNS[(writer + number) % len(TOWNS)]
-    return f"I sold {number * 3 + 1} lamps of series {writer}{number} in {town} for {number * 17 + writer} euros."
+    return (
+        f"I sold {number * 3 + 1} lamps of series {writer}{number} in {town} for "
+        f"{number * 17 + writer} euros."
+    )
 
 
 @dataclass
 class Writer:
     """Writes its own facts in order, as its own peer.
 
-    With `keys` each request has an idempotency key and is sent again until it is acknowledged; without, what was not acknowledged is given
-    up, for it may be stored or not.
+    With `keys` each request has an idempotency key and is sent again until it is acknowledged;
+    without, what was not acknowledged is given up, for it may be stored or not.
     """
 
     number: int
@@ -81,7 +84,9 @@ class Writer:
 def writing(service: Service, writers: list[Writer], most: int) -> Iterator[None]:
     """While they write. They end some time after the block does."""
     stop = threading.Event()
-    threads = [threading.Thread(target=writer.write, args=(service, stop, most)) for writer in writers]
+    threads = [
+        threading.Thread(target=writer.write, args=(service, stop, most)) for writer in writers
+    ]
     for thread in threads:
         thread.start()
     try:

@@ -17,13 +17,21 @@ def stated(uid: str, content: str, **values: Any) -> Evidence:
 
 
 def said(author: str, content: str, **values: Any) -> Evidence:
-    return Evidence("message", f"m-{content[:8]}", content, NOW, author=author, session="s", **values)
+    return Evidence(
+        "message", f"m-{content[:8]}", content, NOW, author=author, session="s", **values
+    )
 
 
 class Box:
     """Finds everything that it was given, and keeps what it was asked for."""
 
-    def __init__(self, *held: Evidence, passages: Sequence[Passage] = (), has_chains: bool = True, has_cards: bool = False) -> None:
+    def __init__(
+        self,
+        *held: Evidence,
+        passages: Sequence[Passage] = (),
+        has_chains: bool = True,
+        has_cards: bool = False,
+    ) -> None:
         self.held, self.passages = held, passages
         self.has_chains, self.has_cards = has_chains, has_cards
         self.asked: list[tuple[Any, ...]] = []
@@ -32,7 +40,9 @@ class Box:
         self.asked.append(("conclusions", query, limit))
         return self.held[:limit]
 
-    def messages(self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None) -> Sequence[Passage]:
+    def messages(
+        self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None
+    ) -> Sequence[Passage]:
         self.asked.append(("messages", query, limit, since, until))
         return self.passages
 
@@ -40,7 +50,9 @@ class Box:
         self.asked.append(("containing", text, limit))
         return self.passages
 
-    def between(self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True) -> Sequence[Passage]:
+    def between(
+        self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True
+    ) -> Sequence[Passage]:
         self.asked.append(("between", since, until, limit, newest_first))
         return self.passages
 

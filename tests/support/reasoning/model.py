@@ -23,9 +23,11 @@ Reply = Completion | str | Mapping[str, Any] | Exception
 
 
 class ScriptedModel:
-    """Gives its `replies` one after the other, then whatever `say` answers. A stream gives a reply word by word.
+    """Gives its `replies` one after the other, then whatever `say` answers. A stream gives a reply
+    word by word.
 
-    A reply in a list of replies may be a list itself: a stream then gives its texts, and raises or ends with the last one.
+    A reply in a list of replies may be a list itself: a stream then gives its texts, and raises or
+    ends with the last one.
     """
 
     def __init__(self, *replies: Reply, name: str = "scripted") -> None:
@@ -85,18 +87,28 @@ def _completion(reply: Reply) -> Completion:
     if isinstance(reply, Completion):
         return reply
     text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
-    return Completion(text, finish_reason="stop", input_tokens=100, output_tokens=10, cache_read_tokens=1, cache_write_tokens=2)
+    return Completion(
+        text,
+        finish_reason="stop",
+        input_tokens=100,
+        output_tokens=10,
+        cache_read_tokens=1,
+        cache_write_tokens=2,
+    )
 
 
 class Bench:
-    """The models of a process, scripted ones among them, with the pauses that were made and the calls that were told of."""
+    """The models of a process, scripted ones among them, with the pauses that were made and the
+    calls that were told of."""
 
     def __init__(self, *plugins: ScriptedModel, **settings: str) -> None:
         self.calls: list[ModelCall] = []
         self.pauses: list[float] = []
         loaded = load_settings(environ=settings, cwd=Path(__file__).parent)
         context = Context(lambda: NOW, getLogger("test"), called=self.calls.append)
-        self.models = Models(loaded, load_plugins(loaded, extra=plugins), context, sleep=self.pauses.append)
+        self.models = Models(
+            loaded, load_plugins(loaded, extra=plugins), context, sleep=self.pauses.append
+        )
 
 
 SCRIPTED = {
@@ -113,5 +125,8 @@ SCRIPTED = {
 
 def calling(*calls: tuple[str, Mapping[str, Any]], beside: str = "") -> Completion:
     """A reply that calls tools, maybe with a text beside the calls."""
-    made = [ToolCall(f"call-{number}", name, dict(arguments)) for number, (name, arguments) in enumerate(calls)]
+    made = [
+        ToolCall(f"call-{number}", name, dict(arguments))
+        for number, (name, arguments) in enumerate(calls)
+    ]
     return Completion(beside, tuple(made), "tool_calls", input_tokens=50, output_tokens=5)

@@ -1,4 +1,5 @@
-"""A reasoner that does what a test puts into a message; importable by name, so that another process finds it."""
+"""A reasoner that does what a test puts into a message; importable by name, so that another process
+finds it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,13 @@ class Mood:
     capabilities = frozenset({Capability.COMPUTES})
 
     def derive(self, request: DeriveRequest) -> Derived:
-        return Derived([Statement(self._said(message.content), (message.key,)) for message in request.messages if message.new])
+        return Derived(
+            [
+                Statement(self._said(message.content), (message.key,))
+                for message in request.messages
+                if message.new
+            ]
+        )
 
     def _said(self, content: str) -> str:
         what, _, rest = content.partition(" ")

@@ -1,4 +1,5 @@
-"""A model behind a real connection that derives and dreams as it is told, and lets a test cut it off in the middle of any call."""
+"""A model behind a real connection that derives and dreams as it is told, and lets a test cut it
+off in the middle of any call."""
 
 from __future__ import annotations
 
@@ -11,11 +12,13 @@ from support.models.scripted import Handler, Request, Server
 from support.models.wires import OpenAiWire
 
 Reply = Callable[[str, bool], Say]
-"""What is said: by what the model is told to be, and whether it was given results of tools already."""
+"""What is said: by what the model is told to be, and whether it was given results of tools
+already."""
 
 
 class Thinker:
-    """Answers by `reply`; a call that was chosen with `cut` is never answered: it waits until the other side is gone."""
+    """Answers by `reply`; a call that was chosen with `cut` is never answered: it waits until the
+    other side is gone."""
 
     def __init__(self, server: Server, reply: Reply) -> None:
         self.calls = 0
@@ -34,7 +37,11 @@ class Thinker:
 
     @staticmethod
     def settings_of(server: Server, key: str) -> dict[str, str]:
-        return {"REASONER": "llm", "LLM_OPENAI_BASE_URL": f"{server.url}/v1", "LLM_OPENAI_API_KEY": key}
+        return {
+            "REASONER": "llm",
+            "LLM_OPENAI_BASE_URL": f"{server.url}/v1",
+            "LLM_OPENAI_API_KEY": key,
+        }
 
     def cut(self, number: int) -> None:
         """The call of that number from now on is never answered; 0 for none."""
@@ -51,7 +58,11 @@ class Thinker:
             handler.wait_to_be_left()
             return
         turns = request.body["messages"]
-        handler.json(self._wire.whole(self._reply(turns[0]["content"], any(turn["role"] == "tool" for turn in turns))))
+        handler.json(
+            self._wire.whole(
+                self._reply(turns[0]["content"], any(turn["role"] == "tool" for turn in turns))
+            )
+        )
 
 
 def calling(name: str, **arguments: object) -> Say:

@@ -31,7 +31,8 @@ SOON = {
 
 
 class Delivery:
-    """Writes as a server process does; `worker()` starts `memservice worker`. The reasoner waits at the gates of `crash.gate`."""
+    """Writes as a server process does; `worker()` starts `memservice worker`. The reasoner waits at
+    the gates of `crash.gate`."""
 
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         self.folder = folder
@@ -47,9 +48,20 @@ class Delivery:
         self._known: set[int] = set()
 
     def worker(self, *options: str, **settings: str) -> subprocess.Popen[bytes]:
-        given = environment(PYTHONPATH=python_path(self.site), **{FOLDER: str(self.gates.folder), **self.settings, **settings})
+        given = environment(
+            PYTHONPATH=python_path(self.site),
+            **{FOLDER: str(self.gates.folder), **self.settings, **settings},
+        )
         with (self.folder / f"worker-{len(self.workers)}.log").open("ab") as log:
-            self.workers.append(subprocess.Popen([str(MEMSERVICE), "worker", *options], cwd=self.folder, env=given, stdout=log, stderr=log))
+            self.workers.append(
+                subprocess.Popen(
+                    [str(MEMSERVICE), "worker", *options],
+                    cwd=self.folder,
+                    env=given,
+                    stdout=log,
+                    stderr=log,
+                )
+            )
         return self.workers[-1]
 
     def log(self, number: int = 0) -> str:
@@ -57,27 +69,39 @@ class Delivery:
 
     def at_gate(self, name: str) -> int:
         """The process that waits there."""
-        eventually(lambda: self.gates.waiting(name) is not None, what=f"somebody comes to the gate {name}")
+        eventually(
+            lambda: self.gates.waiting(name) is not None, what=f"somebody comes to the gate {name}"
+        )
         found = self.gates.waiting(name)
         assert found is not None
         self._known.add(found)
         return found
 
     def say(self, session: str, *said: str, author: str = "alice") -> None:
-        messages.create(self.rt, Principal(admin=True), "w", session, [Draft(text, author) for text in said])
+        messages.create(
+            self.rt, Principal(admin=True), "w", session, [Draft(text, author) for text in said]
+        )
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(f"file:{self.folder}/d.db?mode=ro", uri=True, timeout=30)) as connection:
+        with closing(
+            sqlite3.connect(f"file:{self.folder}/d.db?mode=ro", uri=True, timeout=30)
+        ) as connection:
             return connection.execute(sql, values).fetchall()
 
     def texts(self) -> list[tuple[str, int]]:
-        """Content and times derived of every live conclusion, in the order in which they were stored."""
-        return self.rows("SELECT content, times_derived FROM conclusions WHERE state = 'live' ORDER BY key")
+        """Content and times derived of every live conclusion, in the order in which they were
+        stored."""
+        return self.rows(
+            "SELECT content, times_derived FROM conclusions WHERE state = 'live' ORDER BY key"
+        )
 
     def derived(self, *texts: str) -> float:
-        """Wait until these are the conclusions, in this order and each once, and nothing is left to do. Returns how long it took."""
+        """Wait until these are the conclusions, in this order and each once, and nothing is left to
+        do. Returns how long it took."""
         wanted = [(text, 1) for text in texts]
-        return eventually(lambda: self.texts() == wanted and self.idle(), what=f"{texts}, there is {self.texts()}")
+        return eventually(
+            lambda: self.texts() == wanted and self.idle(), what=f"{texts}, there is {self.texts()}"
+        )
 
     def idle(self) -> bool:
         waits = self.rows("SELECT 1 FROM tasks WHERE state = 'pending' AND kind != 'dream_timer'")

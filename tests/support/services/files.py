@@ -11,19 +11,29 @@ PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 _FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
-_PAGE = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
+_PAGE = (
+    b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources << "
+    b"/Font << /F1 3 0 R >> >> >>"
+)
 
 
 def pdf_of(*pages: str) -> bytes:
     """One line of text a page."""
-    return _pdf([b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn) for drawn in map(_drawn, pages)])
+    return _pdf(
+        [
+            b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn)
+            for drawn in map(_drawn, pages)
+        ]
+    )
 
 
 def pdf_bomb(size: int) -> bytes:
     """A small file whose only page unpacks to `size` bytes of text."""
     line = b"BT /F1 12 Tf 72 720 Td (boom) Tj ET\n"
     packed = zlib.compress(line * (size // len(line)), 9)
-    return _pdf([b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(packed), packed)])
+    return _pdf(
+        [b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(packed), packed)]
+    )
 
 
 def pdf_locked(password: str, cipher: str) -> bytes:
@@ -39,9 +49,23 @@ def pdf_locked(password: str, cipher: str) -> bytes:
 
 def pdf_of_cipher(version: int, revision: int) -> bytes:
     """Said to be encrypted in a certain way, with keys that are none."""
-    keys = b"/O <%s> /U <%s> /OE <%s> /UE <%s> /Perms <%s>" % (b"ab" * 48, b"cd" * 48, b"ef" * 32, b"01" * 32, b"23" * 16)
-    filters = b"/CF << /StdCF << /CFM /AESV3 /AuthEvent /DocOpen /Length 32 >> >> /StmF /StdCF /StrF /StdCF"
-    said = b"/Encrypt << /Filter /Standard /V %d /R %d /Length 256 /P -4 %s %s >> " % (version, revision, keys, filters)
+    keys = b"/O <%s> /U <%s> /OE <%s> /UE <%s> /Perms <%s>" % (
+        b"ab" * 48,
+        b"cd" * 48,
+        b"ef" * 32,
+        b"01" * 32,
+        b"23" * 16,
+    )
+    filters = (
+        b"/CF << /StdCF << /CFM /AESV3 /AuthEvent /DocOpen /Length 32 >> >> /StmF /StdCF /StrF "
+        b"/StdCF"
+    )
+    said = b"/Encrypt << /Filter /Standard /V %d /R %d /Length 256 /P -4 %s %s >> " % (
+        version,
+        revision,
+        keys,
+        filters,
+    )
     return pdf_of("locked away").replace(b"/Root 1 0 R", said + b"/ID [<00> <00>] /Root 1 0 R")
 
 
@@ -51,7 +75,11 @@ def _drawn(text: str) -> bytes:
 
 def _pdf(streams: Sequence[bytes]) -> bytes:
     kids = b" ".join(b"%d 0 R" % (4 + 2 * n) for n in range(len(streams)))
-    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, len(streams)), _FONT]
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, len(streams)),
+        _FONT,
+    ]
     for n, stream in enumerate(streams):
         objects += [_PAGE % (5 + 2 * n), stream]
     body, offsets = b"%PDF-1.4\n", []
@@ -96,8 +124,14 @@ def docx_bomb(size: int) -> bytes:
             if entry.filename != "word/document.xml":
                 bad.writestr(entry.filename, good.read(entry))
         paragraph = b"<w:p><w:r><w:t>boom</w:t></w:r></w:p>"
-        head = b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>'
-        bad.writestr("word/document.xml", head + paragraph * (size // len(paragraph)) + b"</w:body></w:document>")
+        head = (
+            b"<w:document "
+            b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>'
+        )
+        bad.writestr(
+            "word/document.xml",
+            head + paragraph * (size // len(paragraph)) + b"</w:body></w:document>",
+        )
     return written.getvalue()
 
 
@@ -106,5 +140,8 @@ def docx_with(document: bytes) -> bytes:
     written = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(docx_of("x"))) as good, zipfile.ZipFile(written, "w") as bad:
         for entry in good.infolist():
-            bad.writestr(entry.filename, document if entry.filename == "word/document.xml" else good.read(entry))
+            bad.writestr(
+                entry.filename,
+                document if entry.filename == "word/document.xml" else good.read(entry),
+            )
     return written.getvalue()

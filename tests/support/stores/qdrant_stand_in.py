@@ -1,4 +1,5 @@
-"""A stand-in for a Qdrant server, for tests: the requests that the plugin makes, over a socket, onto the client's own in-process engine.
+"""A stand-in for a Qdrant server, for tests: the requests that the plugin makes, over a socket,
+onto the client's own in-process engine.
 
 What the server alone has (payload indexes, tenants) is taken and told again, and does nothing.
 """
@@ -35,7 +36,10 @@ class QdrantStandIn:
     def points(self) -> int:
         """How many it holds, of all collections."""
         with self._alone:
-            return sum(self._engine.count(each.name).count for each in self._engine.get_collections().collections)
+            return sum(
+                self._engine.count(each.name).count
+                for each in self._engine.get_collections().collections
+            )
 
     def start(self, *, empty: bool = False) -> None:
         if empty:
@@ -69,16 +73,24 @@ class QdrantStandIn:
             if there:
                 return 409, None
             self._schemas[name] = {}
-            return 200, engine.create_collection(name, vectors_config=models.VectorParams(**body["vectors"]))
+            return 200, engine.create_collection(
+                name, vectors_config=models.VectorParams(**body["vectors"])
+            )
         if what == ("GET", "exists"):
             return 200, {"exists": there}
         if not there:
             return 404, None
         if what == ("GET",):
-            return 200, json.loads(engine.get_collection(name).model_dump_json()) | {"payload_schema": self._schemas[name]}
+            return 200, json.loads(engine.get_collection(name).model_dump_json()) | {
+                "payload_schema": self._schemas[name]
+            }
         if what == ("PUT", "index"):
             schema = body["field_schema"]
-            self._schemas[name][body["field_name"]] = {"data_type": schema["type"], "params": schema, "points": 0}
+            self._schemas[name][body["field_name"]] = {
+                "data_type": schema["type"],
+                "params": schema,
+                "points": 0,
+            }
             return 200, DONE
         return self._of_points(name, what, body)
 
@@ -89,20 +101,36 @@ class QdrantStandIn:
             engine.upsert(name, [models.PointStruct(**point) for point in body["points"]])
             return 200, DONE
         if what == ("POST", "points", "delete"):
-            engine.delete(name, models.FilterSelector(filter=narrowed) if narrowed else models.PointIdsList(points=body["points"]))
+            engine.delete(
+                name,
+                models.FilterSelector(filter=narrowed)
+                if narrowed
+                else models.PointIdsList(points=body["points"]),
+            )
             return 200, DONE
         if what == ("POST", "points"):
-            records = engine.retrieve(name, body["ids"], with_payload=body["with_payload"], with_vectors=body["with_vector"])
+            records = engine.retrieve(
+                name,
+                body["ids"],
+                with_payload=body["with_payload"],
+                with_vectors=body["with_vector"],
+            )
             return 200, [record.model_dump() for record in records]
         if what == ("POST", "points", "count"):
             return 200, engine.count(name, narrowed).model_dump()
         if what == ("POST", "points", "scroll"):
             order = models.OrderBy(**body["order_by"])
-            records, _ = engine.scroll(name, narrowed, body["limit"], order, with_payload=body["with_payload"])
+            records, _ = engine.scroll(
+                name, narrowed, body["limit"], order, with_payload=body["with_payload"]
+            )
             return 200, {"points": [record.model_dump() for record in records]}
         if what == ("POST", "points", "query"):
             found = engine.query_points(
-                name, body["query"]["nearest"], query_filter=narrowed, limit=body["limit"], with_payload=body["with_payload"]
+                name,
+                body["query"]["nearest"],
+                query_filter=narrowed,
+                limit=body["limit"],
+                with_payload=body["with_payload"],
             )
             return 200, {"points": [point.model_dump() for point in found.points]}
         raise NotImplementedError(what)
@@ -141,7 +169,11 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
         status, result = self.server.stand_in.answer(self.command, urlsplit(self.path).path, body)
-        said = {"status": "ok", "time": 0.0, "result": result} if status == 200 else {"status": {"error": "no"}, "time": 0.0}
+        said = (
+            {"status": "ok", "time": 0.0, "result": result}
+            if status == 200
+            else {"status": {"error": "no"}, "time": 0.0}
+        )
         sent = json.dumps(said).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

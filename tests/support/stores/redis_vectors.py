@@ -1,5 +1,6 @@
-"""Redis with vector sets, for tests: a stand-in that always runs, and the real one that `MEMSERVICE_TEST_REDIS_URL` names if it is 8.0
-or newer. The `redis-server` that the other tests start themselves may be older."""
+"""Redis with vector sets, for tests: a stand-in that always runs, and the real one that
+`MEMSERVICE_TEST_REDIS_URL` names if it is 8.0 or newer. The `redis-server` that the other tests
+start themselves may be older."""
 
 from __future__ import annotations
 
@@ -43,7 +44,10 @@ def client_of(kind: str) -> Redis:
         return StandIn(server=fakeredis.FakeServer(version=(8,)))
     url = real_url()
     if url is None:
-        pytest.skip(f"vector sets of a real Redis: set {redis_server.VARIABLE} to one of version 8.0 or newer")
+        pytest.skip(
+            f"vector sets of a real Redis: set {redis_server.VARIABLE} to one of version "
+            "8.0 or newer"
+        )
     return Redis.from_url(url)
 
 

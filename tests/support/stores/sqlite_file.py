@@ -1,4 +1,5 @@
-"""Stores for the tests of the indexes: a file with the search tables only, whose statements are noted, and the whole storage."""
+"""Stores for the tests of the indexes: a file with the search tables only, whose statements are
+noted, and the whole storage."""
 
 from __future__ import annotations
 
@@ -24,9 +25,13 @@ class SqliteFile:
         self.engine: Engine = create_engine(f"sqlite:///{path}")
         self.statements: list[str] = []
         event.listen(self.engine, "connect", _configure)
-        event.listen(self.engine, "before_cursor_execute", lambda *args: self.statements.append(args[2]))
+        event.listen(
+            self.engine, "before_cursor_execute", lambda *args: self.statements.append(args[2])
+        )
         with self.transaction("BEGIN IMMEDIATE") as connection:
-            if not connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'text_rows'").first():
+            if not connection.exec_driver_sql(
+                "SELECT 1 FROM sqlite_master WHERE name = 'text_rows'"
+            ).first():
                 search_schema.create(connection)
 
     @contextmanager
@@ -55,7 +60,11 @@ class SqliteFile:
 
 def open_whole(path: Path) -> Storage:
     """The SQLite storage itself, migrated."""
-    storage = open_storage(SqliteSettings().load({"uri": f"sqlite:///{path}", "pool_timeout": 30, "synchronous": "normal"}))
+    storage = open_storage(
+        SqliteSettings().load(
+            {"uri": f"sqlite:///{path}", "pool_timeout": 30, "synchronous": "normal"}
+        )
+    )
     storage.migrate()
     return storage
 

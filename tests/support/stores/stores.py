@@ -23,14 +23,19 @@ def migrated_on(dialect: str, folder: Path) -> Iterator[SqlStorage]:
     from support.stores import postgres_store, sqlite_store
 
     with store_of(dialect, folder) as uri:
-        opened = postgres_store.migrated(uri) if dialect == "postgres" else sqlite_store.migrated(folder / "memory.db")
+        opened = (
+            postgres_store.migrated(uri)
+            if dialect == "postgres"
+            else sqlite_store.migrated(folder / "memory.db")
+        )
         yield opened
         opened.close()
 
 
 @contextmanager
 def store_of(storage: str, folder: Path) -> Iterator[str]:
-    """The URI of an empty store of that kind, with its tables; on PostgreSQL it is dropped afterwards."""
+    """The URI of an empty store of that kind, with its tables; on PostgreSQL it is dropped
+    afterwards."""
     if storage != "postgres":
         yield "memory://" if storage == "memory" else sqlite_store_at(folder / "memory.db")
         return
@@ -44,8 +49,9 @@ def store_of(storage: str, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def undone(storage: Storage) -> Iterator[None]:
-    """What is written within to a store in memory is undone afterwards. It costs nothing, since a commit replaces the moment that readers
-    see, and it keeps a store small that many tests share: this storage reads all rows for each question."""
+    """What is written within to a store in memory is undone afterwards. It costs nothing, since a
+    commit replaces the moment that readers see, and it keeps a store small that many tests share:
+    this storage reads all rows for each question."""
     if not isinstance(storage, MemoryStorage):
         yield
         return
@@ -53,13 +59,16 @@ def undone(storage: Storage) -> Iterator[None]:
     try:
         yield
     finally:
-        with storage._turn:  # a thread that ends on its own, for instance that which notes when keys were used, may be writing
+        # a thread that ends on its own, for instance that which notes when keys were used, may be
+        # writing
+        with storage._turn:
             storage._moment = before
 
 
 @cache
 def _template() -> bytes:
-    """The file of an empty SQLite store. To copy it takes a hundredth of the time that it takes to migrate."""
+    """The file of an empty SQLite store. To copy it takes a hundredth of the time that it takes to
+    migrate."""
     from support.stores import sqlite_store
 
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +78,8 @@ def _template() -> bytes:
 
 
 def sqlite_store_at(path: Path) -> str:
-    """The URI of the SQLite store in that file, which is made, empty and migrated, unless it is there."""
+    """The URI of the SQLite store in that file, which is made, empty and migrated, unless it is
+    there."""
     if not path.exists():
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(_template())

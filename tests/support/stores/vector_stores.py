@@ -28,16 +28,31 @@ class _Opened:
 
 @contextmanager
 def vector_store(name: str) -> Iterator[tuple[dict[str, str], Sequence[object]]]:
-    """The settings of an empty index of that kind, and the plugins that it takes; nothing of either for the storage's own. Qdrant and Redis
-    are real where the environment names one (a Redis that has vector sets), else the one in the process, or a stand-in."""
+    """The settings of an empty index of that kind, and the plugins that it takes; nothing of either
+    for the storage's own. Qdrant and Redis are real where the environment names one (a Redis that
+    has vector sets), else the one in the process, or a stand-in."""
     if name == "qdrant":
         qdrant, namespace = os.environ.get(QDRANT, ":memory:"), redis_vectors.namespace()
-        yield {"VECTOR_STORE_TYPE": "qdrant", "VECTOR_STORE_URL": qdrant, "VECTOR_STORE_NAMESPACE": namespace}, ()
+        yield (
+            {
+                "VECTOR_STORE_TYPE": "qdrant",
+                "VECTOR_STORE_URL": qdrant,
+                "VECTOR_STORE_NAMESPACE": namespace,
+            },
+            (),
+        )
     elif name == "redis":
         url, namespace = redis_vectors.real_url(), redis_vectors.namespace()
         with closing(Redis.from_url(url) if url else redis_vectors.client_of("stand-in")) as client:
             if url:
-                yield {"VECTOR_STORE_TYPE": "redis", "VECTOR_STORE_URL": url, "VECTOR_STORE_NAMESPACE": namespace}, ()
+                yield (
+                    {
+                        "VECTOR_STORE_TYPE": "redis",
+                        "VECTOR_STORE_URL": url,
+                        "VECTOR_STORE_NAMESPACE": namespace,
+                    },
+                    (),
+                )
             else:
                 yield {"VECTOR_STORE_TYPE": "redis-stand-in"}, (_Opened(client, namespace),)
             redis_vectors.erase(client, namespace)

@@ -1,6 +1,7 @@
 """The events as the contract lists them, and a JSON schema of each made from that list.
 
-Each line: type (version) category H? | fields. `?` marks what may be null, `[]` a list, `{}` an object; `(a/b)` the values that there are.
+Each line: type (version) category H? | fields. `?` marks what may be null, `[]` a list, `{}` an
+object; `(a/b)` the values that there are.
 """
 
 from __future__ import annotations
@@ -32,14 +33,29 @@ llm.call.traced (1) trace | trace_id?, span_id?, parent_span_id?, iteration?, st
 embedding.call.traced (1) trace | trace_id?, span_id?, parent_span_id?, iteration?, step_seq, attempt, session_id?, call_purpose?, parent_category?, provider, model, provider_input_tokens, provider_output_tokens, input_count, was_truncated
 trace.content (1) trace | content_hash, role, content, tool_call_id?, tool_calls[], honcho_authored
 """  # noqa: E501
-"""As listed, but for two fields that may be null: `peer_name` of a chat with a whole workspace, and `tool_choice` of a call without."""
+"""As listed, but for two fields that may be null: `peer_name` of a chat with a whole workspace, and
+`tool_choice` of a call without."""
 
 CALL_PURPOSES = {
-    *("deriver.representation", "dialectic.answer", "dream.deduction", "dream.induction", "dream.card_refresh"),
+    *(
+        "deriver.representation",
+        "dialectic.answer",
+        "dream.deduction",
+        "dream.induction",
+        "dream.card_refresh",
+    ),
     *("summary.short", "summary.long"),
 }
 EMBEDDING_PURPOSES = {
-    *("search_memory", "search_messages", "create_observations", "vector_sync", "summary", "message_create", "dialectic_prefetch"),
+    *(
+        "search_memory",
+        "search_messages",
+        "create_observations",
+        "vector_sync",
+        "summary",
+        "message_create",
+        "dialectic_prefetch",
+    ),
     *("session_context_search", "preference_extraction", "generic_document_search"),
 }
 
@@ -48,7 +64,9 @@ _NUMBER = re.compile(
     r"|^(iterations?|attempt|retry_attempts|message_seq_in_session|result_chars_before_truncation|max_conclusions|iteration)$"
     r"|^documents_since_|_tool_calls_count$"
 )
-_TRUTH = re.compile(r"^(has|was|is|hit|used|include|limit|honcho)_|_provided$|_enabled$|(^|_)success$|_updated$")
+_TRUTH = re.compile(
+    r"^(has|was|is|hit|used|include|limit|honcho)_|_provided$|_enabled$|(^|_)success$|_updated$"
+)
 
 
 @dataclass(frozen=True)
@@ -62,9 +80,17 @@ class Listed:
 
     @property
     def data_schema(self) -> dict[str, Any]:
-        extra = {"timestamp": {"type": "string", "format": "date-time"}, "honcho_version": {"type": "string", "minLength": 1}}
+        extra = {
+            "timestamp": {"type": "string", "format": "date-time"},
+            "honcho_version": {"type": "string", "minLength": 1},
+        }
         properties = self.fields | extra
-        return {"type": "object", "properties": properties, "required": sorted(properties), "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": sorted(properties),
+            "additionalProperties": False,
+        }
 
     def envelope_schema(self, namespace: str | None) -> dict[str, Any]:
         source = f"/honcho/{namespace}/{self.category}" if namespace else f"/honcho/{self.category}"
@@ -77,7 +103,12 @@ class Listed:
             "dataschema": {"const": f"https://honcho.dev/schemas/{self.type}/v{self.version}"},
             "data": self.data_schema,
         }
-        return {"type": "object", "properties": properties, "required": sorted(properties), "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": sorted(properties),
+            "additionalProperties": False,
+        }
 
 
 def _schema(word: str) -> tuple[str, dict[str, Any]]:
@@ -86,7 +117,9 @@ def _schema(word: str) -> tuple[str, dict[str, Any]]:
     schema: dict[str, Any]
     if "[]" in word:
         schema = (
-            {"type": "array"} if name == "tool_calls" or name == "output_tool_calls" else {"type": "array", "items": {"type": "string"}}
+            {"type": "array"}
+            if name == "tool_calls" or name == "output_tool_calls"
+            else {"type": "array", "items": {"type": "string"}}
         )
     elif "{}" in word:
         schema = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -107,7 +140,13 @@ def _read(line: str) -> Listed:
     head, _, fields = line.partition("|")
     match = re.fullmatch(r"(\S+) \((\d)\) (\w+)( H)?", head.strip())
     assert match, line
-    return Listed(match[1], int(match[2]), match[3], bool(match[4]), dict(_schema(word.strip()) for word in fields.split(",")))
+    return Listed(
+        match[1],
+        int(match[2]),
+        match[3],
+        bool(match[4]),
+        dict(_schema(word.strip()) for word in fields.split(",")),
+    )
 
 
 EVENTS = {listed.type: listed for listed in map(_read, LISTED.strip().splitlines())}

@@ -1,4 +1,5 @@
-"""The benchmarks are no installed package: they are imported from the repository, whatever else is called `benchmarks`."""
+"""The benchmarks are no installed package: they are imported from the repository, whatever else is
+called `benchmarks`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The yardsticks themselves: measures by hand, the generator's promises, and the loaders on small samples."""
+"""The yardsticks themselves: measures by hand, the generator's promises, and the loaders on small
+samples."""
 
 from __future__ import annotations
 
@@ -8,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks.conversations import conversation, conversations
-from benchmarks.metrics import MEASURES, coverage, difference, figure, ndcg_at, recall_at, reciprocal_rank, within
+from benchmarks.metrics import (
+    MEASURES,
+    coverage,
+    difference,
+    figure,
+    ndcg_at,
+    recall_at,
+    reciprocal_rank,
+    within,
+)
 from benchmarks.neighbours import METHODS, Indexed, measure
 from benchmarks.public_sets import load_beam, load_locomo
 from memservice.domain.text.analysis import analyse
@@ -71,7 +81,9 @@ def test_every_question_has_evidence_in_its_own_conversation() -> None:
     for one in made:
         keys = [turn.key for turn in one.turns]
         assert keys == list(range(1, len(keys) + 1))
-        assert all(question.evidence and question.evidence <= set(keys) for question in one.questions)
+        assert all(
+            question.evidence and question.evidence <= set(keys) for question in one.questions
+        )
         places = [(turn.session, turn.seq) for turn in one.turns]
         assert places == sorted(set(places))
         assert [turn.at for turn in one.turns] == sorted(turn.at for turn in one.turns)
@@ -79,7 +91,18 @@ def test_every_question_has_evidence_in_its_own_conversation() -> None:
         assert not any("{" in turn.text for turn in one.turns)
         assert not any("{" in question.text for question in one.questions)
     categories = {question.category for one in made for question in one.questions}
-    assert categories >= {"near", "own", "far", "short-answer", "unnamed", "update", "contradiction", "multi-hop", "dated", "abroad"}
+    assert categories >= {
+        "near",
+        "own",
+        "far",
+        "short-answer",
+        "unnamed",
+        "update",
+        "contradiction",
+        "multi-hop",
+        "dated",
+        "abroad",
+    }
 
 
 def test_an_update_asks_for_the_later_statement() -> None:
@@ -105,7 +128,9 @@ def test_words_alone_do_not_find_most_of_the_evidence() -> None:
         for question in one.questions:
             terms = set(analyse(question.text)) - names
             total += len(question.evidence)
-            shared += sum(not terms.isdisjoint(analyse(turns[key].text)) for key in question.evidence)
+            shared += sum(
+                not terms.isdisjoint(analyse(turns[key].text)) for key in question.evidence
+            )
     assert 0.2 < shared / total < 0.7
 
 
@@ -116,12 +141,23 @@ def test_neighbours_find_more_than_own_text_and_every_method_is_measured() -> No
     assert len(own) == len(lent) > 100
     assert difference(own, lent).low > 0
     assert all(set(by_measure) == set(MEASURES) for by_measure in results.values())
-    assert all(0 <= value <= 1 for by_measure in results.values() for values in by_measure.values() for value in values["all"])
+    assert all(
+        0 <= value <= 1
+        for by_measure in results.values()
+        for values in by_measure.values()
+        for value in values["all"]
+    )
 
 
 def test_a_conversation_is_indexed_once_per_turn() -> None:
     data = Indexed(conversation(1, 0, idle=5))
-    assert set(data.own) == set(data.raw) == set(data.sizes) == set(data.positions) == {turn.key for turn in data.source.turns}
+    assert (
+        set(data.own)
+        == set(data.raw)
+        == set(data.sizes)
+        == set(data.positions)
+        == {turn.key for turn in data.source.turns}
+    )
 
 
 def test_locomo_is_read_with_its_messy_evidence(tmp_path: Path) -> None:
@@ -144,7 +180,12 @@ def test_locomo_is_read_with_its_messy_evidence(tmp_path: Path) -> None:
         "qa": [
             {"question": "Which boat?", "answer": "x", "evidence": ["D1:2; D2:01"], "category": 1},
             {"question": "Who?", "answer": "x", "evidence": [], "category": 3},
-            {"question": "Trick?", "adversarial_answer": "x", "evidence": ["D1:1", "D9:9"], "category": 5},
+            {
+                "question": "Trick?",
+                "adversarial_answer": "x",
+                "evidence": ["D1:1", "D9:9"],
+                "category": 5,
+            },
         ],
     }
     path = tmp_path / "locomo.json"
@@ -157,7 +198,10 @@ def test_locomo_is_read_with_its_messy_evidence(tmp_path: Path) -> None:
     ]
     assert one.turns[1].text == "Look [shares a photo of a boat]"
     assert one.turns[0].at.isoformat() == "2023-05-08T13:56:30+00:00"
-    assert [(q.category, set(q.evidence)) for q in one.questions] == [("multi-hop", {2, 3}), ("adversarial", {1})]
+    assert [(q.category, set(q.evidence)) for q in one.questions] == [
+        ("multi-hop", {2, 3}),
+        ("adversarial", {1}),
+    ]
     assert one.skipped == 1
 
 
@@ -166,7 +210,12 @@ def test_beam_is_read_with_nested_sources(tmp_path: Path) -> None:
     (folder / "probing_questions").mkdir(parents=True)
     turns = [
         [
-            {"role": "user", "id": 0, "time_anchor": "March-15-2024", "content": "Plan my week? ->-> 1,1"},
+            {
+                "role": "user",
+                "id": 0,
+                "time_anchor": "March-15-2024",
+                "content": "Plan my week? ->-> 1,1",
+            },
             {"role": "assistant", "id": 1, "content": "Sure."},
         ],
         [{"role": "user", "id": 2, "content": "Thanks"}],
@@ -174,14 +223,24 @@ def test_beam_is_read_with_nested_sources(tmp_path: Path) -> None:
     (folder / "chat.json").write_text(json.dumps([{"batch_number": 1, "turns": turns}]), "utf-8")
     probing = {
         "abstention": [{"question": "Unknown?"}],
-        "contradiction_resolution": [{"question": "Which?", "source_chat_ids": {"first_statement": [0], "second_statement": [2]}}],
+        "contradiction_resolution": [
+            {
+                "question": "Which?",
+                "source_chat_ids": {"first_statement": [0], "second_statement": [2]},
+            }
+        ],
         "information_extraction": [{"question": "What?", "source_chat_ids": [1]}],
     }
-    (folder / "probing_questions" / "probing_questions.json").write_text(json.dumps(probing), "utf-8")
+    (folder / "probing_questions" / "probing_questions.json").write_text(
+        json.dumps(probing), "utf-8"
+    )
     (one,) = load_beam(tmp_path)
     assert [turn.text for turn in one.turns] == ["Plan my week?", "Sure.", "Thanks"]
     assert one.turns[0].at.date().isoformat() == "2024-03-15"
-    assert [(q.category, set(q.evidence)) for q in one.questions] == [("contradiction-resolution", {1, 3}), ("information-extraction", {2})]
+    assert [(q.category, set(q.evidence)) for q in one.questions] == [
+        ("contradiction-resolution", {1, 3}),
+        ("information-extraction", {2}),
+    ]
     assert one.skipped == 1
     with pytest.raises(ValueError, match=r"chat\.json"):
         load_beam(folder)

@@ -17,17 +17,28 @@ def test_null_leaves_and_unknown_keys_of_sections_are_dropped_unknown_sections_k
         "own": {"a": None, "b": 1},
         "empty": None,
     }
-    assert clean(given) == {"reasoning": {"custom_instructions": "be brief"}, "dream": {}, "own": {"a": None, "b": 1}}
+    assert clean(given) == {
+        "reasoning": {"custom_instructions": "be brief"},
+        "dream": {},
+        "own": {"a": None, "b": 1},
+    }
 
 
 def test_what_other_hands_stored_is_shown_as_clients_can_read_it() -> None:
-    stored = {"reasoning": ["no", "object"], "summary": {"enabled": None, "every": 5}, "dialectic": {"x": 1}, "own": 1}
+    stored = {
+        "reasoning": ["no", "object"],
+        "summary": {"enabled": None, "every": 5},
+        "dialectic": {"x": 1},
+        "own": 1,
+    }
     assert public(stored) == {"summary": {}, "dialectic": {}, "own": 1}
 
 
 def test_a_given_section_replaces_the_stored_one_whole() -> None:
     stored = {"reasoning": {"enabled": False, "custom_instructions": "be brief"}, "own": 1}
-    assert merge(stored, {"reasoning": {"enabled": True}, "summary": None, "dream": {"enabled": False}}) == {
+    assert merge(
+        stored, {"reasoning": {"enabled": True}, "summary": None, "dream": {"enabled": False}}
+    ) == {
         "reasoning": {"enabled": True},
         "dream": {"enabled": False},
         "own": 1,
@@ -36,8 +47,14 @@ def test_a_given_section_replaces_the_stored_one_whole() -> None:
 
 def test_the_strongest_layer_that_says_something_holds_leaf_by_leaf() -> None:
     message = {"reasoning": {"enabled": True}}
-    session = {"reasoning": {"enabled": False, "custom_instructions": "session"}, "summary": {"messages_per_short_summary": 10}}
-    workspace = {"summary": {"enabled": False, "messages_per_short_summary": 12}, "peer_card": {"use": False}}
+    session = {
+        "reasoning": {"enabled": False, "custom_instructions": "session"},
+        "summary": {"messages_per_short_summary": 10},
+    }
+    workspace = {
+        "summary": {"enabled": False, "messages_per_short_summary": 12},
+        "peer_card": {"use": False},
+    }
     found = resolve(Defaults(), message, session, workspace)
     assert found.reasoning is True
     assert found.summary is False
@@ -47,7 +64,14 @@ def test_the_strongest_layer_that_says_something_holds_leaf_by_leaf() -> None:
 
 
 def test_the_general_text_comes_before_a_sections_own() -> None:
-    found = resolve(Defaults(), {"custom_instructions": "all", "dream": {"custom_instructions": " dreams "}, "summary": None})
+    found = resolve(
+        Defaults(),
+        {
+            "custom_instructions": "all",
+            "dream": {"custom_instructions": " dreams "},
+            "summary": None,
+        },
+    )
     assert found.instructions == {
         "reasoning": "all",
         "peer_card": "all",
@@ -72,11 +96,16 @@ def test_the_general_text_comes_before_a_sections_own() -> None:
         ([{"deriver": {"enabled": True}}, {"deriver_enabled": False}], False),
     ],
 )
-def test_older_switches_count_where_no_stronger_layer_has_the_present_one(layers: list[dict[str, Any]], reasoning: bool) -> None:
+def test_older_switches_count_where_no_stronger_layer_has_the_present_one(
+    layers: list[dict[str, Any]], reasoning: bool
+) -> None:
     assert resolve(Defaults(), *layers).reasoning is reasoning
 
 
 @pytest.mark.parametrize("odd", [0, -5, "12", 1.5, True, [], {}])
 def test_an_interval_that_is_no_number_of_messages_counts_as_unset(odd: object) -> None:
-    found = resolve(Defaults(), {"summary": {"messages_per_short_summary": odd, "messages_per_long_summary": odd}})
+    found = resolve(
+        Defaults(),
+        {"summary": {"messages_per_short_summary": odd, "messages_per_long_summary": odd}},
+    )
     assert (found.messages_per_short_summary, found.messages_per_long_summary) == (20, 60)

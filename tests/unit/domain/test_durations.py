@@ -32,10 +32,30 @@ def test_what_people_write(text: str, span: timedelta) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  ", "90", "d", "-1d", "1d-", "1 fortnight", "1month", "0d", "0h0m", "1e9d", "١d", "1d,", "1:30", "9999999999y", "1.d"]
+    "text",
+    [
+        "",
+        "  ",
+        "90",
+        "d",
+        "-1d",
+        "1d-",
+        "1 fortnight",
+        "1month",
+        "0d",
+        "0h0m",
+        "1e9d",
+        "١d",
+        "1d,",
+        "1:30",
+        "9999999999y",
+        "1.d",
+    ],
 )
 def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(ValueError, match="is no duration: write for instance 90d, 1h30m or '2 weeks'"):
+    with pytest.raises(
+        ValueError, match="is no duration: write for instance 90d, 1h30m or '2 weeks'"
+    ):
         parse_duration(text)
 
 

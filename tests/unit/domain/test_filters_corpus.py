@@ -1,4 +1,5 @@
-"""The corpus is worth comparing storages on only if every plausible mistake in a translation shows on it."""
+"""The corpus is worth comparing storages on only if every plausible mistake in a translation shows
+on it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ from memservice.domain.filters.ast import Condition
 from memservice.domain.records import Conclusion, Message, Session
 from memservice.testing import corpus
 
-CASES: dict[Any, list[Any]] = {Message: corpus.messages(), Session: corpus.sessions(), Conclusion: corpus.conclusions()}
+CASES: dict[Any, list[Any]] = {
+    Message: corpus.messages(),
+    Session: corpus.sessions(),
+    Conclusion: corpus.conclusions(),
+}
 PROBES = list(corpus.probes(Message))
 
 
@@ -27,17 +32,25 @@ RIGHT = answers(PROBES, CASES[Message])
 def loose_contains(stored: Any, wanted: Any) -> bool:
     """Python's equality: true equals 1."""
     if isinstance(wanted, dict):
-        return isinstance(stored, dict) and all(key in stored and loose_contains(stored[key], inner) for key, inner in wanted.items())
+        return isinstance(stored, dict) and all(
+            key in stored and loose_contains(stored[key], inner) for key, inner in wanted.items()
+        )
     if isinstance(wanted, list):
-        return isinstance(stored, list) and all(any(loose_contains(item, inner) for item in stored) for inner in wanted)
+        return isinstance(stored, list) and all(
+            any(loose_contains(item, inner) for item in stored) for inner in wanted
+        )
     return bool(stored == wanted)
 
 
 def equal_lists(stored: Any, wanted: Any) -> bool:
     """Lists equal only as wholes."""
     if isinstance(wanted, dict):
-        return isinstance(stored, dict) and all(key in stored and equal_lists(stored[key], inner) for key, inner in wanted.items())
-    return jsontext.contains(stored, wanted) and (not isinstance(wanted, list) or len(stored) == len(wanted))
+        return isinstance(stored, dict) and all(
+            key in stored and equal_lists(stored[key], inner) for key, inner in wanted.items()
+        )
+    return jsontext.contains(stored, wanted) and (
+        not isinstance(wanted, list) or len(stored) == len(wanted)
+    )
 
 
 def ascii_fold(text: str) -> str:
@@ -46,7 +59,11 @@ def ascii_fold(text: str) -> str:
 
 def like(text: object, needle: str) -> bool:
     """`%` and `_` taken for wildcards."""
-    return isinstance(text, str) and (needle == "%" or (needle == "_" and text != "") or jsontext.fold(needle) in jsontext.fold(text))
+    return isinstance(text, str) and (
+        needle == "%"
+        or (needle == "_" and text != "")
+        or jsontext.fold(needle) in jsontext.fold(text)
+    )
 
 
 def no_numeric_strings(value: object) -> Any:
@@ -95,7 +112,9 @@ def booleans_as_numbers(value: object) -> str | None:
         ("value_text", booleans_as_numbers),
     ],
 )
-def test_a_wrong_rule_shows(monkeypatch: pytest.MonkeyPatch, rule: str, wrong: Callable[..., Any]) -> None:
+def test_a_wrong_rule_shows(
+    monkeypatch: pytest.MonkeyPatch, rule: str, wrong: Callable[..., Any]
+) -> None:
     monkeypatch.setattr(evaluate, rule, wrong)
     assert answers(PROBES, CASES[Message]) != RIGHT
 
@@ -108,7 +127,10 @@ def test_probes_tell_rows_apart(record: Any) -> None:
     assert len({tuple(row) for row in found}) > 100
 
 
-@pytest.mark.parametrize(("make", "unique"), [(corpus.messages, "seq"), (corpus.sessions, "slug"), (corpus.conclusions, "uid")])
+@pytest.mark.parametrize(
+    ("make", "unique"),
+    [(corpus.messages, "seq"), (corpus.sessions, "slug"), (corpus.conclusions, "uid")],
+)
 def test_rows_can_be_stored_together(make: Callable[..., list[Any]], unique: str) -> None:
     rows = make(workspace_key=9)
     assert {row.workspace_key for row in rows} == {9}

@@ -7,10 +7,29 @@ from typing import Any
 
 import pytest
 
-from memservice.domain.filters import CONCLUSION, FALSE, MESSAGE, PEER, SESSION, TRUE, WORKSPACE, Resource, matches, parse_filters
+from memservice.domain.filters import (
+    CONCLUSION,
+    FALSE,
+    MESSAGE,
+    PEER,
+    SESSION,
+    TRUE,
+    WORKSPACE,
+    Resource,
+    matches,
+    parse_filters,
+)
 from memservice.domain.filters.ast import Contains, Equal, KeyCompare, KeyEqual, Not, OneOf
 from memservice.domain.filters.jsontext import fold, number_text, order, value_number
-from memservice.domain.records import ACTIVE, ARCHIVED, Conclusion, Message, Peer, Session, Workspace
+from memservice.domain.records import (
+    ACTIVE,
+    ARCHIVED,
+    Conclusion,
+    Message,
+    Peer,
+    Session,
+    Workspace,
+)
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
@@ -283,7 +302,9 @@ def test_sources_that_are_null() -> None:
         ({"lte": True}, True, True),
     ],
 )
-def test_is_active_is_whether_the_state_is_active(condition: object, active: bool, archived: bool) -> None:
+def test_is_active_is_whether_the_state_is_active(
+    condition: object, active: bool, archived: bool
+) -> None:
     for state, expected in ((ACTIVE, active), (ARCHIVED, archived)):
         row = Session(uid="s", workspace_key=1, slug="s", state=state, created_at=NOON)
         assert holds({"is_active": condition}, row, SESSION) is expected
@@ -293,23 +314,40 @@ def test_ids_are_slugs() -> None:
     workspace = Workspace(uid="u", slug="w", v1_name="n", created_at=NOON)
     assert holds({"id": "w"}, workspace, WORKSPACE)
     assert not holds({"id": "u"}, workspace, WORKSPACE)
-    assert holds({"id": ["p"]}, Peer(uid="u", workspace_key=1, slug="p", v1_name="n", created_at=NOON), PEER)
+    assert holds(
+        {"id": ["p"]}, Peer(uid="u", workspace_key=1, slug="p", v1_name="n", created_at=NOON), PEER
+    )
 
 
 def test_trees_are_small() -> None:
     assert parse_filters(None, MESSAGE, workspace_id="w") is TRUE
-    assert parse_filters({"peer_id": "*", "AND": [{}], "workspace_id": "w"}, MESSAGE, workspace_id="w") == TRUE
+    assert (
+        parse_filters({"peer_id": "*", "AND": [{}], "workspace_id": "w"}, MESSAGE, workspace_id="w")
+        == TRUE
+    )
     assert parse_filters({"workspace_id": "x"}, MESSAGE, workspace_id="w") == FALSE
-    assert parse_filters({"AND": [{"peer_id": "a"}]}, MESSAGE, workspace_id="w") == Equal("author", "a")
-    assert parse_filters({"OR": [{"peer_id": "a"}]}, MESSAGE, workspace_id="w") == Equal("author", "a")
-    assert parse_filters({"peer_id": ["a", "a"]}, MESSAGE, workspace_id="w") == OneOf("author", ("a",))
-    assert parse_filters({"peer_id": {"ne": "a"}}, MESSAGE, workspace_id="w") == Not(Equal("author", "a"))
-    assert parse_filters({"metadata": {"a": 1, "b": [2]}}, MESSAGE, workspace_id="w") == Contains("metadata", {"a": 1, "b": [2]})
+    assert parse_filters({"AND": [{"peer_id": "a"}]}, MESSAGE, workspace_id="w") == Equal(
+        "author", "a"
+    )
+    assert parse_filters({"OR": [{"peer_id": "a"}]}, MESSAGE, workspace_id="w") == Equal(
+        "author", "a"
+    )
+    assert parse_filters({"peer_id": ["a", "a"]}, MESSAGE, workspace_id="w") == OneOf(
+        "author", ("a",)
+    )
+    assert parse_filters({"peer_id": {"ne": "a"}}, MESSAGE, workspace_id="w") == Not(
+        Equal("author", "a")
+    )
+    assert parse_filters({"metadata": {"a": 1, "b": [2]}}, MESSAGE, workspace_id="w") == Contains(
+        "metadata", {"a": 1, "b": [2]}
+    )
 
 
 def test_names_that_the_route_decides_are_skipped_at_the_top_only() -> None:
     given = {"peer_id": 5, "workspace_id": "x", "OR": [{"peer_id": "a"}]}
-    assert parse_filters(given, MESSAGE, workspace_id="w", ignore=("peer_id", "workspace_id")) == Equal("author", "a")
+    assert parse_filters(
+        given, MESSAGE, workspace_id="w", ignore=("peer_id", "workspace_id")
+    ) == Equal("author", "a")
 
 
 def test_types_never_meet() -> None:
@@ -342,14 +380,19 @@ def test_the_text_of_numbers(number: float, text: str) -> None:
     assert number_text(number) == text
 
 
-@pytest.mark.parametrize("text", ["", "+1", "1.", ".5", "NaN", "inf", " 1", "1 ", "1\n", "1_0", "１", "0x1", "1e1000", "9" * 41])
+@pytest.mark.parametrize(
+    "text",
+    ["", "+1", "1.", ".5", "NaN", "inf", " 1", "1 ", "1\n", "1_0", "１", "0x1", "1e1000", "9" * 41],
+)
 def test_texts_that_are_not_numbers(text: str) -> None:
     assert value_number(text) is None
 
 
 def test_numbers_are_compared_exactly() -> None:
     assert order(2**53 + 1, 2.0**53) == 1
-    assert order(2**60, 2.0**60) == -1, "a float stands for its shortest decimal, here 1152921504606847000"
+    assert order(2**60, 2.0**60) == -1, (
+        "a float stands for its shortest decimal, here 1152921504606847000"
+    )
     nine = value_number("9007199254740993")
     assert nine is not None
     assert order(nine, 2**53) == 1

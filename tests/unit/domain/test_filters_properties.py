@@ -26,7 +26,11 @@ from memservice.testing import corpus
 from memservice.testing import strategies as s
 from support.examples import examples
 
-ROWS: dict[str, list[Any]] = {MESSAGE.name: corpus.messages(), SESSION.name: corpus.sessions(), CONCLUSION.name: corpus.conclusions()}
+ROWS: dict[str, list[Any]] = {
+    MESSAGE.name: corpus.messages(),
+    SESSION.name: corpus.sessions(),
+    CONCLUSION.name: corpus.conclusions(),
+}
 RESOURCES = [MESSAGE, SESSION, CONCLUSION]
 
 
@@ -40,19 +44,31 @@ def chosen(resource: Resource, condition: Condition) -> list[int]:
 
 @settings(max_examples=examples(200), deadline=None)
 @given(s.any_json, st.sampled_from([WORKSPACE, PEER, *RESOURCES]))
-def test_any_json_is_parsed_or_refused_in_words_that_can_be_sent(given_json: Any, resource: Resource) -> None:
-    for parse in (parse_containment, lambda value: parsed(value, resource), lambda value: recall_allowlist(value, None)):
+def test_any_json_is_parsed_or_refused_in_words_that_can_be_sent(
+    given_json: Any, resource: Resource
+) -> None:
+    for parse in (
+        parse_containment,
+        lambda value: parsed(value, resource),
+        lambda value: recall_allowlist(value, None),
+    ):
         try:
             parse(given_json)
         except InvalidInput as error:
             for problem in error.problems:
                 assert problem.message.encode()
                 assert len(problem.message) < 500
-                assert all(isinstance(step, int) or step.encode() is not None for step in problem.loc)
+                assert all(
+                    isinstance(step, int) or step.encode() is not None for step in problem.loc
+                )
 
 
 def logical_depth(filters: dict[str, Any]) -> int:
-    inside = [logical_depth(part) for operator in ("AND", "OR", "NOT") for part in filters.get(operator, [])]
+    inside = [
+        logical_depth(part)
+        for operator in ("AND", "OR", "NOT")
+        for part in filters.get(operator, [])
+    ]
     return 1 + max(inside, default=0) if filters.keys() & {"AND", "OR", "NOT"} else 0
 
 
@@ -60,10 +76,20 @@ def logical_depth(filters: dict[str, Any]) -> int:
 @settings(max_examples=examples(80), deadline=None)
 @given(data=st.data())
 def test_logic_is_that_of_two_values(resource: Resource, data: st.DataObject) -> None:
-    a, b = (data.draw(s.filters(resource).filter(lambda part: logical_depth(part) < 5)) for _ in range(2))
-    in_a, in_b = set(chosen(resource, parsed(a, resource))), set(chosen(resource, parsed(b, resource)))
+    a, b = (
+        data.draw(s.filters(resource).filter(lambda part: logical_depth(part) < 5))
+        for _ in range(2)
+    )
+    in_a, in_b = (
+        set(chosen(resource, parsed(a, resource))),
+        set(chosen(resource, parsed(b, resource))),
+    )
     everything = set(range(len(ROWS[resource.name])))
-    for operator, expected in (("AND", in_a & in_b), ("OR", in_a | in_b), ("NOT", everything - in_a - in_b)):
+    for operator, expected in (
+        ("AND", in_a & in_b),
+        ("OR", in_a | in_b),
+        ("NOT", everything - in_a - in_b),
+    ):
         assert set(chosen(resource, parsed({operator: [a, b]}, resource))) == expected
 
 
@@ -93,7 +119,8 @@ def test_an_ordering_divides_the_rows_that_can_be_compared(operand: Any) -> None
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
 def test_filters_of_the_strategies_tell_rows_apart(resource: Resource) -> None:
-    """The comparison of storages is worth something only if many filters match some rows and not others."""
+    """The comparison of storages is worth something only if many filters match some rows and not
+    others."""
     telling = [0, 0]
 
     @settings(max_examples=examples(100), deadline=None, derandomize=True, database=None)

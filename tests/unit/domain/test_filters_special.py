@@ -68,7 +68,9 @@ def test_containment_takes_every_key_literally() -> None:
     assert parse_containment(None) == TRUE
     assert parse_containment({}) == TRUE
     given = {"AND": [1], "z": {"gte": 1}, "a": "*", "nul\0": "x\0"}
-    assert parse_containment(given) == Contains("metadata", {"AND": [1], "z": {"gte": 1}, "a": "*", "nul": "x"})
+    assert parse_containment(given) == Contains(
+        "metadata", {"AND": [1], "z": {"gte": 1}, "a": "*", "nul": "x"}
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ def test_ids_are_21_characters_that_no_command_line_takes_for_an_option() -> Non
     made = [new_uid() for _ in range(5_000)]
     assert len(set(made)) == len(made)
     assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{20}", uid) for uid in made)
-    assert {uid[0] for uid in made} == set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+    assert {uid[0] for uid in made} == set(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+    )
     assert any("-" in uid for uid in made)
 
 

@@ -12,11 +12,7 @@ import pytest
 from memservice.domain import ids
 from memservice.domain.text import shingles
 from memservice.domain.text.folding import fold
-from memservice.domain.text.normal_forms import (
-    MAX_MARKS,
-    is_mark,
-    normalize,
-)
+from memservice.domain.text.normal_forms import MAX_MARKS, is_mark, normalize
 
 ROOT = Path(__file__).parents[3]
 GRAVE_ACUTE = "\u0316\u0301"
@@ -32,23 +28,38 @@ SAMPLES = (
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
 @pytest.mark.parametrize("text", SAMPLES)
-def test_texts_of_at_most_thirty_marks_in_a_row_are_normalised_as_ever(form: str, text: str) -> None:
+def test_texts_of_at_most_thirty_marks_in_a_row_are_normalised_as_ever(
+    form: str, text: str
+) -> None:
     assert normalize(form, text) == unicodedata.normalize(form, text)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("pair", ["\u0301\u0316", "\uff9e\u0301", "\u0f73\u0301", "\u05b0\u0301", "\u20d0\u20e8"])
+@pytest.mark.parametrize(
+    "pair", ["\u0301\u0316", "\uff9e\u0301", "\u0f73\u0301", "\u05b0\u0301", "\u20d0\u20e8"]
+)
 def test_longer_runs_are_divided_and_none_of_their_marks_is_lost(pair: str) -> None:
     text = "a" + pair * 500
     found = normalize("NFKD", text)
-    longest = max(len(run) for run in re.split("[^\u0300-\u034e\u0350-\u036f\u0591-\u05c7\u0f71-\u0f84\u20d0-\u20ff\u3099]", found))
+    longest = max(
+        len(run)
+        for run in re.split(
+            "[^\u0300-\u034e\u0350-\u036f\u0591-\u05c7\u0f71-\u0f84\u20d0-\u20ff\u3099]", found
+        )
+    )
     assert longest <= 2 * MAX_MARKS  # a mark of Tibetan is two
     assert sorted(found.replace("\u034f", "")) == sorted(unicodedata.normalize("NFKD", text))
 
 
 def test_every_mark_of_this_unicode_is_among_the_suspects() -> None:
-    marks = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000 and is_mark(chr(code))]
+    marks = [
+        chr(code)
+        for code in range(sys.maxunicode + 1)
+        if not 0xD800 <= code < 0xE000 and is_mark(chr(code))
+    ]
     assert len(marks) > 900
-    assert all(normalize("NFD", "a" + mark * (MAX_MARKS + 1)).count("\u034f") == 1 for mark in marks)
+    assert all(
+        normalize("NFD", "a" + mark * (MAX_MARKS + 1)).count("\u034f") == 1 for mark in marks
+    )
 
 
 def test_what_differs_beyond_the_thirtieth_mark_stays_different() -> None:
@@ -59,7 +70,15 @@ def test_what_differs_beyond_the_thirtieth_mark_stays_different() -> None:
 
 
 def test_nothing_else_calls_unicodedata_normalize() -> None:
-    sources = [path for folder in ("memservice", "backends", "plugins") for path in (ROOT / folder).rglob("*.py")]
+    sources = [
+        path
+        for folder in ("memservice", "backends", "plugins")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
     assert len(sources) > 100
-    callers = [path.name for path in sources if re.search(r"unicodedata\.normalize|from unicodedata import", path.read_text("utf-8"))]
+    callers = [
+        path.name
+        for path in sources
+        if re.search(r"unicodedata\.normalize|from unicodedata import", path.read_text("utf-8"))
+    ]
     assert callers == ["normal_forms.py"]

@@ -10,14 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memservice.domain.ranking import K1, B, bm25, bm25_with_neighbours, fuse, idf, normalise, ranked
+from memservice.domain.ranking import (
+    K1,
+    B,
+    bm25,
+    bm25_with_neighbours,
+    fuse,
+    idf,
+    normalise,
+    ranked,
+)
 from memservice.spi.text import TextHit, TextMatches
 
 SCORES = st.dictionaries(st.integers(1, 60), st.floats(0, 50), max_size=30)
 
 
 def test_bm25_is_the_formula() -> None:
-    matches = TextMatches(10, 5.0, {"a": 2, "b": 9}, [TextHit(1, {"a": 1, "b": 2}, 5), TextHit(2, {"b": 1}, 20)])
+    matches = TextMatches(
+        10, 5.0, {"a": 2, "b": 9}, [TextHit(1, {"a": 1, "b": 2}, 5), TextHit(2, {"b": 1}, 20)]
+    )
     scores = bm25(matches)
     ia, ib = math.log(1 + 8.5 / 2.5), math.log(1 + 1.5 / 9.5)
     assert scores[1] == pytest.approx(ia * 2.2 / 2.2 + ib * 2 * 2.2 / (2 + 1.2))
@@ -42,7 +53,9 @@ def test_idf_is_never_negative(documents: int, frequency: int) -> None:
 
 @given(st.integers(1, 50), st.integers(1, 50), st.integers(1, 300), st.integers(1, 1000))
 def test_more_occurrences_never_score_less(tf: int, more: int, length: int, df: int) -> None:
-    matches = TextMatches(1000, 20.0, {"a": df}, [TextHit(1, {"a": tf}, length), TextHit(2, {"a": tf + more}, length)])
+    matches = TextMatches(
+        1000, 20.0, {"a": df}, [TextHit(1, {"a": tf}, length), TextHit(2, {"a": tf + more}, length)]
+    )
     scores = bm25(matches)
     assert scores[2] >= scores[1] >= 0
     assert scores[2] <= idf(1000, df) * (K1 + 1) + 1e-9
@@ -50,15 +63,23 @@ def test_more_occurrences_never_score_less(tf: int, more: int, length: int, df: 
 
 
 def stored_field(texts: list[list[str]], terms: set[str]) -> dict[int, float]:
-    """What a second, stored field of the neighbours' words would score: keys are positions in one session."""
-    around = [[w for j in range(max(0, i - 2), min(len(texts), i + 3)) if j != i for w in texts[j]] for i in range(len(texts))]
+    """What a second, stored field of the neighbours' words would score: keys are positions in one
+    session."""
+    around = [
+        [w for j in range(max(0, i - 2), min(len(texts), i + 3)) if j != i for w in texts[j]]
+        for i in range(len(texts))
+    ]
     lengths = [len(own) + len(near) for own, near in zip(texts, around, strict=True)]
     scores = {}
     for i, (own, near) in enumerate(zip(texts, around, strict=True)):
         norm = K1 * (1 - B + B * lengths[i] / (5 * sum(map(len, texts)) / len(texts)))
         counts = {term: own.count(term) + 0.5 * near.count(term) for term in terms}
         frequency = {term: sum(term in text for text in texts) for term in terms}
-        scores[i] = sum(idf(len(texts), frequency[t]) * (K1 + 1) * tf / (tf + norm) for t, tf in counts.items() if tf)
+        scores[i] = sum(
+            idf(len(texts), frequency[t]) * (K1 + 1) * tf / (tf + norm)
+            for t, tf in counts.items()
+            if tf
+        )
     return {key: score for key, score in scores.items() if score > 0}
 
 
@@ -73,11 +94,19 @@ WORDS = st.sampled_from(["lake", "paint", "dog", "filler", "noise"])
 
 @given(st.lists(st.lists(WORDS, min_size=4, max_size=4), min_size=1, max_size=12))
 def test_lending_scores_as_a_stored_field_would(texts: list[list[str]]) -> None:
-    """Where all texts are of one length: inside the session exactly, at its ends up to the length of what is missing there."""
+    """Where all texts are of one length: inside the session exactly, at its ends up to the length
+    of what is missing there."""
     terms = {"lake", "dog"}
-    hits = [TextHit(i, {t: text.count(t) for t in terms if t in text}, len(text)) for i, text in enumerate(texts) if terms & set(text)]
+    hits = [
+        TextHit(i, {t: text.count(t) for t in terms if t in text}, len(text))
+        for i, text in enumerate(texts)
+        if terms & set(text)
+    ]
     frequencies = {term: sum(term in text for text in texts) for term in terms}
-    lent = bm25_with_neighbours(TextMatches(len(texts), 4.0, frequencies, hits), {i: Placed(1, i, 4) for i in range(len(texts))})
+    lent = bm25_with_neighbours(
+        TextMatches(len(texts), 4.0, frequencies, hits),
+        {i: Placed(1, i, 4) for i in range(len(texts))},
+    )
     stored = stored_field(texts, terms)
     assert lent.keys() == stored.keys()
     for key in range(2, len(texts) - 2):
@@ -89,13 +118,19 @@ def test_speaker_and_date_are_not_lent() -> None:
     hit = TextHit(3, {"carolin": 1, "lake": 1}, 5)
     matches = TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [hit])
     with_head = bm25_with_neighbours(matches, places, {3: {"carolin"}})
-    only_lake = bm25_with_neighbours(TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [TextHit(3, {"lake": 1}, 5)]), places)
-    assert {key: with_head[key] for key in (1, 2, 4, 5)} == {key: only_lake[key] for key in (1, 2, 4, 5)}
+    only_lake = bm25_with_neighbours(
+        TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [TextHit(3, {"lake": 1}, 5)]), places
+    )
+    assert {key: with_head[key] for key in (1, 2, 4, 5)} == {
+        key: only_lake[key] for key in (1, 2, 4, 5)
+    }
     assert with_head[3] > only_lake[3]
     twice = TextMatches(100, 5.0, {"carolin": 40}, [TextHit(3, {"carolin": 2}, 5)])
     assert bm25_with_neighbours(twice, places, {3: {"carolin"}}).keys() == places.keys()
     assert bm25_with_neighbours(
-        TextMatches(100, 5.0, {"carolin": 40}, [TextHit(3, {"carolin": 1}, 5)]), places, {3: {"carolin"}}
+        TextMatches(100, 5.0, {"carolin": 40}, [TextHit(3, {"carolin": 1}, 5)]),
+        places,
+        {3: {"carolin"}},
     ).keys() == {3}
 
 
@@ -128,7 +163,8 @@ def test_ties_go_by_key() -> None:
 
 
 def test_fusion_is_by_reciprocal_rank() -> None:
-    # 7: 1/21 + 1/23; 8: 1/22 + 1/22; 9: 1/23 + 1/21 … the middle one twice is worth a little less than first and third
+    # 7: 1/21 + 1/23; 8: 1/22 + 1/22; 9: 1/23 + 1/21 … the middle one twice is worth a little less
+    # than first and third
     assert fuse([[7, 8, 9], [9, 8, 7]]) == [7, 9, 8]
     assert fuse([[1, 2, 3], [2, 4]], k=20) == [2, 1, 4, 3]
     assert fuse([[1, 2, 3], [2, 4]], limit=1) == [2]
@@ -137,9 +173,12 @@ def test_fusion_is_by_reciprocal_rank() -> None:
 
 
 def test_ranks_count_from_one() -> None:
-    """Two third places, 2 / (k + 3), are worth as much as one first place, 1 / (k + 1), if k is 1; if ranks began with 0 they were not."""
+    """Two third places, 2 / (k + 3), are worth as much as one first place, 1 / (k + 1), if k is 1;
+    if ranks began with 0 they were not."""
     third = [[10, 11, 5], [12, 13, 5]]
-    assert fuse([*third, [1]], k=1)[:3] == [1, 5, 10], "all three are equal, so the least key comes first"
+    assert fuse([*third, [1]], k=1)[:3] == [1, 5, 10], (
+        "all three are equal, so the least key comes first"
+    )
     assert fuse([*third, [9]], k=0)[0] == 9
     assert fuse([*third, [9]], k=2)[0] == 5
 

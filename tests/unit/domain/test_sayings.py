@@ -5,25 +5,29 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memservice.domain.text.shingles import (
-    ShingleIndex,
-    shingles_overlap,
-)
+from memservice.domain.text.shingles import ShingleIndex, shingles_overlap
 from support.examples import examples
 
-words = st.sampled_from(["tea", "boat", "Oslo", "the", "I", "like", "17", "寿司", "が", "好きです", "Ärger", "a"])
+words = st.sampled_from(
+    ["tea", "boat", "Oslo", "the", "I", "like", "17", "寿司", "が", "好きです", "Ärger", "a"]
+)
 texts = st.lists(words, max_size=24).map(" ".join)
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(held=st.lists(texts, max_size=8), text=texts, share=st.sampled_from([0.1, 0.5, 0.75, 0.9, 1.0]))
+@given(
+    held=st.lists(texts, max_size=8), text=texts, share=st.sampled_from([0.1, 0.5, 0.75, 0.9, 1.0])
+)
 def test_sayings_agree_with_the_overlap_of_each(held: list[str], text: str, share: float) -> None:
     expected = [place for place, other in enumerate(held) if shingles_overlap(text, other) >= share]
     assert ShingleIndex(held).repeating(text, share) == expected
 
 
 def test_nearly_the_same_is_found_and_its_rarest_words_may_differ() -> None:
-    said = "we went up the hill and saw the old mill and then we came all the way down again in the rain"
+    said = (
+        "we went up the hill and saw the old mill and then we came all the way down again in "
+        "the rain"
+    )
     other = said.replace("rain", "snow")
     assert ShingleIndex(["nothing of it", said]).repeating(other, 0.9) == [1]
     assert ShingleIndex([said]).repeating(other, 1.0) == []

@@ -84,7 +84,14 @@ def test_what_is_written_reads_back(time: datetime) -> None:
     assert parse_iso(wire_seconds(time)) == parse_iso(stamp(time)) == time.replace(microsecond=0)
 
 
-@given(st.one_of(st.text(max_size=30), st.floats(), st.integers(), st.from_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.{0,20}")))
+@given(
+    st.one_of(
+        st.text(max_size=30),
+        st.floats(),
+        st.integers(),
+        st.from_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.{0,20}"),
+    )
+)
 def test_anything_else_is_a_value_error(given_value: object) -> None:
     try:
         parsed = parse_time(given_value)

@@ -1,4 +1,5 @@
-"""Token counts: exact, quick on any input, the same from several threads, and a clear sentence when nothing can count."""
+"""Token counts: exact, quick on any input, the same from several threads, and a clear sentence when
+nothing can count."""
 
 from __future__ import annotations
 
@@ -89,7 +90,9 @@ def test_a_lone_surrogate_is_refused() -> None:
         tokens.count("a\ud800b")
 
 
-def test_the_second_implementation_is_used_where_the_first_is_missing(unloaded: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_implementation_is_used_where_the_first_is_missing(
+    unloaded: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Encoding:
         def encode_ordinary(self, text: str) -> list[str]:
             assert len(text) <= tokens._PIECE
@@ -105,7 +108,9 @@ def test_the_second_implementation_is_used_where_the_first_is_missing(unloaded: 
     assert tokens.counter_id() == tokens.COUNTER == "o200k_base"
 
 
-def test_nothing_installed_says_what_to_install(unloaded: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_installed_says_what_to_install(
+    unloaded: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = builtins.__import__
 
     def without(name: str, *args: Any, **kwargs: Any) -> Any:

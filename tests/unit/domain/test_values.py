@@ -8,7 +8,15 @@ from hypothesis import given, settings
 
 from memservice.domain import values
 from memservice.domain.errors import InvalidInput, Problem
-from memservice.domain.values import SCOPE_NAME_MAX, check_json, check_metadata, loads, name_problem, shown, strip_nul
+from memservice.domain.values import (
+    SCOPE_NAME_MAX,
+    check_json,
+    check_metadata,
+    loads,
+    name_problem,
+    shown,
+    strip_nul,
+)
 from memservice.testing import strategies as s
 from support.examples import examples
 
@@ -43,7 +51,16 @@ def test_not_json(raw: bytes, loc: tuple[str | int, ...]) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    [b"NaN", b"[Infinity]", b'{"a": -Infinity}', b"1e999", b"[-1e400]", b"9223372036854775808", b"-9223372036854775809", b"9" * 5_000],
+    [
+        b"NaN",
+        b"[Infinity]",
+        b'{"a": -Infinity}',
+        b"1e999",
+        b"[-1e400]",
+        b"9223372036854775808",
+        b"-9223372036854775809",
+        b"9" * 5_000,
+    ],
     ids=lambda raw: shown(raw, 30),
 )
 def test_numbers_that_no_column_holds(raw: bytes) -> None:
@@ -53,7 +70,16 @@ def test_numbers_that_no_column_holds(raw: bytes) -> None:
     assert len(problem.message) < 250
 
 
-@pytest.mark.parametrize("raw", [b"9223372036854775807", b"-9223372036854775808", b"1.7976931348623157e308", b"1e-999", b'"1e999 NaN"'])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"9223372036854775807",
+        b"-9223372036854775808",
+        b"1.7976931348623157e308",
+        b"1e-999",
+        b'"1e999 NaN"',
+    ],
+)
 def test_numbers_that_fit(raw: bytes) -> None:
     assert loads(raw) == json.loads(raw)
 
@@ -64,7 +90,10 @@ def test_more_values_than_are_read(monkeypatch: pytest.MonkeyPatch, value: bytes
     """They are refused before any is made, in a time that does not grow with their number."""
     monkeypatch.setattr(values, "_DECODER", None)
     problem = refused(b"[" + b",".join([value] * (values.JSON_VALUES_MAX + 1)) + b"]")
-    assert (problem.loc, problem.message) == (("body",), "JSON may hold at most 1000000 values: send it in parts")
+    assert (problem.loc, problem.message) == (
+        ("body",),
+        "JSON may hold at most 1000000 values: send it in parts",
+    )
 
 
 def test_only_values_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +115,10 @@ def test_surrogates() -> None:
 def test_nesting(opening: bytes, closing: bytes) -> None:
     loads(opening * 99 + b"[]" + closing * 99)
     for depth in (101, 2_000, 200_000):
-        assert refused(opening * (depth - 1) + b"[]" + closing * (depth - 1)).message == "JSON may be nested at most 100 levels deep"
+        assert (
+            refused(opening * (depth - 1) + b"[]" + closing * (depth - 1)).message
+            == "JSON may be nested at most 100 levels deep"
+        )
     wide = b"[" + b"[[]]," * 1_000 + b"1]"
     assert len(loads(wide)) == 1_001
 
@@ -149,7 +181,9 @@ def nested(levels: int) -> dict[str, Any]:
 
 def test_metadata_limits() -> None:
     check_metadata({}, ())
-    check_metadata({str(number): {str(other): 1 for other in range(80)} for number in range(100)}, ())
+    check_metadata(
+        {str(number): {str(other): 1 for other in range(80)} for number in range(100)}, ()
+    )
     check_metadata(nested(5), ())
     check_metadata({"a": [nested(20)]}, ())
     check_metadata({"a": "ü" * 32_764}, ())
@@ -171,7 +205,9 @@ def test_names(name: str) -> None:
     assert name_problem(name) is None
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\n", "é", "a/b", "a\0", "\ud800", "scope.x", "١", "x" * 513])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a\n", "é", "a/b", "a\0", "\ud800", "scope.x", "١", "x" * 513]
+)
 def test_not_names(name: str) -> None:
     problem = name_problem(name)
     assert problem is not None

@@ -1,4 +1,5 @@
-"""Answering without a model: what is stored, with its sources, as text or in the shape of a schema."""
+"""Answering without a model: what is stored, with its sources, as text or in the shape of a
+schema."""
 
 from __future__ import annotations
 
@@ -20,14 +21,37 @@ from support.examples import examples
 SAID = datetime(2023, 5, 8, 10, tzinfo=UTC)
 EVIDENCE = (
     Evidence("message", "m1", "I live in Rome\nand I am 34 years old.", SAID, author="bob"),
-    Evidence("conclusion", "c1", "I work at Siemens.", SAID + timedelta(days=1), about="bob", level="explicit"),
-    Evidence("conclusion", "c2", "i work at siemens", SAID + timedelta(days=2), about="bob", level="explicit"),
-    Evidence("message", "m2", "Bob has 3 dogs.", SAID.astimezone(timezone(timedelta(hours=9))), author="alice"),
+    Evidence(
+        "conclusion",
+        "c1",
+        "I work at Siemens.",
+        SAID + timedelta(days=1),
+        about="bob",
+        level="explicit",
+    ),
+    Evidence(
+        "conclusion",
+        "c2",
+        "i work at siemens",
+        SAID + timedelta(days=2),
+        about="bob",
+        level="explicit",
+    ),
+    Evidence(
+        "message",
+        "m2",
+        "Bob has 3 dogs.",
+        SAID.astimezone(timezone(timedelta(hours=9))),
+        author="alice",
+    ),
 )
 
 
 def answered(
-    question: str = "Where does Bob live?", subject: str | None = "bob", evidence: tuple[Evidence, ...] = EVIDENCE, **more: Any
+    question: str = "Where does Bob live?",
+    subject: str | None = "bob",
+    evidence: tuple[Evidence, ...] = EVIDENCE,
+    **more: Any,
 ) -> list[str]:
     return list(ExtractiveReasoner().answer(AnswerRequest(question, subject, evidence, **more)))
 
@@ -40,12 +64,20 @@ def shaped(schema: dict[str, Any], evidence: tuple[Evidence, ...] = EVIDENCE, **
 
 
 def properties(**parts: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": parts, "required": list(parts), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": parts,
+        "required": list(parts),
+        "additionalProperties": False,
+    }
 
 
 def test_evidence_is_quoted_with_its_sources_after_one_plain_sentence() -> None:
     assert answered() == [
-        "No language model is configured, so here are the stored statements about bob that fit the question best:",
+        (
+            "No language model is configured, so here are the stored statements about bob that "
+            "fit the question best:"
+        ),
         "\n- [2023-05-08 10:00] bob: I live in Rome and I am 34 years old.",
         "\n- [2023-05-09] about bob: I work at Siemens.",
         "\n- [2023-05-08 10:00] alice: Bob has 3 dogs.",
@@ -55,33 +87,53 @@ def test_evidence_is_quoted_with_its_sources_after_one_plain_sentence() -> None:
 @pytest.mark.parametrize(
     ("question", "intro", "nothing"),
     [
-        ("Where does Bob live?", "No language model is configured", "Nothing is known about bob that would answer this."),
+        (
+            "Where does Bob live?",
+            "No language model is configured",
+            "Nothing is known about bob that would answer this.",
+        ),
         (
             "Wo wohnt Bob und was macht er?",
             "Es ist kein Sprachmodell eingerichtet",
             "Über bob ist nichts bekannt, was diese Frage beantwortet.",
         ),
         ("他住在哪里？", "未配置语言模型", "没有关于 bob 的信息可以回答这个问题。"),
-        ("彼はどこに住んでいますか？", "言語モデルが設定されていない", "bob について、この質問に答えられる情報はありません。"),
+        (
+            "彼はどこに住んでいますか？",
+            "言語モデルが設定されていない",
+            "bob について、この質問に答えられる情報はありません。",
+        ),
     ],
 )
-def test_the_frame_is_in_the_language_of_the_question(question: str, intro: str, nothing: str) -> None:
+def test_the_frame_is_in_the_language_of_the_question(
+    question: str, intro: str, nothing: str
+) -> None:
     assert answered(question)[0].startswith(intro)
     assert answered(question, evidence=()) == [nothing]
 
 
 def test_a_model_that_is_spent_is_told_from_none() -> None:
-    assert answered(model_is_spent=True)[0].startswith("The language model has no tokens left for today, so here are")
+    assert answered(model_is_spent=True)[0].startswith(
+        "The language model has no tokens left for today, so here are"
+    )
 
 
 def test_a_question_about_everybody_names_nobody() -> None:
-    assert answered(subject=None)[0] == "No language model is configured, so here are the stored statements that fit the question best:"
+    assert answered(subject=None)[0] == (
+        "No language model is configured, so here are the stored statements that fit the "
+        "question best:"
+    )
     assert answered(subject=None, evidence=()) == ["Nothing is known that would answer this."]
 
 
-@pytest.mark.parametrize(("level", "most"), [("minimal", 3), ("low", 8), ("medium", 12), ("high", 16), ("max", 20), ("strange", 8)])
+@pytest.mark.parametrize(
+    ("level", "most"),
+    [("minimal", 3), ("low", 8), ("medium", 12), ("high", 16), ("max", 20), ("strange", 8)],
+)
 def test_the_level_bounds_the_pieces(level: str, most: int) -> None:
-    evidence = tuple(Evidence("message", f"m{n}", f"I own book {n}.", SAID, author="bob") for n in range(30))
+    evidence = tuple(
+        Evidence("message", f"m{n}", f"I own book {n}.", SAID, author="bob") for n in range(30)
+    )
 
     lines = answered(evidence=evidence, level=level)[1:]
 
@@ -89,11 +141,21 @@ def test_the_level_bounds_the_pieces(level: str, most: int) -> None:
 
 
 def test_cards_and_recent_messages_count_where_they_share_a_word_with_the_question() -> None:
-    recent = [Utterance(1, "r1", "bob", "I live near the river.", SAID), Utterance(2, "r2", "bob", "My cat sleeps.", SAID)]
+    recent = [
+        Utterance(1, "r1", "bob", "I live near the river.", SAID),
+        Utterance(2, "r2", "bob", "My cat sleeps.", SAID),
+    ]
 
-    lines = answered(evidence=(), cards={"bob": ["ATTRIBUTE: I live in Rome.", "IDENTITY: I'm a nurse."]}, recent=recent)
+    lines = answered(
+        evidence=(),
+        cards={"bob": ["ATTRIBUTE: I live in Rome.", "IDENTITY: I'm a nurse."]},
+        recent=recent,
+    )
 
-    assert lines[1:] == ["\n- card of bob: ATTRIBUTE: I live in Rome.", "\n- [2023-05-08 10:00] bob: I live near the river."]
+    assert lines[1:] == [
+        "\n- card of bob: ATTRIBUTE: I live in Rome.",
+        "\n- [2023-05-08 10:00] bob: I live near the river.",
+    ]
 
 
 def test_of_a_long_message_the_sentences_nearest_to_the_question_are_shown() -> None:
@@ -163,9 +225,18 @@ def test_nothing_is_made_up_where_nothing_is_known() -> None:
     [
         ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, 0.5),
         ({"oneOf": [{"type": "integer"}, {"enum": [0, 1]}]}, -1),
-        ({"anyOf": [{"type": "null"}, {"$ref": "#/$defs/place"}]}, {"name": "I live in Rome and I am 34 years old."}),
-        ({"$ref": "#/$defs/place", "description": "where"}, {"name": "I live in Rome and I am 34 years old."}),
-        ({"type": "array", "items": {"$ref": "#/$defs/place"}}, [{"name": "I live in Rome and I am 34 years old."}]),
+        (
+            {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/place"}]},
+            {"name": "I live in Rome and I am 34 years old."},
+        ),
+        (
+            {"$ref": "#/$defs/place", "description": "where"},
+            {"name": "I live in Rome and I am 34 years old."},
+        ),
+        (
+            {"type": "array", "items": {"$ref": "#/$defs/place"}},
+            [{"name": "I live in Rome and I am 34 years old."}],
+        ),
         ({"const": 5}, 5),
         ({"enum": [None, "x"]}, None),
         ({"enum": [True, 1]}, True),
@@ -175,12 +246,21 @@ def test_nothing_is_made_up_where_nothing_is_known() -> None:
         ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, 0.5),
         ({"type": "integer", "maximum": -7}, -7),
         ({"type": "array", "items": {"type": "integer"}, "minItems": 3}, [0, 1, -1]),
-        ({"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "uniqueItems": True}, ["a", "b"]),
+        (
+            {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "uniqueItems": True},
+            ["a", "b"],
+        ),
         ({"type": "array", "maxItems": 0}, []),
         ({"type": ["boolean", "null"]}, False),
-        ({"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}, {"x": "I live in Rome and I am 34 years old."}),
+        (
+            {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}},
+            {"x": "I live in Rome and I am 34 years old."},
+        ),
         ({"type": "object"}, {}),
-        ({"oneOf": [properties(kind={"const": "a"}), properties(kind={"const": "b"})]}, {"kind": "a"}),
+        (
+            {"oneOf": [properties(kind={"const": "a"}), properties(kind={"const": "b"})]},
+            {"kind": "a"},
+        ),
     ],
 )
 def test_every_kind_of_part_gets_a_valid_value(part: dict[str, Any], value: Any) -> None:
@@ -194,11 +274,20 @@ def test_every_kind_of_part_gets_a_valid_value(part: dict[str, Any], value: Any)
     [
         {"type": "number", "default": "x", "minimum": 3, "maximum": 1},
         {"type": "integer", "description": "bees", "multipleOf": 7, "minimum": 100, "maximum": 104},
-        {"anyOf": [{"type": "null", "default": 1}, {"type": "string", "default": 1}], "default": 2, "maxLength": 0},
+        {
+            "anyOf": [{"type": "null", "default": 1}, {"type": "string", "default": 1}],
+            "default": 2,
+            "maxLength": 0,
+        },
     ],
 )
-@pytest.mark.parametrize("evidence", [(), (Evidence("conclusion", "c", "Alice has 2.5 kilos of bees.", EVIDENCE[0].said_at),)])
-def test_bounds_that_leave_nothing_do_not_cost_the_structure(part: dict[str, Any], evidence: tuple[Evidence, ...]) -> None:
+@pytest.mark.parametrize(
+    "evidence",
+    [(), (Evidence("conclusion", "c", "Alice has 2.5 kilos of bees.", EVIDENCE[0].said_at),)],
+)
+def test_bounds_that_leave_nothing_do_not_cost_the_structure(
+    part: dict[str, Any], evidence: tuple[Evidence, ...]
+) -> None:
     schema = properties(a=part)
     (document,) = answered(evidence=evidence, response_format=schema)
     assert problem(schema, json.loads(document)) is None
@@ -210,8 +299,14 @@ def test_a_required_property_that_is_not_described_is_given() -> None:
 
 @pytest.mark.slow
 def test_references_cannot_make_the_document_endless() -> None:
-    levels = {f"d{n}": properties(a={"$ref": f"#/$defs/d{n + 1}"}, b={"$ref": f"#/$defs/d{n + 1}"}) for n in range(18)}
-    schema = {**properties(top={"$ref": "#/$defs/d0"}), "$defs": {**levels, "d18": {"type": "string"}}}
+    levels = {
+        f"d{n}": properties(a={"$ref": f"#/$defs/d{n + 1}"}, b={"$ref": f"#/$defs/d{n + 1}"})
+        for n in range(18)
+    }
+    schema = {
+        **properties(top={"$ref": "#/$defs/d0"}),
+        "$defs": {**levels, "d18": {"type": "string"}},
+    }
 
     (document,) = answered(response_format=schema)
 
@@ -220,7 +315,10 @@ def test_references_cannot_make_the_document_endless() -> None:
 
 def test_options_that_can_never_be_told_apart_take_no_time() -> None:
     levels = {f"d{n}": {"oneOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(18)}
-    schema = {**properties(top={"$ref": "#/$defs/d0"}), "$defs": {**levels, "d18": {"type": "string"}}}
+    schema = {
+        **properties(top={"$ref": "#/$defs/d0"}),
+        "$defs": {**levels, "d18": {"type": "string"}},
+    }
     before = time.process_time()
 
     (document,) = answered(response_format=schema)
@@ -230,17 +328,30 @@ def test_options_that_can_never_be_told_apart_take_no_time() -> None:
 
 
 SCALARS = st.one_of(
-    st.sampled_from([{"type": kind} for kind in ("string", "integer", "number", "boolean", "null")]),
-    st.lists(
-        st.sampled_from(["string", "integer", "number", "boolean", "null", "object", "array"]), min_size=1, max_size=3, unique=True
-    ).map(lambda kinds: {"type": kinds}),
-    st.lists(st.sampled_from(["a", "Rome", "unknown", 1, 2.5, None, False]), min_size=1, max_size=4, unique_by=repr).map(
-        lambda some: {"enum": some}
+    st.sampled_from(
+        [{"type": kind} for kind in ("string", "integer", "number", "boolean", "null")]
     ),
+    st.lists(
+        st.sampled_from(["string", "integer", "number", "boolean", "null", "object", "array"]),
+        min_size=1,
+        max_size=3,
+        unique=True,
+    ).map(lambda kinds: {"type": kinds}),
+    st.lists(
+        st.sampled_from(["a", "Rome", "unknown", 1, 2.5, None, False]),
+        min_size=1,
+        max_size=4,
+        unique_by=repr,
+    ).map(lambda some: {"enum": some}),
     st.integers(-50, 50).map(lambda low: {"type": "integer", "minimum": low, "maximum": low + 3}),
     st.integers(0, 30).map(lambda most: {"type": "string", "maxLength": most}),
     st.sampled_from(
-        [{"const": "x"}, {"$ref": "#/$defs/leaf"}, {"$ref": "#/$defs/node"}, {"type": "string", "default": "d", "description": "dogs"}]
+        [
+            {"const": "x"},
+            {"$ref": "#/$defs/leaf"},
+            {"$ref": "#/$defs/node"},
+            {"type": "string", "default": "d", "description": "dogs"},
+        ]
     ),
 )
 NAMES = st.sampled_from(["answer", "age", "city", "sources", "dogs", "likesTea", "x"])
@@ -263,24 +374,40 @@ def objects(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def nested(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         objects(parts),
-        st.builds(lambda items, least: {"type": "array", "items": items, "minItems": least}, parts, st.integers(0, 3)),
+        st.builds(
+            lambda items, least: {"type": "array", "items": items, "minItems": least},
+            parts,
+            st.integers(0, 3),
+        ),
         st.lists(parts, min_size=1, max_size=3).map(lambda options: {"anyOf": options}),
     )
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(objects(st.recursive(SCALARS, nested, max_leaves=10)), st.booleans(), st.sampled_from(["minimal", "max"]))
-def test_any_schema_of_the_subset_gets_a_valid_document(schema: dict[str, Any], known: bool, level: str) -> None:
-    definitions = {"leaf": {"type": "string"}, "node": properties(name={"$ref": "#/$defs/leaf"}, size={"type": ["number", "null"]})}
+@given(
+    objects(st.recursive(SCALARS, nested, max_leaves=10)),
+    st.booleans(),
+    st.sampled_from(["minimal", "max"]),
+)
+def test_any_schema_of_the_subset_gets_a_valid_document(
+    schema: dict[str, Any], known: bool, level: str
+) -> None:
+    definitions = {
+        "leaf": {"type": "string"},
+        "node": properties(name={"$ref": "#/$defs/leaf"}, size={"type": ["number", "null"]}),
+    }
 
     shaped({**schema, "$defs": definitions}, EVIDENCE if known else (), level=level)
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(
-    st.lists(st.sampled_from(["string", "integer", "boolean", "null", "array", "object"]), min_size=1, max_size=4, unique=True).map(
-        lambda kinds: {"oneOf": [{"type": kind} for kind in kinds]}
-    )
+    st.lists(
+        st.sampled_from(["string", "integer", "boolean", "null", "array", "object"]),
+        min_size=1,
+        max_size=4,
+        unique=True,
+    ).map(lambda kinds: {"oneOf": [{"type": kind} for kind in kinds]})
 )
 def test_exactly_one_option_fits(part: dict[str, Any]) -> None:
     shaped(properties(thing=part))

@@ -1,4 +1,5 @@
-"""Consolidating without a model: what is replaced by what, what is left alone, and what goes on the card."""
+"""Consolidating without a model: what is replaced by what, what is left alone, and what goes on the
+card."""
 
 from __future__ import annotations
 
@@ -20,13 +21,25 @@ START = datetime(2023, 5, 8, 10, tzinfo=UTC)
 def known(*contents: str, level: str = "explicit", same_time: bool = False) -> list[Known]:
     """One a day, with the uids k0, k1 … ."""
     return [
-        Known(f"k{n}", content, level, START if same_time else START + timedelta(days=n), 1, "bob", "bob")
+        Known(
+            f"k{n}",
+            content,
+            level,
+            START if same_time else START + timedelta(days=n),
+            1,
+            "bob",
+            "bob",
+        )
         for n, content in enumerate(contents)
     ]
 
 
-def consolidated(rows: Sequence[Known], card: Sequence[str] = (), write_card: bool = True) -> Consolidated:
-    return ExtractiveReasoner().consolidate(ConsolidateRequest("bob", "bob", rows, card, write_card))
+def consolidated(
+    rows: Sequence[Known], card: Sequence[str] = (), write_card: bool = True
+) -> Consolidated:
+    return ExtractiveReasoner().consolidate(
+        ConsolidateRequest("bob", "bob", rows, card, write_card)
+    )
 
 
 def replaced(*contents: str) -> dict[str, str | None]:
@@ -132,20 +145,30 @@ def test_what_is_not_certain_is_left_alone(older: str, newer: str) -> None:
 
 
 def test_every_row_points_at_one_that_stays() -> None:
-    assert replaced("I live in Rome.", "I live in Berlin.", "I live in Rome!", "Yes, I live in Berlin.") == {
+    assert replaced(
+        "I live in Rome.", "I live in Berlin.", "I live in Rome!", "Yes, I live in Berlin."
+    ) == {
         "k0": "k3",
         "k1": "k3",
         "k2": "k3",
     }
-    assert replaced("I live in Rome.", "I live in Berlin.", "I live in Rome.") == {"k0": "k2", "k1": "k2"}
+    assert replaced("I live in Rome.", "I live in Berlin.", "I live in Rome.") == {
+        "k0": "k2",
+        "k1": "k2",
+    }
 
 
 def test_of_one_moment_neither_replaces_the_other() -> None:
-    assert consolidated(known("I live in Rome.", "I live in Berlin.", same_time=True)).superseded == []
+    assert (
+        consolidated(known("I live in Rome.", "I live in Berlin.", same_time=True)).superseded == []
+    )
 
 
 def test_only_explicit_rows_are_touched() -> None:
-    rows = [*known("I live in Rome.", "I live in Rome.", level="deductive"), *known("I live in Berlin.")]
+    rows = [
+        *known("I live in Rome.", "I live in Rome.", level="deductive"),
+        *known("I live in Berlin."),
+    ]
 
     assert consolidated(rows).superseded == []
 
@@ -182,7 +205,12 @@ def test_lines_of_the_card_stay_unless_a_newer_value_replaces_them() -> None:
 
     found = consolidated(known("I moved to Berlin.", "My name is Bob.", "I'm vegan."), card).card
 
-    assert found == ["Likes long walks", "ATTRIBUTE: I moved to Berlin.", "IDENTITY: My name is Bob.", "ATTRIBUTE: I'm vegan."]
+    assert found == [
+        "Likes long walks",
+        "ATTRIBUTE: I moved to Berlin.",
+        "IDENTITY: My name is Bob.",
+        "ATTRIBUTE: I'm vegan.",
+    ]
 
 
 def test_the_card_is_left_as_it_is_when_nothing_is_new_or_it_is_not_wanted() -> None:
@@ -207,7 +235,15 @@ def test_what_others_are_said_to_be_is_no_fact_of_the_speaker() -> None:
 
 
 SENTENCES = [
-    *("I live in Rome.", "I live in Berlin.", "I moved to Oslo.", "I like tea.", "I really like tea!", "i like tea", "My name is Bob."),
+    *(
+        "I live in Rome.",
+        "I live in Berlin.",
+        "I moved to Oslo.",
+        "I like tea.",
+        "I really like tea!",
+        "i like tea",
+        "My name is Bob.",
+    ),
     *(
         "I'm vegan.",
         "我住在北京。",
@@ -232,7 +268,9 @@ def test_consolidating_again_changes_nothing_and_nothing_points_at_what_is_gone(
 
     first = consolidated(rows, card)
     gone = {pair.old for pair in first.superseded}
-    again = consolidated([row for row in rows if row.uid not in gone], card if first.card is None else first.card)
+    again = consolidated(
+        [row for row in rows if row.uid not in gone], card if first.card is None else first.card
+    )
 
     assert len(gone) == len(first.superseded)
     assert {pair.new for pair in first.superseded} <= {row.uid for row in rows} - gone

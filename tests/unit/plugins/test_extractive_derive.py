@@ -28,7 +28,9 @@ def says(key: int, author: str, content: str, new: bool = True) -> Utterance:
     return Utterance(key, f"u{key}", author, content, START + timedelta(minutes=key), new)
 
 
-def derived(*messages: Utterance, observed: str = "bob", names: dict[str, str] | None = None) -> list[tuple[str, tuple[int, ...]]]:
+def derived(
+    *messages: Utterance, observed: str = "bob", names: dict[str, str] | None = None
+) -> list[tuple[str, tuple[int, ...]]]:
     statements = REASONER.derive(DeriveRequest(observed, messages, names=names or {})).statements
     return [(statement.content, statement.message_keys) for statement in statements]
 
@@ -45,7 +47,10 @@ def test_only_the_observed_peers_own_new_messages_are_derived() -> None:
 
 
 def test_a_sentence_said_twice_is_one_statement_of_both_messages() -> None:
-    found = derived(says(1, "bob", "I live in Rome. I live in Rome."), says(2, "bob", "i live in  rome. I play chess."))
+    found = derived(
+        says(1, "bob", "I live in Rome. I live in Rome."),
+        says(2, "bob", "i live in  rome. I play chess."),
+    )
 
     assert found == [("I live in Rome.", (1, 2)), ("I play chess.", (2,))]
 
@@ -61,16 +66,28 @@ def test_nothing_is_derived_from_nothing() -> None:
         ("Alice: I live in Oslo.\nI live in Rome.", ["I live in Rome."]),
         ("al: I live in Oslo.\nI live in Rome.", ["I live in Rome."]),
         ("assistant: You could visit Oslo in May.\nI live in Rome.", ["I live in Rome."]),
-        ("Carl: I live in Oslo.\nDora: I live in Bonn.\nCarl: My dog is ill.\n\nI live in Rome.", ["I live in Rome."]),
+        (
+            "Carl: I live in Oslo.\nDora: I live in Bonn.\nCarl: My dog is ill.\n\nI live in Rome.",
+            ["I live in Rome."],
+        ),
         ("[10:02] Carl: I live in Oslo.\nI live in Rome.", ["I live in Rome."]),
         ("Note: I am allergic to nuts.", ["Note: I am allergic to nuts."]),
-        ("On Monday, 8 May 2023, Carl wrote:\n> I live in Oslo.\nI live in Rome.", ["I live in Rome."]),
+        (
+            "On Monday, 8 May 2023, Carl wrote:\n> I live in Oslo.\nI live in Rome.",
+            ["I live in Rome."],
+        ),
         ("[2023-05-08 10:00:00] I live in Oslo.\nI live in Rome.", ["I live in Rome."]),
-        ("## Explicit Observations\n\n[2023-05-08 10:00:00] Bob sails.\nI live in Rome.", ["I live in Rome."]),
+        (
+            "## Explicit Observations\n\n[2023-05-08 10:00:00] Bob sails.\nI live in Rome.",
+            ["I live in Rome."],
+        ),
         ("ATTRIBUTE: I live in Oslo.\nI live in Rome.", ["I live in Rome."]),
         ("<memory>\nBob has two cats.\n</memory>\nI live in Rome.", ["I live in Rome."]),
         ("~~~\nmy cat sleeps\n~~~\nI live in Rome.", ["I live in Rome."]),
-        ("Look:\n\n    total = price * 3\n    print(total)\n\nI live in Rome.", ["I live in Rome."]),
+        (
+            "Look:\n\n    total = price * 3\n    print(total)\n\nI live in Rome.",
+            ["I live in Rome."],
+        ),
         ("SELECT name FROM cats WHERE age > 3;\nI live in Rome.", ["I live in Rome."]),
         ("| name | age |\n|---|---|\n| Tom | 5 |\nI live in Rome.", ["I live in Rome."]),
         ("I live in a house\nnear the river.", ["I live in a house near the river."]),
@@ -101,7 +118,10 @@ def test_long_text_is_cut_at_clause_ends() -> None:
 
 
 def test_rare_symbols_that_the_segmenter_loses_are_kept() -> None:
-    assert split("I own ∯ a ȸ boat ♨ here. I sail.", "en") == ["I own ∯ a ȸ boat ♨ here.", "I sail."]
+    assert split("I own ∯ a ȸ boat ♨ here. I sail.", "en") == [
+        "I own ∯ a ȸ boat ♨ here.",
+        "I sail.",
+    ]
 
 
 FRAGMENTS = [
@@ -117,19 +137,49 @@ FRAGMENTS = [
         "é",
         "😀",
     ),
-    *("\n", "> ", "```", "“", "”", '"', "「", "」", "。", "?", "!", "1. ", "- ", "<memory>", "</memory>", "...", "\t", "\u2028", "\x00"),
+    *(
+        "\n",
+        "> ",
+        "```",
+        "“",
+        "”",
+        '"',
+        "「",
+        "」",
+        "。",
+        "?",
+        "!",
+        "1. ",
+        "- ",
+        "<memory>",
+        "</memory>",
+        "...",
+        "\t",
+        "\u2028",
+        "\x00",
+    ),
     *(" ; ", "{", "}", "=", "(", ")", "∯", "&ᓰ&", " ", "    ", "\u3000"),
 ]
-ALPHABET = st.one_of(st.text(max_size=80), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))
+ALPHABET = st.one_of(
+    st.text(max_size=80), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)
+)
 
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["bob", "alice"]), ALPHABET, st.booleans()), max_size=4))
 @example([("bob", "a & ∯ b ȸ c ♨ d. Next one I own.", True)])
 @example([("bob", "\ud800 I live in Rome.", True)])
-def test_every_statement_is_a_substring_of_what_the_observed_peer_said(said: list[tuple[str, str, bool]]) -> None:
-    messages = [says(key, author, content, new) for key, (author, content, new) in enumerate(said, 1)]
-    own = {message.key: " ".join(message.content.split()) for message in messages if message.author == "bob" and message.new}
+def test_every_statement_is_a_substring_of_what_the_observed_peer_said(
+    said: list[tuple[str, str, bool]],
+) -> None:
+    messages = [
+        says(key, author, content, new) for key, (author, content, new) in enumerate(said, 1)
+    ]
+    own = {
+        message.key: " ".join(message.content.split())
+        for message in messages
+        if message.author == "bob" and message.new
+    }
 
     statements = REASONER.derive(DeriveRequest("bob", messages)).statements
 
@@ -139,14 +189,18 @@ def test_every_statement_is_a_substring_of_what_the_observed_peer_said(said: lis
         assert 0 < len(statement.content) <= MAX_LENGTH
         assert statement.content == " ".join(statement.content.split())
         assert statement.content in own[statement.message_keys[0]]
-        assert all(statement.content.casefold() in own[key].casefold() for key in statement.message_keys)
+        assert all(
+            statement.content.casefold() in own[key].casefold() for key in statement.message_keys
+        )
         seen.add(statement.content.casefold())
     assert len(seen) == len(statements)
 
 
 @given(ALPHABET)
 def test_own_lines_have_no_white_space_to_spare(text: str) -> None:
-    assert all(line and line == " ".join(line.split()) for line in own_lines(text, "bob", {"alice"}))
+    assert all(
+        line and line == " ".join(line.split()) for line in own_lines(text, "bob", {"alice"})
+    )
 
 
 @pytest.mark.slow
@@ -187,7 +241,10 @@ def test_time_stays_bounded_on_hostile_text(unit: str) -> None:
 
 
 def test_threads_do_not_disturb_each_other() -> None:
-    texts = [f"I have {number} cats. Dr. Who lives at No. {number} in St. Louis. How are you?" for number in range(200)]
+    texts = [
+        f"I have {number} cats. Dr. Who lives at No. {number} in St. Louis. How are you?"
+        for number in range(200)
+    ]
     alone = [derived(says(1, "bob", text)) for text in texts]
 
     with ThreadPoolExecutor(8) as pool:
@@ -201,18 +258,26 @@ def test_the_plugin_costs_nothing_until_it_is_used() -> None:
     code = (
         "import sys, memservice_extractive as plugin\n"
         "from memservice_extractive.reasoner import ExtractiveReasoner\n"
-        "loaded = [name for name in ('pysbd', 'numpy', 'memservice_extractive.phrases') if name in sys.modules]\n"
+        "loaded = [name for name in ('pysbd', 'numpy', 'memservice_extractive.phrases') if "
+        "name in sys.modules]\n"
         "assert not loaded, loaded\n"
         "from datetime import datetime, UTC\n"
         "from memservice.spi.reasoner import DeriveRequest, Utterance\n"
-        "said = [Utterance(1, 'u', 'bob', 'I live in Rome.', datetime(2023, 5, 8, tzinfo=UTC))]\n"
-        "print(ExtractiveReasoner().derive(DeriveRequest('bob', said)).statements[0].content)\n"
+        "said = [Utterance(1, 'u', 'bob', 'I live in Rome.', datetime(2023, 5, 8, "
+        "tzinfo=UTC))]\n"
+        "print(ExtractiveReasoner().derive(DeriveRequest('bob', "
+        "said)).statements[0].content)\n"
     )
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    # Without a byte-code cache the segmenter's source is compiled here, which is when Python warns about it.
+    # Without a byte-code cache the segmenter's source is compiled here, which is when Python warns
+    # about it.
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
-        env={"PYTHONPATH": path, "PYTHONPYCACHEPREFIX": "/nonexistent/cache", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            "PYTHONPATH": path,
+            "PYTHONPYCACHEPREFIX": "/nonexistent/cache",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         capture_output=True,
         text=True,
         timeout=60,
@@ -240,8 +305,14 @@ def test_the_provider_opens_it() -> None:
 
 
 def test_quotations_and_tags_without_an_end_are_text() -> None:
-    assert worth.without_quotations('He said "go" and „komm“, then «stop and "" and 「x') == 'He said   and  , then «stop and "" and 「x'
-    assert prose.own_lines("before <memory>I am old</memory> after <context>open") == ["before", "after <context>open"]
+    assert (
+        worth.without_quotations('He said "go" and „komm“, then «stop and "" and 「x')
+        == 'He said   and  , then «stop and "" and 「x'
+    )
+    assert prose.own_lines("before <memory>I am old</memory> after <context>open") == [
+        "before",
+        "after <context>open",
+    ]
 
 
 def test_what_is_longer_than_a_sentence_states_no_fact() -> None:

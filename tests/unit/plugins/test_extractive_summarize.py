@@ -27,9 +27,21 @@ TALK = [
 ]
 
 
-def summary(talk: list[tuple[str, str]], previous: str | None = None, max_tokens: int = 1000, kind: str = "short") -> str:
-    messages = [Utterance(key, f"u{key}", author, content, START + timedelta(minutes=key)) for key, (author, content) in enumerate(talk, 1)]
-    return ExtractiveReasoner().summarize(SummarizeRequest(kind, messages, previous, max_tokens)).content
+def summary(
+    talk: list[tuple[str, str]],
+    previous: str | None = None,
+    max_tokens: int = 1000,
+    kind: str = "short",
+) -> str:
+    messages = [
+        Utterance(key, f"u{key}", author, content, START + timedelta(minutes=key))
+        for key, (author, content) in enumerate(talk, 1)
+    ]
+    return (
+        ExtractiveReasoner()
+        .summarize(SummarizeRequest(kind, messages, previous, max_tokens))
+        .content
+    )
 
 
 def test_lines_name_the_speaker_and_follow_time() -> None:
@@ -37,7 +49,12 @@ def test_lines_name_the_speaker_and_follow_time() -> None:
 
     said = [f"{author}: {content}" for author, content in TALK]
     places = [
-        next(i for i, whole in enumerate(said) if line.split(": ")[1] in whole and line.startswith(whole.split(":")[0])) for line in lines
+        next(
+            i
+            for i, whole in enumerate(said)
+            if line.split(": ")[1] in whole and line.startswith(whole.split(":")[0])
+        )
+        for line in lines
     ]
     assert places == sorted(places)
     assert 2 < len(lines) < len(TALK)
@@ -58,14 +75,20 @@ def test_the_budget_is_kept(budget: int) -> None:
 
 
 def test_a_long_talk_is_shortened() -> None:
-    talk = [("bob", f"I bought the book number {number} about the history of Rome and of its emperors.") for number in range(200)]
+    talk = [
+        ("bob", f"I bought the book number {number} about the history of Rome and of its emperors.")
+        for number in range(200)
+    ]
 
     assert len(summary(talk).splitlines()) == 16
     assert len(summary(talk, max_tokens=4000, kind="long").splitlines()) == 48
 
 
 def test_the_previous_summary_is_folded_in_and_comes_first() -> None:
-    previous = "bob: I moved to Berlin last month.\nalice: I visited the Pergamon museum in Berlin in 2019."
+    previous = (
+        "bob: I moved to Berlin last month.\nalice: I visited the Pergamon museum in Berlin in "
+        "2019."
+    )
 
     lines = summary(TALK[4:], previous=previous).splitlines()
 
@@ -74,19 +97,36 @@ def test_the_previous_summary_is_folded_in_and_comes_first() -> None:
 
 
 def test_running_text_of_a_previous_summary_is_taken_by_its_sentences() -> None:
-    lines = summary([("bob", "I adopted a dog.")], previous="Bob lives in Berlin with Dr. Weber. He works at Siemens.").splitlines()
+    lines = summary(
+        [("bob", "I adopted a dog.")],
+        previous="Bob lives in Berlin with Dr. Weber. He works at Siemens.",
+    ).splitlines()
 
-    assert lines == ["Bob lives in Berlin with Dr. Weber.", "He works at Siemens.", "bob: I adopted a dog."]
+    assert lines == [
+        "Bob lives in Berlin with Dr. Weber.",
+        "He works at Siemens.",
+        "bob: I adopted a dog.",
+    ]
 
 
 def test_no_line_is_repeated() -> None:
-    talk = [("bob", "I live in Rome."), ("alice", "I live in Rome."), ("bob", "I live in Rome! I live in Rome.")]
+    talk = [
+        ("bob", "I live in Rome."),
+        ("alice", "I live in Rome."),
+        ("bob", "I live in Rome! I live in Rome."),
+    ]
 
-    assert sorted(summary(talk, previous="bob: I live in Rome.").splitlines()) == ["alice: I live in Rome.", "bob: I live in Rome."]
+    assert sorted(summary(talk, previous="bob: I live in Rome.").splitlines()) == [
+        "alice: I live in Rome.",
+        "bob: I live in Rome.",
+    ]
 
 
 def test_small_talk_is_summarised_when_there_is_nothing_else_and_silence_is_not() -> None:
-    assert summary([("bob", "Hi there!"), ("alice", "What about the concert?")]) == "alice: What about the concert?"
+    assert (
+        summary([("bob", "Hi there!"), ("alice", "What about the concert?")])
+        == "alice: What about the concert?"
+    )
     assert summary([("bob", "Hi!"), ("alice", "Ok.")]) == ""
     assert summary([]) == ""
     assert summary([], previous="bob: I live in Rome.") == "bob: I live in Rome."
@@ -114,7 +154,9 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
     st.none() | TEXT,
     st.integers(0, 60),
 )
-def test_any_text_gives_distinct_lines_within_the_budget(talk: list[tuple[str, str]], previous: str | None, budget: int) -> None:
+def test_any_text_gives_distinct_lines_within_the_budget(
+    talk: list[tuple[str, str]], previous: str | None, budget: int
+) -> None:
     content = summary(talk, previous, budget)
 
     assert tokens.count(content) <= budget

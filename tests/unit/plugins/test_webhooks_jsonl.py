@@ -20,18 +20,29 @@ class Full(io.FileIO):
         return super().write(bytes(data)[:20]) or 0
 
 
-def test_of_a_line_that_is_cut_the_event_is_not_delivered_and_the_next_one_is_whole(tmp_path: Path) -> None:
+def test_of_a_line_that_is_cut_the_event_is_not_delivered_and_the_next_one_is_whole(
+    tmp_path: Path,
+) -> None:
     transport = JsonLinesTransport(str(tmp_path))
     assert transport.deliver("jsonl:a", b'{"n":1}', {}).delivered
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonl, "open", lambda path, mode, buffering, opener: Full(path, mode, opener=opener), raising=False)
+        patch.setattr(
+            jsonl,
+            "open",
+            lambda path, mode, buffering, opener: Full(path, mode, opener=opener),
+            raising=False,
+        )
         cut = transport.deliver("jsonl:a", b'{"n":2}', {})
     assert (cut.status, cut.error) == (None, "the disk took only a part of the line")
     for n in (2, 3):
         assert transport.deliver("jsonl:a", b'{"n":%d}' % n, {}).delivered
     first, torn, *others = (tmp_path / "a.jsonl").read_bytes().splitlines()
     assert len(torn) == 20
-    assert [json.loads(line)["body"] for line in (first, *others)] == ['{"n":1}', '{"n":2}', '{"n":3}']
+    assert [json.loads(line)["body"] for line in (first, *others)] == [
+        '{"n":1}',
+        '{"n":2}',
+        '{"n":3}',
+    ]
 
 
 def test_a_place_that_is_not_there_says_so(tmp_path: Path) -> None:

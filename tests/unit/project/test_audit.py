@@ -1,4 +1,5 @@
-"""The audit of dependencies fails for a vulnerability and for nothing that the network does; and no bound admits a release with one."""
+"""The audit of dependencies fails for a vulnerability and for nothing that the network does; and no
+bound admits a release with one."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ import pytest
 from support import audit
 
 SAFE_FROM = {"pypdf": "6.16.1", "PyJWT": "2.13", "flask": "3.1.3", "marshmallow": "4.1.2"}
-"""The first release of each without a vulnerability that was known when it was written here. All before have one."""
+"""The first release of each without a vulnerability that was known when it was written here. All
+before have one."""
 
 
 def version(text: str) -> tuple[int, ...]:
@@ -35,24 +37,51 @@ def found(*packages: dict[str, Any]) -> str:
 
 SOUND = {"name": "a", "version": "1", "vulns": []}
 UNKNOWN = {"name": "memservice", "skip_reason": "Dependency not found"}
-HOLED = {"name": "b", "version": "2", "vulns": [{"id": "GHSA-x", "fix_versions": ["2.1"], "aliases": [], "description": "…"}]}
+HOLED = {
+    "name": "b",
+    "version": "2",
+    "vulns": [{"id": "GHSA-x", "fix_versions": ["2.1"], "aliases": [], "description": "…"}],
+}
 
 
 @pytest.mark.parametrize(
     ("stdout", "stderr", "ended", "status", "said"),
     [
         (found(SOUND, UNKNOWN), "", 0, 0, "1 of 2 installed packages were audited: none has"),
-        (found(SOUND, HOLED), "Found 1 known vulnerability", 1, 1, "b 2 has a known vulnerability, GHSA-x; fixed in: 2.1"),
+        (
+            found(SOUND, HOLED),
+            "Found 1 known vulnerability",
+            1,
+            1,
+            "b 2 has a known vulnerability, GHSA-x; fixed in: 2.1",
+        ),
         (found(UNKNOWN), "", 0, 0, "SKIPPED: .*knows none of the 1 installed packages"),
-        ("", "ERROR: Could not connect to the service", 1, 0, "SKIPPED: .*could not be asked: ERROR: Could not connect"),
+        (
+            "",
+            "ERROR: Could not connect to the service",
+            1,
+            0,
+            "SKIPPED: .*could not be asked: ERROR: Could not connect",
+        ),
         ("", "", 1, 0, "SKIPPED: "),
-        ("not JSON", "Traceback\nrequests.exceptions.ProxyError: refused", 1, 0, "SKIPPED: .*ProxyError"),
+        (
+            "not JSON",
+            "Traceback\nrequests.exceptions.ProxyError: refused",
+            1,
+            0,
+            "SKIPPED: .*ProxyError",
+        ),
         ("", "python: No module named pip_audit", 1, 1, "could not be run"),
         ("", "pip-audit: error: unrecognized arguments", 2, 1, "could not be run"),
     ],
 )
-def test_audit(capsys: pytest.CaptureFixture[str], stdout: str, stderr: str, ended: int, status: int, said: str) -> None:
-    program = "import sys; sys.stdout.write(sys.argv[1]); sys.stderr.write(sys.argv[2]); sys.exit(int(sys.argv[3]))"
+def test_audit(
+    capsys: pytest.CaptureFixture[str], stdout: str, stderr: str, ended: int, status: int, said: str
+) -> None:
+    program = (
+        "import sys; sys.stdout.write(sys.argv[1]); sys.stderr.write(sys.argv[2]); "
+        "sys.exit(int(sys.argv[3]))"
+    )
     assert audit.main([sys.executable, "-c", program, stdout, stderr, str(ended)]) == status
     assert re.search(said, capsys.readouterr().out)
 

@@ -1,4 +1,5 @@
-"""What lies in `config/`: every file names only settings, commands, options, ports and metrics that exist."""
+"""What lies in `config/`: every file names only settings, commands, options, ports and metrics that
+exist."""
 
 from __future__ import annotations
 
@@ -44,9 +45,16 @@ def test_profiles_load_without_a_note(config: Path, tmp_path: Path) -> None:
 
 
 def test_profiles_are_the_three_shapes(config: Path, tmp_path: Path) -> None:
-    default, team, large = (load_settings(config / f"{name}.toml", {"AUTH_JWT_SECRET": SECRET}, tmp_path) for name in SHAPES)
+    default, team, large = (
+        load_settings(config / f"{name}.toml", {"AUTH_JWT_SECRET": SECRET}, tmp_path)
+        for name in SHAPES
+    )
     plugins = load_plugins(default)
-    assert [plugins.storage(one.db.connection_uri).name for one in (default, team, large)] == ["sqlite", "postgres", "postgres"]
+    assert [plugins.storage(one.db.connection_uri).name for one in (default, team, large)] == [
+        "sqlite",
+        "postgres",
+        "postgres",
+    ]
     assert [bool(one.app.redis_url) for one in (default, team, large)] == [False, True, True]
     assert [one.vector_store.type for one in (default, team)] == [None, None]
     assert large.vector_store.type is not None
@@ -59,7 +67,9 @@ def test_profiles_are_the_three_shapes(config: Path, tmp_path: Path) -> None:
 
 def test_the_default_profile_changes_nothing(config: Path, tmp_path: Path) -> None:
     shown = load_settings(config / "default.toml", {}, tmp_path).rows(everything=True)
-    assert {(row.name, row.value_text) for row in shown} == {(row.name, row.value_text) for row in Settings().rows(everything=True)}
+    assert {(row.name, row.value_text) for row in shown} == {
+        (row.name, row.value_text) for row in Settings().rows(everything=True)
+    }
 
 
 def test_the_example_of_the_environment_names_settings(config: Path) -> None:
@@ -67,7 +77,9 @@ def test_the_example_of_the_environment_names_settings(config: Path) -> None:
     assert len(named) >= 5
     known = tree(Settings).by_variable
     assert [name for name in named if name not in known] == []
-    assert {known[name].meta.secrecy for name in named} <= {"secret", "uri"}, "what is not secret is better kept in the TOML file"
+    assert {known[name].meta.secrecy for name in named} <= {"secret", "uri"}, (
+        "what is not secret is better kept in the TOML file"
+    )
 
 
 def parsed(command: list[str]) -> str:
@@ -81,7 +93,9 @@ def parsed(command: list[str]) -> str:
     return name
 
 
-@pytest.mark.parametrize(("unit", "command"), [("memservice.service", "serve"), ("memservice-worker@.service", "worker")])
+@pytest.mark.parametrize(
+    ("unit", "command"), [("memservice.service", "serve"), ("memservice-worker@.service", "worker")]
+)
 def test_units_start_what_there_is(config: Path, unit: str, command: str) -> None:
     said = configparser.ConfigParser(strict=True, interpolation=None)
     said.optionxform = str  # type: ignore[assignment,method-assign]
@@ -101,19 +115,33 @@ def test_containers_run_what_there_is(config: Path, root: Path, tmp_path: Path) 
     services = compose["services"]
     assert parsed(services["api"]["command"]) == "serve"
     assert parsed(services["worker"]["command"]) == "worker"
-    given = {name: re.sub(r"\$\{\w+:\?[^}]*\}", SECRET, value) for name, value in services["api"]["environment"].items()}
+    given = {
+        name: re.sub(r"\$\{\w+:\?[^}]*\}", SECRET, value)
+        for name, value in services["api"]["environment"].items()
+    }
     given = {name: re.sub(r"\$\{\w+:-\}", "", value) for name, value in given.items()}
     settings = load_settings(environ=given, cwd=tmp_path)
     assert settings.notes == ()
     assert settings.auth.use_auth
-    assert {settings.db.connection_uri.split("@")[1].split(":")[0], (settings.app.redis_url or "").split("/")[2].split(":")[0]} <= set(
-        services
-    )
+    assert {
+        settings.db.connection_uri.split("@")[1].split(":")[0],
+        (settings.app.redis_url or "").split("/")[2].split(":")[0],
+    } <= set(services)
     assert set(services["api"]["depends_on"]) <= set(services)
-    assert services["api"]["ports"] == [f"127.0.0.1:{settings.server.port}:{settings.server.port}"], "on this machine alone"
-    assert (config / services["api"]["build"]["context"] / services["api"]["build"]["dockerfile"]).is_file()
-    mounted = [volume.split(":")[0] for service in services.values() for volume in service.get("volumes", [])]
-    assert [name for name in mounted if name not in compose["volumes"] and not (config / name).exists()] == []
+    assert services["api"]["ports"] == [
+        f"127.0.0.1:{settings.server.port}:{settings.server.port}"
+    ], "on this machine alone"
+    assert (
+        config / services["api"]["build"]["context"] / services["api"]["build"]["dockerfile"]
+    ).is_file()
+    mounted = [
+        volume.split(":")[0]
+        for service in services.values()
+        for volume in service.get("volumes", [])
+    ]
+    assert [
+        name for name in mounted if name not in compose["volumes"] and not (config / name).exists()
+    ] == []
 
 
 def test_the_image_is_made_of_extras_that_exist(config: Path, root: Path) -> None:
@@ -135,16 +163,24 @@ def test_what_listens_on_every_address_asks_for_keys(config: Path, tmp_path: Pat
     with pytest.raises(ConfigurationError, match="AUTH_USE_AUTH = true needs AUTH_JWT_SECRET"):
         load_settings(environ=given, cwd=tmp_path)
     image = load_settings(environ=given | {"AUTH_JWT_SECRET": SECRET}, cwd=tmp_path)
-    profiles = [load_settings(config / f"{name}.toml", {"AUTH_JWT_SECRET": SECRET}, tmp_path) for name in SHAPES]
+    profiles = [
+        load_settings(config / f"{name}.toml", {"AUTH_JWT_SECRET": SECRET}, tmp_path)
+        for name in SHAPES
+    ]
     for settings in (image, *profiles):
         assert exposure.warnings(settings, settings.server.host) == []
 
 
 def test_prometheus_asks_where_metrics_are(config: Path) -> None:
     said = yaml.safe_load((config / "prometheus.yml").read_text(encoding="utf-8"))
-    targets = {job["job_name"]: job["static_configs"][0]["targets"] for job in said["scrape_configs"]}
+    targets = {
+        job["job_name"]: job["static_configs"][0]["targets"] for job in said["scrape_configs"]
+    }
     settings = Settings()
-    assert targets == {"memservice-api": [f"api:{settings.server.port}"], "memservice-worker": [f"worker:{settings.metrics.port}"]}
+    assert targets == {
+        "memservice-api": [f"api:{settings.server.port}"],
+        "memservice-worker": [f"worker:{settings.metrics.port}"],
+    }
     services = yaml.safe_load((config / "compose.yaml").read_text(encoding="utf-8"))["services"]
     assert {target.split(":")[0] for hosts in targets.values() for target in hosts} <= set(services)
 
@@ -152,8 +188,14 @@ def test_prometheus_asks_where_metrics_are(config: Path) -> None:
 def test_the_dashboard_shows_metrics_that_exist(config: Path) -> None:
     board = json.loads((config / "grafana-dashboard.json").read_text(encoding="utf-8"))
     exposed, _ = Metrics("n", "api").exposition()
-    families = {line.split()[2]: line.split()[3] for line in exposed.decode().splitlines() if line.startswith("# TYPE ")}
-    known = set(families) | {f"{name}_bucket" for name, kind in families.items() if kind == "histogram"}
+    families = {
+        line.split()[2]: line.split()[3]
+        for line in exposed.decode().splitlines()
+        if line.startswith("# TYPE ")
+    }
+    known = set(families) | {
+        f"{name}_bucket" for name, kind in families.items() if kind == "histogram"
+    }
     asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     assert len(asked) >= 10
     for expression in asked:
@@ -163,22 +205,38 @@ def test_the_dashboard_shows_metrics_that_exist(config: Path) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_all_of_it_goes_into_the_source_distribution_and_nothing_into_the_wheel(root: Path, tmp_path: Path) -> None:
+def test_all_of_it_goes_into_the_source_distribution_and_nothing_into_the_wheel(
+    root: Path, tmp_path: Path
+) -> None:
     copy = tmp_path / "source" / "memservice"
     shutil.copytree(root, copy, ignore=NOT_SHIPPED)
     command = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
     done = subprocess.run(
-        [sys.executable, "-c", command, str(tmp_path)], cwd=copy, capture_output=True, text=True, timeout=110, check=False
+        [sys.executable, "-c", command, str(tmp_path)],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = {file.relative_to(root).as_posix() for folder in ("config", "docs") for file in (root / folder).rglob("*") if file.is_file()}
+    wanted = {
+        file.relative_to(root).as_posix()
+        for folder in ("config", "docs")
+        for file in (root / folder).rglob("*")
+        if file.is_file()
+    }
     assert {name for name in wanted if "__pycache__" not in name} - packed == set()
 
 
 def test_the_operators_page_names_every_file(root: Path) -> None:
     page = (root / "docs" / "operations.md").read_text(encoding="utf-8")
-    files = {file.relative_to(root).as_posix() for file in (root / "config").rglob("*") if file.is_file() and file.suffix != ".pyc"}
+    files = {
+        file.relative_to(root).as_posix()
+        for file in (root / "config").rglob("*")
+        if file.is_file() and file.suffix != ".pyc"
+    }
     assert {file for file in files if f"(../{file})" not in page} == set()

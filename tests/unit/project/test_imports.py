@@ -36,7 +36,8 @@ ALLOWED: dict[str, set[str]] = {
     "serving": WORK | {"api", "app", "serving", "__init__"},
     "__main__": {"cli"},
 }
-"""Room of the core → the rooms it may import. `api, cli → operations → worker → pipeline → services → reasoning → spi → domain`."""
+"""Room of the core → the rooms it may import.
+`api, cli → operations → worker → pipeline → services → reasoning → spi → domain`."""
 
 SHELF_MAY_USE = FOUNDATION | {"hookspecs"}
 SHARED_LIBRARIES = {"memservice_sql", "memservice_http"}
@@ -55,26 +56,35 @@ ROOMS = {
     "httpx": {"telemetry", "cli"},
     "prometheus_client": {"telemetry"},
 }
-"""Library → the only rooms of the core that may import it; the shelves may import what they need."""
+"""Library → the only rooms of the core that may import it; the shelves may import what they
+need."""
 
-BACKENDS = re.compile(r"sqlite|postgres|psycopg|pgvector|qdrant|redis|memservice_(memory|hashed|extractive|sql)\b", re.I)
+BACKENDS = re.compile(
+    r"sqlite|postgres|psycopg|pgvector|qdrant|redis|memservice_(memory|hashed|extractive|sql)\b",
+    re.I,
+)
 NAMED_ON_PURPOSE = {
     ("settings/service.py", "sqlite:///memservice.db"): "the default URI",
     ("settings/service.py", "redis_url"): "the variable that the contract calls REDIS_URL",
 }
 RUNNER = re.compile(r"\bredis|redis_url|REDIS_URL", re.I)
-"""Redis as the carrier of RQ's queues, which are the core's own; only where work is run, or told of."""
+"""Redis as the carrier of RQ's queues, which are the core's own; only where work is run, or told
+of."""
 RUNNER_ROOMS = {"worker", "operations", "cli", "serving", "runtime"}
 
 
 @cache
 def modules(folder: Path) -> list[tuple[Path, ast.Module]]:
     """Its files, parsed once for all tests of this module."""
-    return [(file, ast.parse(file.read_text(encoding="utf-8"), filename=str(file))) for file in sorted(folder.rglob("*.py"))]
+    return [
+        (file, ast.parse(file.read_text(encoding="utf-8"), filename=str(file)))
+        for file in sorted(folder.rglob("*.py"))
+    ]
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Every absolute module name that is imported, wherever in the file; a `from` import of a package names its parts."""
+    """Every absolute module name that is imported, wherever in the file; a `from` import of a
+    package names its parts."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -97,7 +107,9 @@ def test_the_core_imports_one_way(root: Path) -> None:
     wrong = []
     for file, tree in modules(core):
         here = file.relative_to(core).parts[0].removesuffix(".py")
-        assert here in ALLOWED, f"memservice/{here} is a new room: say in ALLOWED what it may import"
+        assert here in ALLOWED, (
+            f"memservice/{here} is a new room: say in ALLOWED what it may import"
+        )
         for line, name in imports(tree):
             top = name.partition(".")[0]
             if top == "memservice" and room(name) not in ALLOWED[here]:
@@ -124,7 +136,8 @@ def test_shelves_import_only_the_seams(root: Path, shelf: str) -> None:
 
 
 def words_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Names and texts of the code itself: not comments, not docstrings, which may explain by comparison."""
+    """Names and texts of the code itself: not comments, not docstrings, which may explain by
+    comparison."""
     prose = {
         id(node.value)
         for parent in ast.walk(tree)
@@ -152,18 +165,27 @@ def test_the_core_names_no_backend(root: Path) -> None:
             excuse = (place.as_posix(), word)
             if excuse in NAMED_ON_PURPOSE:
                 excused.add(excuse)
-            elif not (place.parts[0].removesuffix(".py") in RUNNER_ROOMS and not BACKENDS.search(RUNNER.sub("", word))):
+            elif not (
+                place.parts[0].removesuffix(".py") in RUNNER_ROOMS
+                and not BACKENDS.search(RUNNER.sub("", word))
+            ):
                 wrong.append(f"memservice/{place}:{line}: {word[:80]}")
     assert wrong == []
     assert excused == set(NAMED_ON_PURPOSE), "an exception that nothing needs any more"
 
 
 def test_the_check_for_backends_sees_names_texts_and_imports() -> None:
-    tree = ast.parse('"""sqlite in prose"""\nimport qdrant_client\nx = "postgresql://"\nsqlite_path = 1\ny.redis = 2\n')
+    tree = ast.parse(
+        '"""sqlite in prose"""\nimport qdrant_client\nx = "postgresql://"\nsqlite_path = '
+        "1\ny.redis = 2\n"
+    )
     assert {line for line, word in words_of(tree) if BACKENDS.search(word)} == {2, 3, 4, 5}
 
 
-MAKES_PRINCIPALS = {"services/auth/policy.py": "of a request's claims", "cli/operator.py": "for commands"}
+MAKES_PRINCIPALS = {
+    "services/auth/policy.py": "of a request's claims",
+    "cli/operator.py": "for commands",
+}
 ASKS_FOR_PRINCIPALS = {"services/auth/policy.py", "api/auth.py"}
 MAKES_BOUNDS = {"services/auth/bounds.py"}
 
@@ -172,25 +194,48 @@ def called(tree: ast.AST) -> Iterator[tuple[int, str, ast.Call]]:
     """The last name of everything that is called."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            yield node.lineno, node.func.id if isinstance(node.func, ast.Name) else node.func.attr, node
+            yield (
+                node.lineno,
+                node.func.id if isinstance(node.func, ast.Name) else node.func.attr,
+                node,
+            )
 
 
 def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
-    """Where a file makes or widens a principal or bounds for itself, instead of taking its caller's."""
+    """Where a file makes or widens a principal or bounds for itself, instead of taking its
+    caller's."""
     found = []
     for line, name, call in called(tree):
-        of_principal = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == "Principal"
+        of_principal = (
+            isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id == "Principal"
+        )
         if (name == "Principal" or of_principal) and place not in MAKES_PRINCIPALS:
             found.append(f"{place}:{line}: makes a principal")
         if name == "Bounds" and place not in MAKES_BOUNDS:
             found.append(f"{place}:{line}: makes bounds")
         changed = [keyword.arg for keyword in call.keywords if name == "replace"]
-        if place != "services/auth/policy.py" and {"admin", "member_of", "has_user_claim"} & set(changed):
+        if place != "services/auth/policy.py" and {"admin", "member_of", "has_user_claim"} & set(
+            changed
+        ):
             found.append(f"{place}:{line}: changes a principal")
-        if place not in MAKES_BOUNDS and {"narrowed", "said", "last_seq", "has_cards", "has_chains"} & set(changed):
+        if place not in MAKES_BOUNDS and {
+            "narrowed",
+            "said",
+            "last_seq",
+            "has_cards",
+            "has_chains",
+        } & set(changed):
             found.append(f"{place}:{line}: changes bounds")
     for node in ast.walk(tree):
-        names = {node.id} if isinstance(node, ast.Name) else {node.attr} if isinstance(node, ast.Attribute) else set()
+        names = (
+            {node.id}
+            if isinstance(node, ast.Name)
+            else {node.attr}
+            if isinstance(node, ast.Attribute)
+            else set()
+        )
         if "principal_of" in names and place not in ASKS_FOR_PRINCIPALS:
             found.append(f"{place}:{node.lineno}: asks for a principal")  # type: ignore[attr-defined]
         if "EVERYBODY" in names and place != "api/auth.py":
@@ -209,7 +254,10 @@ def test_what_serves_a_request_works_as_its_caller(root: Path) -> None:
             wrong += beyond_their_caller(place.as_posix(), tree)
     assert wrong == []
     users = {
-        file.relative_to(core).parts[0] for file, tree in modules(core) for _, name in imports(tree) if name == "memservice.cli.operator"
+        file.relative_to(core).parts[0]
+        for file, tree in modules(core)
+        for _, name in imports(tree)
+        if name == "memservice.cli.operator"
     }
     assert users == {"cli"}
 

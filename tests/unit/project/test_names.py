@@ -66,7 +66,8 @@ RETIRED: dict[str, str] = {
     "Material": "DreamInput, DeriveInput",
     "Made": "Stored",
 }
-"""Word of an identifier (`place` of `place_of`), or a whole identifier (with a capital) → what to write instead."""
+"""Word of an identifier (`place` of `place_of`), or a whole identifier (with a capital) → what to
+write instead."""
 
 RETIRED_CONSTANTS = {
     r"_?MOST_\w+": "MAX_…",
@@ -83,7 +84,8 @@ SHELVES = ("memservice", "backends", "plugins")
 
 
 def identifiers(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Names as they are bound, used and passed: of variables, attributes, parameters, functions, classes and modules."""
+    """Names as they are bound, used and passed: of variables, attributes, parameters, functions,
+    classes and modules."""
     for node in ast.walk(tree):
         for field in ("id", "attr", "arg", "name", "asname"):
             value = getattr(node, field, None)
@@ -107,7 +109,10 @@ def better(identifier: str) -> str | None:
     for word in words(identifier):
         if word in RETIRED:
             return RETIRED[word]
-    return next((term for pattern, term in RETIRED_CONSTANTS.items() if re.fullmatch(pattern, identifier)), None)
+    return next(
+        (term for pattern, term in RETIRED_CONSTANTS.items() if re.fullmatch(pattern, identifier)),
+        None,
+    )
 
 
 def test_retired_words_are_no_identifiers(root: Path) -> None:
@@ -123,11 +128,21 @@ def test_retired_words_are_no_identifiers(root: Path) -> None:
                 if (name, identifier) in ALLOWED:
                     excused.add((name, identifier))
                 else:
-                    wrong.append(f"{name}:{line}: {identifier}: say {term} (or add a row to ALLOWED in this file, and why)")
+                    wrong.append(
+                        f"{name}:{line}: {identifier}: say {term} (or add a row to ALLOWED "
+                        "in this file, and why)"
+                    )
     assert wrong == []
     assert excused == set(ALLOWED), "an exception that nothing needs any more"
 
 
 def test_the_check_sees_parts_of_names_but_not_texts() -> None:
-    tree = ast.parse('"""hurry"""\nclass MyHurry:\n    def hasten(self, x):\n        return x.MOST_CALLS, "hurry", hurrying\n')
-    assert [(line, name) for line, name in identifiers(tree) if better(name)] == [(2, "MyHurry"), (3, "hasten"), (4, "MOST_CALLS")]
+    tree = ast.parse(
+        '"""hurry"""\nclass MyHurry:\n    def hasten(self, x):\n        return '
+        'x.MOST_CALLS, "hurry", hurrying\n'
+    )
+    assert [(line, name) for line, name in identifiers(tree) if better(name)] == [
+        (2, "MyHurry"),
+        (3, "hasten"),
+        (4, "MOST_CALLS"),
+    ]

@@ -20,14 +20,28 @@ LIBRARIES = {"memservice_sql", "memservice_http"}
 """On a shelf, but used by others there instead of being loaded."""
 
 NOT_SHIPPED = shutil.ignore_patterns(
-    ".git", ".tox", ".venv", "build", "dist", "*.egg-info", "__pycache__", "*.pyc", ".*_cache", ".hypothesis", "tests", "benchmarks"
+    ".git",
+    ".tox",
+    ".venv",
+    "build",
+    "dist",
+    "*.egg-info",
+    "__pycache__",
+    "*.pyc",
+    ".*_cache",
+    ".hypothesis",
+    "tests",
+    "benchmarks",
 )
 NAMED_AHEAD = {"pyjwt", "gunicorn"}
-"""Requirements that a command or a plugin uses without any import that this test can see, or will."""
+"""Requirements that a command or a plugin uses without any import that this test can see, or
+will."""
 
 
 def shelved(root: Path) -> list[Path]:
-    return sorted(path for shelf in SHELVES for path in (root / shelf).glob("memservice_*") if path.is_dir())
+    return sorted(
+        path for shelf in SHELVES for path in (root / shelf).glob("memservice_*") if path.is_dir()
+    )
 
 
 def shipped_files(root: Path) -> set[str]:
@@ -46,7 +60,14 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipf
     shutil.copytree(root, copy, ignore=NOT_SHIPPED)
     command = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
     target = tmp_path_factory.mktemp("wheel")
-    done = subprocess.run([sys.executable, "-c", command, str(target)], cwd=copy, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", command, str(target)],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     (path,) = target.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
@@ -57,10 +78,15 @@ def test_the_wheel_holds_the_files_of_the_tree(root: Path, wheel: zipfile.ZipFil
     packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     expected = shipped_files(root)
     assert packed - expected == set()
-    assert expected - packed == set(), "a file or a package (no __init__.py?) is not packed: see setup.py and [options.package_data]"
+    assert expected - packed == set(), (
+        "a file or a package (no __init__.py?) is not packed: see setup.py and "
+        "[options.package_data]"
+    )
 
 
-def test_the_wheel_carries_licence_commands_and_requirements(root: Path, wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_carries_licence_commands_and_requirements(
+    root: Path, wheel: zipfile.ZipFile
+) -> None:
     (info,) = {name.split("/")[0] for name in wheel.namelist() if ".dist-info/" in name}
     assert wheel.read(f"{info}/licenses/LICENSE").decode() == (root / "LICENSE").read_text()
     assert "memservice = memservice.cli:main" in wheel.read(f"{info}/entry_points.txt").decode()
@@ -71,19 +97,30 @@ def test_the_wheel_carries_licence_commands_and_requirements(root: Path, wheel: 
 
 
 def test_every_shelf_entry_is_declared(root: Path) -> None:
-    declared = {entry.value for entry in entry_points(group="memservice") if entry.dist and entry.dist.name == "memservice"}
+    declared = {
+        entry.value
+        for entry in entry_points(group="memservice")
+        if entry.dist and entry.dist.name == "memservice"
+    }
     assert declared == {path.name for path in shelved(root)} - LIBRARIES
 
 
 def test_every_shelf_entry_is_typed(root: Path) -> None:
-    assert [path.name for path in (root / "memservice", *shelved(root)) if not (path / "py.typed").exists()] == []
+    assert [
+        path.name
+        for path in (root / "memservice", *shelved(root))
+        if not (path / "py.typed").exists()
+    ] == []
 
 
 def requirements(root: Path, *extras: str) -> set[str]:
     """Normalised names of what the distribution requires."""
     config = configparser.ConfigParser()
     config.read(root / "setup.cfg")
-    texts = [config["options"]["install_requires"], *(config["options.extras_require"][extra] for extra in extras)]
+    texts = [
+        config["options"]["install_requires"],
+        *(config["options.extras_require"][extra] for extra in extras),
+    ]
     names = re.findall(r"^([A-Za-z0-9][\w.-]*)", "\n".join(texts), flags=re.M)
     return {name.lower().replace("_", "-") for name in names} - {"memservice"}
 
@@ -98,7 +135,12 @@ def imported(folders: list[Path]) -> dict[str, str]:
     """Third-party distribution → a file that imports it."""
     distributions = packages_distributions()
     found = {}
-    for file in (file for folder in folders for file in folder.rglob("*.py") if not ELSEWHERE.search(file.as_posix())):
+    for file in (
+        file
+        for folder in folders
+        for file in folder.rglob("*.py")
+        if not ELSEWHERE.search(file.as_posix())
+    ):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -115,17 +157,28 @@ def test_what_the_product_imports_is_required(root: Path) -> None:
     in_kits = {name: file for name, file in used.items() if "memservice/testing/" in file}
     required = requirements(root, *SHELVES_NEED)
     # flask and werkzeug, marshmallow and webargs come as one
-    assert {n: f for n, f in used.items() if n not in required | {"werkzeug", "webargs", "apispec"} and n not in in_kits} == {}
+    assert {
+        n: f
+        for n, f in used.items()
+        if n not in required | {"werkzeug", "webargs", "apispec"} and n not in in_kits
+    } == {}
     assert {n: f for n, f in in_kits.items() if n not in requirements(root, "testing")} == {}
 
 
 def test_what_is_required_is_used(root: Path) -> None:
-    assert requirements(root) - set(imported([root / "memservice", *shelved(root)])) - NAMED_AHEAD == set()
+    assert (
+        requirements(root) - set(imported([root / "memservice", *shelved(root)])) - NAMED_AHEAD
+        == set()
+    )
 
 
 def test_what_tests_import_is_in_the_test_extra(root: Path) -> None:
     used = imported([root / "tests"])
-    known = requirements(root, "testing", "test", *SHELVES_NEED) | {"werkzeug", "webargs", "apispec"}
+    known = requirements(root, "testing", "test", *SHELVES_NEED) | {
+        "werkzeug",
+        "webargs",
+        "apispec",
+    }
     assert {name: file for name, file in used.items() if name not in known} == {}
 
 

@@ -1,4 +1,5 @@
-"""Plugins: loading them, finding what they offer, and the sentences when something is wrong with one."""
+"""Plugins: loading them, finding what they offer, and the sentences when something is wrong with
+one."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ from memservice.settings import Settings, load_settings
 from memservice.spi import providers as p
 from memservice.spi.web import OPEN, Access, declared
 
-CONTEXT = p.Context(clock=lambda: datetime(2026, 1, 1, tzinfo=UTC), logger=logging.getLogger("test"))
+CONTEXT = p.Context(
+    clock=lambda: datetime(2026, 1, 1, tzinfo=UTC), logger=logging.getLogger("test")
+)
 HOOKS = [name for name in vars(hookspecs) if name.startswith("memservice_")]
 
 Distributions = Callable[..., None]
@@ -68,7 +71,8 @@ def open_nothing(settings: p.Settings, context: p.Context) -> Any:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Distributions]:
-    """Installs distributions: `installed("dist", module_source, entry_name, module_name, extras)`."""
+    """Installs distributions:
+    `installed("dist", module_source, entry_name, module_name, extras)`."""
     monkeypatch.syspath_prepend(str(tmp_path))
     before = set(sys.modules)
 
@@ -77,8 +81,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Distr
         info = tmp_path / f"{dist.replace('-', '_')}-1.2.dist-info"
         info.mkdir()
         provides = "".join(f"Provides-Extra: {extra}\n" for extra in extras.split())
-        (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {dist}\nVersion: 1.2\n{provides}", encoding="utf-8")
-        (info / "entry_points.txt").write_text(f"[memservice]\n{entry} = {module}\n", encoding="utf-8")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.4\nName: {dist}\nVersion: 1.2\n{provides}", encoding="utf-8"
+        )
+        (info / "entry_points.txt").write_text(
+            f"[memservice]\n{entry} = {module}\n", encoding="utf-8"
+        )
 
     yield install
     for name in set(sys.modules) - before:
@@ -96,7 +104,7 @@ def memservice_storages():
 """
 
 
-# --- every hook, by its name -------------------------------------------------------------------------------------------------------
+# --- every hook, by its name
 
 
 def test_every_hook_has_a_test_that_bears_its_name() -> None:
@@ -110,12 +118,20 @@ def test_every_hook_is_documented_with_an_example_that_implements_it(hook: str) 
     assert re.search(r"Called (once|before|after)", text), "says when it is called"
     loaded = only(example(hook))
     assert loaded.failures == ()
-    assert hook in {caller.name for caller in loaded._manager.get_hookcallers(next(iter(loaded._manager.get_plugins()))) or []}
+    assert hook in {
+        caller.name
+        for caller in loaded._manager.get_hookcallers(next(iter(loaded._manager.get_plugins())))
+        or []
+    }
 
 
 def test_memservice_storages() -> None:
     provider = only(example("memservice_storages")).storage("shelf:///somewhere")
-    assert (type(provider), provider.name, provider.spi) == (p.StorageProvider, "shelf", p.SPI_VERSION)
+    assert (type(provider), provider.name, provider.spi) == (
+        p.StorageProvider,
+        "shelf",
+        p.SPI_VERSION,
+    )
 
 
 def test_memservice_vector_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +139,10 @@ def test_memservice_vector_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
     engine: Any = types.ModuleType("my_engine")
     engine.Index = lambda url: ("index at", url)
     monkeypatch.setitem(sys.modules, "my_engine", engine)
-    assert loaded.open_provider(loaded.vector_index("my-engine"), {"url": "here"}, CONTEXT) == ("index at", "here")
+    assert loaded.open_provider(loaded.vector_index("my-engine"), {"url": "here"}, CONTEXT) == (
+        "index at",
+        "here",
+    )
 
 
 def test_memservice_llms() -> None:
@@ -149,9 +168,13 @@ def test_memservice_reasoners() -> None:
     loaded = only(example("memservice_reasoners"))
     reasoner = loaded.open_provider(loaded.reasoner("verbatim"), {}, CONTEXT)
     message = types.SimpleNamespace(new=True, author="a", content="I like tea.", key=7)
-    (statement,) = reasoner.derive(types.SimpleNamespace(messages=[message], observed="a")).statements
+    (statement,) = reasoner.derive(
+        types.SimpleNamespace(messages=[message], observed="a")
+    ).statements
     assert statement.content == "I like tea."
-    assert list(reasoner.answer(types.SimpleNamespace(evidence=[types.SimpleNamespace(content="x")]))) == ["x\n"]
+    assert list(
+        reasoner.answer(types.SimpleNamespace(evidence=[types.SimpleNamespace(content="x")]))
+    ) == ["x\n"]
 
 
 def test_memservice_webhook_transports(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,7 +193,10 @@ def test_memservice_app_started(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_memservice_cli_commands() -> None:
-    ((command,),) = [list(answer) for answer in only(example("memservice_cli_commands")).hook.memservice_cli_commands()]
+    ((command,),) = [
+        list(answer)
+        for answer in only(example("memservice_cli_commands")).hook.memservice_cli_commands()
+    ]
     assert isinstance(command, click.Command)
     assert command.name == "hello"
 
@@ -193,22 +219,29 @@ def test_memservice_message_storing() -> None:
     class Note:
         content: str
 
-    answers = only(example("memservice_message_storing")).hook.memservice_message_storing(message=Note("pay 4111 1111"))
+    answers = only(example("memservice_message_storing")).hook.memservice_message_storing(
+        message=Note("pay 4111 1111")
+    )
     assert answers == [Note("pay [card]")]
 
 
 def test_memservice_conclusion_storing() -> None:
     hook = only(example("memservice_conclusion_storing")).hook.memservice_conclusion_storing
     texts = ("his Password is x", "likes tea")
-    assert [hook(conclusion=types.SimpleNamespace(content=text)) for text in texts] == [[False], [True]]
+    assert [hook(conclusion=types.SimpleNamespace(content=text)) for text in texts] == [
+        [False],
+        [True],
+    ]
 
 
 def test_memservice_event_emitted(capsys: pytest.CaptureFixture[str]) -> None:
-    only(example("memservice_event_emitted")).hook.memservice_event_emitted(type="queue.empty", data={})
+    only(example("memservice_event_emitted")).hook.memservice_event_emitted(
+        type="queue.empty", data={}
+    )
     assert capsys.readouterr().out == "queue.empty\n"
 
 
-# --- loading -----------------------------------------------------------------------------------------------------------------------
+# --- loading
 
 
 def test_our_own_plugins_load_through_the_entry_points() -> None:
@@ -229,20 +262,33 @@ def test_a_strangers_plugin_is_found(installed: Distributions) -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("import a_module_that_is_not_there", "cannot be imported: ModuleNotFoundError: No module named 'a_module_that_is_not_there'"),
+        (
+            "import a_module_that_is_not_there",
+            "cannot be imported: ModuleNotFoundError: No module named 'a_module_that_is_not_there'",
+        ),
         ("1/0", "cannot be imported: ZeroDivisionError: division by zero"),
         ("def (:", "cannot be imported: SyntaxError"),
     ],
 )
-def test_a_broken_plugin_is_recorded_and_stops_nobody(installed: Distributions, source: str, reason: str) -> None:
+def test_a_broken_plugin_is_recorded_and_stops_nobody(
+    installed: Distributions, source: str, reason: str
+) -> None:
     installed("stranger", source, "attic", "stranger_attic")
     loaded = load_plugins()
     (failure,) = loaded.failures
     assert failure.origin.distribution == "stranger 1.2"
     assert failure.reason.startswith(reason)
     assert loaded.embedder("hashed").name == "hashed"
-    assert [(row.kind, row.plugin) for row in loaded.listing() if row.kind == "failed"] == [("failed", "attic")]
-    with pytest.raises(ConfigurationError, match=r"storage 'attic' cannot be used \(plugin 'attic' of stranger 1\.2\): cannot be imported"):
+    assert [(row.kind, row.plugin) for row in loaded.listing() if row.kind == "failed"] == [
+        ("failed", "attic")
+    ]
+    with pytest.raises(
+        ConfigurationError,
+        match=(
+            r"storage 'attic' cannot be used \(plugin 'attic' of stranger 1\.2\): cannot be "
+            r"imported"
+        ),
+    ):
         loaded.storage("attic://x")
     with pytest.raises(ConfigurationError, match="failed to load: attic"):
         loaded.storage("cellar://x")
@@ -251,19 +297,30 @@ def test_a_broken_plugin_is_recorded_and_stops_nobody(installed: Distributions, 
 def test_a_hook_that_raises_is_recorded(installed: Distributions) -> None:
     installed("stranger", STORAGE.replace("yield", "1/0; yield"), "attic", "stranger_attic")
     loaded = load_plugins()
-    assert [failure.reason for failure in loaded.failures] == ["memservice_storages failed: ZeroDivisionError: division by zero"]
+    assert [failure.reason for failure in loaded.failures] == [
+        "memservice_storages failed: ZeroDivisionError: division by zero"
+    ]
     with pytest.raises(ConfigurationError, match="memservice_storages failed"):
         loaded.storage("attic")
 
 
 def test_a_typing_error_in_a_hooks_name_is_told(installed: Distributions) -> None:
-    installed("stranger", STORAGE.replace("memservice_storages", "memservice_storage"), "attic", "stranger_attic")
+    installed(
+        "stranger",
+        STORAGE.replace("memservice_storages", "memservice_storage"),
+        "attic",
+        "stranger_attic",
+    )
     (failure,) = load_plugins().failures
-    assert failure.reason == "implements hooks that do not exist: memservice_storage; did you mean memservice_storages?"
+    assert failure.reason == (
+        "implements hooks that do not exist: memservice_storage; did you mean memservice_storages?"
+    )
 
 
 def test_an_argument_that_a_hook_does_not_have_is_told() -> None:
-    loaded = only(plugin("wrong", memservice_event_emitted=lambda kind: None), example("memservice_embedders"))
+    loaded = only(
+        plugin("wrong", memservice_event_emitted=lambda kind: None), example("memservice_embedders")
+    )
     (failure,) = loaded.failures
     assert "kind" in failure.reason
     assert loaded.embedder("lengths").name == "lengths"
@@ -274,18 +331,33 @@ def test_an_argument_that_a_hook_does_not_have_is_told() -> None:
     ("offer", "reason"),
     [
         (lambda: ["text"], "memservice_storages offers str, not StorageProvider"),
-        (lambda: [p.EmbedderProvider("x", open_nothing)], "memservice_storages offers EmbedderProvider, not StorageProvider"),
-        (lambda: [p.StorageProvider(" ", open_nothing)], "memservice_storages offers a storage without a name"),
+        (
+            lambda: [p.EmbedderProvider("x", open_nothing)],
+            "memservice_storages offers EmbedderProvider, not StorageProvider",
+        ),
+        (
+            lambda: [p.StorageProvider(" ", open_nothing)],
+            "memservice_storages offers a storage without a name",
+        ),
         (lambda: 3, "memservice_storages failed: TypeError: 'int' object is not iterable"),
     ],
 )
 def test_an_offer_of_the_wrong_kind_is_told(offer: Callable[[], Any], reason: str) -> None:
-    assert [failure.reason for failure in only(plugin("odd", memservice_storages=offer)).failures] == [reason]
+    assert [
+        failure.reason for failure in only(plugin("odd", memservice_storages=offer)).failures
+    ] == [reason]
 
 
 def test_a_plugin_for_another_version_of_the_seam_is_refused_with_both_numbers() -> None:
-    loaded = only(plugin("old", memservice_storages=lambda: [p.StorageProvider("attic", open_nothing, spi=41)]))
-    with pytest.raises(ConfigurationError, match=rf"written for version 41 of memservice\.spi, this is version {p.SPI_VERSION}"):
+    loaded = only(
+        plugin(
+            "old", memservice_storages=lambda: [p.StorageProvider("attic", open_nothing, spi=41)]
+        )
+    )
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"written for version 41 of memservice\.spi, this is version {p.SPI_VERSION}",
+    ):
         loaded.storage("attic://")
 
 
@@ -295,23 +367,40 @@ def test_two_providers_of_one_name_are_an_error_that_names_both(installed: Distr
     loaded = load_plugins()
     with pytest.raises(ConfigurationError) as caught:
         loaded.storage("attic://")
-    assert "stranger-one 1.2 (attic = stranger_one) and stranger-two 1.2 (loft = stranger_two)" in str(caught.value)
+    assert (
+        "stranger-one 1.2 (attic = stranger_one) and stranger-two 1.2 (loft = stranger_two)"
+        in str(caught.value)
+    )
     assert loaded.embedder("hashed").name == "hashed"
-    only_one = load_settings(environ={"MEMSERVICE_PLUGINS": "loft,hashed"}, cwd=Path("/nonexistent"))
+    only_one = load_settings(
+        environ={"MEMSERVICE_PLUGINS": "loft,hashed"}, cwd=Path("/nonexistent")
+    )
     assert load_plugins(only_one).storage("attic").name == "attic"
 
 
 def test_two_storages_of_one_scheme_are_an_error() -> None:
-    first = plugin("first", memservice_storages=lambda: [p.StorageProvider("a", open_nothing, schemes=("x",))])
-    second = plugin("second", memservice_storages=lambda: [p.StorageProvider("b", open_nothing, schemes=("X",))])
-    with pytest.raises(ConfigurationError, match=r"'x' is offered by code \(first = first\) and code \(second = second\)"):
+    first = plugin(
+        "first", memservice_storages=lambda: [p.StorageProvider("a", open_nothing, schemes=("x",))]
+    )
+    second = plugin(
+        "second", memservice_storages=lambda: [p.StorageProvider("b", open_nothing, schemes=("X",))]
+    )
+    with pytest.raises(
+        ConfigurationError,
+        match=r"'x' is offered by code \(first = first\) and code \(second = second\)",
+    ):
         only(first, second).storage("x://")
 
 
 def test_the_switch_that_narrows_plugins(installed: Distributions) -> None:
     installed("stranger", STORAGE, "attic", "stranger_attic")
-    assert [row.name for row in load_plugins(settings_with(only=("stranger_attic",))).listing()] == ["attic"]
-    with pytest.raises(ConfigurationError, match=r"MEMSERVICE_PLUGINS names atic, but the plugins installed are .*attic"):
+    assert [
+        row.name for row in load_plugins(settings_with(only=("stranger_attic",))).listing()
+    ] == ["attic"]
+    with pytest.raises(
+        ConfigurationError,
+        match=r"MEMSERVICE_PLUGINS names atic, but the plugins installed are .*attic",
+    ):
         load_plugins(settings_with(only=("atic",)))
 
 
@@ -319,7 +408,9 @@ def test_the_switch_that_shows_calls(capsys: pytest.CaptureFixture[str]) -> None
     def fail(type: str) -> None:
         raise RuntimeError("no")
 
-    loaded = load_plugins(settings_with(only=(), trace=True), [plugin("one", memservice_event_emitted=fail)])
+    loaded = load_plugins(
+        settings_with(only=(), trace=True), [plugin("one", memservice_event_emitted=fail)]
+    )
     with pytest.raises(RuntimeError):
         loaded.hook.memservice_event_emitted(type="t", data={})
     shown = capsys.readouterr().err
@@ -332,7 +423,7 @@ def test_listeners_are_listed() -> None:
     assert [(row.kind, row.name) for row in rows] == [("hook", "memservice_event_emitted")]
 
 
-# --- finding -----------------------------------------------------------------------------------------------------------------------
+# --- finding
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.words)
@@ -345,14 +436,27 @@ def test_an_unknown_name_is_answered_with_the_known_ones(kind: Any) -> None:
         p.ReasonerProvider: "reasoner",
         p.WebhookTransportProvider: "webhook_transport",
     }[kind.record]
-    loaded = only(plugin("one", **{kind.hook: lambda: [kind.record("alpha", open_nothing), kind.record("beta", open_nothing)]}))
+    loaded = only(
+        plugin(
+            "one",
+            **{
+                kind.hook: lambda: [
+                    kind.record("alpha", open_nothing),
+                    kind.record("beta", open_nothing),
+                ]
+            },
+        )
+    )
     assert getattr(loaded, find)(" ALPHA").name == "alpha"
     assert {provider.name for provider in loaded.offers(kind.record)} == {"alpha", "beta"}
     with pytest.raises(ConfigurationError) as caught:
         getattr(loaded, find)("alpa")
     message = str(caught.value)
     article = "an" if kind.words == "embedder" else "a"
-    assert message.startswith(f"no plugin offers {article} {kind.words} called 'alpa' ({kind.setting}); known: alpha, beta")
+    assert message.startswith(
+        f"no plugin offers {article} {kind.words} called 'alpa' ({kind.setting}); known: "
+        "alpha, beta"
+    )
     assert message.endswith("did you mean alpha?")
 
 
@@ -362,7 +466,7 @@ def test_a_wrong_uri_is_not_repeated_with_its_password() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-# --- opening -----------------------------------------------------------------------------------------------------------------------
+# --- opening
 
 
 class Tuning(Schema):
@@ -373,14 +477,28 @@ class Tuning(Schema):
 
 
 def tuned() -> tuple[Plugins, p.StorageProvider]:
-    loaded = only(plugin("one", memservice_storages=lambda: [p.StorageProvider("attic", open_nothing, settings=Tuning)]))
+    loaded = only(
+        plugin(
+            "one",
+            memservice_storages=lambda: [p.StorageProvider("attic", open_nothing, settings=Tuning)],
+        )
+    )
     return loaded, loaded.storage("attic")
 
 
 def test_settings_are_loaded_by_the_providers_schema() -> None:
     loaded, provider = tuned()
-    given = {"uri": "attic://", "pool_timeout": "3", "schema": "public", "options": {"journal": "wal"}}
-    assert loaded.open_provider(provider, given, CONTEXT) == {"uri": "attic://", "pool_timeout": 3.0, "journal": "wal"}
+    given = {
+        "uri": "attic://",
+        "pool_timeout": "3",
+        "schema": "public",
+        "options": {"journal": "wal"},
+    }
+    assert loaded.open_provider(provider, given, CONTEXT) == {
+        "uri": "attic://",
+        "pool_timeout": 3.0,
+        "journal": "wal",
+    }
 
 
 def test_wrong_settings_are_told_with_their_whole_path_before_opening() -> None:
@@ -402,29 +520,52 @@ def test_a_missing_driver_names_the_extra_to_install(installed: Distributions) -
     loaded = load_plugins()
     with pytest.raises(ConfigurationError) as caught:
         loaded.open_provider(loaded.storage("attic"), {}, CONTEXT)
-    assert str(caught.value) == "storage 'attic' needs no_driver, which is not installed: pip install 'stranger-attic[attic]'"
+    assert str(caught.value) == (
+        "storage 'attic' needs no_driver, which is not installed: pip install "
+        "'stranger-attic[attic]'"
+    )
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
 
 
-def test_a_missing_driver_without_an_extra_names_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_without_an_extra_names_the_module(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     loaded = only(example("memservice_vector_indexes"))
-    with pytest.raises(ConfigurationError, match="vector index 'my-engine' needs my_engine, which is not installed: pip install my_engine"):
+    with pytest.raises(
+        ConfigurationError,
+        match=(
+            "vector index 'my-engine' needs my_engine, which is not installed: pip install "
+            "my_engine"
+        ),
+    ):
         loaded.open_provider(loaded.vector_index("my-engine"), {"url": ""}, CONTEXT)
 
 
 def test_an_index_that_lives_in_another_storage_is_refused() -> None:
     provider = p.VectorIndexProvider("inner", open_nothing, needs_storage="attic")
     loaded = only(plugin("one", memservice_vector_indexes=lambda: [provider]))
-    with pytest.raises(ConfigurationError, match="vector index 'inner' lives in the storage 'attic', but none is open"):
+    with pytest.raises(
+        ConfigurationError,
+        match="vector index 'inner' lives in the storage 'attic', but none is open",
+    ):
         loaded.open_provider(provider, {}, CONTEXT)
     wrong: Any = types.SimpleNamespace(name="cellar")
     with pytest.raises(ConfigurationError, match="'cellar' is open: change VECTOR_STORE_TYPE"):
         loaded.open_provider(provider, {}, p.Context(CONTEXT.clock, CONTEXT.logger, wrong))
     right: Any = types.SimpleNamespace(name="attic")
-    assert loaded.open_provider(provider, {"a": 1}, p.Context(CONTEXT.clock, CONTEXT.logger, right)) == {"a": 1}
+    assert loaded.open_provider(
+        provider, {"a": 1}, p.Context(CONTEXT.clock, CONTEXT.logger, right)
+    ) == {"a": 1}
 
 
 def test_a_plugin_that_is_not_used_costs_nothing() -> None:
-    code = "import sys; from memservice.plugins import load_plugins; load_plugins(); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    assert {"sqlalchemy", "numpy", "flask", "httpx", "redis", "pysbd", "rapidfuzz"} & set(done.stdout.split()) == set()
+    code = (
+        "import sys; from memservice.plugins import load_plugins; load_plugins(); "
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert {"sqlalchemy", "numpy", "flask", "httpx", "redis", "pysbd", "rapidfuzz"} & set(
+        done.stdout.split()
+    ) == set()

@@ -42,18 +42,41 @@ def test_without_any_source_everything_is_default(tmp_path: Path) -> None:
     settings = load(tmp_path)
     assert settings == Settings()
     assert settings.db.connection_uri == "sqlite:///memservice.db"
-    assert (settings.db.pool_timeout, settings.db.connect_timeout_seconds, settings.db.synchronous) == (5.0, 2.0, "full")
-    assert (settings.app.reasoner, settings.app.embedder, settings.app.redis_url) == ("auto", "hashed", None)
-    assert (settings.server.host, settings.server.port, settings.server.threads) == ("127.0.0.1", 8000, 32)
-    assert (settings.search.fusion_k, settings.search.depth, settings.search.neighbour_weight) == (20, 100, 0.5)
+    assert (
+        settings.db.pool_timeout,
+        settings.db.connect_timeout_seconds,
+        settings.db.synchronous,
+    ) == (5.0, 2.0, "full")
+    assert (settings.app.reasoner, settings.app.embedder, settings.app.redis_url) == (
+        "auto",
+        "hashed",
+        None,
+    )
+    assert (settings.server.host, settings.server.port, settings.server.threads) == (
+        "127.0.0.1",
+        8000,
+        32,
+    )
+    assert (settings.search.fusion_k, settings.search.depth, settings.search.neighbour_weight) == (
+        20,
+        100,
+        0.5,
+    )
     assert settings.representation.max_tokens == 2000
     assert {row.source for row in settings.rows(everything=True)} == {"default"}
 
 
 def test_levels_of_chat_have_the_defaults_of_the_contract() -> None:
     levels = Settings().dialectic.levels
-    assert [getattr(levels, name).max_tool_iterations for name in ("minimal", "low", "medium", "high", "max")] == [1, 5, 2, 4, 10]
-    assert (levels.minimal.max_output_tokens, levels.low.tool_choice, levels.medium.tool_choice) == (250, "auto", None)
+    assert [
+        getattr(levels, name).max_tool_iterations
+        for name in ("minimal", "low", "medium", "high", "max")
+    ] == [1, 5, 2, 4, 10]
+    assert (
+        levels.minimal.max_output_tokens,
+        levels.low.tool_choice,
+        levels.medium.tool_choice,
+    ) == (250, "auto", None)
 
 
 def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
@@ -62,11 +85,16 @@ def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
     (tmp_path / "memservice.toml").write_text(toml)
     (tmp_path / ".env").write_text(dotenv)
     environ = {"DB_POOL_RECYCLE": "3", "DB_POOL_TIMEOUT": "3"}
-    settings = load_settings(environ=environ, cwd=tmp_path, overrides={"DB_POOL_TIMEOUT": 4, "DB_POOL_SIZE": None})
+    settings = load_settings(
+        environ=environ, cwd=tmp_path, overrides={"DB_POOL_TIMEOUT": 4, "DB_POOL_SIZE": None}
+    )
     db = settings.db
     assert (db.pool_size, db.max_overflow, db.pool_recycle, db.pool_timeout) == (1, 2, 3, 4)
     toml_path, env_path = str(tmp_path / "memservice.toml"), str(tmp_path / ".env")
-    sources = [row(settings, f"DB_{name}").source for name in ("POOL_SIZE", "MAX_OVERFLOW", "POOL_RECYCLE", "POOL_TIMEOUT", "SCHEMA")]
+    sources = [
+        row(settings, f"DB_{name}").source
+        for name in ("POOL_SIZE", "MAX_OVERFLOW", "POOL_RECYCLE", "POOL_TIMEOUT", "SCHEMA")
+    ]
     assert sources == [toml_path, env_path, "environment", "command line", "default"]
 
 
@@ -75,7 +103,10 @@ def test_the_file_is_named_by_argument_then_variable(tmp_path: Path) -> None:
         (tmp_path / name).write_text(f"[server]\nport = {port}")
     assert load_settings(environ={}, cwd=tmp_path).server.port == 1
     assert load_settings(environ={"MEMSERVICE_CONFIG": "a.toml"}, cwd=tmp_path).server.port == 2
-    assert load_settings(tmp_path / "b.toml", {"MEMSERVICE_CONFIG": "a.toml"}, tmp_path).server.port == 3
+    assert (
+        load_settings(tmp_path / "b.toml", {"MEMSERVICE_CONFIG": "a.toml"}, tmp_path).server.port
+        == 3
+    )
     with pytest.raises(ConfigurationError, match=r"no\.toml, which MEMSERVICE_CONFIG names"):
         load_settings(environ={"MEMSERVICE_CONFIG": "no.toml"}, cwd=tmp_path)
 
@@ -85,7 +116,13 @@ def test_the_file_is_named_by_argument_then_variable(tmp_path: Path) -> None:
     [
         ("POOL_TIMEOUT", "DB_POOL_TIMEOUT", "db.pool_timeout", "7.5", 7.5),
         ("MAX_INPUT_TOKENS", "DERIVER_MAX_INPUT_TOKENS", "deriver.max_input_tokens", "1234", 1234),
-        ("DB_CONNECT_TIMEOUT_SECONDS", "DB_CONNECT_TIMEOUT_SECONDS", "db.connect_timeout_seconds", "3", 3.0),
+        (
+            "DB_CONNECT_TIMEOUT_SECONDS",
+            "DB_CONNECT_TIMEOUT_SECONDS",
+            "db.connect_timeout_seconds",
+            "3",
+            3.0,
+        ),
         (
             "STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS",
             "DERIVER_STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS",
@@ -100,14 +137,35 @@ def test_the_file_is_named_by_argument_then_variable(tmp_path: Path) -> None:
             "0",
             0,
         ),
-        ("CORS_ORIGINS", "CORS_ORIGINS", "app.cors_origins", '["https://a.example"]', ("https://a.example",)),
-        ("DERIVER_POLLING_JITTER_RATIO", "DERIVER_POLLING_JITTER_RATIO", "deriver.polling_jitter_ratio", "0.0", 0.0),
-        ("DERIVER_POLLING_STARTUP_JITTER_SECONDS",) * 2 + ("deriver.polling_startup_jitter_seconds", "1", 1.0),
+        (
+            "CORS_ORIGINS",
+            "CORS_ORIGINS",
+            "app.cors_origins",
+            '["https://a.example"]',
+            ("https://a.example",),
+        ),
+        (
+            "DERIVER_POLLING_JITTER_RATIO",
+            "DERIVER_POLLING_JITTER_RATIO",
+            "deriver.polling_jitter_ratio",
+            "0.0",
+            0.0,
+        ),
+        ("DERIVER_POLLING_STARTUP_JITTER_SECONDS",) * 2
+        + ("deriver.polling_startup_jitter_seconds", "1", 1.0),
         ("REDIS_URL", "REDIS_URL", "app.redis_url", "redis://h", "redis://h"),
-        ("REPRESENTATION_MAX_TOKENS", "REPRESENTATION_MAX_TOKENS", "representation.max_tokens", "9", 9),
+        (
+            "REPRESENTATION_MAX_TOKENS",
+            "REPRESENTATION_MAX_TOKENS",
+            "representation.max_tokens",
+            "9",
+            9,
+        ),
     ],
 )
-def test_the_names_of_the_spec_are_accepted(tmp_path: Path, bare: str, canonical: str, path: str, raw: str, value: object) -> None:
+def test_the_names_of_the_spec_are_accepted(
+    tmp_path: Path, bare: str, canonical: str, path: str, raw: str, value: object
+) -> None:
     settings = load(tmp_path, **{bare: raw})
     found: Any = settings
     for part in path.split("."):
@@ -129,12 +187,19 @@ def test_nested_names_of_models(tmp_path: Path) -> None:
         DREAM_DEDUCTION_MODEL_CONFIG__OVERRIDES__PROVIDER_PARAMS__EXTRA_BODY='{"a": 1}',
     )
     low = settings.dialectic.levels.low
-    assert (low.model_config.model, low.max_tool_iterations, low.model_config.transport) == ("small", 5, "openai")
+    assert (low.model_config.model, low.max_tool_iterations, low.model_config.transport) == (
+        "small",
+        5,
+        "openai",
+    )
     assert low.model_config.fallback is not None
     assert low.model_config.fallback.model == "smaller"
     assert settings.dialectic.levels.high.model_config.fallback is None
     assert settings.deriver.model_config.thinking_effort == "high"
-    assert (settings.summary.model_config.model, settings.summary.model_config.overrides.base_url) == ("t", "http://h")
+    assert (
+        settings.summary.model_config.model,
+        settings.summary.model_config.overrides.base_url,
+    ) == ("t", "http://h")
     assert settings.dream.deduction_model_config.overrides.provider_params.extra_body == {"a": 1}
 
 
@@ -146,19 +211,31 @@ def test_transport_and_model_in_one(tmp_path: Path) -> None:
         SUMMARY_MODEL_CONFIG__OVERRIDES__BASE_URL="http://router",
         DREAM_INDUCTION_MODEL_CONFIG__MODEL="someone/m",
     )
-    assert (settings.deriver.model_config.transport, settings.deriver.model_config.model) == ("anthropic", "m")
-    assert row(settings, "DERIVER_MODEL_CONFIG__TRANSPORT").source == "follows DERIVER_MODEL_CONFIG__MODEL"
+    assert (settings.deriver.model_config.transport, settings.deriver.model_config.model) == (
+        "anthropic",
+        "m",
+    )
+    assert (
+        row(settings, "DERIVER_MODEL_CONFIG__TRANSPORT").source
+        == "follows DERIVER_MODEL_CONFIG__MODEL"
+    )
     assert settings.summary.model_config.model == "openai/m"
     assert settings.dream.induction_model_config.model == "someone/m"
 
 
 def test_the_embedder_follows_how_the_embedding_model_is_reached(tmp_path: Path) -> None:
-    assert load(tmp_path, LLM_OPENAI_API_KEY="k", EMBEDDING_MODEL_CONFIG__MODEL="m").app.embedder == "hashed"
+    assert (
+        load(tmp_path, LLM_OPENAI_API_KEY="k", EMBEDDING_MODEL_CONFIG__MODEL="m").app.embedder
+        == "hashed"
+    )
     assert load(tmp_path, EMBEDDING_MODEL_CONFIG__TRANSPORT="gemini").app.embedder == "gemini"
     by_url = load(tmp_path, EMBEDDING_MODEL_CONFIG__OVERRIDES__BASE_URL="http://h")
     assert by_url.app.embedder == "openai"
     assert row(by_url, "EMBEDDER").source == "follows EMBEDDING_MODEL_CONFIG__OVERRIDES__BASE_URL"
-    assert load(tmp_path, EMBEDDING_MODEL_CONFIG__TRANSPORT="gemini", EMBEDDER="hashed").app.embedder == "hashed"
+    assert (
+        load(tmp_path, EMBEDDING_MODEL_CONFIG__TRANSPORT="gemini", EMBEDDER="hashed").app.embedder
+        == "hashed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,23 +254,37 @@ def test_the_embedder_follows_how_the_embedding_model_is_reached(tmp_path: Path)
         ("TELEMETRY_HEADERS", "[]", "an object (as a variable: JSON)"),
     ],
 )
-def test_a_wrong_value_names_setting_source_and_what_is_allowed(tmp_path: Path, variable: str, raw: str, allowed: str) -> None:
+def test_a_wrong_value_names_setting_source_and_what_is_allowed(
+    tmp_path: Path, variable: str, raw: str, allowed: str
+) -> None:
     message = refusal(tmp_path, **{variable: raw})
     assert f"{variable} = " in message
     assert "(environment): must be " + allowed in message
 
 
 def test_every_mistake_is_told_at_once_with_its_source(tmp_path: Path) -> None:
-    toml = '[db]\npool_size = "many"\nconnection_urn = "x"\n[sever]\nport = 1\n[deriver]\nmodel_config = 3'
-    message = refusal(tmp_path, toml=toml, dotenv="AUTH_USE_AUTH=perhaps\nMEMSERVICE_PLUGIN=a", POOL_TIMEOUT="-1")
+    toml = (
+        '[db]\npool_size = "many"\nconnection_urn = "x"\n[sever]\nport = '
+        "1\n[deriver]\nmodel_config = 3"
+    )
+    message = refusal(
+        tmp_path, toml=toml, dotenv="AUTH_USE_AUTH=perhaps\nMEMSERVICE_PLUGIN=a", POOL_TIMEOUT="-1"
+    )
     file, env = str(tmp_path / "memservice.toml"), str(tmp_path / ".env")
     assert f"DB_POOL_SIZE = many ({file}, as [db] pool_size): must be" in message
-    assert f"there is no setting [db] connection_urn ({file}); did you mean connection_uri" in message
+    assert (
+        f"there is no setting [db] connection_urn ({file}); did you mean connection_uri" in message
+    )
     assert f"{file} has no section or setting called sever; did you mean server" in message
     assert f"[deriver] model_config in {file} must be a table" in message
     assert f"AUTH_USE_AUTH = perhaps ({env})" in message
-    assert f"there is no setting MEMSERVICE_PLUGIN ({env}); did you mean MEMSERVICE_PLUGINS" in message
-    assert "DB_POOL_TIMEOUT = -1 (environment, as POOL_TIMEOUT): must be a number of 0 or more" in message
+    assert (
+        f"there is no setting MEMSERVICE_PLUGIN ({env}); did you mean MEMSERVICE_PLUGINS" in message
+    )
+    assert (
+        "DB_POOL_TIMEOUT = -1 (environment, as POOL_TIMEOUT): must be a number of 0 or more"
+        in message
+    )
 
 
 def test_a_setting_outside_its_section_is_told_where_it_belongs(tmp_path: Path) -> None:
@@ -202,7 +293,9 @@ def test_a_setting_outside_its_section_is_told_where_it_belongs(tmp_path: Path) 
 
 def test_two_names_of_one_setting_must_agree(tmp_path: Path) -> None:
     assert load(tmp_path, POOL_TIMEOUT="3", DB_POOL_TIMEOUT="3").db.pool_timeout == 3
-    assert "are one setting, but have different values in environment" in refusal(tmp_path, POOL_TIMEOUT="3", DB_POOL_TIMEOUT="4")
+    assert "are one setting, but have different values in environment" in refusal(
+        tmp_path, POOL_TIMEOUT="3", DB_POOL_TIMEOUT="4"
+    )
     assert load(tmp_path, toml="[db]\npool_timeout = 1", POOL_TIMEOUT="3").db.pool_timeout == 3
 
 
@@ -210,24 +303,44 @@ def test_two_names_of_one_setting_must_agree(tmp_path: Path) -> None:
     ("sources", "message"),
     [
         ({"AUTH_USE_AUTH": "true"}, "AUTH_USE_AUTH = true needs AUTH_JWT_SECRET"),
-        ({"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "x" * 15}, "AUTH_JWT_SECRET is only 15 bytes long, and must be 16 or more"),
         (
-            {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "x" * 16, "AUTH_JWT_SECRET_PREVIOUS": "ä" * 7},
+            {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "x" * 15},
+            "AUTH_JWT_SECRET is only 15 bytes long, and must be 16 or more",
+        ),
+        (
+            {
+                "AUTH_USE_AUTH": "true",
+                "AUTH_JWT_SECRET": "x" * 16,
+                "AUTH_JWT_SECRET_PREVIOUS": "ä" * 7,
+            },
             "AUTH_JWT_SECRET_PREVIOUS is only 14 bytes long, and must be 16 or more",
         ),
-        ({"SUMMARY_MESSAGES_PER_SHORT_SUMMARY": "60"}, "must be less than SUMMARY_MESSAGES_PER_LONG_SUMMARY = 60"),
-        ({"DERIVER_POLLING_SLEEP_INTERVAL_SECONDS": "31"}, "must not exceed DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS"),
+        (
+            {"SUMMARY_MESSAGES_PER_SHORT_SUMMARY": "60"},
+            "must be less than SUMMARY_MESSAGES_PER_LONG_SUMMARY = 60",
+        ),
+        (
+            {"DERIVER_POLLING_SLEEP_INTERVAL_SECONDS": "31"},
+            "must not exceed DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS",
+        ),
         ({"TELEMETRY_ENABLED": "1"}, "needs TELEMETRY_ENDPOINT"),
-        ({"WEBHOOK_ALLOW_NETWORKS": '["10.0.0.0/8", "10.0.0.0/33"]'}, "WEBHOOK_ALLOW_NETWORKS: '10.0.0.0/33' is no network"),
+        (
+            {"WEBHOOK_ALLOW_NETWORKS": '["10.0.0.0/8", "10.0.0.0/33"]'},
+            "WEBHOOK_ALLOW_NETWORKS: '10.0.0.0/33' is no network",
+        ),
     ],
 )
-def test_settings_that_contradict_each_other(tmp_path: Path, sources: dict[str, str], message: str) -> None:
+def test_settings_that_contradict_each_other(
+    tmp_path: Path, sources: dict[str, str], message: str
+) -> None:
     assert message in refusal(tmp_path, **sources)
 
 
 @pytest.mark.parametrize("text", ["[db", "a = ", "\x00"])
 def test_a_file_that_cannot_be_read(tmp_path: Path, text: str) -> None:
-    assert f"cannot read the settings in {tmp_path / 'memservice.toml'}" in refusal(tmp_path, toml=text)
+    assert f"cannot read the settings in {tmp_path / 'memservice.toml'}" in refusal(
+        tmp_path, toml=text
+    )
 
 
 def test_a_dotenv_file_that_is_not_text(tmp_path: Path) -> None:
@@ -236,15 +349,33 @@ def test_a_dotenv_file_that_is_not_text(tmp_path: Path) -> None:
 
 
 def test_dotenv_has_comments_quotes_and_export(tmp_path: Path) -> None:
-    settings = load(tmp_path, dotenv="# a comment\nexport HOST='::1'\nPORT=9000 # not this\nLLM_OPENAI_API_KEY=\nNAMESPACE=\"a $b\"\n")
-    assert (settings.server.host, settings.server.port, settings.app.namespace) == ("::1", 9000, "a $b")
+    settings = load(
+        tmp_path,
+        dotenv=(
+            "# a comment\nexport HOST='::1'\nPORT=9000 # not "
+            'this\nLLM_OPENAI_API_KEY=\nNAMESPACE="a $b"\n'
+        ),
+    )
+    assert (settings.server.host, settings.server.port, settings.app.namespace) == (
+        "::1",
+        9000,
+        "a $b",
+    )
     assert settings.llm.openai_api_key is None
     assert not settings.is_set("LLM_OPENAI_API_KEY")
 
 
 def test_what_an_old_file_may_keep_is_noted_and_strangers_variables_are_not(tmp_path: Path) -> None:
     dotenv = "SENTRY_ENABLED=true\nDERIVER_WORKRES=3\nDB_PORT_MAPPING=5432:5432"
-    settings = load(tmp_path, "[cache]\nenabled = true", dotenv, SENTRY_DSN="x", DB_HOST="y", DB_POOL_SIZES="3", MEMSERVICE_TEST_X="1")
+    settings = load(
+        tmp_path,
+        "[cache]\nenabled = true",
+        dotenv,
+        SENTRY_DSN="x",
+        DB_HOST="y",
+        DB_POOL_SIZES="3",
+        MEMSERVICE_TEST_X="1",
+    )
     text = "\n".join(settings.notes)
     assert "cache in " in text
     assert "SENTRY_ENABLED in " in text
@@ -278,24 +409,38 @@ def test_secrets_are_shown_nowhere(tmp_path: Path) -> None:
     assert row(settings, "AUTH_JWT_SECRET").value_text == MASK
     assert row(settings, "AUTH_JWT_SECRET").secret
     assert row(settings, "AUTH_JWT_SECRET_PREVIOUS").value_text == MASK
-    assert row(settings, "DB_CONNECTION_URI").value_text == f"postgresql+psycopg://app:{MASK}@db:5432/memory?sslpassword={MASK}&x=1"
+    assert (
+        row(settings, "DB_CONNECTION_URI").value_text
+        == f"postgresql+psycopg://app:{MASK}@db:5432/memory?sslpassword={MASK}&x=1"
+    )
     assert row(settings, "LLM_GEMINI_API_KEY").value_text == ""
 
 
 def test_secrets_are_masked_in_refusals(tmp_path: Path) -> None:
-    message = refusal(tmp_path, TELEMETRY_HEADERS="hunter2", toml='[auth]\njwt_secret = ["hunter2"]\njwt_secret_previous = ["hunter2"]')
+    message = refusal(
+        tmp_path,
+        TELEMETRY_HEADERS="hunter2",
+        toml='[auth]\njwt_secret = ["hunter2"]\njwt_secret_previous = ["hunter2"]',
+    )
     assert "hunter2" not in message
     assert "AUTH_JWT_SECRET" in message
     assert "AUTH_JWT_SECRET_PREVIOUS" in message
-    short = refusal(tmp_path, AUTH_USE_AUTH="true", AUTH_JWT_SECRET="hunter2", AUTH_JWT_SECRET_PREVIOUS="hunter2")
+    short = refusal(
+        tmp_path,
+        AUTH_USE_AUTH="true",
+        AUTH_JWT_SECRET="hunter2",
+        AUTH_JWT_SECRET_PREVIOUS="hunter2",
+    )
     assert "hunter2" not in short
     assert short.count('python -c "import secrets; print(secrets.token_urlsafe(32))"') == 2
 
 
 PUBLIC_TEXTS = {
-    "allowed_hosts", "api_key_env", "cors_origins", "embedder", "host", "jsonl_directory", "key_version",
+    "allowed_hosts", "api_key_env", "cors_origins", "embedder", "host", "jsonl_directory",
+    "key_version",
     "mode", "model", "namespace", "only",
-    "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport", "type",
+    "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport",
+    "type",
     "v1_deprecated_since", "v2_deprecated_since", "workspaces", "allow_networks",
 }  # fmt: skip
 """Settings of any text that are shown. Add one only if no secret belongs there."""
@@ -306,12 +451,24 @@ def test_what_may_be_any_text_is_masked_unless_it_is_listed_here() -> None:
     masked: set[str] = set()
     for leaf in tree(Settings).leaves:
         kind = str(leaf.type)
-        if leaf.meta.choices or kind in ("int | None", "float | None") or isinstance(leaf.default, (bool, int, float)):
+        if (
+            leaf.meta.choices
+            or kind in ("int | None", "float | None")
+            or isinstance(leaf.default, (bool, int, float))
+        ):
             assert leaf.meta.secrecy == "public", leaf.name
         else:
             (shown if leaf.meta.secrecy == "public" else masked).add(leaf.path[-1])
     assert shown == PUBLIC_TEXTS
-    assert masked >= {"extra_body", "extra_headers", "extra_query", "options", "jwt_secret", "api_key", "headers"}
+    assert masked >= {
+        "extra_body",
+        "extra_headers",
+        "extra_query",
+        "options",
+        "jwt_secret",
+        "api_key",
+        "headers",
+    }
 
 
 def test_a_new_setting_is_masked_unless_it_says_otherwise() -> None:
@@ -319,7 +476,9 @@ def test_a_new_setting_is_masked_unless_it_says_otherwise() -> None:
         return setting(default, "help", **declared).metadata["memservice"].secrecy
 
     assert [meta("text"), meta(None), meta({}), meta(())] == ["secret"] * 4
-    assert [meta(5), meta(False), meta(None, low=0), meta("a", choices=("a", "b"))] == ["public"] * 4
+    assert [meta(5), meta(False), meta(None, low=0), meta("a", choices=("a", "b"))] == [
+        "public"
+    ] * 4
     assert [meta("x", secrecy="public"), meta(5, secrecy="secret")] == ["public", "secret"]
 
 
@@ -330,7 +489,11 @@ def test_a_key_in_place_of_a_variable_s_name_is_not_shown(tmp_path: Path) -> Non
     assert "hunter2" not in message
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text.strip("*") == text))
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(
+        lambda text: text.strip("*") == text
+    )
+)
 def test_a_password_never_survives_masking(password: str) -> None:
     if len(password) < 4:
         password = f"<<{password}>>"
@@ -355,7 +518,9 @@ def test_every_setting_has_help_and_round_trips(tmp_path: Path) -> None:
     rows = Settings().rows(everything=True)
     assert all(row.help for row in rows)
     assert len({row.name for row in rows}) == len(rows)
-    given = {row.name: row.value_text for row in rows if row.value_text and "FALLBACK" not in row.name}
+    given = {
+        row.name: row.value_text for row in rows if row.value_text and "FALLBACK" not in row.name
+    }
     assert load_settings(environ=given, cwd=tmp_path) == Settings()
 
 
@@ -372,6 +537,17 @@ def test_groups_as_plain_values() -> None:
 
 def test_importing_the_settings_imports_little() -> None:
     code = "import memservice.settings, sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    heavy = {"marshmallow", "flask", "sqlalchemy", "numpy", "dotenv", "tomllib", "pluggy", "importlib.metadata"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
+    heavy = {
+        "marshmallow",
+        "flask",
+        "sqlalchemy",
+        "numpy",
+        "dotenv",
+        "tomllib",
+        "pluggy",
+        "importlib.metadata",
+    }
     assert heavy & set(done.stdout.split()) == set()

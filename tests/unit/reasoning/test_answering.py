@@ -1,4 +1,5 @@
-"""Answers of a language model: what it is given and offered at each level, how it is asked in the end, what it took."""
+"""Answers of a language model: what it is given and offered at each level, how it is asked in the
+end, what it took."""
 
 from __future__ import annotations
 
@@ -35,7 +36,13 @@ LOOK = calling(("search_memory", {"query": "bees"}), beside="Let me look that up
 class Asked:
     """An answer, and all that the model was told on the way to it."""
 
-    def __init__(self, *replies: Any, settings: dict[str, str] | None = None, box: Box | None = None, **request: Any) -> None:
+    def __init__(
+        self,
+        *replies: Any,
+        settings: dict[str, str] | None = None,
+        box: Box | None = None,
+        **request: Any,
+    ) -> None:
         self.model = ScriptedModel(*replies)
         self.bench = Bench(self.model, **{**SCRIPTED, **(settings or {})})
         self.box = Box(stated("c-1", "Alice keeps bees.")) if box is None else box
@@ -80,7 +87,9 @@ class TestLevels:
             ("max", FULL, 10, 8192, None),
         ],
     )
-    def test_tools_rounds_and_tokens(self, level: str, names: list[str], rounds: int, most: int, choice: str | None) -> None:
+    def test_tools_rounds_and_tokens(
+        self, level: str, names: list[str], rounds: int, most: int, choice: str | None
+    ) -> None:
         asked = Asked(*[LOOK] * rounds, "Yes, Alice keeps bees.", level=level)
         assert asked.run() == "Yes, Alice keeps bees."
         *looking, last = asked.model.requests
@@ -116,13 +125,21 @@ class TestLevels:
         assert [tool.name for tool in asked.model.last.tools] == FULL[:-1]
 
     def test_over_a_workspace_cards_can_be_read(self) -> None:
-        asked = Asked(calling(("get_peer_card", {"peer": "alice"})), "Yes.", box=Box(has_cards=True), subject=None, asker=None)
+        asked = Asked(
+            calling(("get_peer_card", {"peer": "alice"})),
+            "Yes.",
+            box=Box(has_cards=True),
+            subject=None,
+            asker=None,
+        )
         asked.run()
         assert [tool.name for tool in asked.model.last.tools] == [*FULL, "get_peer_card"]
         assert asked.model.last.turns[-1].content == "IDENTITY: Alice"
         assert "whole workspace" in asked.opening
 
-    @pytest.mark.parametrize("without", [{"box_": None}, {"settings": {"DIALECTIC_LEVELS__LOW__TOOL_CHOICE": "none"}}])
+    @pytest.mark.parametrize(
+        "without", [{"box_": None}, {"settings": {"DIALECTIC_LEVELS__LOW__TOOL_CHOICE": "none"}}]
+    )
     def test_without_tools_there_is_one_question(self, without: dict[str, Any]) -> None:
         asked = Asked("Yes.", **({"tools": None} if "box_" in without else without))
         assert asked.run() == "Yes."
@@ -176,15 +193,26 @@ class TestOpening:
         assert "Answer in rhymes." in system
 
     def test_over_a_workspace_it_is_said_whose_memory_it_is(self) -> None:
-        asked = Asked("Yes.", evidence=[stated("c-1", "Alice keeps bees.", observer="bob")], subject=None, asker=None)
+        asked = Asked(
+            "Yes.",
+            evidence=[stated("c-1", "Alice keeps bees.", observer="bob")],
+            subject=None,
+            asker=None,
+        )
         asked.run()
-        assert "[c-1] 2024-05-17 12:30:00 explicit bob about alice (session s): Alice keeps bees." in asked.opening
+        assert (
+            "[c-1] 2024-05-17 12:30:00 explicit bob about alice (session s): Alice keeps bees."
+            in asked.opening
+        )
         assert asked.model.last.turns[0].content.startswith(prompt.WORKSPACE.text)
 
     def test_who_is_called_otherwise_is_said(self) -> None:
         asked = Asked("Yes.", names={"alice": "Alice\nCooper", "bob": "bob"})
         asked.run()
-        assert asked.opening.splitlines()[1:3] == ["The peer alice is asked about itself.", "alice is called Alice Cooper"]
+        assert asked.opening.splitlines()[1:3] == [
+            "The peer alice is asked about itself.",
+            "alice is called Alice Cooper",
+        ]
         assert "bob is called" not in asked.opening
 
     def test_that_nothing_was_found_is_said(self) -> None:
@@ -195,8 +223,22 @@ class TestOpening:
             assert "say plainly that nothing is known" in text
 
     def test_what_does_not_fit_is_left_out_oldest_first(self) -> None:
-        recent = [Utterance(n, f"u{n}", "bob", f"Message number {n}. " + "word " * 50, NOW + timedelta(minutes=n)) for n in range(20)]
-        asked = Asked("Yes.", evidence=[stated("c-1", "Alice keeps bees.")], recent=recent, settings={"DIALECTIC_MAX_INPUT_TOKENS": "1500"})
+        recent = [
+            Utterance(
+                n,
+                f"u{n}",
+                "bob",
+                f"Message number {n}. " + "word " * 50,
+                NOW + timedelta(minutes=n),
+            )
+            for n in range(20)
+        ]
+        asked = Asked(
+            "Yes.",
+            evidence=[stated("c-1", "Alice keeps bees.")],
+            recent=recent,
+            settings={"DIALECTIC_MAX_INPUT_TOKENS": "1500"},
+        )
         asked.run()
         assert "number 19" in asked.opening
         assert "number 0." not in asked.opening
@@ -209,7 +251,11 @@ class TestOpening:
         assert not whole.took.hit_input_cap
 
     def test_long_messages_are_cut(self) -> None:
-        asked = Asked("Yes.", evidence=[said("bob", "x" * 9_000)], settings={"LLM_MAX_MESSAGE_CONTENT_CHARS": "100"})
+        asked = Asked(
+            "Yes.",
+            evidence=[said("bob", "x" * 9_000)],
+            settings={"LLM_MAX_MESSAGE_CONTENT_CHARS": "100"},
+        )
         asked.run()
         assert "x" * 100 in asked.opening
         assert "x" * 101 not in asked.opening
@@ -227,14 +273,28 @@ class TestLookups:
             ("search_memory", {"query": " bees "}, ("conclusions", "bees", 20)),
             ("search_memory", {"query": "bees", "limit": 1000}, ("conclusions", "bees", 40)),
             ("search_messages", {"query": "bees"}, ("messages", "bees", 10, None, None)),
-            ("search_messages", {"query": "bees", "limit": 50}, ("messages", "bees", 20, None, None)),
-            ("search_messages", {"query": "bees", "limit": -5}, ("messages", "bees", 1, None, None)),
+            (
+                "search_messages",
+                {"query": "bees", "limit": 50},
+                ("messages", "bees", 20, None, None),
+            ),
+            (
+                "search_messages",
+                {"query": "bees", "limit": -5},
+                ("messages", "bees", 1, None, None),
+            ),
             ("grep_messages", {"text": "bees"}, ("containing", "bees", 10)),
             ("grep_messages", {"text": "bees", "limit": 99}, ("containing", "bees", 30)),
             (
                 "get_messages_by_date_range",
                 {"since": "2024-05-01", "until": "2024-05-02", "limit": 50},
-                ("between", datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 5, 2, 23, 59, 59, 999_999, tzinfo=UTC), 20, True),
+                (
+                    "between",
+                    datetime(2024, 5, 1, tzinfo=UTC),
+                    datetime(2024, 5, 2, 23, 59, 59, 999_999, tzinfo=UTC),
+                    20,
+                    True,
+                ),
             ),
             (
                 "get_messages_by_date_range",
@@ -249,7 +309,9 @@ class TestLookups:
             ("get_observation_context", {"conclusion_id": "[c-1]"}, ("behind", "c-1")),
         ],
     )
-    def test_what_is_looked_up(self, tool: str, arguments: dict[str, Any], asked: tuple[Any, ...]) -> None:
+    def test_what_is_looked_up(
+        self, tool: str, arguments: dict[str, Any], asked: tuple[Any, ...]
+    ) -> None:
         box, _ = self.ask(tool, **arguments)
         assert box.asked == [asked]
 
@@ -259,24 +321,35 @@ class TestLookups:
             ("search_memory", {"query": "  "}, "query is empty"),
             ("get_messages_by_date_range", {}, "since, until"),
             ("get_messages_by_date_range", {"since": "yesterday"}, "since: "),
-            ("search_messages_temporal", {"query": "x", "since": "2024-05-02", "until": "2024-05-01"}, "since lies after until"),
+            (
+                "search_messages_temporal",
+                {"query": "x", "since": "2024-05-02", "until": "2024-05-01"},
+                "since lies after until",
+            ),
             ("get_messages_by_date_range", {"since": "2024-05-02", "order": "sideways"}, "order"),
             ("get_reasoning_chain", {"conclusion_id": "c-77"}, "no conclusion with the id 'c-77'"),
         ],
     )
-    def test_what_cannot_be_looked_up_is_told(self, tool: str, arguments: dict[str, Any], told: str) -> None:
+    def test_what_cannot_be_looked_up_is_told(
+        self, tool: str, arguments: dict[str, Any], told: str
+    ) -> None:
         _, result = self.ask(tool, **arguments)
         assert result.startswith("Error: ")
         assert told in result
 
     def test_an_empty_memory_falls_back_to_messages(self) -> None:
-        box, result = self.ask("search_memory", Box(passages=[[said("alice", "I keep bees.")]]), query="bees")
+        box, result = self.ask(
+            "search_memory", Box(passages=[[said("alice", "I keep bees.")]]), query="bees"
+        )
         assert [call[0] for call in box.asked] == ["conclusions", "messages"]
         assert result.splitlines()[1] == "> 2024-05-17 12:30:00 alice (session s): I keep bees."
         assert self.ask("search_memory", Box(), query="bees")[1] == "Nothing was found."
 
     def test_hits_are_told_from_what_stands_around_them(self) -> None:
-        passages = [[said("bob", "Bees?", asked_for=False), said("alice", "Yes, bees.")], [said("alice", "No wasps.")]]
+        passages = [
+            [said("bob", "Bees?", asked_for=False), said("alice", "Yes, bees.")],
+            [said("alice", "No wasps.")],
+        ]
         _, result = self.ask("search_messages", Box(passages=passages), query="bees")
         assert result.splitlines() == [
             "2024-05-17 12:30:00 bob (session s): Bees?",
@@ -286,7 +359,10 @@ class TestLookups:
         ]
 
     def test_a_chain(self) -> None:
-        box = Box(stated("c-1", "Alice keeps bees."), stated("c-2", "Alice likes insects.", level="deductive", source_ids=("c-1",)))
+        box = Box(
+            stated("c-1", "Alice keeps bees."),
+            stated("c-2", "Alice likes insects.", level="deductive", source_ids=("c-1",)),
+        )
         _, result = self.ask("get_reasoning_chain", box, conclusion_id="c-2")
         lines = result.splitlines()
         assert (lines[1], lines[3:]) == ("It rests on:", ["On it rest:", "(nothing)"])
@@ -322,7 +398,13 @@ class TestWriting:
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_an_empty_answer_is_asked_for_once_more(self, stream: bool) -> None:
-        asked = Asked(*([READY] if stream else []), " \n", *([] if stream else [""]), "She does.", stream=stream)
+        asked = Asked(
+            *([READY] if stream else []),
+            " \n",
+            *([] if stream else [""]),
+            "She does.",
+            stream=stream,
+        )
         assert asked.run().replace(" ", "") == "Shedoes."
         assert prompt.EMPTY in asked.model.last.turns[-1].content
         again = Asked(*([READY] if stream else [""]), "", "", "never asked", stream=stream)
@@ -334,10 +416,16 @@ class TestWriting:
         with pytest.raises(ModelFailure):
             asked.run()
         assert asked.pieces == ["She "]
-        assert (asked.took.run_id, asked.took.spent.calls, len(asked.took.steps)) == ("run-1", 1, 1), "what was done until then"
+        assert (asked.took.run_id, asked.took.spent.calls, len(asked.took.steps)) == (
+            "run-1",
+            1,
+            1,
+        ), "what was done until then"
 
     def test_a_stream_is_tried_again_before_its_first_piece(self) -> None:
-        asked = Asked(READY, [ModelFailure("busy", retryable=True)], ["Yes.", Completion("Yes.")], stream=True)
+        asked = Asked(
+            READY, [ModelFailure("busy", retryable=True)], ["Yes.", Completion("Yes.")], stream=True
+        )
         assert asked.run() == "Yes."
 
     def test_leaving_a_stream_ends_the_exchange(self) -> None:
@@ -354,7 +442,11 @@ class TestWriting:
         assert len(asked.model.requests) == asked.bench.models.settings.llm.max_attempts
 
 
-SCHEMA: dict[str, Any] = {"type": "object", "properties": {"keeps": {"type": "boolean"}}, "required": ["keeps"]}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"keeps": {"type": "boolean"}},
+    "required": ["keeps"],
+}
 
 
 class TestFormat:
@@ -379,11 +471,21 @@ class TestFormat:
 
 class TestTook:
     def test_steps_tokens_and_the_run(self) -> None:
-        asked = Asked(LOOK, calling(("listen", {})), READY, ["Yes.", Completion("Yes.", input_tokens=7, output_tokens=2)], stream=True)
+        asked = Asked(
+            LOOK,
+            calling(("listen", {})),
+            READY,
+            ["Yes.", Completion("Yes.", input_tokens=7, output_tokens=2)],
+            stream=True,
+        )
         asked.run()
         took = asked.took
         assert (took.run_id, took.hit_input_cap) == ("run-1", False)
-        assert (took.spent.input_tokens, took.spent.output_tokens, took.spent.calls) == (50 + 50 + 100 + 7, 5 + 5 + 10 + 2, 4)
+        assert (took.spent.input_tokens, took.spent.output_tokens, took.spent.calls) == (
+            50 + 50 + 100 + 7,
+            5 + 5 + 10 + 2,
+            4,
+        )
         assert [step.input_tokens for step in took.steps] == [50, 50, 100, 7]
         assert [[(use.name, use.error is None) for use in step.uses] for step in took.steps] == [
             [("search_memory", True)],
@@ -391,12 +493,16 @@ class TestTook:
             [],
             [],
         ]
-        assert [(call.purpose, call.run_id, call.workspace, call.iteration) for call in asked.bench.calls] == [
-            ("dialectic.answer", "run-1", "w", number) for number in (1, 2, 3, 4)
-        ]
+        assert [
+            (call.purpose, call.run_id, call.workspace, call.iteration)
+            for call in asked.bench.calls
+        ] == [("dialectic.answer", "run-1", "w", number) for number in (1, 2, 3, 4)]
 
     def test_requests_do_not_share_anything(self) -> None:
         asked = Asked("Yes.", "No.")
-        first, second = answer(asked.bench.models, asked.request), answer(asked.bench.models, replace(asked.request, question="Wasps?"))
+        first, second = (
+            answer(asked.bench.models, asked.request),
+            answer(asked.bench.models, replace(asked.request, question="Wasps?")),
+        )
         assert next(first) == "Yes."
         assert next(second) == "No."

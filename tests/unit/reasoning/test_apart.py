@@ -1,4 +1,5 @@
-"""Reasoners that only compute are asked in processes of their own: what they make of a request is the same, and nothing waits for them."""
+"""Reasoners that only compute are asked in processes of their own: what they make of a request is
+the same, and nothing waits for them."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from memservice.reasoning.apart import reasoner as apart
 from memservice.reasoning.apart.reasoner import Apart, ProcessEnded, Stopped, TookTooLong, place_of
 from memservice.reasoning.apart.wire import encoded
 from memservice.spi.capabilities import Capability
-from memservice.spi.reasoner import AnswerRequest, ConsolidateRequest, Derived, DeriveRequest, SummarizeRequest
+from memservice.spi.reasoner import (
+    AnswerRequest,
+    ConsolidateRequest,
+    Derived,
+    DeriveRequest,
+    SummarizeRequest,
+)
 from memservice.testing.reasoner import FACTS, NOW, ReasonerContract, known, say
 from memservice_extractive import memservice_reasoners
 from memservice_extractive.reasoner import ExtractiveReasoner
@@ -49,7 +56,9 @@ def mood(stop: threading.Event) -> Iterator[Apart]:
 
 
 def ask(reasoner: Apart, *said: str) -> list[str]:
-    derived = reasoner.derive(DeriveRequest("alice", [say(n, "alice", content) for n, content in enumerate(said, 1)]))
+    derived = reasoner.derive(
+        DeriveRequest("alice", [say(n, "alice", content) for n, content in enumerate(said, 1)])
+    )
     return [statement.content for statement in derived.statements]
 
 
@@ -71,13 +80,21 @@ class TestExtractive(ReasonerContract):
 
 def test_what_it_gives_is_the_same_as_here(extractive: Apart) -> None:
     here = ExtractiveReasoner()
-    said = [say(n, author, fact[0]) for n, (author, fact) in enumerate(zip(("alice", "bob", "alice"), FACTS.values(), strict=True))]
+    said = [
+        say(n, author, fact[0])
+        for n, (author, fact) in enumerate(
+            zip(("alice", "bob", "alice"), FACTS.values(), strict=True)
+        )
+    ]
     derive = DeriveRequest("alice", [*said, say(9, "alice", LONE)], "brief", {"alice": "Älice"})
     assert extractive.derive(derive) == here.derive(derive)
     assert extractive.derive(derive).statements != []
     summarize = SummarizeRequest("short", said, None, 200)
     assert extractive.summarize(summarize) == here.summarize(summarize)
-    rows = [known(n, f"I live in {place}.", times_derived=n) for n, place in enumerate(("Oslo", "Oslo", "Rome", "Rome"))]
+    rows = [
+        known(n, f"I live in {place}.", times_derived=n)
+        for n, place in enumerate(("Oslo", "Oslo", "Rome", "Rome"))
+    ]
     consolidate = ConsolidateRequest("alice", "alice", rows, ["Name: Alice"], asked_at=NOW)
     # But for tuples, which are lists in JSON.
     assert encoded(extractive.consolidate(consolidate)) == encoded(here.consolidate(consolidate))
@@ -88,8 +105,13 @@ def test_one_process_serves_all_requests_and_starts_with_the_first(mood: Apart) 
     assert mood._idle == []
     (pid,) = {*ask(mood, "pid"), *ask(mood, "pid", "pid")}
     assert int(pid) != os.getpid()
-    assert list(mood.answer(AnswerRequest("who?", None, []))) == [str(os.getpid())], "chat is answered here"
-    assert mood.summarize(SummarizeRequest("short", [say(1, "a", "x")], None, 10)).content == "1 messages"
+    assert list(mood.answer(AnswerRequest("who?", None, []))) == [str(os.getpid())], (
+        "chat is answered here"
+    )
+    assert (
+        mood.summarize(SummarizeRequest("short", [say(1, "a", "x")], None, 10)).content
+        == "1 messages"
+    )
 
 
 def test_a_request_without_end_is_ended_and_stops_nothing_here(mood: Apart) -> None:
@@ -113,13 +135,17 @@ def test_a_request_without_end_is_ended_and_stops_nothing_here(mood: Apart) -> N
     assert ask(mood, "I sing.") == ["I sing."], "the next one has a new process"
 
 
-def test_a_request_that_waits_for_ever_is_ended_too(mood: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_waits_for_ever_is_ended_too(
+    mood: Apart, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(apart, "WALL_FACTOR", 0.5)
     with pytest.raises(TookTooLong, match="no answer within"):
         ask(mood, "sleep 600")
 
 
-def test_larger_requests_have_more_time(stop: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_larger_requests_have_more_time(
+    stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: list[int] = []
 
     def answer(self: object, body: bytes, seconds: int, stop: threading.Event) -> dict[str, Any]:
@@ -158,7 +184,9 @@ def test_what_it_prints_is_no_answer(mood: Apart) -> None:
     assert ask(mood, "print 12345678") == ["print 12345678"]
 
 
-def test_it_does_not_know_the_secrets_of_the_environment(mood: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_does_not_know_the_secrets_of_the_environment(
+    mood: Apart, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AUTH_JWT_SECRET", "very secret")
     assert ask(mood, "variable AUTH_JWT_SECRET") == ["unset"]
 
@@ -170,7 +198,9 @@ def test_signals_to_end_are_for_the_parent(mood: Apart) -> None:
     assert ask(mood, "pid") == [pid]
 
 
-def test_what_is_in_hand_at_the_end_has_a_little_time(mood: Apart, stop: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_in_hand_at_the_end_has_a_little_time(
+    mood: Apart, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(apart, "LAST_SECONDS", 0.5)
     timer = threading.Timer(0.5, stop.set)
     timer.start()
@@ -186,7 +216,9 @@ def test_what_is_in_hand_at_the_end_has_a_little_time(mood: Apart, stop: threadi
     again.join(PATIENCE)
 
 
-def test_callers_at_once_have_processes_of_their_own_and_those_that_idle_end(mood: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_callers_at_once_have_processes_of_their_own_and_those_that_idle_end(
+    mood: Apart, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads = [threading.Thread(target=ask, args=(mood, "sleep 1")) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -212,7 +244,11 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("then", ["", 'threading.Thread(target=ask, args=(reasoner, "loop"), daemon=True).start()'], ids=["idle", "busy"])
+@pytest.mark.parametrize(
+    "then",
+    ["", 'threading.Thread(target=ask, args=(reasoner, "loop"), daemon=True).start()'],
+    ids=["idle", "busy"],
+)
 def test_no_process_outlives_a_parent_that_is_killed(then: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     parent = subprocess.Popen(
@@ -250,4 +286,6 @@ def is_running(pid: int) -> bool:
 
 def test_reasoners_that_do_more_than_compute_are_asked_here() -> None:
     assert place_of(replace(stuck.PROVIDER, capabilities=frozenset({Capability.REMOTE}))) is None
-    assert place_of(replace(stuck.PROVIDER, open=lambda settings, context: stuck.Mood())) is None, "no other process finds it"
+    assert place_of(replace(stuck.PROVIDER, open=lambda settings, context: stuck.Mood())) is None, (
+        "no other process finds it"
+    )

@@ -13,30 +13,60 @@ from support.reasoning.model import Bench, Reply, ScriptedModel
 ASK = [Turn("user", "How are you?")]
 BUSY = ModelFailure("busy", retryable=True, status=529)
 WRONG = ModelFailure("no such model", retryable=False, status=404)
-FALLBACK = {"DERIVER_MODEL_CONFIG__FALLBACK__TRANSPORT": "spare", "DERIVER_MODEL_CONFIG__FALLBACK__MODEL": "spare-1"}
+FALLBACK = {
+    "DERIVER_MODEL_CONFIG__FALLBACK__TRANSPORT": "spare",
+    "DERIVER_MODEL_CONFIG__FALLBACK__MODEL": "spare-1",
+}
 FIRST = {"DERIVER_MODEL_CONFIG__TRANSPORT": "scripted", "DERIVER_MODEL_CONFIG__MODEL": "first-1"}
 
 
-def bench(*replies: Reply, spare: ScriptedModel | None = None, **settings: str) -> tuple[Bench, ScriptedModel]:
+def bench(
+    *replies: Reply, spare: ScriptedModel | None = None, **settings: str
+) -> tuple[Bench, ScriptedModel]:
     model = ScriptedModel(*replies)
     fallback = FALLBACK if spare is not None else {}
     return Bench(model, *([spare] if spare else []), **FIRST, **fallback, **settings), model
 
 
 def caller(bench: Bench, origin: Origin | None = None) -> ModelClient:
-    return ModelClient(bench.models, "deriver.representation", bench.models.settings.deriver.model_config, origin or Origin())
+    return ModelClient(
+        bench.models,
+        "deriver.representation",
+        bench.models.settings.deriver.model_config,
+        origin or Origin(),
+    )
 
 
 def test_an_answer_is_given_and_noted() -> None:
     place, model = bench("Fine.")
     asker = caller(place, Origin(7, "w", "run-1"))
     assert asker.complete(ASK, max_output_tokens=77, iteration=3).content == "Fine."
-    assert (model.last.model, list(model.last.turns), model.last.max_output_tokens) == ("first-1", ASK, 77)
+    assert (model.last.model, list(model.last.turns), model.last.max_output_tokens) == (
+        "first-1",
+        ASK,
+        77,
+    )
     (call,) = place.calls
-    assert (call.purpose, call.transport, call.model, call.outcome) == ("deriver.representation", "scripted", "first-1", "success")
+    assert (call.purpose, call.transport, call.model, call.outcome) == (
+        "deriver.representation",
+        "scripted",
+        "first-1",
+        "success",
+    )
     assert (call.workspace_key, call.workspace, call.run_id, call.iteration) == (7, "w", "run-1", 3)
-    assert (call.input_tokens, call.output_tokens, call.cache_read_tokens, call.cache_write_tokens) == (100, 10, 1, 2)
-    assert (call.attempt, call.attempts, call.is_fallback, call.is_stream, call.finish_reason) == (1, 3, False, False, "stop")
+    assert (
+        call.input_tokens,
+        call.output_tokens,
+        call.cache_read_tokens,
+        call.cache_write_tokens,
+    ) == (100, 10, 1, 2)
+    assert (call.attempt, call.attempts, call.is_fallback, call.is_stream, call.finish_reason) == (
+        1,
+        3,
+        False,
+        False,
+        "stop",
+    )
     assert (call.max_output_tokens, call.embedding, call.error_class) == (77, False, None)
     assert asker.spent == Spent("first-1", 100, 10, 1, 2, 1)
     assert place.pauses == []
@@ -73,7 +103,9 @@ def test_the_last_failure_is_raised() -> None:
 
 @pytest.mark.parametrize(("asked", "pause"), [(2.0, 4.0), (30.0, 30.0), (60.0, 60.0)])
 def test_a_pause_that_the_provider_asks_for_is_kept(asked: float, pause: float) -> None:
-    place, _ = bench(ModelFailure("slow down", retryable=True, status=429, retry_after=asked), "Fine.")
+    place, _ = bench(
+        ModelFailure("slow down", retryable=True, status=429, retry_after=asked), "Fine."
+    )
     caller(place).complete(ASK)
     assert place.pauses == [pause]
 
@@ -108,7 +140,9 @@ def test_the_last_try_is_made_with_the_fallback() -> None:
     assert asker.spent.model == "spare-1"
 
 
-@pytest.mark.parametrize("failure", [WRONG, ModelFailure("tomorrow", retryable=True, retry_after=3600)])
+@pytest.mark.parametrize(
+    "failure", [WRONG, ModelFailure("tomorrow", retryable=True, retry_after=3600)]
+)
 def test_the_fallback_is_asked_at_once_where_waiting_is_no_use(failure: ModelFailure) -> None:
     spare = ScriptedModel("From the spare one.", name="spare")
     place, model = bench(failure, spare=spare)
@@ -132,7 +166,10 @@ def test_a_fallback_is_asked_even_if_there_is_only_one_try() -> None:
 
 def test_the_fallback_inherits_nothing() -> None:
     spare = ScriptedModel("Here.", name="spare")
-    settings = {"DERIVER_MODEL_CONFIG__TEMPERATURE": "0.3", "DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY": "secret-1"}
+    settings = {
+        "DERIVER_MODEL_CONFIG__TEMPERATURE": "0.3",
+        "DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY": "secret-1",
+    }
     place, model = bench(WRONG, spare=spare, **settings)
     caller(place).complete(ASK)
     assert (model.last.temperature, spare.last.temperature) == (0.3, None)
@@ -143,7 +180,9 @@ def test_a_bug_of_a_provider_is_not_tried_again_but_noted() -> None:
     place, _ = bench(ZeroDivisionError("oops"), "never")
     with pytest.raises(ZeroDivisionError):
         caller(place).complete(ASK)
-    assert [(call.outcome, call.error_class) for call in place.calls] == [("error", "ZeroDivisionError")]
+    assert [(call.outcome, call.error_class) for call in place.calls] == [
+        ("error", "ZeroDivisionError")
+    ]
 
 
 def test_the_models_own_limit_overrules_the_tasks() -> None:
@@ -223,14 +262,23 @@ def test_a_stream_left_after_its_end_was_a_success() -> None:
 
 
 def test_each_place_is_opened_once() -> None:
-    place, model = bench(DERIVER_MODEL_CONFIG__OVERRIDES__BASE_URL="http://one", SUMMARY_MODEL_CONFIG__TRANSPORT="scripted")
+    place, model = bench(
+        DERIVER_MODEL_CONFIG__OVERRIDES__BASE_URL="http://one",
+        SUMMARY_MODEL_CONFIG__TRANSPORT="scripted",
+    )
     settings = place.models.settings
-    for config in (settings.deriver.model_config, settings.summary.model_config, settings.deriver.model_config):
+    for config in (
+        settings.deriver.model_config,
+        settings.summary.model_config,
+        settings.deriver.model_config,
+    ):
         ModelClient(place.models, "x", config, Origin()).complete(ASK)
     assert [opened["base_url"] for opened in model.opened] == ["http://one", None]
 
 
 def test_an_unknown_transport_is_answered_with_the_known_ones() -> None:
     place = Bench(ScriptedModel(), DERIVER_MODEL_CONFIG__TRANSPORT="skripted")
-    with pytest.raises(ConfigurationError, match=r"skripted.*known: .*scripted.*did you mean scripted"):
+    with pytest.raises(
+        ConfigurationError, match=r"skripted.*known: .*scripted.*did you mean scripted"
+    ):
         caller(place).complete(ASK)

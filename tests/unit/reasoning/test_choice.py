@@ -22,13 +22,21 @@ def loaded(folder: Path, **settings: str) -> Settings:
 def test_without_any_model_everything_is_extractive(tmp_path: Path) -> None:
     chosen = choice.choose(loaded(tmp_path))
     assert set(chosen.values()) == {"extractive"}
-    assert set(chosen) == {"derive", "summarize", "consolidate", *(f"answer.{level}" for level in choice.ANSWER_LEVELS)}
+    assert set(chosen) == {
+        "derive",
+        "summarize",
+        "consolidate",
+        *(f"answer.{level}" for level in choice.ANSWER_LEVELS),
+    }
     assert choice.shown(chosen) == "extractive"
 
 
 @pytest.mark.parametrize("name", ["LLM_OPENAI_API_KEY", "LLM_OPENAI_BASE_URL"])
 def test_a_key_or_a_url_configures_every_task_of_that_transport(tmp_path: Path, name: str) -> None:
-    assert choice.shown(choice.choose(loaded(tmp_path, **{name: "http://localhost:11434/v1"}))) == "llm"
+    assert (
+        choice.shown(choice.choose(loaded(tmp_path, **{name: "http://localhost:11434/v1"})))
+        == "llm"
+    )
 
 
 def test_another_transports_key_configures_nothing(tmp_path: Path) -> None:
@@ -44,22 +52,39 @@ def test_each_task_is_decided_by_itself(tmp_path: Path) -> None:
         DIALECTIC_LEVELS__HIGH__MODEL_CONFIG__OVERRIDES__API_KEY="k2",
     )
     chosen = choice.choose(settings)
-    assert [task for task, name in chosen.items() if name == "llm"] == ["derive", "summarize", "answer.high"]
+    assert [task for task, name in chosen.items() if name == "llm"] == [
+        "derive",
+        "summarize",
+        "answer.high",
+    ]
     assert choice.shown(chosen).startswith("derive llm, summarize llm, consolidate extractive, ")
 
 
 def test_a_transport_of_another_plugin_was_chosen_on_purpose(tmp_path: Path) -> None:
-    assert choice.choose(loaded(tmp_path, DERIVER_MODEL_CONFIG__TRANSPORT="scripted"))["derive"] == "llm"
+    assert (
+        choice.choose(loaded(tmp_path, DERIVER_MODEL_CONFIG__TRANSPORT="scripted"))["derive"]
+        == "llm"
+    )
 
 
 def test_llm_for_everything_needs_every_model(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"summarize.*LLM_OPENAI_API_KEY or LLM_OPENAI_BASE_URL"):
-        choice.choose(loaded(tmp_path, REASONER="llm", DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY="k"))
-    assert choice.shown(choice.choose(loaded(tmp_path, REASONER="llm", LLM_OPENAI_API_KEY="k"))) == "llm"
+    with pytest.raises(
+        ConfigurationError, match=r"summarize.*LLM_OPENAI_API_KEY or LLM_OPENAI_BASE_URL"
+    ):
+        choice.choose(
+            loaded(tmp_path, REASONER="llm", DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY="k")
+        )
+    assert (
+        choice.shown(choice.choose(loaded(tmp_path, REASONER="llm", LLM_OPENAI_API_KEY="k")))
+        == "llm"
+    )
 
 
 def test_a_named_reasoner_does_everything_even_beside_a_model(tmp_path: Path) -> None:
-    assert choice.shown(choice.choose(loaded(tmp_path, REASONER="extractive", LLM_OPENAI_API_KEY="k"))) == "extractive"
+    assert (
+        choice.shown(choice.choose(loaded(tmp_path, REASONER="extractive", LLM_OPENAI_API_KEY="k")))
+        == "extractive"
+    )
 
 
 def test_a_model_is_where_its_own_settings_say_else_where_its_transport_is(tmp_path: Path) -> None:
@@ -68,12 +93,17 @@ def test_a_model_is_where_its_own_settings_say_else_where_its_transport_is(tmp_p
         LLM_OPENAI_API_KEY="common",
         LLM_OPENAI_BASE_URL="http://common",
         DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY="own",
-        DERIVER_MODEL_CONFIG__OVERRIDES__PROVIDER_PARAMS='{"timeout": 7, "extra_body": {"a": 1}, "extra_headers": {"X-B": "2"}}',
+        DERIVER_MODEL_CONFIG__OVERRIDES__PROVIDER_PARAMS=(
+            '{"timeout": 7, "extra_body": {"a": 1}, "extra_headers": {"X-B": "2"}}'
+        ),
         DERIVER_MODEL_CONFIG__SEED="5",
         DERIVER_MODEL_CONFIG__REASONING_EFFORT="low",
         DERIVER_MODEL_CONFIG__CACHE_POLICY__TTL_SECONDS="60",
     )
-    own, common = target(settings.llm, settings.deriver.model_config), target(settings.llm, settings.summary.model_config)
+    own, common = (
+        target(settings.llm, settings.deriver.model_config),
+        target(settings.llm, settings.summary.model_config),
+    )
     assert own.connection == {
         "api_key": "own",
         "base_url": "http://common",
@@ -91,21 +121,30 @@ def test_a_key_may_stand_in_another_variable(tmp_path: Path) -> None:
     name = {"DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY_ENV": "MY_KEY"}
     settings = loaded(tmp_path, **name, MY_KEY="s3cret")
     assert target(settings.llm, settings.deriver.model_config).connection["api_key"] == "s3cret"
-    row = next(row for row in settings.rows() if row.name == "DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY")
+    row = next(
+        row for row in settings.rows() if row.name == "DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY"
+    )
     assert (row.source, "s3cret" in row.value_text) == ("the variable MY_KEY", False)
     (tmp_path / ".env").write_text("MY_KEY=from-the-file\n")
     settings = loaded(tmp_path, **name)
-    assert target(settings.llm, settings.deriver.model_config).connection["api_key"] == "from-the-file"
+    assert (
+        target(settings.llm, settings.deriver.model_config).connection["api_key"] == "from-the-file"
+    )
     assert is_configured(settings.llm, settings.deriver.model_config)
 
 
 def test_a_variable_that_is_not_set_holds_no_key(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY_ENV = MY_KEY: that variable is not set"):
+    with pytest.raises(
+        ConfigurationError,
+        match="DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY_ENV = MY_KEY: that variable is not set",
+    ):
         loaded(tmp_path, DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY_ENV="MY_KEY")
 
 
 def test_the_runtime_gives_each_task_its_reasoner(tmp_path: Path) -> None:
-    settings = loaded(tmp_path, DB_CONNECTION_URI="memory://", DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
+    settings = loaded(
+        tmp_path, DB_CONNECTION_URI="memory://", DERIVER_MODEL_CONFIG__TRANSPORT="scripted"
+    )
     runtime = Runtime(settings, load_plugins(settings, extra=[ScriptedModel()]))
     try:
         assert runtime.reasoner_for(choice.DERIVE).name == "llm"

@@ -1,4 +1,5 @@
-"""Dreams of a language model: its phases and their tools, what it may write and what it is told of the rest."""
+"""Dreams of a language model: its phases and their tools, what it may write and what it is told of
+the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +21,14 @@ READS = ["get_recent_conclusions", "search_memory", "search_messages"]
 
 
 def held(uid: str, content: str, day: int = 0, **values: Any) -> Known:
-    given = {"level": "explicit", "times_derived": 1, "observer": "alice", "observed": "alice", "session": "s", **values}
+    given = {
+        "level": "explicit",
+        "times_derived": 1,
+        "observer": "alice",
+        "observed": "alice",
+        "session": "s",
+        **values,
+    }
     return Known(uid, content, said_at=NOW + timedelta(days=day), **given)
 
 
@@ -33,7 +41,13 @@ ROWS = (
 
 
 class Night:
-    def __init__(self, *replies: Any, settings: dict[str, str] | None = None, known: tuple[Known, ...] = ROWS, **request: Any) -> None:
+    def __init__(
+        self,
+        *replies: Any,
+        settings: dict[str, str] | None = None,
+        known: tuple[Known, ...] = ROWS,
+        **request: Any,
+    ) -> None:
         self.model = ScriptedModel(*replies)
         self.bench = Bench(self.model, **{**SCRIPTED, **(settings or {})})
         given = {"card": (), "tools": Box(), "asked_at": NOW, "origin": Origin(1, "w", "run-1")}
@@ -57,7 +71,10 @@ def create(*conclusions: dict[str, Any]) -> Any:
 
 
 def supersede(*steps: tuple[str, str | None]) -> Any:
-    given = [{"id": old, "reason": "newer", **({"replaced_by": new} if new else {})} for old, new in steps]
+    given = [
+        {"id": old, "reason": "newer", **({"replaced_by": new} if new else {})}
+        for old, new in steps
+    ]
     return calling(("supersede_conclusions", {"conclusions": given}))
 
 
@@ -71,17 +88,38 @@ class TestPhases:
             supersede(("k-1", "k-4")),
             create(deduced("Alice is at home in Germany.", "k-4")),
             DONE,
-            create(deduced("Alice has a tea habit.", "k-2", "k-3", level="inductive", pattern_type="behavior", confidence="low")),
+            create(
+                deduced(
+                    "Alice has a tea habit.",
+                    "k-2",
+                    "k-3",
+                    level="inductive",
+                    pattern_type="behavior",
+                    confidence="low",
+                )
+            ),
             DONE,
         )
         done = night.run()
-        assert [(s.content, s.level, s.source_ids, s.pattern_type, s.confidence, s.model) for s in done.created] == [
+        assert [
+            (s.content, s.level, s.source_ids, s.pattern_type, s.confidence, s.model)
+            for s in done.created
+        ] == [
             ("Alice is at home in Germany.", "deductive", ("k-4",), None, None, "scripted-1"),
-            ("Alice has a tea habit.", "inductive", ("k-2", "k-3"), "behavior", "low", "scripted-1"),
+            (
+                "Alice has a tea habit.",
+                "inductive",
+                ("k-2", "k-3"),
+                "behavior",
+                "low",
+                "scripted-1",
+            ),
         ]
         assert list(done.superseded) == [Superseded("k-1", "k-4", "newer")]
         assert done.card is None
-        assert [call.purpose for call in night.bench.calls] == ["dream.deduction"] * 3 + ["dream.induction"] * 2
+        assert [call.purpose for call in night.bench.calls] == ["dream.deduction"] * 3 + [
+            "dream.induction"
+        ] * 2
         assert {call.run_id for call in night.bench.calls} == {"run-1"}
         first, second = done.phases
         assert (first.name, first.error, first.created, first.superseded, len(first.steps)) == (
@@ -91,9 +129,18 @@ class TestPhases:
             ("explicit",),
             3,
         )
-        assert (second.name, second.error, second.created, second.superseded) == ("induction", None, ("inductive",), ())
+        assert (second.name, second.error, second.created, second.superseded) == (
+            "induction",
+            None,
+            ("inductive",),
+            (),
+        )
         assert done.spent.calls == 5
-        assert done.spent.input_tokens == first.spent.input_tokens + second.spent.input_tokens == 150 + 200
+        assert (
+            done.spent.input_tokens
+            == first.spent.input_tokens + second.spent.input_tokens
+            == 150 + 200
+        )
 
     def test_tools_of_each_phase(self) -> None:
         night = Night(DONE, DONE)
@@ -108,10 +155,18 @@ class TestPhases:
     def test_without_a_card_there_is_no_tool_for_it(self) -> None:
         night = Night(DONE, DONE, write_card=False)
         night.run()
-        assert all(tool.name != "update_peer_card" for request in night.model.requests for tool in request.tools)
-        assert "card" not in night.model.requests[0].turns[0].content.split(prompt.DEDUCTION.text)[-1]
+        assert all(
+            tool.name != "update_peer_card"
+            for request in night.model.requests
+            for tool in request.tools
+        )
+        assert (
+            "card" not in night.model.requests[0].turns[0].content.split(prompt.DEDUCTION.text)[-1]
+        )
 
-    @pytest.mark.parametrize(("setting", "rounds"), [(None, [12, 10]), ("11", [11, 10]), ("3", [3, 3])])
+    @pytest.mark.parametrize(
+        ("setting", "rounds"), [(None, [12, 10]), ("11", [11, 10]), ("3", [3, 3])]
+    )
     def test_rounds(self, setting: str | None, rounds: list[int]) -> None:
         night = Night(settings={} if setting is None else {"DREAM_MAX_TOOL_ITERATIONS": setting})
         night.model.say = lambda request: calling(("get_recent_conclusions", {}))
@@ -119,10 +174,18 @@ class TestPhases:
 
     def test_each_phase_has_its_own_model(self) -> None:
         night = Night(
-            DONE, DONE, settings={"DREAM_INDUCTION_MODEL_CONFIG__MODEL": "deep", "DREAM_INDUCTION_MODEL_CONFIG__MAX_OUTPUT_TOKENS": "50"}
+            DONE,
+            DONE,
+            settings={
+                "DREAM_INDUCTION_MODEL_CONFIG__MODEL": "deep",
+                "DREAM_INDUCTION_MODEL_CONFIG__MAX_OUTPUT_TOKENS": "50",
+            },
         )
         night.run()
-        assert [(request.model, request.max_output_tokens) for request in night.model.requests] == [("scripted-1", 8192), ("deep", 50)]
+        assert [(request.model, request.max_output_tokens) for request in night.model.requests] == [
+            ("scripted-1", 8192),
+            ("deep", 50),
+        ]
 
     def test_the_second_sees_what_the_first_did(self) -> None:
         night = Night(
@@ -176,7 +239,13 @@ class TestPhases:
 
 class TestOpening:
     def test_conclusions_card_and_instructions(self) -> None:
-        night = Night(DONE, DONE, card=["IDENTITY: Alice"], instructions="Mind the tea.", card_instructions="Short lines.")
+        night = Night(
+            DONE,
+            DONE,
+            card=["IDENTITY: Alice"],
+            instructions="Mind the tea.",
+            card_instructions="Short lines.",
+        )
         night.run()
         system, user = night.model.requests[0].turns
         assert "Mind the tea." in system.content
@@ -200,7 +269,10 @@ class TestOpening:
         assert "Short lines." not in induction
 
     def test_only_the_newest_that_there_is_room_for(self) -> None:
-        rows = tuple(held(f"k-{n}", f"Alice saw whale number {n} off the coast of Iceland.", n) for n in range(100))
+        rows = tuple(
+            held(f"k-{n}", f"Alice saw whale number {n} off the coast of Iceland.", n)
+            for n in range(100)
+        )
         night = Night(
             calling(("get_recent_conclusions", {"limit": 2, "skip": 97})),
             DONE,
@@ -249,9 +321,19 @@ class TestCreating:
 
     def test_each_is_judged_by_itself(self) -> None:
         night = Night(
-            create(deduced("Good.", "k-1"), deduced("Bad.", "k-77"), deduced(" good. ", "k-2"), deduced("Both.", "k-1", "#0")), DONE, DONE
+            create(
+                deduced("Good.", "k-1"),
+                deduced("Bad.", "k-77"),
+                deduced(" good. ", "k-2"),
+                deduced("Both.", "k-1", "#0"),
+            ),
+            DONE,
+            DONE,
         )
-        assert [(s.content, s.source_ids) for s in night.run().created] == [("Good.", ("k-1",)), ("Both.", ("k-1", "#0"))]
+        assert [(s.content, s.source_ids) for s in night.run().created] == [
+            ("Good.", ("k-1",)),
+            ("Both.", ("k-1", "#0")),
+        ]
         lines = night.results()[0].splitlines()
         assert lines[0] == "Created #0: Good."
         assert "k-77" in lines[1]
@@ -260,11 +342,19 @@ class TestCreating:
 
     def test_what_was_looked_up_may_be_named(self) -> None:
         box = Box(stated("older", "Alice was born in Turin."))
-        night = Night(calling(("search_memory", {"query": "born"})), create(deduced("Alice is Italian.", "older")), DONE, DONE, tools=box)
+        night = Night(
+            calling(("search_memory", {"query": "born"})),
+            create(deduced("Alice is Italian.", "older")),
+            DONE,
+            DONE,
+            tools=box,
+        )
         assert [s.source_ids for s in night.run().created] == [("older",)]
 
     def test_what_gave_way_is_not_found_again(self) -> None:
-        box = Box(stated("k-1", "Alice lives in Rome."), passages=[[said("alice", "I live in Rome.")]])
+        box = Box(
+            stated("k-1", "Alice lives in Rome."), passages=[[said("alice", "I live in Rome.")]]
+        )
         night = Night(
             supersede(("k-1", "k-4")),
             calling(("search_memory", {"query": "Rome"})),
@@ -302,13 +392,19 @@ class TestSuperseding:
             ([("k-1", "k-2"), ("k-2", "k-1")], "replace itself"),
         ],
     )
-    def test_what_cannot_be_is_told(self, steps: list[tuple[str, str | None]], problem: str) -> None:
+    def test_what_cannot_be_is_told(
+        self, steps: list[tuple[str, str | None]], problem: str
+    ) -> None:
         night = Night(supersede(*steps), DONE, DONE)
         assert len(night.run().superseded) == len(steps) - 1
         assert problem in night.results()[0].splitlines()[-1]
 
     def test_a_reason_is_needed(self) -> None:
-        night = Night(calling(("supersede_conclusions", {"conclusions": [{"id": "k-1", "reason": " "}]})), DONE, DONE)
+        night = Night(
+            calling(("supersede_conclusions", {"conclusions": [{"id": "k-1", "reason": " "}]})),
+            DONE,
+            DONE,
+        )
         assert night.run().superseded == ()
         assert "reason" in night.results()[0]
 
@@ -359,9 +455,16 @@ class TestCard:
             card_instructions="Short.",
         )
         done = night.run()
-        assert (done.card, [phase.name for phase in done.phases]) == (["IDENTITY: Alice"], ["card_refresh"])
+        assert (done.card, [phase.name for phase in done.phases]) == (
+            ["IDENTITY: Alice"],
+            ["card_refresh"],
+        )
         assert done.phases[0].card_written
-        assert [tool.name for tool in night.model.requests[0].tools] == ["get_recent_conclusions", "search_memory", "update_peer_card"]
+        assert [tool.name for tool in night.model.requests[0].tools] == [
+            "get_recent_conclusions",
+            "search_memory",
+            "update_peer_card",
+        ]
         assert {call.purpose for call in night.bench.calls} == {"dream.card_refresh"}
         assert "Short." in night.model.requests[0].turns[0].content
 

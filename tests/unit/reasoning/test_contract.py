@@ -1,6 +1,8 @@
-"""The reasoner `llm` keeps the contract of reasoners, over a model that reads its prompts and answers as one would that is good at it.
+"""The reasoner `llm` keeps the contract of reasoners, over a model that reads its prompts and
+answers as one would that is good at it.
 
-What is tested is ours: that everything a model has to know stands in the prompt, and what is taken of its answer. Not how good a model is.
+What is tested is ours: that everything a model has to know stands in the prompt, and what is taken
+of its answer. Not how good a model is.
 """
 
 from __future__ import annotations
@@ -11,10 +13,7 @@ from typing import Any
 
 import pytest
 
-from memservice.reasoning.prompts import (
-    derive,
-    summarize,
-)
+from memservice.reasoning.prompts import derive, summarize
 from memservice.reasoning.reasoner import LlmReasoner
 from memservice.spi.llm import CompletionRequest
 from memservice.spi.reasoner import DeriveRequest, Reasoner, Utterance
@@ -23,8 +22,16 @@ from memservice_extractive.reasoner import ExtractiveReasoner
 from support.reasoning.model import SCRIPTED, Bench, Reply, ScriptedModel
 
 NOW = datetime(2024, 5, 17, tzinfo=UTC)
-_ENTRY = re.compile(r"^(?:\[(\d+)\] )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (.*?): (.*(?:\n    .*)*)", re.M)
-_DOCUMENT: dict[str, Any] = {"certain": True, "count": 1, "tags": [], "kind": "pet", "inner": {"note": None}}
+_ENTRY = re.compile(
+    r"^(?:\[(\d+)\] )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (.*?): (.*(?:\n    .*)*)", re.M
+)
+_DOCUMENT: dict[str, Any] = {
+    "certain": True,
+    "count": 1,
+    "tags": [],
+    "kind": "pet",
+    "inner": {"note": None},
+}
 
 
 def reader(request: CompletionRequest) -> Reply:
@@ -42,10 +49,17 @@ def reader(request: CompletionRequest) -> Reply:
 
 def _noted(user: str) -> list[dict[str, Any]]:
     observed = re.findall(r"^Observed peer: (.*)$", user, re.M)[0]
-    entries = [(int(found[1]), found[3], found[4].replace("\n    ", "\n")) for found in _ENTRY.finditer(user) if found[1]]
+    entries = [
+        (int(found[1]), found[3], found[4].replace("\n    ", "\n"))
+        for found in _ENTRY.finditer(user)
+        if found[1]
+    ]
     said = [Utterance(number, str(number), author, text, NOW) for number, author, text in entries]
     made = ExtractiveReasoner().derive(DeriveRequest(observed, said))
-    return [{"content": statement.content, "messages": list(statement.message_keys)} for statement in made.statements]
+    return [
+        {"content": statement.content, "messages": list(statement.message_keys)}
+        for statement in made.statements
+    ]
 
 
 class TestLlmReasoner(ReasonerContract):

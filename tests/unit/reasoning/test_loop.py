@@ -1,4 +1,5 @@
-"""The loop of a model and its tools: what it is offered and told, where it ends, and what is forgotten first."""
+"""The loop of a model and its tools: what it is offered and told, where it ends, and what is
+forgotten first."""
 
 from __future__ import annotations
 
@@ -12,13 +13,7 @@ import pytest
 from memservice.domain import tokens
 from memservice.domain.errors import Unavailable
 from memservice.reasoning.client import ModelClient
-from memservice.reasoning.tool_loop import (
-    MAX_CALLS,
-    Bounds,
-    BoundTool,
-    ToolLoop,
-    ToolResult,
-)
+from memservice.reasoning.tool_loop import MAX_CALLS, Bounds, BoundTool, ToolLoop, ToolResult
 from memservice.spi.llm import ModelFailure, Tool, Turn
 from memservice.spi.reasoner import Origin
 from memservice.spi.toolbox import ToolRefused
@@ -51,10 +46,17 @@ def look(arguments: Mapping[str, Any]) -> ToolResult:
 
 
 class Run:
-    def __init__(self, *replies: Reply, bounds: Bounds = USUAL, opening: tuple[Turn, ...] = OPENING) -> None:
+    def __init__(
+        self, *replies: Reply, bounds: Bounds = USUAL, opening: tuple[Turn, ...] = OPENING
+    ) -> None:
         self.model = ScriptedModel(*replies)
         place = Bench(self.model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
-        client = ModelClient(place.models, "dialectic.answer", place.models.settings.deriver.model_config, Origin(run_id="r"))
+        client = ModelClient(
+            place.models,
+            "dialectic.answer",
+            place.models.settings.deriver.model_config,
+            Origin(run_id="r"),
+        )
         self.calls = place.calls
         self.loop = ToolLoop(client, opening, "Look it up.", [BoundTool(LOOK, look)], bounds)
 
@@ -86,20 +88,33 @@ class TestRounds:
         assert len(run.model.requests) == 3
         assert [call.iteration for call in run.calls] == [1, 2, 3]
 
-    @pytest.mark.parametrize(("choice", "sent"), [(None, [None] * 3), ("auto", ["auto"] * 3), ("any", ["any", "auto", "auto"])])
-    def test_a_call_is_demanded_in_the_first_round_only(self, choice: str | None, sent: list[str | None]) -> None:
+    @pytest.mark.parametrize(
+        ("choice", "sent"),
+        [(None, [None] * 3), ("auto", ["auto"] * 3), ("any", ["any", "auto", "auto"])],
+    )
+    def test_a_call_is_demanded_in_the_first_round_only(
+        self, choice: str | None, sent: list[str | None]
+    ) -> None:
         run = Run(*[calling(query("more"))] * 3, bounds=replace(USUAL, tool_choice=choice))
         run.loop.run()
         assert [request.tool_choice for request in run.model.requests] == sent
 
     def test_steps_tell_what_was_done(self) -> None:
-        run = Run(calling(query("bees", 4), ("look", {}), ("listen", {}), beside="Let me see."), "Bees.")
+        run = Run(
+            calling(query("bees", 4), ("look", {}), ("listen", {}), beside="Let me see."), "Bees."
+        )
         run.loop.run()
         first, second = run.loop.steps
         assert (first.input_tokens, first.output_tokens, second.input_tokens) == (50, 5, 100)
         assert second.uses == ()
         good, unfit, unknown = first.uses
-        assert (good.name, good.input, good.call_id, good.error, good.results) == ("look", {"query": "bees", "limit": 4}, "call-0", None, 4)
+        assert (good.name, good.input, good.call_id, good.error, good.results) == (
+            "look",
+            {"query": "bees", "limit": 4},
+            "call-0",
+            None,
+            4,
+        )
         assert (good.result_chars, good.full_chars) == (19, 19)
         assert unfit.error is not None
         assert unknown.error is not None
@@ -126,7 +141,15 @@ class TestMistakes:
             (query("refuse"), ["There is no such thing."]),
             (query("fail"), ["failed"]),
         ],
-        ids=["unknown tool", "missing", "wrong type", "wrong type of another", "unknown argument", "refused", "failed"],
+        ids=[
+            "unknown tool",
+            "missing",
+            "wrong type",
+            "wrong type of another",
+            "unknown argument",
+            "refused",
+            "failed",
+        ],
     )
     def test_the_model_is_told(self, call: tuple[str, dict[str, Any]], told: list[str]) -> None:
         run = Run(calling(call), "Well.")
@@ -186,7 +209,10 @@ class TestBounds:
         assert run.results() == ["Nothing was found."]
 
     def test_the_oldest_rounds_go_first_and_whole(self) -> None:
-        rounds = [calling(query(f"{name} " * 100), query(f"{name}2 " * 100)) for name in ("one", "two", "three")]
+        rounds = [
+            calling(query(f"{name} " * 100), query(f"{name}2 " * 100))
+            for name in ("one", "two", "three")
+        ]
         run = Run(*rounds, bounds=replace(USUAL, history=700))
         assert run.loop.run() is None
         told = run.loop.transcript("Now.")[-1].content
@@ -219,7 +245,8 @@ class TestBounds:
 
 class TestTold:
     def test_what_was_looked_up_is_told_as_text(self) -> None:
-        """The last question is put without tools, so nothing of a protocol for tools may be in it."""
+        """The last question is put without tools, so nothing of a protocol for tools may be in
+        it."""
         run = Run(calling(query("bees")), calling(query("honey")), "Well.")
         run.loop.run()
         system, user = run.loop.transcript("Answer now.")

@@ -23,7 +23,9 @@ TURNS = [Turn("system", "Be brief."), Turn("user", "Who?")]
 def asked(*replies: Reply, **options: Any) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(*replies)
     place = Bench(model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
-    client = ModelClient(place.models, "deriver.representation", place.models.settings.deriver.model_config, Origin())
+    client = ModelClient(
+        place.models, "deriver.representation", place.models.settings.deriver.model_config, Origin()
+    )
     return structured.ask(client, TURNS, SCHEMA, **options), model
 
 
@@ -62,7 +64,10 @@ def test_what_cannot_be_stored_is_taken_out() -> None:
         ('{"name": ["Ada"]}', "$ lacks names"),
         ('{"names": ["Ada", 1]}', "$.names[1] must be of type string"),
         ('{"names": [NaN]}', "there is no JSON document in it"),
-        (Completion('{"names": ["Ada", "Bo', finish_reason="length"), "it was cut off because it grew too long; be briefer"),
+        (
+            Completion('{"names": ["Ada", "Bo', finish_reason="length"),
+            "it was cut off because it grew too long; be briefer",
+        ),
         ("[" * 100_000, "there is no JSON document in it"),
     ],
 )
@@ -83,7 +88,11 @@ def test_the_second_answer_is_the_last() -> None:
 
 
 def test_a_check_of_ones_own_has_a_word() -> None:
-    found, model = asked({"names": []}, {"names": ["Bo"]}, check=lambda value: None if value["names"] else "nobody is named")
+    found, model = asked(
+        {"names": []},
+        {"names": ["Bo"]},
+        check=lambda value: None if value["names"] else "nobody is named",
+    )
     assert found == {"names": ["Bo"]}
     assert "nobody is named" in model.prompts()[-1]
 

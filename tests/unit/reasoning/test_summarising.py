@@ -19,21 +19,29 @@ AT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
 
 
 def say(key: int, content: str) -> Utterance:
-    return Utterance(key, f"uid-{key}", ("alice", "bob")[key % 2], content, AT + timedelta(minutes=key))
+    return Utterance(
+        key, f"uid-{key}", ("alice", "bob")[key % 2], content, AT + timedelta(minutes=key)
+    )
 
 
 TALK = [say(0, "Shall we go to Porto?"), say(1, "In May.\nBy train.")]
 
 
-def summarized(request: SummarizeRequest, *replies: Reply) -> tuple[Summarized, ScriptedModel, Bench]:
+def summarized(
+    request: SummarizeRequest, *replies: Reply
+) -> tuple[Summarized, ScriptedModel, Bench]:
     model = ScriptedModel(*replies)
-    place = Bench(model, SUMMARY_MODEL_CONFIG__TRANSPORT="scripted", SUMMARY_MODEL_CONFIG__MODEL="scripted-1")
+    place = Bench(
+        model, SUMMARY_MODEL_CONFIG__TRANSPORT="scripted", SUMMARY_MODEL_CONFIG__MODEL="scripted-1"
+    )
     return summarize(place.models, request), model, place
 
 
 @pytest.mark.parametrize(("kind", "used"), [("short", prompt.SHORT), ("long", prompt.LONG)])
 def test_what_the_model_is_given(kind: str, used: Prompt) -> None:
-    request = SummarizeRequest(kind, TALK, "They met.\nBoth like trains.", 1000, "In verse.", Origin(3, "w"))
+    request = SummarizeRequest(
+        kind, TALK, "They met.\nBoth like trains.", 1000, "In verse.", Origin(3, "w")
+    )
     done, model, place = summarized(request, " They plan to go to Porto. ")
     system, user = model.last.turns
     assert system.content.startswith(used.text)
@@ -46,7 +54,11 @@ def test_what_the_model_is_given(kind: str, used: Prompt) -> None:
         "Write the summary now, in at most 600 words."
     )
     assert model.last.max_output_tokens == 1000
-    assert (done.content, done.spent.model, done.prompt) == ("They plan to go to Porto.", "scripted-1", used.version)
+    assert (done.content, done.spent.model, done.prompt) == (
+        "They plan to go to Porto.",
+        "scripted-1",
+        used.version,
+    )
     assert done.scaffold_tokens > tokens.count(used.text)
     assert [(call.purpose, call.workspace) for call in place.calls] == [(f"summary.{kind}", "w")]
 
@@ -67,19 +79,27 @@ def test_a_blank_answer_is_empty() -> None:
 
 
 def test_an_answer_that_is_too_long_is_cut() -> None:
-    done, _, _ = summarized(SummarizeRequest("short", TALK, None, 50), "They went to Porto by train. " * 50)
+    done, _, _ = summarized(
+        SummarizeRequest("short", TALK, None, 50), "They went to Porto by train. " * 50
+    )
     assert 40 < tokens.count(done.content) <= 50
 
 
 def test_a_long_summary_before_does_not_push_the_messages_aside() -> None:
-    _, model, _ = summarized(SummarizeRequest("short", TALK, "They went to Porto by train. " * 1000, 100))
+    _, model, _ = summarized(
+        SummarizeRequest("short", TALK, "They went to Porto by train. " * 1000, 100)
+    )
     assert sum(tokens.count(turn.content) for turn in model.last.turns) < 1000
     assert "In May." in model.last.turns[1].content
 
 
 def test_of_many_messages_the_newest_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reasoning_summarize, "MAX_INPUT_TOKENS", 400)
-    _, model, _ = summarized(SummarizeRequest("long", [say(n, f"Message number {n} is about Porto.") for n in range(100)], None, 100))
+    _, model, _ = summarized(
+        SummarizeRequest(
+            "long", [say(n, f"Message number {n} is about Porto.") for n in range(100)], None, 100
+        )
+    )
     text = model.last.turns[1].content
     assert tokens.count(text) < 500
     assert "Message number 99" in text

@@ -1,4 +1,5 @@
-"""Everything: workspaces, peers, sessions and messages, conclusions, the tables of generation 1, background work, keys and ledgers.
+"""Everything: workspaces, peers, sessions and messages, conclusions, the tables of generation 1,
+background work, keys and ledgers.
 
 Revision 0001, the first.
 """
@@ -8,7 +9,18 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from memservice_sql.migrations.words import boolean, create, index, integer, json, loose, ref, text, time, unique
+from memservice_sql.migrations.words import (
+    boolean,
+    create,
+    index,
+    integer,
+    json,
+    loose,
+    ref,
+    text,
+    time,
+    unique,
+)
 from memservice_sql.types import KEY, TEXT
 
 revision = "0001"
@@ -158,7 +170,9 @@ def _create_tables() -> None:
         json("metadata"),
         time("created_at"),
     )
-    create("peer_names", ref("workspace_key", "workspaces"), ref("peer_key", "peers"), text("token"))
+    create(
+        "peer_names", ref("workspace_key", "workspaces"), ref("peer_key", "peers"), text("token")
+    )
     create(
         "sessions",
         text("uid"),
@@ -288,13 +302,21 @@ def _create_tables() -> None:
 
 def _create_list_tables() -> None:
     """The elements of list columns, one row each."""
-    for name, item in (("conclusion_sources", sa.Column("source_uid", TEXT)), ("conclusion_messages", sa.Column("message_key", KEY))):
+    for name, item in (
+        ("conclusion_sources", sa.Column("source_uid", TEXT)),
+        ("conclusion_messages", sa.Column("message_key", KEY)),
+    ):
         op.create_table(
             name,
             sa.Column("conclusion_key", KEY, nullable=False, autoincrement=False),
             item,
             sa.PrimaryKeyConstraint("conclusion_key", item.name, name=f"pk_{name}"),
-            sa.ForeignKeyConstraint(["conclusion_key"], ["conclusions.key"], name=f"fk_{name}_conclusion_key", ondelete="CASCADE"),
+            sa.ForeignKeyConstraint(
+                ["conclusion_key"],
+                ["conclusions.key"],
+                name=f"fk_{name}_conclusion_key",
+                ondelete="CASCADE",
+            ),
             sqlite_with_rowid=False,
         )
         op.create_index(f"ix_{name}_{item.name}", name, [item.name, "conclusion_key"])

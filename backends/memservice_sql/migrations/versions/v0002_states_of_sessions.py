@@ -1,4 +1,5 @@
-"""Sessions are found by their state: those that are not to be found any more, without a look at all the others.
+"""Sessions are found by their state: those that are not to be found any more, without a look at all
+the others.
 
 Revision 0002.
 """

@@ -1,4 +1,5 @@
-"""Keys belong to the workspace, peer and session that they name, by uid, not to whatever bears the name later.
+"""Keys belong to the workspace, peer and session that they name, by uid, not to whatever bears the
+name later.
 
 Revision 0003. The keys that there are belong to what bears their names now.
 """
@@ -23,7 +24,8 @@ UPDATE api_keys SET
     ),
     session_uid = (
         SELECT s.uid FROM workspaces w JOIN sessions s ON s.workspace_key = w.key
-        WHERE w.slug = api_keys.workspace AND w.state <> 'deleting' AND s.slug = api_keys.session AND s.state <> 'deleting'
+        WHERE w.slug = api_keys.workspace AND w.state <> 'deleting' AND s.slug = api_keys.session
+            AND s.state <> 'deleting'
     )
 """
 

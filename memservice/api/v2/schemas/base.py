@@ -19,7 +19,8 @@ _LOGICAL = ("AND", "OR", "NOT")
 
 
 class LegacySchema(AliasedSchema):
-    """A shape in which less can be said than in the newest one; its aliases are the newest names."""
+    """A shape in which less can be said than in the newest one; its aliases are the newest
+    names."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {}
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
@@ -31,8 +32,9 @@ class LegacySchema(AliasedSchema):
 
 
 class Listing(LegacySchema):
-    """The body of a listing. The first clients call the filters `filter`, and mean the metadata by what is no name of a column; of
-    sessions they also say `is_active`, and mean the active ones alone if it is true."""
+    """The body of a listing. The first clients call the filters `filter`, and mean the metadata by
+    what is no name of a column; of sessions they also say `is_active`, and mean the active ones
+    alone if it is true."""
 
     RESOURCE: ClassVar[Resource]
 
@@ -43,13 +45,25 @@ class Listing(LegacySchema):
         if not isinstance(data, dict):
             return data
         filters = data["filters"] if "filters" in data else self._translated(data.get("filter"))
-        if data.get("is_active") is True and "is_active" in self.RESOURCE.columns and isinstance(filters, dict | None):
+        if (
+            data.get("is_active") is True
+            and "is_active" in self.RESOURCE.columns
+            and isinstance(filters, dict | None)
+        ):
             filters = {"AND": [{"is_active": True}, filters or {}]}
         return {**data, "filters": filters}
 
     def _translated(self, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        known = {} if client.earliest() else {name: given[name] for name in given if name in _LOGICAL or name in self.RESOURCE.columns}
+        known = (
+            {}
+            if client.earliest()
+            else {
+                name: given[name]
+                for name in given
+                if name in _LOGICAL or name in self.RESOURCE.columns
+            }
+        )
         metadata = {name: value for name, value in given.items() if name not in known}
         return {"AND": [known, {"metadata": metadata}]} if metadata else known

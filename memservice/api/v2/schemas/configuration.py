@@ -67,4 +67,8 @@ class Configuration(fields.Configuration):
         shown = configuration.public(stored)
         if REASONING not in shown or client.newer():
             return shown
-        return {DERIVER if name == REASONING else name: value for name, value in shown.items() if name != DERIVER}
+        return {
+            DERIVER if name == REASONING else name: value
+            for name, value in shown.items()
+            if name != DERIVER
+        }

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memservice.api.fields import (
-    List,
-    Nested,
-    String,
-)
+from memservice.api.fields import List, Nested, String
 from memservice.api.forms import JsonText
 from memservice.api.v2 import client
 from memservice.api.v2.schemas.base import Listing
 from memservice.api.v2.schemas.configuration import MessageConfiguration
 from memservice.api.v3.schemas import messages
-from memservice.api.validators import (
-    Length,
-    LengthOfSetting,
-)
+from memservice.api.validators import Length, LengthOfSetting
 from memservice.domain.filters import resources
 
 
@@ -43,7 +36,12 @@ class MessageBatchCreate(messages.MessageBatchCreate):
 
 
 class MessageUpload(messages.MessageUpload):
-    configuration = JsonText(Nested(MessageConfiguration), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
+    configuration = JsonText(
+        Nested(MessageConfiguration),
+        allow_none=True,
+        load_default=None,
+        metadata={"description": "A JSON object"},
+    )
 
 
 class MessageGet(Listing):
@@ -56,7 +54,16 @@ class SearchBody(Nested):
     def __init__(self) -> None:
         super().__init__(messages.MessageSearchOptions, required=True)
 
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, partial: Any = None, **kwargs: Any) -> Any:
+    def _deserialize(
+        self,
+        value: Any,
+        attr: str | None,
+        data: Mapping[str, Any] | None,
+        partial: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         bare = isinstance(value, str)
-        read = super()._deserialize({"query": value} if bare else value, attr, data, partial, **kwargs)
+        read = super()._deserialize(
+            {"query": value} if bare else value, attr, data, partial, **kwargs
+        )
         return {**read, "bare": bare}

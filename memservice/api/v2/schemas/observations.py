@@ -10,19 +10,9 @@ from typing import Any, ClassVar
 
 from marshmallow import post_load
 
-from memservice.api.fields import (
-    DateTime,
-    List,
-    Name,
-    Nested,
-    String,
-)
+from memservice.api.fields import DateTime, List, Name, Nested, String
 from memservice.api.schema import BaseSchema
-from memservice.api.v2.schemas.base import (
-    GLOBAL_SESSION,
-    LegacySchema,
-    Listing,
-)
+from memservice.api.v2.schemas.base import GLOBAL_SESSION, LegacySchema, Listing
 from memservice.api.v3.schemas import conclusions
 from memservice.api.validators import Length
 from memservice.domain.filters import resources
@@ -36,7 +26,10 @@ def _without_global(filters: Any) -> Any:
         return [_without_global(part) for part in filters]
     if not isinstance(filters, Mapping):
         return filters
-    return {name: _no_session(value) if name in _SESSIONS else _without_global(value) for name, value in filters.items()}
+    return {
+        name: _no_session(value) if name in _SESSIONS else _without_global(value)
+        for name, value in filters.items()
+    }
 
 
 def _no_session(value: Any) -> Any:
@@ -72,7 +65,9 @@ class ObservationCreate(conclusions.ConclusionCreate):
 class ObservationBatchCreate(LegacySchema):
     ALIASES: ClassVar[dict[str, str]] = {"observations": "conclusions"}
 
-    conclusions = List(Nested(ObservationCreate), data_key="observations", required=True, validate=Length(1, 100))
+    conclusions = List(
+        Nested(ObservationCreate), data_key="observations", required=True, validate=Length(1, 100)
+    )
 
 
 class Observation(BaseSchema):

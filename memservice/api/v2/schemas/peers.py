@@ -6,37 +6,20 @@ from typing import Any, ClassVar
 
 from marshmallow import post_load, pre_load
 
-from memservice.api.fields import (
-    Boolean,
-    FromPath,
-    Integer,
-    List,
-    Name,
-    Nested,
-    Seconds,
-    String,
-)
+from memservice.api.fields import Boolean, FromPath, Integer, List, Name, Nested, Seconds, String
 from memservice.api.schema import BaseSchema
-from memservice.api.v2.schemas.base import (
-    LegacySchema,
-    Listing,
-)
-from memservice.api.v3.schemas import (
-    chat,
-    peers,
-    queries,
-)
+from memservice.api.v2.schemas.base import LegacySchema, Listing
+from memservice.api.v3.schemas import chat, peers, queries
 from memservice.api.v3.schemas.messages import Message
 from memservice.api.v3.schemas.sessions import Summary
-from memservice.api.validators import (
-    Length,
-    OneOf,
-    Range,
-)
+from memservice.api.validators import Length, OneOf, Range
 from memservice.domain.filters import resources
 from memservice.domain.sizes import MAX_QUERY
 
-NEWEST_WORDS = {"include_most_derived": "include_most_frequent", "max_observations": "max_conclusions"}
+NEWEST_WORDS = {
+    "include_most_derived": "include_most_frequent",
+    "max_observations": "max_conclusions",
+}
 MAX_CONCLUSIONS = 50
 """Observations in a context, where nothing is said."""
 
@@ -72,15 +55,20 @@ class PeerRepresentationGet(LegacySchema, peers.PeerRepresentationGet):
     ALIASES: ClassVar[dict[str, str]] = NEWEST_WORDS
     DEFAULTS: ClassVar[dict[str, Any]] = {"filters": None, "scope": None}
 
-    include_most_frequent = Boolean(data_key="include_most_derived", allow_none=True, load_default=None)
-    max_conclusions = Integer(data_key="max_observations", allow_none=True, load_default=25, validate=Range(1, 100))
+    include_most_frequent = Boolean(
+        data_key="include_most_derived", allow_none=True, load_default=None
+    )
+    max_conclusions = Integer(
+        data_key="max_observations", allow_none=True, load_default=25, validate=Range(1, 100)
+    )
 
     class Meta(LegacySchema.Meta):
         exclude = ("filters", "scope")
 
 
 class RepresentationResponse(BaseSchema):
-    """Its parts stand beside it as well: there the client 1.6.0 looks for what a peer of a session is known by."""
+    """Its parts stand beside it as well: there the client 1.6.0 looks for what a peer of a session
+    is known by."""
 
     representation = Nested(Representation, required=True)
     explicit = List(Nested(ExplicitObservation), attribute="representation.explicit")
@@ -91,7 +79,12 @@ class PeerContextQuery(LegacySchema, queries.PeerContextQuery):
     ALIASES: ClassVar[dict[str, str]] = NEWEST_WORDS
 
     include_most_frequent = Boolean(data_key="include_most_derived", load_default=True)
-    max_conclusions = Integer(data_key="max_observations", allow_none=True, load_default=MAX_CONCLUSIONS, validate=Range(1, 100))
+    max_conclusions = Integer(
+        data_key="max_observations",
+        allow_none=True,
+        load_default=MAX_CONCLUSIONS,
+        validate=Range(1, 100),
+    )
 
 
 class PeerContext(BaseSchema):
@@ -105,9 +98,16 @@ class SessionContextQuery(LegacySchema, queries.SessionContextQuery):
     ALIASES: ClassVar[dict[str, str]] = {**NEWEST_WORDS, "last_message": "search_query"}
     DEFAULTS: ClassVar[dict[str, Any]] = {"scope": None, "sessions": None}
 
-    search_query = String(data_key="last_message", allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
+    search_query = String(
+        data_key="last_message", allow_none=True, load_default=None, validate=Length(max=MAX_QUERY)
+    )
     include_most_frequent = Boolean(data_key="include_most_derived", load_default=False)
-    max_conclusions = Integer(data_key="max_observations", allow_none=True, load_default=MAX_CONCLUSIONS, validate=Range(1, 100))
+    max_conclusions = Integer(
+        data_key="max_observations",
+        allow_none=True,
+        load_default=MAX_CONCLUSIONS,
+        validate=Range(1, 100),
+    )
 
     class Meta(LegacySchema.Meta):
         exclude = ("scope", "sessions")

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from memservice.api.fields import (
-    Boolean,
-    Name,
-    Nested,
-)
-from memservice.api.v2.schemas.base import (
-    LegacySchema,
-    Listing,
-)
+from memservice.api.fields import Boolean, Name, Nested
+from memservice.api.v2.schemas.base import LegacySchema, Listing
 from memservice.api.v2.schemas.configuration import (
     Configuration,
     SessionConfiguration,
     WorkspaceConfiguration,
 )
-from memservice.api.v3.schemas import (
-    sessions,
-    workspaces,
-)
+from memservice.api.v3.schemas import sessions, workspaces
 from memservice.api.v3.schemas.queries import QueueStatusQuery
 from memservice.domain.filters import resources
 
@@ -65,5 +55,11 @@ class SessionGet(Listing):
 
 
 class DeriverStatusQuery(QueueStatusQuery):
-    peer_id = Name(allow_none=True, load_default=None, metadata={"description": "As `observer_id`, in the first clients' word"})
-    include_sender = Boolean(load_default=False, metadata={"description": "Of `peer_id`: as `sender_id` too"})
+    peer_id = Name(
+        allow_none=True,
+        load_default=None,
+        metadata={"description": "As `observer_id`, in the first clients' word"},
+    )
+    include_sender = Boolean(
+        load_default=False, metadata={"description": "Of `peer_id`: as `sender_id` too"}
+    )

@@ -13,10 +13,7 @@ from memservice.api.fields import (
     String,
 )
 from memservice.api.schema import BaseSchema
-from memservice.api.validators import (
-    Length,
-    OneOf,
-)
+from memservice.api.validators import Length, OneOf
 from memservice.domain.records import LEVELS
 
 REASONING_LEVELS = ("minimal", "low", "medium", "high", "max")

@@ -4,25 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from memservice.api.fields import (
-    DateTime,
-    Float,
-    Integer,
-    JsonObject,
-    List,
-    Name,
-    Nested,
-    String,
-)
-from memservice.api.schema import (
-    AliasedSchema,
-    BaseSchema,
-)
-from memservice.api.validators import (
-    Length,
-    OneOf,
-    Range,
-)
+from memservice.api.fields import DateTime, Float, Integer, JsonObject, List, Name, Nested, String
+from memservice.api.schema import AliasedSchema, BaseSchema
+from memservice.api.validators import Length, OneOf, Range
 from memservice.domain.records import LEVELS
 from memservice.domain.sizes import MAX_QUERY
 

@@ -1,4 +1,5 @@
-"""The configuration that workspaces, sessions, messages and members of a session carry, as callers send it."""
+"""The configuration that workspaces, sessions, messages and members of a session carry, as callers
+send it."""
 
 from __future__ import annotations
 
@@ -6,12 +7,7 @@ from typing import Any
 
 from marshmallow import INCLUDE, pre_load
 
-from memservice.api.fields import (
-    Boolean,
-    Integer,
-    Nested,
-    String,
-)
+from memservice.api.fields import Boolean, Integer, Nested, String
 from memservice.api.schema import BaseSchema
 from memservice.api.validators import Range
 from memservice.domain.values import strip_nul
@@ -57,7 +53,8 @@ class _Sections(BaseSchema):
 
     @pre_load
     def _without_nul(self, data: Any, **kwargs: Any) -> Any:
-        # Before anything is checked: "summary\0" is stored as "summary", and has to be as good as that.
+        # Before anything is checked: "summary\0" is stored as "summary", and has to be as good as
+        # that.
         return strip_nul(data)
 
 

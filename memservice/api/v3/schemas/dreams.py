@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from memservice.api.fields import (
-    Boolean,
-    Name,
-    String,
-)
+from memservice.api.fields import Boolean, Name, String
 from memservice.api.schema import BaseSchema
 from memservice.api.validators import OneOf
 

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from memservice.api.fields import (
-    Boolean,
-    DateTime,
-    Name,
-    String,
-)
-from memservice.api.schema import (
-    NAME_PATTERN,
-    BaseSchema,
-)
-from memservice.api.validators import (
-    Length,
-    Pattern,
-)
+from memservice.api.fields import Boolean, DateTime, Name, String
+from memservice.api.schema import NAME_PATTERN, BaseSchema
+from memservice.api.validators import Length, Pattern
 from memservice.services.auth.api_keys import MAX_LABEL
 
 
@@ -23,7 +12,9 @@ class _Given(Name):
     """The name of something that need not exist."""
 
     def __init__(self) -> None:
-        super().__init__(allow_none=True, load_default=None, validate=[Length(1, 512), Pattern(NAME_PATTERN)])
+        super().__init__(
+            allow_none=True, load_default=None, validate=[Length(1, 512), Pattern(NAME_PATTERN)]
+        )
 
 
 class KeyQuery(BaseSchema):

@@ -15,11 +15,7 @@ from memservice.api.fields import (
 from memservice.api.forms import File, JsonText
 from memservice.api.schema import BaseSchema
 from memservice.api.v3.schemas.configuration import MessageConfiguration
-from memservice.api.validators import (
-    Length,
-    LengthOfSetting,
-    Range,
-)
+from memservice.api.validators import Length, LengthOfSetting, Range
 from memservice.domain.sizes import MAX_QUERY
 
 
@@ -38,8 +34,15 @@ class MessageBatchCreate(BaseSchema):
 class MessageUpload(BaseSchema):
     file = File(required=True)
     peer_id = Name(required=True)
-    metadata = JsonText(JsonObject(), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
-    configuration = JsonText(Nested(MessageConfiguration), allow_none=True, load_default=None, metadata={"description": "A JSON object"})
+    metadata = JsonText(
+        JsonObject(), allow_none=True, load_default=None, metadata={"description": "A JSON object"}
+    )
+    configuration = JsonText(
+        Nested(MessageConfiguration),
+        allow_none=True,
+        load_default=None,
+        metadata={"description": "A JSON object"},
+    )
     created_at = DateTime(allow_none=True, load_default=None)
 
 
@@ -48,7 +51,11 @@ class MessageHeaders(BaseSchema):
         data_key="Idempotency-Key",
         load_default=None,
         validate=Length(1, 255),
-        metadata={"description": "Names this request: repeated with the same key, it stores nothing again."},
+        metadata={
+            "description": (
+                "Names this request: repeated with the same key, it stores nothing again."
+            )
+        },
     )
 
 

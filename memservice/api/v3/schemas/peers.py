@@ -16,15 +16,8 @@ from memservice.api.fields import (
     OneOrMore,
     String,
 )
-from memservice.api.schema import (
-    AliasedSchema,
-    BaseSchema,
-    NewName,
-)
-from memservice.api.validators import (
-    Length,
-    Range,
-)
+from memservice.api.schema import AliasedSchema, BaseSchema, NewName
+from memservice.api.validators import Length, Range
 from memservice.domain.sizes import MAX_CARD_LINE, MAX_QUERY
 
 

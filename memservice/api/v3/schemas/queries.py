@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from memservice.api.fields import (
-    Boolean,
-    Float,
-    Integer,
-    JsonObject,
-    List,
-    Name,
-    String,
-)
+from memservice.api.fields import Boolean, Float, Integer, JsonObject, List, Name, String
 from memservice.api.schema import BaseSchema
-from memservice.api.validators import (
-    Length,
-    OneOf,
-    Range,
-    RangeOfSetting,
-)
+from memservice.api.validators import Length, OneOf, Range, RangeOfSetting
 from memservice.domain.sizes import MAX_QUERY
 from memservice.domain.values import INT_MAX
 
@@ -88,7 +75,11 @@ class PeerContextQuery(_Selection):
 
 
 class SessionContextQuery(_Selection):
-    tokens = Integer(allow_none=True, load_default=None, validate=RangeOfSetting("get_context_max_tokens", 100_000))
+    tokens = Integer(
+        allow_none=True,
+        load_default=None,
+        validate=RangeOfSetting("get_context_max_tokens", 100_000),
+    )
     summary = Boolean(load_default=True)
     peer_target = Name(allow_none=True, load_default=None)
     peer_perspective = Name(allow_none=True, load_default=None)

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from memservice.api.fields import (
-    DateTime,
-    JsonObject,
-    List,
-    Map,
-    Name,
-    String,
-)
-from memservice.api.schema import (
-    AliasedSchema,
-    BaseSchema,
-)
+from memservice.api.fields import DateTime, JsonObject, List, Map, Name, String
+from memservice.api.schema import AliasedSchema, BaseSchema
 from memservice.api.validators import Length
 from memservice.domain.records import SCOPE_PREFIX
 
@@ -46,7 +36,8 @@ class ScopeSessionsAdd(BaseSchema):
 
 
 class Backfill(JsonObject):
-    """How far the copying from one session is. `docs_copied` is there once something was counted."""
+    """How far the copying from one session is. `docs_copied` is there once something was
+    counted."""
 
     SHAPE: ClassVar[dict[str, Any]] = {
         "required": ["state", "updated_at"],

@@ -19,15 +19,8 @@ from memservice.api.fields import (
     String,
     SummaryType,
 )
-from memservice.api.schema import (
-    AliasedSchema,
-    BaseSchema,
-    NewName,
-)
-from memservice.api.v3.schemas.configuration import (
-    SessionConfiguration,
-    SessionPeerConfig,
-)
+from memservice.api.schema import AliasedSchema, BaseSchema, NewName
+from memservice.api.v3.schemas.configuration import SessionConfiguration, SessionPeerConfig
 from memservice.api.v3.schemas.messages import Message
 from memservice.api.validators import Length
 

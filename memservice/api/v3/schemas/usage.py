@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from marshmallow import fields
 
-from memservice.api.fields import (
-    Boolean,
-    DateTime,
-    Integer,
-    Nested,
-    String,
-)
+from memservice.api.fields import Boolean, DateTime, Integer, Nested, String
 from memservice.api.schema import BaseSchema
 from memservice.api.validators import Range
 
 
 class UsageQuery(BaseSchema):
-    days = Integer(load_default=30, validate=Range(1, 400), metadata={"description": "How many days, today among them"})
+    days = Integer(
+        load_default=30,
+        validate=Range(1, 400),
+        metadata={"description": "How many days, today among them"},
+    )
 
 
 class Usage(BaseSchema):
     """The sum over some calls."""
 
     calls = Integer(required=True)
-    failed = Integer(required=True, metadata={"description": "Calls that gave nothing, or were broken off"})
+    failed = Integer(
+        required=True, metadata={"description": "Calls that gave nothing, or were broken off"}
+    )
     input_tokens = Integer(required=True)
     output_tokens = Integer(required=True)
     cache_read_tokens = Integer(required=True)
@@ -45,7 +45,10 @@ class Budget(BaseSchema):
 
     daily_tokens = Integer(required=True)
     spent_today = Integer(required=True, attribute="spent")
-    reached = Boolean(required=True, metadata={"description": "Background work waits, and chat answers without a model"})
+    reached = Boolean(
+        required=True,
+        metadata={"description": "Background work waits, and chat answers without a model"},
+    )
     resets_at = DateTime(required=True)
 
 

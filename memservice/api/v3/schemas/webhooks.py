@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from memservice.api.fields import (
-    DateTime,
-    FromPath,
-    Integer,
-    String,
-)
+from memservice.api.fields import DateTime, FromPath, Integer, String
 from memservice.api.schema import BaseSchema
 
 
@@ -20,7 +15,9 @@ class WebhookEndpoint(BaseSchema):
     workspace_id = FromPath("workspace_id", required=True)
     url = String(required=True)
     created_at = DateTime(required=True)
-    state = String(metadata={"description": "`active`, or `paused` after too many failures in a row"})
+    state = String(
+        metadata={"description": "`active`, or `paused` after too many failures in a row"}
+    )
 
 
 class NewWebhookEndpoint(BaseSchema):
@@ -29,7 +26,12 @@ class NewWebhookEndpoint(BaseSchema):
     url = String(attribute="endpoint.url", required=True)
     created_at = DateTime(attribute="endpoint.created_at", required=True)
     state = String(attribute="endpoint.state")
-    secret = String(allow_none=True, metadata={"description": "Signs the deliveries; shown when the endpoint is created, never again"})
+    secret = String(
+        allow_none=True,
+        metadata={
+            "description": "Signs the deliveries; shown when the endpoint is created, never again"
+        },
+    )
 
 
 class WebhookDelivery(BaseSchema):

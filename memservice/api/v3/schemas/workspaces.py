@@ -14,11 +14,7 @@ from memservice.api.fields import (
     Nested,
     String,
 )
-from memservice.api.schema import (
-    AliasedSchema,
-    BaseSchema,
-    NewName,
-)
+from memservice.api.schema import AliasedSchema, BaseSchema, NewName
 from memservice.api.v3.schemas.configuration import WorkspaceConfiguration
 from memservice.api.validators import Length
 
@@ -65,11 +61,21 @@ class QueueFailure(BaseSchema):
 
     id = String(attribute="task.uid", required=True)
     task_type = String(attribute="task.kind", required=True)
-    session_id = String(attribute="session", required=True, allow_none=True, metadata={"description": "The session's name"})
+    session_id = String(
+        attribute="session",
+        required=True,
+        allow_none=True,
+        metadata={"description": "The session's name"},
+    )
     observer_id = String(attribute="observer", required=True, allow_none=True)
     observed_id = String(attribute="observed", required=True, allow_none=True)
     attempts = Integer(attribute="task.attempts", required=True)
-    error = String(attribute="task.last_error", required=True, allow_none=True, metadata={"description": "What the last try ended with"})
+    error = String(
+        attribute="task.last_error",
+        required=True,
+        allow_none=True,
+        metadata={"description": "What the last try ended with"},
+    )
     created_at = DateTime(attribute="task.created_at", required=True)
     failed_at = DateTime(attribute="task.finished_at", required=True, allow_none=True)
 

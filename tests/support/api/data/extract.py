@@ -1,9 +1,10 @@
-"""Write the facts about the published third-generation API that `test_openapi.py` compares ours with.
+"""Write the facts about the published third-generation API that `test_openapi.py` compares ours
+with.
 
     python tests/support/api/data/extract.py <openapi document> > tests/support/api/data/v3.json
 
-Facts only: operations, parameters, bodies, fields, bounds, statuses, media types, keys. References are followed; texts and examples are
-left out.
+Facts only: operations, parameters, bodies, fields, bounds, statuses, media types, keys. References
+are followed; texts and examples are left out.
 """
 
 from __future__ import annotations
@@ -14,18 +15,39 @@ from pathlib import Path
 from typing import Any
 
 BOUNDS = (
-    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "format", "enum"),
+    *(
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "enum",
+    ),
     *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "const"),
 )
 KEPT = (*BOUNDS, "default")
 FOLLOWED = ("$ref", "anyOf", "type", "properties", "required", "items", "additionalProperties")
-LEFT_OUT = ("title", "description", "example", "examples", "deprecated", "readOnly", "contentMediaType")
+LEFT_OUT = (
+    "title",
+    "description",
+    "example",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "contentMediaType",
+)
 
 
 def shape(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    """A schema without references and alternatives: `types` (null included), bounds, and the shapes inside.
+    """A schema without references and alternatives: `types` (null included), bounds, and the shapes
+    inside.
 
-    `must`, of parameters and bodies: whether they may be left out. `open`: the shape of the values of any other key.
+    `must`, of parameters and bodies: whether they may be left out. `open`: the shape of the values
+    of any other key.
     """
     if unknown := schema.keys() - {*KEPT, *FOLLOWED, *LEFT_OUT}:
         raise ValueError(f"what {sorted(unknown)} say of {schema} would be lost")
@@ -43,7 +65,9 @@ def shape(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
         made["types"] = sorted(types)
     made.update({key: schema[key] for key in KEPT if key in schema})
     if "properties" in schema:
-        made["fields"] = {name: shape(inner, document) for name, inner in schema["properties"].items()}
+        made["fields"] = {
+            name: shape(inner, document) for name, inner in schema["properties"].items()
+        }
         made["required"] = sorted(schema.get("required", []))
     if "items" in schema:
         made["items"] = shape(schema["items"], document)
@@ -63,7 +87,11 @@ def facts(document: dict[str, Any]) -> dict[str, Any]:
             parameters = [*item.get("parameters", []), *operation.get("parameters", [])]
             described: dict[str, Any] = {
                 "parameters": {
-                    f"{p['in']} {p['name']}": {"must": bool(p.get("required")), **shape(p["schema"], document)} for p in parameters
+                    f"{p['in']} {p['name']}": {
+                        "must": bool(p.get("required")),
+                        **shape(p["schema"], document),
+                    }
+                    for p in parameters
                 },
                 "answers": {},
                 "media": {},
@@ -72,16 +100,24 @@ def facts(document: dict[str, Any]) -> dict[str, Any]:
             for status, answer in operation["responses"].items():
                 described["media"][status] = sorted(answer.get("content", ()))
                 content = answer.get("content", {}).get("application/json")
-                described["answers"][status] = shape(content["schema"], document) if content else None
+                described["answers"][status] = (
+                    shape(content["schema"], document) if content else None
+                )
             body = operation.get("requestBody")
             if body is not None:
                 ((described["media"]["body"], content),) = body["content"].items()
-                described["body"] = {"must": bool(body.get("required")), **shape(content["schema"], document)}
+                described["body"] = {
+                    "must": bool(body.get("required")),
+                    **shape(content["schema"], document),
+                }
             found[f"{method.upper()} {path}"] = described
     return found
 
 
 if __name__ == "__main__":
     read = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    lines = (f"{json.dumps(name)}: {json.dumps(found, sort_keys=True)}" for name, found in sorted(facts(read).items()))
+    lines = (
+        f"{json.dumps(name)}: {json.dumps(found, sort_keys=True)}"
+        for name, found in sorted(facts(read).items())
+    )
     sys.stdout.write("{\n" + ",\n".join(lines) + "\n}\n")

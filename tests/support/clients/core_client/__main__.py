@@ -1,4 +1,5 @@
-"""Run the scenarios that this version has words for: `python -m support.clients.core_client URL sync|async KEY`."""
+"""Run the scenarios that this version has words for:
+`python -m support.clients.core_client URL sync|async KEY`."""
 
 from __future__ import annotations
 

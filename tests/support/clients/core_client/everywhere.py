@@ -6,7 +6,15 @@ import json
 
 import honcho_core  # type: ignore[import-not-found]  # installed in the clients' own environments only
 
-from support.clients.core_client.harness import EARLY, FILTERS, NEWER, Caller, contents, ids, scenario
+from support.clients.core_client.harness import (
+    EARLY,
+    FILTERS,
+    NEWER,
+    Caller,
+    contents,
+    ids,
+    scenario,
+)
 
 METADATA = {"plan": "gold", "seats": 3, "tags": ["a", "b"], "deep": {"x": None}, "blåbær": "🫐"}
 TORTOISE = "I adopted a tortoise named Balthazar last spring."
@@ -35,15 +43,23 @@ async def workspaces_are_described_and_listed(c: Caller) -> None:
 async def peers_are_described_and_listed(c: Caller) -> None:
     names = [f"p{number}" for number in range(5)]
     for number, name in enumerate(names):
-        made = await c.peers.get_or_create(**c.own, id=name, metadata={"number": number}, configuration={"observe_me": number != 3})
-        assert (made.id, made.workspace_id, made.metadata) == (name, c.workspace, {"number": number})
+        made = await c.peers.get_or_create(
+            **c.own, id=name, metadata={"number": number}, configuration={"observe_me": number != 3}
+        )
+        assert (made.id, made.workspace_id, made.metadata) == (
+            name,
+            c.workspace,
+            {"number": number},
+        )
     page = await c.peers.list(**c.own, size=2)
     assert (page.total, page.pages, page.page, ids(page.items)) == (5, 3, 1, names[:2])
     assert ids(await c.every(page)) == names
     wanted = {"number": 3} if EARLY else {"metadata": {"number": 3}}
     (three,) = await c.every(await c.peers.list(**c.own, **{FILTERS: wanted}))
     assert (three.id, three.configuration) == ("p3", {"observe_me": False})
-    changed = await c.peers.update("p3", **c.own, metadata={"name": "Three"}, configuration={"observe_me": True})
+    changed = await c.peers.update(
+        "p3", **c.own, metadata={"name": "Three"}, configuration={"observe_me": True}
+    )
     assert (changed.metadata, changed.configuration) == ({"name": "Three"}, {"observe_me": True})
     assert await c.peers.get_or_create(**c.own, id="p3") == changed
 
@@ -52,22 +68,34 @@ async def peers_are_described_and_listed(c: Caller) -> None:
 async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
     names = [f"s{number}" for number in range(4)]
     for name in names:
-        made = await c.sessions.get_or_create(**c.own, id=name, metadata={"name": name}, peers={"alice": {"observe_others": True}})
+        made = await c.sessions.get_or_create(
+            **c.own, id=name, metadata={"name": name}, peers={"alice": {"observe_others": True}}
+        )
         assert (made.id, made.is_active, made.workspace_id) == (name, True, c.workspace)
     assert ids(await c.every(await c.sessions.list(**c.own, size=3))) == names
     wanted = {"name": "s2"} if EARLY else {"metadata": {"name": "s2"}}
     assert ids(await c.every(await c.sessions.list(**c.own, **{FILTERS: wanted}))) == ["s2"]
     configuration = {REASONING: {"enabled": False}}
-    changed = await c.sessions.update("s1", **c.own, metadata={"topic": "tea"}, configuration=configuration)
+    changed = await c.sessions.update(
+        "s1", **c.own, metadata={"topic": "tea"}, configuration=configuration
+    )
     assert (changed.metadata, changed.configuration) == ({"topic": "tea"}, configuration)
 
-    assert (await c.sessions.peers.add("s1", **c.own, body={"bob": {"observe_me": False}, "carol": {}})).id == "s1"
-    assert set(ids(await c.every(await c.sessions.peers.list("s1", **c.own)))) == {"alice", "bob", "carol"}
+    assert (
+        await c.sessions.peers.add("s1", **c.own, body={"bob": {"observe_me": False}, "carol": {}})
+    ).id == "s1"
+    assert set(ids(await c.every(await c.sessions.peers.list("s1", **c.own)))) == {
+        "alice",
+        "bob",
+        "carol",
+    }
     assert (await c.sessions.peers.remove("s1", **c.own, body=["carol"])).id == "s1"
     get_config = c.sessions.peers.any("get_config", "config")
     found = await get_config("bob", **c.own, session_id="s1")
     assert (found.observe_me, found.observe_others) == (False, None)
-    await c.sessions.peers.set_config("bob", **c.own, session_id="s1", observe_me=True, observe_others=True)
+    await c.sessions.peers.set_config(
+        "bob", **c.own, session_id="s1", observe_me=True, observe_others=True
+    )
     found = await get_config("bob", **c.own, session_id="s1")
     assert (found.observe_me, found.observe_others) == (True, True)
     assert (await c.sessions.peers.set("s1", **c.own, body={"dave": {}, "alice": {}})).id == "s1"
@@ -78,15 +106,26 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
 
 @scenario
 async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
-    stored = await c.say("talk", *[(("alice", "bob")[number % 2], f"number {number}") for number in range(13)])
-    assert contents(await c.every(await c.sessions.messages.list("talk", **c.own, size=5))) == [f"number {number}" for number in range(13)]
-    assert ids(await c.every(await c.sessions.messages.list("talk", **c.own, size=5, reverse=True))) == ids(stored)[::-1]
-    changed = await c.sessions.messages.update(stored[4].id, **c.own, session_id="talk", metadata={"seen": True})
+    stored = await c.say(
+        "talk", *[(("alice", "bob")[number % 2], f"number {number}") for number in range(13)]
+    )
+    assert contents(await c.every(await c.sessions.messages.list("talk", **c.own, size=5))) == [
+        f"number {number}" for number in range(13)
+    ]
+    assert (
+        ids(await c.every(await c.sessions.messages.list("talk", **c.own, size=5, reverse=True)))
+        == ids(stored)[::-1]
+    )
+    changed = await c.sessions.messages.update(
+        stored[4].id, **c.own, session_id="talk", metadata={"seen": True}
+    )
     assert changed.metadata == {"seen": True}
     retrieve = c.sessions.messages.any("retrieve", "get")
     assert await retrieve(stored[4].id, **c.own, session_id="talk") == changed
     wanted = {"seen": True} if EARLY else {"metadata": {"seen": True}}
-    assert ids(await c.every(await c.sessions.messages.list("talk", **c.own, **{FILTERS: wanted}))) == [stored[4].id]
+    assert ids(
+        await c.every(await c.sessions.messages.list("talk", **c.own, **{FILTERS: wanted}))
+    ) == [stored[4].id]
     clone = await c.sessions.clone("talk", **c.own, message_id=stored[2].id)
     copied = await c.every(await c.sessions.messages.list(clone.id, **c.own))
     assert contents(copied) == ["number 0", "number 1", "number 2"]
@@ -99,16 +138,24 @@ async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
 
 @scenario
 async def what_was_said_is_found(c: Caller) -> None:
-    stored = await c.say("talk", ("alice", f"Hi there! {TORTOISE}"), ("bob", SISTER), ("alice", f"Thanks. {WORK}"))
+    stored = await c.say(
+        "talk", ("alice", f"Hi there! {TORTOISE}"), ("bob", SISTER), ("alice", f"Thanks. {WORK}")
+    )
     assert (await c.search(c.workspaces, "Balthazar tortoise", c.workspace))[0].id == stored[0].id
-    assert (await c.search(c.sessions, "who teaches physics", "talk", **c.own))[0].id == stored[1].id
-    assert {item.peer_id for item in await c.search(c.peers, "physics tortoise nurse", "alice", **c.own)} == {"alice"}
+    assert (await c.search(c.sessions, "who teaches physics", "talk", **c.own))[0].id == stored[
+        1
+    ].id
+    assert {
+        item.peer_id for item in await c.search(c.peers, "physics tortoise nurse", "alice", **c.own)
+    } == {"alice"}
     assert await c.search(c.workspaces, "tortoise", f"{c.workspace}-none") == []
 
 
 @scenario
 async def what_was_said_is_known(c: Caller) -> None:
-    stored = await c.say("talk", ("alice", f"Hi there! {TORTOISE}"), ("bob", SISTER), ("alice", f"Thanks. {WORK}"))
+    stored = await c.say(
+        "talk", ("alice", f"Hi there! {TORTOISE}"), ("bob", SISTER), ("alice", f"Thanks. {WORK}")
+    )
     represent = c.peers.any("working_representation", "representation")
     found = ""
     for _ in range(200):
@@ -119,27 +166,42 @@ async def what_was_said_is_known(c: Caller) -> None:
     assert TORTOISE in found
     assert WORK in found
     assert SISTER not in found
-    context = await c.sessions.any("get_context", "context")("talk", **c.own, summary=True, tokens=10_000)
+    context = await c.sessions.any("get_context", "context")(
+        "talk", **c.own, summary=True, tokens=10_000
+    )
     assert (context.id, ids(context.messages)) == ("talk", ids(stored))
     assert not context.summary
-    last = await c.sessions.any("get_context", "context")("talk", **c.own, summary=False, tokens=stored[2].token_count)
+    last = await c.sessions.any("get_context", "context")(
+        "talk", **c.own, summary=False, tokens=stored[2].token_count
+    )
     assert ids(last.messages) == [stored[2].id]
 
 
 @scenario
 async def questions_are_answered(c: Caller) -> None:
     await c.say("talk", ("alice", TORTOISE), ("bob", SISTER))
-    said = {"queries": ["What is the name", "of the tortoise?"]} if EARLY else {"query": "What is the name of the tortoise?"}
+    said = (
+        {"queries": ["What is the name", "of the tortoise?"]}
+        if EARLY
+        else {"query": "What is the name of the tortoise?"}
+    )
     assert "Balthazar" in (await c.peers.chat("alice", **c.own, **said)).content
-    assert "Balthazar" in (await c.peers.chat("alice", **c.own, **said, session_id="talk", stream=False)).content
+    assert (
+        "Balthazar"
+        in (await c.peers.chat("alice", **c.own, **said, session_id="talk", stream=False)).content
+    )
     kind, text = await c.peers.streamed("chat", "alice", **c.own, **said, stream=True)
     if EARLY:
         assert kind.startswith("text/plain")
         assert "Balthazar" in text
     else:
         assert kind.startswith("text/event-stream")
-        *pieces, last = [json.loads(part.removeprefix("data: ")) for part in text.strip().split("\n\n")]
+        *pieces, last = [
+            json.loads(part.removeprefix("data: ")) for part in text.strip().split("\n\n")
+        ]
         assert "Balthazar" in "".join(piece["delta"]["content"] for piece in pieces)
         assert last == {"delta": {"content": None}, "done": True}
     await c.raises(honcho_core.NotFoundError, c.peers.chat("nobody", **c.own, **said))
-    await c.raises(honcho_core.NotFoundError, c.peers.chat("alice", **c.own, **said, target="nobody"))
+    await c.raises(
+        honcho_core.NotFoundError, c.peers.chat("alice", **c.own, **said, target="nobody")
+    )

@@ -1,4 +1,5 @@
-"""Scenarios for the generated clients of the second generation, of four versions with different words, through both of their faces."""
+"""Scenarios for the generated clients of the second generation, of four versions with different
+words, through both of their faces."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ class Caller(harness.Caller):
 
     async def say(self, session: str, *said: tuple[str, str]) -> list[Any]:
         messages = [{"peer_id": peer, "content": content} for peer, content in said]
-        stored: list[Any] = await self.sessions.messages.create(session, **self.own, messages=messages)
+        stored: list[Any] = await self.sessions.messages.create(
+            session, **self.own, messages=messages
+        )
         assert [(item.peer_id, item.content) for item in stored] == list(said)
         return stored
 

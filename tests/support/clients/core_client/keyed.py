@@ -15,8 +15,17 @@ async def keys_open_what_they_name(c: Caller) -> None:
     assert (await narrow.workspaces.get_or_create(id=c.workspace)).id == c.workspace
     assert (await narrow.workspaces.peers.get_or_create(**c.own, id="alice")).id == "alice"
     await c.raises(honcho_core.AuthenticationError, narrow.workspaces.list())
-    await c.raises(honcho_core.AuthenticationError, narrow.workspaces.get_or_create(id=f"{c.workspace}-other"))
-    of_peer = c.with_key((await c.api.keys.create(workspace_id=c.workspace, peer_id="alice"))["key"])
-    assert (await of_peer.workspaces.peers.update("alice", **c.own, metadata={"a": 1})).metadata == {"a": 1}
-    await c.raises(honcho_core.AuthenticationError, of_peer.workspaces.peers.update("bob", **c.own, metadata={}))
+    await c.raises(
+        honcho_core.AuthenticationError, narrow.workspaces.get_or_create(id=f"{c.workspace}-other")
+    )
+    of_peer = c.with_key(
+        (await c.api.keys.create(workspace_id=c.workspace, peer_id="alice"))["key"]
+    )
+    assert (
+        await of_peer.workspaces.peers.update("alice", **c.own, metadata={"a": 1})
+    ).metadata == {"a": 1}
+    await c.raises(
+        honcho_core.AuthenticationError,
+        of_peer.workspaces.peers.update("bob", **c.own, metadata={}),
+    )
     await c.raises(honcho_core.UnprocessableEntityError, c.api.keys.create(peer_id="alice"))

@@ -14,6 +14,10 @@ async def background_work_is_counted(c: Caller) -> None:
     assert (await c.status(session_id="talk")).total_work_units == 2
     of_one = {"peer_id": "alice"} if EARLY else {"observer_id": "alice"}
     assert (await c.status(**of_one)).total_work_units == 1
-    more = {"peer_id": "alice", "include_sender": True} if EARLY else {"observer_id": "alice", "sender_id": "bob"}
+    more = (
+        {"peer_id": "alice", "include_sender": True}
+        if EARLY
+        else {"observer_id": "alice", "sender_id": "bob"}
+    )
     assert (await c.status(**more)).total_work_units == (1 if EARLY else 2)
     assert (await c.status(session_id="none")).total_work_units == 0

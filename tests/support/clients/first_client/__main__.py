@@ -1,4 +1,5 @@
-"""Run every scenario of the first generation's client: `python -m support.clients.first_client URL sync|async KEY`."""
+"""Run every scenario of the first generation's client:
+`python -m support.clients.first_client URL sync|async KEY`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,12 @@ async def apps_are_named_found_and_renamed(c: Caller) -> None:
     other = await c.apps.get_or_create(plain)
     assert await c.apps.get_or_create(plain) == await c.apps.get_by_name(plain) == other
     changed = await c.apps.update(app.id, name=f"{name}!", metadata={"a": 1})
-    assert (changed.id, changed.name, changed.metadata, changed.created_at) == (app.id, f"{name}!", {"a": 1}, app.created_at)
+    assert (changed.id, changed.name, changed.metadata, changed.created_at) == (
+        app.id,
+        f"{name}!",
+        {"a": 1},
+        app.created_at,
+    )
     newest = await c.page(c.apps.list(reverse=True, size=100))
     assert ids(newest).index(other.id) < ids(newest).index(app.id)
     assert ids(await c.page(c.apps.list(filter={"a": 1}, reverse=True, size=1))) == [app.id]
@@ -42,15 +47,27 @@ async def a_conflict_is_told_at_once(c: Caller) -> None:
 @scenario
 async def users_are_named_found_and_renamed(c: Caller) -> None:
     app = (await c.apps.create(name=c.name())).id
-    made = [await c.users.create(app, name=f"User {number}", metadata={"n": number % 2}) for number in range(5)]
+    made = [
+        await c.users.create(app, name=f"User {number}", metadata={"n": number % 2})
+        for number in range(5)
+    ]
     assert {user.app_id for user in made} == {app}
     assert await c.users.get(app, user_id=made[2].id) == made[2]
     assert await c.users.get_by_name("User 3", app_id=app) == made[3]
     assert await c.users.get_or_create("User 4", app_id=app) == made[4]
     new = await c.users.get_or_create("New one", app_id=app)
     page = await c.users.list(app, size=2, page=2)
-    assert (ids(page.items), page.total, page.page, page.size, page.pages) == (ids(made[2:4]), 6, 2, 2, 3)
-    assert ids(await c.page(c.users.list(app, filter={"n": 1}, reverse=True))) == [made[3].id, made[1].id]
+    assert (ids(page.items), page.total, page.page, page.size, page.pages) == (
+        ids(made[2:4]),
+        6,
+        2,
+        2,
+        3,
+    )
+    assert ids(await c.page(c.users.list(app, filter={"n": 1}, reverse=True))) == [
+        made[3].id,
+        made[1].id,
+    ]
     renamed = await c.users.update(made[0].id, app_id=app, name="Ann")
     assert (renamed.id, renamed.name, renamed.metadata) == (made[0].id, "Ann", {"n": 0})
     await c.raises(honcho.ConflictError, c.users.update(new.id, app_id=app, name="Ann"))
@@ -62,22 +79,36 @@ async def sessions_are_kept_archived_and_cloned(c: Caller) -> None:
     own = await c.user()
     one = await c.sessions.create(**own, metadata=METADATA)
     two = await c.sessions.create(**own)
-    assert (one.is_active, one.user_id, one.app_id, one.metadata) == (True, own["user_id"], own["app_id"], METADATA)
+    assert (one.is_active, one.user_id, one.app_id, one.metadata) == (
+        True,
+        own["user_id"],
+        own["app_id"],
+        METADATA,
+    )
     assert await c.sessions.get(**own, session_id=one.id) == one
     assert ids(await c.page(c.sessions.list(**own, filter={"plan": "gold"}))) == [one.id]
     said = [{"content": f"message {number}", "is_user": number % 2 == 0} for number in range(4)]
     stored = await c.sessions.messages.batch(one.id, **own, messages=said)
-    await c.users.metamessages.create(**own, metamessage_type="mark", content="x", session_id=one.id, message_id=stored[0].id)
+    await c.users.metamessages.create(
+        **own, metamessage_type="mark", content="x", session_id=one.id, message_id=stored[0].id
+    )
     clone = await c.sessions.clone(one.id, **own, message_id=stored[1].id, deep_copy=True)
     assert (clone.metadata, clone.is_active, clone.user_id) == (METADATA, True, own["user_id"])
-    assert contents(await c.page(c.sessions.messages.list(clone.id, **own))) == ["message 0", "message 1"]
+    assert contents(await c.page(c.sessions.messages.list(clone.id, **own))) == [
+        "message 0",
+        "message 1",
+    ]
     assert len(await c.page(c.users.metamessages.list(**own, session_id=clone.id))) == 1
     empty = await c.sessions.clone(two.id, **own)
     assert (await c.sessions.get(**own, session_id=empty.id)).id == empty.id
     await c.sessions.delete(one.id, **own)
     assert (await c.sessions.get(**own, session_id=one.id)).is_active is False
     assert ids(await c.page(c.sessions.list(**own))) == [one.id, two.id, clone.id, empty.id]
-    assert ids(await c.page(c.sessions.list(**own, is_active=True, reverse=True))) == [empty.id, clone.id, two.id]
+    assert ids(await c.page(c.sessions.list(**own, is_active=True, reverse=True))) == [
+        empty.id,
+        clone.id,
+        two.id,
+    ]
     assert (await c.sessions.update(one.id, **own, metadata={})).metadata == {}
     await c.raises(honcho.NotFoundError, c.sessions.get(**own, session_id="nothing"))
 
@@ -86,20 +117,31 @@ async def sessions_are_kept_archived_and_cloned(c: Caller) -> None:
 async def messages_are_kept_in_order(c: Caller) -> None:
     own = await c.user()
     session = (await c.sessions.create(**own)).id
-    first = await c.sessions.messages.create(session, **own, content="", is_user=True, metadata={"k": [1, 2]})
+    first = await c.sessions.messages.create(
+        session, **own, content="", is_user=True, metadata={"k": [1, 2]}
+    )
     many = await c.sessions.messages.batch(
-        session, **own, messages=[{"content": f"m{number}", "is_user": bool(number % 2)} for number in range(100)]
+        session,
+        **own,
+        messages=[{"content": f"m{number}", "is_user": bool(number % 2)} for number in range(100)],
     )
     assert contents(many) == [f"m{number}" for number in range(100)]
     assert [message.is_user for message in many[:3]] == [False, True, False]
-    assert {(message.session_id, message.user_id, message.app_id) for message in many} == {(session, own["user_id"], own["app_id"])}
+    assert {(message.session_id, message.user_id, message.app_id) for message in many} == {
+        (session, own["user_id"], own["app_id"])
+    }
     last = await c.sessions.messages.list(session, **own, size=10, page=11)
     assert (contents(last.items), last.total, last.pages) == (["m99"], 101, 11)
     assert await c.page(c.sessions.messages.list(session, **own, filter={"k": [2]})) == [first]
-    changed = await c.sessions.messages.update(first.id, **own, session_id=session, metadata={"new": True})
+    changed = await c.sessions.messages.update(
+        first.id, **own, session_id=session, metadata={"new": True}
+    )
     assert changed.metadata == {"new": True}
     assert await c.sessions.messages.get(first.id, **own, session_id=session) == changed
-    await c.raises(honcho.NotFoundError, c.sessions.messages.create("nothing", **own, content="x", is_user=True))
+    await c.raises(
+        honcho.NotFoundError,
+        c.sessions.messages.create("nothing", **own, content="x", is_user=True),
+    )
 
 
 @scenario
@@ -109,15 +151,34 @@ async def metamessages_are_notes(c: Caller) -> None:
     session = (await c.sessions.create(**own)).id
     said = await c.sessions.messages.create(session, **own, content="hello", is_user=True)
     plain = await notes.create(**own, metamessage_type="mood", content="happy", metadata={"a": 1})
-    close = await notes.create(**own, metamessage_type="mark", content="", session_id=session, message_id=said.id)
-    assert (plain.metamessage_type, plain.session_id, close.message_id, close.session_id) == ("mood", None, said.id, session)
+    close = await notes.create(
+        **own, metamessage_type="mark", content="", session_id=session, message_id=said.id
+    )
+    assert (plain.metamessage_type, plain.session_id, close.message_id, close.session_id) == (
+        "mood",
+        None,
+        said.id,
+        session,
+    )
     assert await notes.get(close.id, **own) == close
     assert ids(await c.page(notes.list(**own))) == [plain.id, close.id]
-    assert ids(await c.page(notes.list(**own, metamessage_type="mood", filter={"a": 1}))) == [plain.id]
-    assert ids(await c.page(notes.list(**own, session_id=session, message_id=said.id))) == [close.id]
+    assert ids(await c.page(notes.list(**own, metamessage_type="mood", filter={"a": 1}))) == [
+        plain.id
+    ]
+    assert ids(await c.page(notes.list(**own, session_id=session, message_id=said.id))) == [
+        close.id
+    ]
     moved = await notes.update(plain.id, **own, session_id=session, metamessage_type="tone")
-    assert (moved.session_id, moved.metamessage_type, moved.metadata, moved.content) == (session, "tone", {"a": 1}, "happy")
-    await c.raises(honcho.UnprocessableEntityError, notes.create(**own, metamessage_type="x", content="", message_id=said.id))
+    assert (moved.session_id, moved.metamessage_type, moved.metadata, moved.content) == (
+        session,
+        "tone",
+        {"a": 1},
+        "happy",
+    )
+    await c.raises(
+        honcho.UnprocessableEntityError,
+        notes.create(**own, metamessage_type="x", content="", message_id=said.id),
+    )
 
 
 @scenario
@@ -125,18 +186,29 @@ async def documents_are_found_in_collections(c: Caller) -> None:
     own = await c.user()
     collections, documents = c.users.collections, c.users.collections.documents
     shelf = await collections.create(**own, name="my shelf", metadata=METADATA)
-    assert await collections.get(**own, collection_id=shelf.id) == await collections.get_by_name("my shelf", **own) == shelf
+    assert (
+        await collections.get(**own, collection_id=shelf.id)
+        == await collections.get_by_name("my shelf", **own)
+        == shelf
+    )
     assert (await collections.update(shelf.id, **own, name="books")).name == "books"
     assert ids(await c.page(collections.list(**own, filter={"plan": "gold"}))) == [shelf.id]
     await c.raises(honcho.ConflictError, collections.create(**own, name="books"))
     await c.raises(honcho.UnprocessableEntityError, collections.create(**own, name="Honcho"))
     texts = ("The cat sleeps on the sofa.", "A recipe for lentil soup.", "Stars are very far away.")
-    made = [await documents.create(shelf.id, **own, content=text, metadata={"n": n}) for n, text in enumerate(texts)]
+    made = [
+        await documents.create(shelf.id, **own, content=text, metadata={"n": n})
+        for n, text in enumerate(texts)
+    ]
     assert tuple(contents(await c.page(documents.list(shelf.id, **own)))) == texts
     assert ids(await c.page(documents.list(shelf.id, **own, filter={"n": 1}))) == [made[1].id]
-    assert contents(await documents.query(shelf.id, **own, query="soup recipe", top_k=1)) == [texts[1]]
+    assert contents(await documents.query(shelf.id, **own, query="soup recipe", top_k=1)) == [
+        texts[1]
+    ]
     assert len(await documents.query(shelf.id, **own, query="soup recipe")) == 3
-    assert contents(await documents.query(shelf.id, **own, query="soup recipe", filter={"n": 2})) == [texts[2]]
+    assert contents(
+        await documents.query(shelf.id, **own, query="soup recipe", filter={"n": 2})
+    ) == [texts[2]]
     inside = {**own, "collection_id": shelf.id}
     changed = await documents.update(made[0].id, **inside, content="Dogs like to run.", metadata={})
     assert (changed.content, changed.metadata) == ("Dogs like to run.", {})
@@ -154,7 +226,9 @@ async def what_the_user_says_is_learnt_and_answered_from(c: Caller) -> None:
     documents = c.users.collections.documents
     session = (await c.sessions.create(**own)).id
     said = await c.sessions.messages.batch(
-        session, **own, messages=[{"content": TORTOISE, "is_user": True}, {"content": WORK, "is_user": False}]
+        session,
+        **own,
+        messages=[{"content": TORTOISE, "is_user": True}, {"content": WORK, "is_user": False}],
     )
 
     async def learnt() -> list[str]:
@@ -163,13 +237,17 @@ async def what_the_user_says_is_learnt_and_answered_from(c: Caller) -> None:
 
     (collection,) = await c.until(learnt)
     facts = await c.page(documents.list(collection, **own))
-    assert [(fact.content, fact.metadata) for fact in facts] == [(TORTOISE, {"message_id": said[0].id})]
+    assert [(fact.content, fact.metadata) for fact in facts] == [
+        (TORTOISE, {"message_id": said[0].id})
+    ]
     assert (await c.users.collections.get_by_name("honcho", **own)).id == collection
     question = "What is the tortoise called?"
     assert contents(await documents.query(collection, **own, query=question)) == [TORTOISE]
     answer = (await c.sessions.chat(session, **own, queries=question)).content
     assert "Balthazar" in answer
-    assert "Balthazar" in (await c.sessions.chat(session, **own, queries=["Hello.", question])).content
+    assert (
+        "Balthazar" in (await c.sessions.chat(session, **own, queries=["Hello.", question])).content
+    )
     kind, text = await c.sessions.streamed("chat", session, **own, queries=question, stream=True)
     assert kind.startswith("text/event-stream")
     assert text.strip() == answer
@@ -196,7 +274,9 @@ async def keys_open_what_they_name(c: Caller) -> None:
     await c.raises(honcho.AuthenticationError, user.apps.users.list(own["app_id"]))
     narrow = c.with_key(await key(session_id=session)).apps.users
     assert (await narrow.sessions.get(**own)).id == session
-    assert (await narrow.sessions.messages.create(session, **own, content="x", is_user=True)).content == "x"
+    assert (
+        await narrow.sessions.messages.create(session, **own, content="x", is_user=True)
+    ).content == "x"
     await c.raises(honcho.AuthenticationError, narrow.sessions.list(**own))
     shelf = (await c.users.collections.create(**own, name="shelf")).id
     narrow = c.with_key(await key(collection_id=shelf)).apps.users

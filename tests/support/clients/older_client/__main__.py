@@ -1,4 +1,5 @@
-"""Run every scenario of the older client: `python -m support.clients.older_client URL sync|async`."""
+"""Run every scenario of the older client:
+`python -m support.clients.older_client URL sync|async`."""
 
 from __future__ import annotations
 

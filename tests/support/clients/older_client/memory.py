@@ -1,4 +1,5 @@
-"""The main job with the older client: what was said is found, learnt, recalled and answered from."""
+"""The main job with the older client: what was said is found, learnt, recalled and answered
+from."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ async def told(c: Caller) -> tuple[Any, Any, Any, Any, list[Any]]:
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     session = await c(honcho).session("talk")
     await c(session).add_peers([alice, bob])
-    stored = await c.talk(session, (alice, f"Hi there! {TORTOISE}"), (bob, SISTER), (alice, f"Thanks. {WORK}"))
+    stored = await c.talk(
+        session, (alice, f"Hi there! {TORTOISE}"), (bob, SISTER), (alice, f"Thanks. {WORK}")
+    )
     return honcho, alice, bob, session, stored
 
 
@@ -36,7 +39,9 @@ async def a_conversation_is_remembered_within_two_seconds(c: Caller) -> None:
     c.notes["derived_after_seconds"] = round(time.monotonic() - began, 3)
     mine = await c.every(await c(alice.conclusions).list(reverse=True, size=1))
     assert contents(mine) == [TORTOISE, WORK]
-    assert {(x.observer_id, x.observed_id, x.session_id) for x in mine} == {("alice", "alice", "talk")}
+    assert {(x.observer_id, x.observed_id, x.session_id) for x in mine} == {
+        ("alice", "alice", "talk")
+    }
     status = await c.settled(honcho)
     assert status.completed_work_units == status.total_work_units == 3
     assert (await c(session).queue_status(sender=bob)).total_work_units == 1
@@ -44,18 +49,36 @@ async def a_conversation_is_remembered_within_two_seconds(c: Caller) -> None:
     assert ids(await c(honcho).search("Balthazar tortoise", limit=1)) == [stored[0].id]
     assert ids(await c(session).search("who teaches physics", limit=1)) == [stored[1].id]
     assert {m.peer_id for m in await c(alice).search("physics tortoise nurse")} == {"alice"}
-    assert await c(honcho).search("tortoise", filters={"peer_id": "bob", "session_id": "other"}) == []
+    assert (
+        await c(honcho).search("tortoise", filters={"peer_id": "bob", "session_id": "other"}) == []
+    )
 
     representation = await c(alice).representation()
-    assert [line.split("] ", 1)[1] for line in representation.splitlines() if line.startswith("[")] == [TORTOISE, WORK]
-    assert await c(session).representation("alice") == await c(alice.conclusions).representation() == representation
+    assert [
+        line.split("] ", 1)[1] for line in representation.splitlines() if line.startswith("[")
+    ] == [TORTOISE, WORK]
+    assert (
+        await c(session).representation("alice")
+        == await c(alice.conclusions).representation()
+        == representation
+    )
     of_peer = await c(alice).context()
-    assert (of_peer.peer_id, of_peer.target_id, of_peer.representation) == ("alice", "alice", representation)
+    assert (of_peer.peer_id, of_peer.target_id, of_peer.representation) == (
+        "alice",
+        "alice",
+        representation,
+    )
     context = await c(session).context(peer_target="alice", search_query="tortoise")
     assert ids(context.messages) == ids(stored)
     assert TORTOISE in context.peer_representation
-    assert [part["role"] for part in context.to_openai(assistant="bob")][-3:] == ["user", "assistant", "user"]
-    assert ids((await c(session).context(tokens=stored[2].token_count, summary=False)).messages) == [stored[2].id]
+    assert [part["role"] for part in context.to_openai(assistant="bob")][-3:] == [
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert ids(
+        (await c(session).context(tokens=stored[2].token_count, summary=False)).messages
+    ) == [stored[2].id]
     summaries = await c(session).summaries()
     assert (summaries.id, summaries.short_summary, summaries.long_summary) == ("talk", None, None)
 
@@ -90,7 +113,9 @@ async def questions_are_answered(c: Caller) -> None:
     question = "What is the name of the tortoise?"
     whole = await c(alice).chat(question)
     assert "Balthazar" in whole
-    assert "Clara" in await c(bob).chat("Who teaches physics in Lyon?", session=session, reasoning_level="high")
+    assert "Clara" in await c(bob).chat(
+        "Who teaches physics in Lyon?", session=session, reasoning_level="high"
+    )
     stream = await c(alice).chat_stream(question)
     pieces = [piece async for piece in stream] if hasattr(stream, "__aiter__") else list(stream)
     assert "".join(pieces).strip() == whole
@@ -103,8 +128,14 @@ async def questions_are_answered(c: Caller) -> None:
 async def files_become_messages(c: Caller) -> None:
     honcho = c.honcho()
     session = await c(honcho).session("talk")
-    (message,) = await c(session).upload_file(("note.txt", f"{TORTOISE}\n".encode(), "text/plain"), "alice", metadata={"from": "phone"})
-    assert (message.content.strip(), message.peer_id, message.metadata) == (TORTOISE, "alice", {"from": "phone"})
+    (message,) = await c(session).upload_file(
+        ("note.txt", f"{TORTOISE}\n".encode(), "text/plain"), "alice", metadata={"from": "phone"}
+    )
+    assert (message.content.strip(), message.peer_id, message.metadata) == (
+        TORTOISE,
+        "alice",
+        {"from": "phone"},
+    )
     assert ids(await c.every(await c(session).messages())) == [message.id]
 
 

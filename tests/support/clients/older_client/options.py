@@ -5,11 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from honcho.api_types import (  # type: ignore[import-not-found]  # installed in the client's own environment only
-    SessionConfiguration,
-    SessionPeerConfig,
-    SummaryConfiguration,
-)
+from honcho.api_types import SessionConfiguration, SessionPeerConfig, SummaryConfiguration  # type: ignore[import-not-found]  # installed in the client's own environment only
 
 from support.clients.list_options import second_pages
 from support.clients.published_client.harness import Caller, contents, ids, scenario
@@ -56,17 +52,30 @@ async def one_peer_knows_another(c: Caller) -> None:
     assert lines(await c(bob).representation(target=alice)) == [TORTOISE]
     assert lines(await c(alice).representation(session=work)) == [TEACHER]
     context = await c(bob).context(target=alice)
-    assert (context.peer_id, context.target_id, lines(context.representation)) == ("bob", "alice", [TORTOISE])
+    assert (context.peer_id, context.target_id, lines(context.representation)) == (
+        "bob",
+        "alice",
+        [TORTOISE],
+    )
     everywhere = await c(work).context(peer_target="alice")
     assert lines(everywhere.peer_representation) == [TORTOISE, TEACHER]
-    assert lines((await c(work).context(peer_target="alice", limit_to_session=True)).peer_representation) == [TEACHER]
-    assert lines((await c(work).context(peer_target="alice", peer_perspective="bob")).peer_representation) == [TORTOISE]
+    assert lines(
+        (await c(work).context(peer_target="alice", limit_to_session=True)).peer_representation
+    ) == [TEACHER]
+    assert lines(
+        (await c(work).context(peer_target="alice", peer_perspective="bob")).peer_representation
+    ) == [TORTOISE]
     assert await c(bob).set_card(["Has a tortoise"], target=alice) == ["Has a tortoise"]
     assert await c(bob).card(target="alice") == ["Has a tortoise"]
     assert await c(bob).card() is None
     assert "Balthazar" in await c(bob).chat(QUESTION, target=alice)
-    assert "chemistry" not in (await c(bob).chat("What do I teach at the school?", target="alice") or "")
-    for options in ({"target": alice}, {"target": "alice", "session": home, "reasoning_level": "minimal"}):
+    assert "chemistry" not in (
+        await c(bob).chat("What do I teach at the school?", target="alice") or ""
+    )
+    for options in (
+        {"target": alice},
+        {"target": "alice", "session": home, "reasoning_level": "minimal"},
+    ):
         stream = await c(bob).chat_stream(QUESTION, **options)
         pieces = [piece async for piece in stream] if hasattr(stream, "__aiter__") else list(stream)
         assert "Balthazar" in "".join(pieces)
@@ -89,15 +98,28 @@ async def work_is_counted_by_who_and_where(c: Caller) -> None:
 async def searches_and_queries_are_narrowed(c: Caller) -> None:
     at = await watched(c)
     alice, home, work = at["alice"], at["home"], at["work"]
-    await c(home).add_messages([at["bob"].message("A tortoise of mine."), alice.message("A tortoise again.", metadata={"n": 1})])
-    assert contents(await c(alice).search("tortoise", filters={"metadata": {"n": 1}})) == ["A tortoise again."]
+    await c(home).add_messages(
+        [
+            at["bob"].message("A tortoise of mine."),
+            alice.message("A tortoise again.", metadata={"n": 1}),
+        ]
+    )
+    assert contents(await c(alice).search("tortoise", filters={"metadata": {"n": 1}})) == [
+        "A tortoise again."
+    ]
     assert len(await c(alice).search("tortoise", limit=1)) == 1
     assert await c(alice).search("tortoise", filters={"session_id": "work"}) == []
-    assert contents(await c(home).search("tortoise", filters={"peer_id": "bob"})) == ["A tortoise of mine."]
-    assert contents(await c(work).search("chemistry school", filters={"peer_id": "alice"}, limit=3)) == [TEACHER]
+    assert contents(await c(home).search("tortoise", filters={"peer_id": "bob"})) == [
+        "A tortoise of mine."
+    ]
+    assert contents(
+        await c(work).search("chemistry school", filters={"peer_id": "alice"}, limit=3)
+    ) == [TEACHER]
     await c.settled(at["honcho"])
     assert contents(await c(alice.conclusions).query("beekeeping", distance=0.0)) == []
-    assert contents(await c(alice.conclusions).query("chemistry", distance=0.0, top_k=5)) == [TEACHER]
+    assert contents(await c(alice.conclusions).query("chemistry", distance=0.0, top_k=5)) == [
+        TEACHER
+    ]
 
 
 @scenario
@@ -106,12 +128,18 @@ async def what_is_stored_carries_its_options(c: Caller) -> None:
     alice = await c(honcho).peer("alice")
     session = await c(honcho).session("talk")
     day, off = datetime(2023, 7, 4, 12, 0, 0, 5, tzinfo=UTC), {"reasoning": {"enabled": False}}
-    (said,) = await c(session).add_messages(alice.message(TORTOISE, metadata={"n": 1}, created_at=day, configuration=off))
-    (read,) = await c(session).upload_file(("note.txt", TEACHER.encode(), "text/plain"), alice, created_at=day, configuration=off)
+    (said,) = await c(session).add_messages(
+        alice.message(TORTOISE, metadata={"n": 1}, created_at=day, configuration=off)
+    )
+    (read,) = await c(session).upload_file(
+        ("note.txt", TEACHER.encode(), "text/plain"), alice, created_at=day, configuration=off
+    )
     assert (said.metadata, said.created_at, read.created_at) == ({"n": 1}, day, day)
     assert contents(await c.every(await c(session).messages())) == [TORTOISE, TEACHER]
     await c.settled(honcho)
-    assert (await c(alice.conclusions).list()).total == 0, "nothing is derived where it is switched off"
+    assert (await c(alice.conclusions).list()).total == 0, (
+        "nothing is derived where it is switched off"
+    )
 
 
 @scenario
@@ -131,12 +159,20 @@ async def a_dream_is_of_a_session_s_pair(c: Caller) -> None:
 async def summaries_are_written_and_left_out_as_asked(c: Caller) -> None:
     honcho = c.honcho()
     alice = await c(honcho).peer("alice")
-    often = SessionConfiguration(summary=SummaryConfiguration(messages_per_short_summary=10, messages_per_long_summary=20))
+    often = SessionConfiguration(
+        summary=SummaryConfiguration(messages_per_short_summary=10, messages_per_long_summary=20)
+    )
     session = await c(honcho).session("talk", configuration=often)
-    stored = await c.talk(session, *[(alice, f"On day {day} I counted {day * 7} birds at the harbour.") for day in range(11)])
+    stored = await c.talk(
+        session,
+        *[(alice, f"On day {day} I counted {day * 7} birds at the harbour.") for day in range(11)],
+    )
     await c.settled(honcho)
     summaries = await c(session).summaries()
     assert (summaries.short_summary.message_id, summaries.long_summary) == (stored[9].id, None)
     whole, without = await c(session).context(), await c(session).context(summary=False)
-    assert (whole.summary.content, ids(whole.messages)) == (summaries.short_summary.content, ids(stored[9:]))
+    assert (whole.summary.content, ids(whole.messages)) == (
+        summaries.short_summary.content,
+        ids(stored[9:]),
+    )
     assert (without.summary, ids(without.messages)) == (None, ids(stored))

@@ -30,8 +30,12 @@ async def workspaces_are_described_listed_and_deleted(c: Caller) -> None:
     honcho = c.honcho()
     name = honcho.workspace_id
     await c(honcho).set_metadata(METADATA)
-    await c(honcho).set_configuration(WorkspaceConfiguration(summary=SummaryConfiguration(messages_per_short_summary=12)))
-    await c(honcho).set_configuration(WorkspaceConfiguration(reasoning=ReasoningConfiguration(enabled=False)))
+    await c(honcho).set_configuration(
+        WorkspaceConfiguration(summary=SummaryConfiguration(messages_per_short_summary=12))
+    )
+    await c(honcho).set_configuration(
+        WorkspaceConfiguration(reasoning=ReasoningConfiguration(enabled=False))
+    )
     again = c.honcho(name)
     assert await c(again).get_metadata() == METADATA
     both = {"summary": {"messages_per_short_summary": 12}, "reasoning": {"enabled": False}}
@@ -53,14 +57,20 @@ async def workspaces_are_described_listed_and_deleted(c: Caller) -> None:
 async def peers_are_described_and_listed(c: Caller) -> None:
     honcho = c.honcho()
     for number in range(5):
-        await c(honcho).peer(f"p{number}", metadata={"number": number}, configuration=PeerConfig(observe_me=number != 3))
+        await c(honcho).peer(
+            f"p{number}",
+            metadata={"number": number},
+            configuration=PeerConfig(observe_me=number != 3),
+        )
     names = [f"p{number}" for number in range(5)]
     page = await c(honcho).peers(size=2)
     assert (page.total, page.pages, ids(page.items)) == (5, 3, names[:2])
     assert ids(await c.every(page)) == names
     assert ids(await c.every(await c(honcho).peers(size=2, reverse=True))) == names[::-1]
     assert ids((await c(honcho).peers(page=2, size=2)).items) == names[2:4]
-    assert ids(await c.every(await c(honcho).peers({"metadata": {"number": {"gte": 3}}}))) == names[3:]
+    assert (
+        ids(await c.every(await c(honcho).peers({"metadata": {"number": {"gte": 3}}}))) == names[3:]
+    )
     three = await c(honcho).peer("p3")
     assert await c(three).get_metadata() == {"number": 3}
     assert said(await c(three).get_configuration()) == {"observe_me": False}
@@ -85,13 +95,20 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
     assert ids(await c.every(await c(honcho).sessions(size=3))) == names
     assert ids(await c.every(await c(honcho).sessions(size=3, reverse=True))) == names[::-1]
     assert ids(await c.every(await c(honcho).sessions({"metadata": {"name": "s2"}}))) == ["s2"]
-    session = await c(honcho).session("s1", configuration=SessionConfiguration(summary=SummaryConfiguration(enabled=False)))
+    session = await c(honcho).session(
+        "s1", configuration=SessionConfiguration(summary=SummaryConfiguration(enabled=False))
+    )
     assert said(await c(session).get_configuration()) == {"summary": {"enabled": False}}
-    await c(session).set_configuration(SessionConfiguration(reasoning=ReasoningConfiguration(enabled=True)))
+    await c(session).set_configuration(
+        SessionConfiguration(reasoning=ReasoningConfiguration(enabled=True))
+    )
     await c(session).set_metadata({"topic": "tea"})
     await c(session).refresh()
     assert (await c(session).get_metadata(), session.is_active) == ({"topic": "tea"}, True)
-    assert said(session.configuration) == {"summary": {"enabled": False}, "reasoning": {"enabled": True}}
+    assert said(session.configuration) == {
+        "summary": {"enabled": False},
+        "reasoning": {"enabled": True},
+    }
 
     await c(session).add_peers([alice, ("bob", SessionPeerConfig(observe_others=True)), "carol"])
     assert set(ids(await c(session).peers())) == {"alice", "bob", "carol"}
@@ -99,7 +116,10 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
     assert set(ids(await c(session).peers())) == {"alice", "bob"}
     assert said(await c(session).get_peer_configuration("bob")) == {"observe_others": True}
     await c(session).set_peer_configuration("bob", SessionPeerConfig(observe_me=False))
-    assert said(await c(session).get_peer_configuration("bob")) == {"observe_others": True, "observe_me": False}
+    assert said(await c(session).get_peer_configuration("bob")) == {
+        "observe_others": True,
+        "observe_me": False,
+    }
     await c(session).set_peers(["dave", alice])
     assert set(ids(await c(session).peers())) == {"alice", "dave"}
     await c(await c(honcho).session("s3")).add_peers("alice")
@@ -113,18 +133,33 @@ async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     session = await c(honcho).session("talk")
-    stored = await c.talk(session, *[((alice, bob)[number % 2], f"number {number}") for number in range(13)])
-    assert contents(await c.every(await c(session).messages(size=5))) == [f"number {number}" for number in range(13)]
+    stored = await c.talk(
+        session, *[((alice, bob)[number % 2], f"number {number}") for number in range(13)]
+    )
+    assert contents(await c.every(await c(session).messages(size=5))) == [
+        f"number {number}" for number in range(13)
+    ]
     assert ids(await c.every(await c(session).messages(size=5, reverse=True))) == ids(stored)[::-1]
-    assert ids(await c.every(await c(session).messages(filters={"peer_id": "bob"}))) == ids(stored)[1::2]
+    assert (
+        ids(await c.every(await c(session).messages(filters={"peer_id": "bob"})))
+        == ids(stored)[1::2]
+    )
     assert (await c(session).messages(page=3, size=5)).total == 13
     found = await c(session).get_message(stored[4].id)
-    assert (found.content, found.token_count, found.created_at) == ("number 4", stored[4].token_count, stored[4].created_at)
+    assert (found.content, found.token_count, found.created_at) == (
+        "number 4",
+        stored[4].token_count,
+        stored[4].created_at,
+    )
     assert (await c(session).update_message(found, {"seen": True})).metadata == {"seen": True}
     assert (await c(session).get_message(found.id)).metadata == {"seen": True}
     await c.raises(NotFoundError, c(session).get_message("x" * 21))
     clone = await c(session).clone(message_id=stored[2].id)
-    assert contents(await c.every(await c(clone).messages())) == ["number 0", "number 1", "number 2"]
+    assert contents(await c.every(await c(clone).messages())) == [
+        "number 0",
+        "number 1",
+        "number 2",
+    ]
     await c(session).delete()
     assert ids(await c.every(await c(honcho).sessions())) == [clone.id]
     await c.raises(NotFoundError, c(session).delete())

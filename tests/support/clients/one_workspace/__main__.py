@@ -1,6 +1,8 @@
-"""Do with a published client what is asked on standard input: `python -m support.clients.one_workspace first|second|newest URL KEY`.
+"""Do with a published client what is asked on standard input:
+`python -m support.clients.one_workspace first|second|newest URL KEY`.
 
-Each line is a JSON list [workspace, method of `api.three.Face`, arguments]; so is each answer: [true, result] or [false, traceback].
+Each line is a JSON list [workspace, method of `api.three.Face`, arguments]; so is each answer:
+[true, result] or [false, traceback].
 """
 
 from __future__ import annotations

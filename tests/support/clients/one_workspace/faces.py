@@ -1,4 +1,5 @@
-"""The published clients of three generations as the faces of one workspace, each in a process of its own environment."""
+"""The published clients of three generations as the faces of one workspace, each in a process of
+its own environment."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ class Process:
     def __init__(self, python: Path, speaker: str, url: str, key: str) -> None:
         self._process = subprocess.Popen(
             [str(python), "-m", "support.clients.one_workspace", speaker, url, key],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(TESTS),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -58,7 +63,11 @@ class Clients:
     """A workspace that nobody else uses, seen through three clients. It does not exist yet."""
 
     def __init__(self, url: str, key: str, workspace: str, running: Mapping[str, Process]) -> None:
-        self._http = httpx.Client(base_url=f"{url}/v3/workspaces/{workspace}", headers={"Authorization": f"Bearer {key}"}, timeout=30)
+        self._http = httpx.Client(
+            base_url=f"{url}/v3/workspaces/{workspace}",
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=30,
+        )
         self.workspace = workspace
         self.faces: dict[str, Face] = {
             "v1": ClientFace(self, running["first"]),
@@ -70,7 +79,8 @@ class Clients:
         return list(self.faces.values())
 
     def names(self) -> dict[str, str]:
-        """Names of sessions by uid: a session goes by the one in the first generation, by the other in the later ones."""
+        """Names of sessions by uid: a session goes by the one in the first generation, by the other
+        in the later ones."""
         answer = self._http.post("/sessions/list", params={"size": 100}).raise_for_status().json()
         return {item["uid"]: item["id"] for item in answer["items"]}
 

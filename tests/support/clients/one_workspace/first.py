@@ -13,7 +13,10 @@ ALICE = "alice"
 def every(listing: Any, *named: str, **options: Any) -> list[Any]:
     """All items. Page by page, for the client's own iteration ends after the second."""
     page = listing(*named, **options, size=2)
-    pages = [page, *(listing(*named, **options, size=2, page=number) for number in range(2, page.pages + 1))]
+    pages = [
+        page,
+        *(listing(*named, **options, size=2, page=number) for number in range(2, page.pages + 1)),
+    ]
     return [item for each in pages for item in each.items]
 
 
@@ -58,7 +61,10 @@ class Speaker:
         self.sessions.update(session, **self.own(of), metadata=metadata)
 
     def sessions_of(self, of: str) -> Any:
-        return [(item.id, item.metadata) for item in every(self.sessions.list, **self.own(of), is_active=True)]
+        return [
+            (item.id, item.metadata)
+            for item in every(self.sessions.list, **self.own(of), is_active=True)
+        ]
 
     def delete_session(self, session: str, of: str) -> None:
         self.sessions.delete(session, **self.own(of))
@@ -69,13 +75,18 @@ class Speaker:
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
         said = [{"content": content, "is_user": by == ALICE} for content in contents]
-        return [item.id for item in self.sessions.messages.batch(session, **self.own(ALICE), messages=said)]
+        return [
+            item.id
+            for item in self.sessions.messages.batch(session, **self.own(ALICE), messages=said)
+        ]
 
     def told(self, item: Any) -> Any:
         return (item.id, item.content, item.is_user, item.metadata)
 
     def messages(self, session: str, of: str) -> Any:
-        return [self.told(item) for item in every(self.sessions.messages.list, session, **self.own(of))]
+        return [
+            self.told(item) for item in every(self.sessions.messages.list, session, **self.own(of))
+        ]
 
     def message(self, session: str, of: str, id: str) -> Any:
         return self.told(self.sessions.messages.get(id, **self.own(of), session_id=session))
@@ -90,13 +101,22 @@ class Speaker:
         return {**own, "collection_id": self.users.collections.get_by_name("honcho", **own).id}
 
     def conclude(self, about: str, content: str) -> str:
-        return str(self.users.collections.documents.create(**self.reserved(about), content=content).id)
+        return str(
+            self.users.collections.documents.create(**self.reserved(about), content=content).id
+        )
 
     def known(self, about: str) -> Any:
-        return [(item.id, item.content) for item in every(self.users.collections.documents.list, **self.reserved(about))]
+        return [
+            (item.id, item.content)
+            for item in every(self.users.collections.documents.list, **self.reserved(about))
+        ]
 
     def nearest(self, about: str, query: str) -> str:
-        return str(self.users.collections.documents.query(**self.reserved(about), query=query, top_k=1)[0].id)
+        return str(
+            self.users.collections.documents.query(**self.reserved(about), query=query, top_k=1)[
+                0
+            ].id
+        )
 
     def chat(self, about: str, session: str, question: str) -> str:
         return str(self.sessions.chat(session, **self.own(about), queries=question).content)

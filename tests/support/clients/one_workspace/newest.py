@@ -9,7 +9,9 @@ from honcho import Honcho  # type: ignore[import-not-found]  # installed in the 
 
 class Speaker:
     def __init__(self, url: str, key: str, workspace: str) -> None:
-        self.honcho = Honcho(base_url=url, api_key=key, workspace_id=workspace, max_retries=0, timeout=30.0)
+        self.honcho = Honcho(
+            base_url=url, api_key=key, workspace_id=workspace, max_retries=0, timeout=30.0
+        )
 
     def make_workspace(self, metadata: Any) -> None:
         self.honcho.set_metadata(metadata)
@@ -37,7 +39,11 @@ class Speaker:
         self.honcho.session(session).set_metadata(metadata)
 
     def sessions_of(self, of: str) -> Any:
-        return [(session.id, session.get_metadata()) for session in self.honcho.peer(of).sessions(size=2) if session.is_active]
+        return [
+            (session.id, session.get_metadata())
+            for session in self.honcho.peer(of).sessions(size=2)
+            if session.is_active
+        ]
 
     def delete_session(self, session: str, of: str) -> None:
         self.honcho.session(session).delete()
@@ -47,7 +53,12 @@ class Speaker:
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
         peer = self.honcho.peer(by)
-        return [item.id for item in self.honcho.session(session).add_messages([peer.message(content) for content in contents])]
+        return [
+            item.id
+            for item in self.honcho.session(session).add_messages(
+                [peer.message(content) for content in contents]
+            )
+        ]
 
     def told(self, item: Any, of: str) -> Any:
         return (item.id, item.content, item.peer_id == of, item.metadata)
@@ -62,10 +73,15 @@ class Speaker:
         self.honcho.session(session).update_message(id, metadata)
 
     def conclude(self, about: str, content: str) -> str:
-        return str(self.honcho.peer(about).conclusions_of(about).create([{"content": content}])[0].id)
+        return str(
+            self.honcho.peer(about).conclusions_of(about).create([{"content": content}])[0].id
+        )
 
     def known(self, about: str) -> Any:
-        return [(item.id, item.content) for item in self.honcho.peer(about).conclusions_of(about).list(size=2, reverse=True)]
+        return [
+            (item.id, item.content)
+            for item in self.honcho.peer(about).conclusions_of(about).list(size=2, reverse=True)
+        ]
 
     def nearest(self, about: str, query: str) -> str:
         return str(self.honcho.peer(about).conclusions_of(about).query(query, top_k=1)[0].id)

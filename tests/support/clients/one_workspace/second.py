@@ -38,7 +38,11 @@ class Speaker:
         self.api.sessions.update(session, **self.own, metadata=metadata)
 
     def sessions_of(self, of: str) -> Any:
-        return [(item.id, item.metadata) for item in self.api.peers.sessions.list(of, **self.own, size=2) if item.is_active]
+        return [
+            (item.id, item.metadata)
+            for item in self.api.peers.sessions.list(of, **self.own, size=2)
+            if item.is_active
+        ]
 
     def delete_session(self, session: str, of: str) -> None:
         self.api.sessions.delete(session, **self.own)
@@ -49,32 +53,54 @@ class Speaker:
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
         said = [{"peer_id": by, "content": content} for content in contents]
-        return [item.id for item in self.api.sessions.messages.create(session, **self.own, messages=said)]
+        return [
+            item.id
+            for item in self.api.sessions.messages.create(session, **self.own, messages=said)
+        ]
 
     def told(self, item: Any, of: str) -> Any:
         return (item.id, item.content, item.peer_id == of, item.metadata)
 
     def messages(self, session: str, of: str) -> Any:
-        return [self.told(item, of) for item in self.api.sessions.messages.list(session, **self.own, size=2)]
+        return [
+            self.told(item, of)
+            for item in self.api.sessions.messages.list(session, **self.own, size=2)
+        ]
 
     def message(self, session: str, of: str, id: str) -> Any:
-        return self.told(self.api.sessions.messages.retrieve(id, **self.own, session_id=session), of)
+        return self.told(
+            self.api.sessions.messages.retrieve(id, **self.own, session_id=session), of
+        )
 
     def set_message(self, session: str, of: str, id: str, metadata: Any) -> None:
         self.api.sessions.messages.update(id, **self.own, session_id=session, metadata=metadata)
 
     def conclude(self, about: str, content: str) -> str:
         self.api.sessions.get_or_create(**self.own, id="remarks")
-        pair = {"observer_id": about, "observed_id": about, "session_id": "remarks", "content": content}
+        pair = {
+            "observer_id": about,
+            "observed_id": about,
+            "session_id": "remarks",
+            "content": content,
+        }
         return str(self.api.observations.create(self.workspace, observations=[pair])[0].id)
 
     def known(self, about: str) -> Any:
         pair = {"observer_id": about, "observed_id": about}
-        return [(item.id, item.content) for item in self.api.observations.list(self.workspace, filters=pair, reverse=True, size=2)]
+        return [
+            (item.id, item.content)
+            for item in self.api.observations.list(
+                self.workspace, filters=pair, reverse=True, size=2
+            )
+        ]
 
     def nearest(self, about: str, query: str) -> str:
         pair = {"observer": about, "observed": about}
-        return str(self.api.observations.query(self.workspace, query=query, top_k=1, filters=pair)[0].id)
+        return str(
+            self.api.observations.query(self.workspace, query=query, top_k=1, filters=pair)[0].id
+        )
 
     def chat(self, about: str, session: str, question: str) -> str:
-        return str(self.api.peers.chat(about, **self.own, query=question, session_id=session).content)
+        return str(
+            self.api.peers.chat(about, **self.own, query=question, session_id=session).content
+        )

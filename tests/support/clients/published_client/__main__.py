@@ -1,4 +1,5 @@
-"""Run every scenario against a server, in the client's environment: `python -m support.clients.published_client URL sync|async`."""
+"""Run every scenario against a server, in the client's environment:
+`python -m support.clients.published_client URL sync|async`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,10 @@ TOPICS = ["harbour", "orchard", "library", "observatory", "bakery", "workshop"]
 
 
 def line(number: int) -> str:
-    return f"On day {number} I walked to the {TOPICS[number % len(TOPICS)]} and counted {number * 7} birds."
+    return (
+        f"On day {number} I walked to the {TOPICS[number % len(TOPICS)]} and counted "
+        f"{number * 7} birds."
+    )
 
 
 async def chat(c: Caller, number: int, configuration: Any = None) -> tuple[Any, Any, list[Any]]:
@@ -33,7 +36,12 @@ async def chat(c: Caller, number: int, configuration: Any = None) -> tuple[Any, 
 async def context_is_the_latest_messages_within_the_budget(c: Caller) -> None:
     _, session, stored = await chat(c, 12)
     whole = await c(session).context()
-    assert (whole.session_id, whole.summary, whole.peer_representation, whole.peer_card) == ("talk", None, None, None)
+    assert (whole.session_id, whole.summary, whole.peer_representation, whole.peer_card) == (
+        "talk",
+        None,
+        None,
+        None,
+    )
     assert ids(whole.messages) == ids(stored)
     assert len(whole) == 12
     size = stored[0].token_count
@@ -87,12 +95,19 @@ async def context_narrows_what_is_known_of_the_target(c: Caller) -> None:
     both = await c(session).context(peer_target="alice", sessions=["talk", "other"])
     assert "goats" in both.peer_representation
     many = ["talk", *[f"a-session-with-a-name-of-usual-length-{number}" for number in range(999)]]
-    assert "goats" not in (await c(session).context(peer_target="alice", sessions=many)).peer_representation
+    assert (
+        "goats"
+        not in (await c(session).context(peer_target="alice", sessions=many)).peer_representation
+    )
     few = await c(session).context(peer_target="alice", max_conclusions=1)
     assert few.peer_representation.count("\n[") == 1
-    found = await c(session).context(peer_target="alice", search_query="goats on an island", search_top_k=1, max_conclusions=1)
+    found = await c(session).context(
+        peer_target="alice", search_query="goats on an island", search_top_k=1, max_conclusions=1
+    )
     assert "goats" in found.peer_representation
-    await c.raises(NotFoundError, c(session).context(peer_target="alice", peer_perspective="nobody"))
+    await c.raises(
+        NotFoundError, c(session).context(peer_target="alice", peer_perspective="nobody")
+    )
     assert (await c(await c(honcho).session("empty")).context()).messages == []
 
 
@@ -132,7 +147,9 @@ async def a_long_session_has_a_long_summary_too(c: Caller) -> None:
 
 @scenario
 async def summaries_follow_the_configuration(c: Caller) -> None:
-    often = SessionConfiguration(summary=SummaryConfiguration(messages_per_short_summary=10, messages_per_long_summary=20))
+    often = SessionConfiguration(
+        summary=SummaryConfiguration(messages_per_short_summary=10, messages_per_long_summary=20)
+    )
     _, session, stored = await chat(c, 11, often)
     assert (await c(session).summaries()).short_summary.message_id == stored[9].id
     never = SessionConfiguration(summary=SummaryConfiguration(enabled=False))

@@ -1,6 +1,8 @@
-"""What the client sees of conclusions that rest on others: `python -m support.clients.published_client.derived URL`.
+"""What the client sees of conclusions that rest on others:
+`python -m support.clients.published_client.derived URL`.
 
-Reads what `support.clients.derived.seeded` made, and looks at it through both faces. Whatever is not as expected ends it with an error.
+Reads what `support.clients.derived.seeded` made, and looks at it through both faces. Whatever is
+not as expected ends it with an error.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ async def look(c: Caller, made: dict[str, Any]) -> None:
     honcho = c.honcho(made["workspace"])
     alice = await c(honcho).peer("alice")
     tx = alice.conclusions
-    (goats, bees, sold), derived, pattern, conflict = made["said"], made["derived"], made["pattern"], made["conflict"]
+    (goats, bees, sold), derived, pattern, conflict = (
+        made["said"],
+        made["derived"],
+        made["pattern"],
+        made["conflict"],
+    )
     everything = await c.every(await c(tx).list(size=4, reverse=True))
     assert ids(everything) == [goats, bees, sold, *derived, pattern, conflict]
     explicit = ("explicit", None, 1)
@@ -36,28 +43,49 @@ async def look(c: Caller, made: dict[str, Any]) -> None:
     assert ids(await c.every(await c(tx).derived(derived[0]))) == [pattern]
     assert ids(await c.every(await c(tx).derived(conflict))) == []
     found = await c(tx).get(conflict)
-    assert (found.content, found.source_ids, found.level) == ("Alice has goats and has sold them.", [goats, sold], "contradiction")
+    assert (found.content, found.source_ids, found.level) == (
+        "Alice has goats and has sold them.",
+        [goats, sold],
+        "contradiction",
+    )
     assert set(ids(await c(honcho.conclusions).get_many(found.source_ids))) == {goats, sold}
 
-    for level, members in (("deductive", derived), ("inductive", [pattern]), ("contradiction", [conflict])):
-        assert ids(await c.every(await c(tx).list(filters={"level": level}, reverse=True))) == members
-        assert set(ids(await c(tx).query("animals goats", top_k=50, filters={"level": level}))) <= {*members}
+    for level, members in (
+        ("deductive", derived),
+        ("inductive", [pattern]),
+        ("contradiction", [conflict]),
+    ):
+        assert (
+            ids(await c.every(await c(tx).list(filters={"level": level}, reverse=True))) == members
+        )
+        assert set(ids(await c(tx).query("animals goats", top_k=50, filters={"level": level}))) <= {
+            *members
+        }
     both = {"source_ids": {"contains": bees}, "level": "inductive"}
     assert ids(await c.every(await c(honcho.conclusions).list(filters=both))) == [pattern]
-    assert ids(await c(tx).query("animals", filters={"source_ids": {"contains": derived[0]}})) == [pattern]
+    assert ids(await c(tx).query("animals", filters={"source_ids": {"contains": derived[0]}})) == [
+        pattern
+    ]
     for bad in ({"contains": 3}, {"contains": [goats]}, {"gt": goats}):
         await c.raises(UnprocessableEntityError, c(tx).list(filters={"source_ids": bad}))
     await c.raises(NotFoundError, c(alice.conclusions_of("bob")).get(pattern))
 
     text = await c(alice).representation()
-    headings = ["## Explicit Observations", "## Deductive Observations", "## Inductive Observations", "## Contradictions"]
+    headings = [
+        "## Explicit Observations",
+        "## Deductive Observations",
+        "## Inductive Observations",
+        "## Contradictions",
+    ]
     assert [line for line in text.splitlines() if line.startswith("## ")] == headings
     answer = await c(alice).chat("Which kind of animals does Alice keep?", include_evidence=True)
     read = {x.id: (x.level, x.source_ids) for x in answer.evidence.conclusions}
     known = {x.id: (x.level, x.source_ids or []) for x in everything}
     assert read.items() <= known.items()
     assert {*derived} & {*read}, "what rests on others is read as well"
-    assert contents(await c.every(await c(tx).derived(derived[0]))) == ["Alice tends to keep animals."]
+    assert contents(await c.every(await c(tx).derived(derived[0]))) == [
+        "Alice tends to keep animals."
+    ]
 
 
 if __name__ == "__main__":

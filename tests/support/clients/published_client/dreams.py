@@ -23,7 +23,10 @@ async def a_dream_replaces_what_is_outdated_and_writes_the_card(c: Caller) -> No
     honcho = c.honcho()
     alice = await c(honcho).peer("alice")
     await c(honcho).session("talk")
-    made = [(await c(alice.conclusions).create([{"content": text, "session_id": "talk"}]))[0] for text in SAID]
+    made = [
+        (await c(alice.conclusions).create([{"content": text, "session_id": "talk"}]))[0]
+        for text in SAID
+    ]
     await c(alice.conclusions_of("alice")).query("green tea")
     await c(honcho).schedule_dream(alice)
     await c(honcho).schedule_dream("alice", observed=alice)
@@ -34,12 +37,21 @@ async def a_dream_replaces_what_is_outdated_and_writes_the_card(c: Caller) -> No
     representation = await c(alice).representation()
     for text in SAID:
         assert (f"] {text}" in representation) is (text not in OUTDATED), text
-    assert "I live in Rome." not in contents(await c(alice.conclusions).query("Where in Rome do I live?"))
-    assert await c(alice).get_card() == ["ATTRIBUTE: My favourite colour is blue.", "ATTRIBUTE: I moved to Berlin."]
-    assert await c.every(await c(alice.conclusions).derived(left[0].id)) == [], "nothing is derived without a model"
+    assert "I live in Rome." not in contents(
+        await c(alice.conclusions).query("Where in Rome do I live?")
+    )
+    assert await c(alice).get_card() == [
+        "ATTRIBUTE: My favourite colour is blue.",
+        "ATTRIBUTE: I moved to Berlin.",
+    ]
+    assert await c.every(await c(alice.conclusions).derived(left[0].id)) == [], (
+        "nothing is derived without a model"
+    )
     await c(honcho).schedule_dream("alice", session="talk")
     await c.settled(honcho)
-    assert ids(await c.every(await c(alice.conclusions).list(reverse=True))) == ids(left), "a second dream finds nothing new"
+    assert ids(await c.every(await c(alice.conclusions).list(reverse=True))) == ids(left), (
+        "a second dream finds nothing new"
+    )
 
 
 @scenario
@@ -47,4 +59,6 @@ async def a_dream_of_a_scope_is_refused(c: Caller) -> None:
     honcho = c.honcho()
     await c(honcho).peer("alice")
     await c(honcho).scope("private")
-    await c.raises(UnprocessableEntityError, c(honcho).schedule_dream("alice", observed="scope.private"))
+    await c.raises(
+        UnprocessableEntityError, c(honcho).schedule_dream("alice", observed="scope.private")
+    )

@@ -38,11 +38,18 @@ class Caller(harness.Caller):
 
     def honcho(self, workspace: str | None = None) -> Any:
         """A client of a workspace of its own. It retries nothing: a server error must show."""
-        return client.Honcho(base_url=self._url, workspace_id=workspace or self.name("w"), max_retries=0, timeout=30.0)
+        return client.Honcho(
+            base_url=self._url,
+            workspace_id=workspace or self.name("w"),
+            max_retries=0,
+            timeout=30.0,
+        )
 
     async def talk(self, session: Any, *said: tuple[Any, str]) -> list[Any]:
         """Store a conversation: (peer, text) in order."""
-        stored: list[Any] = await self(session).add_messages([peer.message(text) for peer, text in said])
+        stored: list[Any] = await self(session).add_messages(
+            [peer.message(text) for peer, text in said]
+        )
         assert [(m.peer_id, m.content) for m in stored] == [(peer.id, text) for peer, text in said]
         return stored
 
@@ -59,15 +66,28 @@ class Caller(harness.Caller):
 SCENARIOS: Scenarios[Caller] = Scenarios()
 scenario = SCENARIOS.register
 
-KINDS = ("Honcho", "Peer", "Session", "Scope", "ConclusionScope", "ConclusionsView", "WorkspaceConclusions")
+KINDS = (
+    "Honcho",
+    "Peer",
+    "Session",
+    "Scope",
+    "ConclusionScope",
+    "ConclusionsView",
+    "WorkspaceConclusions",
+)
 """The client's classes that talk to a server, in whatever version."""
 
 
 def methods() -> dict[str, list[str]]:
-    """Every public method of the client that talks to a server, with its parameters, as `Session.search(limit)`."""
-    kinds = {kind.__name__: kind for name in KINDS if (kind := getattr(client, name, None)) is not None}
+    """Every public method of the client that talks to a server, with its parameters, as
+    `Session.search(limit)`."""
+    kinds = {
+        kind.__name__: kind for name in KINDS if (kind := getattr(client, name, None)) is not None
+    }
     return {
-        (full := f"{kind.__name__}.{name}"): [f"{full}({parameter})" for parameter in list(inspect.signature(member).parameters)[1:]]
+        (full := f"{kind.__name__}.{name}"): [
+            f"{full}({parameter})" for parameter in list(inspect.signature(member).parameters)[1:]
+        ]
         for kind in kinds.values()
         for base in kind.__mro__
         if base.__module__.startswith("honcho.")
@@ -77,7 +97,8 @@ def methods() -> dict[str, list[str]]:
 
 
 def report(url: str, face: str) -> str:
-    """Run every scenario that is registered against a server, through the face `sync` or `async`."""
+    """Run every scenario that is registered against a server, through the face `sync` or
+    `async`."""
     found = methods()
     parameters = [parameter for of_method in found.values() for parameter in of_method]
     return SCENARIOS.report("honcho-ai", lambda: Caller(url, face == "async"), {*found}, parameters)

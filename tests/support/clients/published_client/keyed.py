@@ -1,6 +1,8 @@
-"""What the client raises with several keys: `python -m support.clients.published_client.keyed URL WORKSPACE OTHER-WORKSPACE`.
+"""What the client raises with several keys:
+`python -m support.clients.published_client.keyed URL WORKSPACE OTHER-WORKSPACE`.
 
-Reads a JSON object of keys by name. Prints one of what each may: by name and face, the class of what was raised per call, null for nothing.
+Reads a JSON object of keys by name. Prints one of what each may: by name and face, the class of
+what was raised per call, null for nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ async def _attempt(call: Callable[[], Any]) -> str | None:
     return None
 
 
-async def _outcomes(url: str, own: str, other: str, key: str, asynchronous: bool) -> dict[str, str | None]:
+async def _outcomes(
+    url: str, own: str, other: str, key: str, asynchronous: bool
+) -> dict[str, str | None]:
     def client(workspace: str) -> Any:
         honcho = Honcho(base_url=url, workspace_id=workspace, api_key=key, max_retries=0)
         return honcho.aio if asynchronous else honcho
@@ -43,7 +47,11 @@ async def _outcomes(url: str, own: str, other: str, key: str, asynchronous: bool
 async def _run(url: str, own: str, other: str) -> dict[str, Any]:
     keys = json.load(sys.stdin)
     return {
-        name: {face: await _outcomes(url, own, other, key, face == "async") for face in ("sync", "async")} for name, key in keys.items()
+        name: {
+            face: await _outcomes(url, own, other, key, face == "async")
+            for face in ("sync", "async")
+        }
+        for name, key in keys.items()
     }
 
 

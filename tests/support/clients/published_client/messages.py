@@ -6,10 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from honcho.http.exceptions import (  # type: ignore[import-not-found]  # installed in the client's own environment only
-    NotFoundError,
-    UnprocessableEntityError,
-)
+from honcho.http.exceptions import NotFoundError, UnprocessableEntityError  # type: ignore[import-not-found]  # installed in the client's own environment only
 
 from support.clients.published_client.harness import Caller, contents, ids, scenario
 
@@ -19,14 +16,23 @@ async def messages_keep_their_order_and_content(c: Caller) -> None:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     session = await c(honcho).session("talk")
-    odd = ["  spaces  and\nlines\t", "日本語とemoji 👩‍👩‍👧", "ﬁ ligature, é e\u0301", '<b>&amp;</b> "quoted" \\ back']
+    odd = [
+        "  spaces  and\nlines\t",
+        "日本語とemoji 👩‍👩‍👧",
+        "ﬁ ligature, é e\u0301",
+        '<b>&amp;</b> "quoted" \\ back',
+    ]
     texts = ["Hello!", "", *odd, "x" * 25_000]
-    stored = await c.talk(session, *[((alice, bob)[number % 2], text) for number, text in enumerate(texts)])
+    stored = await c.talk(
+        session, *[((alice, bob)[number % 2], text) for number, text in enumerate(texts)]
+    )
     assert len(set(ids(stored))) == len(texts)
     assert {len(message.id) for message in stored} == {21}
     assert {(m.session_id, m.workspace_id) for m in stored} == {("talk", honcho.workspace_id)}
     listed = await c.every(await c(session).messages())
-    assert [(m.id, m.peer_id, m.content, m.token_count) for m in listed] == [(m.id, m.peer_id, m.content, m.token_count) for m in stored]
+    assert [(m.id, m.peer_id, m.content, m.token_count) for m in listed] == [
+        (m.id, m.peer_id, m.content, m.token_count) for m in stored
+    ]
     assert [m.token_count for m in stored][:2] == [2, 0]
     assert {peer.id for peer in await c(session).peers()} == {"alice", "bob"}, "authors join"
     one = await c(session).add_messages(alice.message("Bye\u0000 now."))
@@ -66,13 +72,20 @@ async def messages_are_filtered(c: Caller) -> None:
         [
             alice.message("zero", metadata={"n": 0, "mood": "good"}, created_at=day),
             bob.message("one", metadata={"n": 1}, created_at=day + timedelta(days=1)),
-            alice.message("two", metadata={"n": 2, "mood": "bad"}, created_at=day + timedelta(days=2)),
-            bob.message("three " * 30, metadata={"n": "3", "mood": None}, created_at=day + timedelta(days=3)),
+            alice.message(
+                "two", metadata={"n": 2, "mood": "bad"}, created_at=day + timedelta(days=2)
+            ),
+            bob.message(
+                "three " * 30, metadata={"n": "3", "mood": None}, created_at=day + timedelta(days=3)
+            ),
         ]
     )
 
     async def found(filters: dict[str, Any]) -> list[str]:
-        listed: list[str] = [text.split()[0] for text in contents(await c.every(await c(session).messages(filters=filters, size=3)))]
+        listed: list[str] = [
+            text.split()[0]
+            for text in contents(await c.every(await c(session).messages(filters=filters, size=3)))
+        ]
         return listed
 
     assert await found({"peer_id": "alice"}) == ["zero", "two"]
@@ -81,7 +94,9 @@ async def messages_are_filtered(c: Caller) -> None:
     assert await found({"metadata": {"n": {"gte": 1}}}) == ["one", "two", "three"]
     assert await found({"token_count": {"gt": 20}}) == ["three"]
     assert await found({"created_at": {"gte": "2024-05-02", "lt": "2024-05-04"}}) == ["one", "two"]
-    assert await found({"AND": [{"peer_id": "bob"}, {"NOT": [{"metadata": {"n": 1}}]}]}) == ["three"]
+    assert await found({"AND": [{"peer_id": "bob"}, {"NOT": [{"metadata": {"n": 1}}]}]}) == [
+        "three"
+    ]
     assert await found({"session_id": "talk"}) == ["zero", "one", "two", "three"]
     assert await found({"session_id": "another"}) == []
     await c.raises(UnprocessableEntityError, found({"content": "zero"}))
@@ -99,7 +114,12 @@ async def one_message_is_found_and_its_metadata_changed(c: Caller) -> None:
     session, other = await c(honcho).session("talk"), await c(honcho).session("other")
     (message,) = await c(session).add_messages(alice.message("Keep this.", metadata={"a": 1}))
     found = await c(session).get_message(message.id)
-    assert (found.id, found.content, found.metadata, found.created_at) == (message.id, "Keep this.", {"a": 1}, message.created_at)
+    assert (found.id, found.content, found.metadata, found.created_at) == (
+        message.id,
+        "Keep this.",
+        {"a": 1},
+        message.created_at,
+    )
     changed = await c(session).update_message(message, {"b": [1, 2]})
     assert (changed.content, changed.metadata) == ("Keep this.", {"b": [1, 2]})
     assert (await c(session).update_message(message.id, {})).metadata == {}
@@ -126,7 +146,9 @@ async def times_given_by_the_caller_are_kept(c: Caller) -> None:
         ]
     )
     later, earlier, text, now = await c.every(await c(session).messages())
-    assert contents([later, earlier, text, now]) == ["later", "earlier", "text", "now"], "the order is that of arrival"
+    assert contents([later, earlier, text, now]) == ["later", "earlier", "text", "now"], (
+        "the order is that of arrival"
+    )
     assert (later.created_at, earlier.created_at) == (noon, east - timedelta(days=400))
     assert text.created_at == datetime(2023, 7, 4, 23, 59, 59, tzinfo=UTC)
     assert abs(now.created_at - datetime.now(UTC)) < timedelta(seconds=30)
@@ -143,7 +165,12 @@ async def a_request_is_stored_whole_or_not_at_all(c: Caller) -> None:
         [],
         [good, alice.message("x" * 25_001)],
         [good, alice.message("m", metadata={f"k{number}": 1 for number in range(101)})],
-        [good, good.model_copy(update={"created_at": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))})],
+        [
+            good,
+            good.model_copy(
+                update={"created_at": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))}
+            ),
+        ],
     ):
         await c.raises(UnprocessableEntityError, c(session).add_messages(bad))
     assert (await c(session).messages()).total == 0
@@ -159,13 +186,19 @@ async def writers_at_once_lose_nothing(c: Caller) -> None:
 
     async def speak(peer: Any) -> None:
         for number in range(5):
-            await c.talk(session, (peer, f"{peer.id} says {number}"), (peer, f"{peer.id} adds {number}"))
+            await c.talk(
+                session, (peer, f"{peer.id} says {number}"), (peer, f"{peer.id} adds {number}")
+            )
 
     await asyncio.gather(*[speak(peer) for peer in peers])
     listed = await c.every(await c(session).messages(size=30))
     assert len(listed) == len(set(ids(listed))) == 80
     for peer in peers:
         mine = [m.content for m in listed if m.peer_id == peer.id]
-        assert mine == [f"{peer.id} {verb} {number}" for number in range(5) for verb in ("says", "adds")]
+        assert mine == [
+            f"{peer.id} {verb} {number}" for number in range(5) for verb in ("says", "adds")
+        ]
     for first, second in zip(listed[::2], listed[1::2], strict=True):
-        assert first.content.replace("says", "adds") == second.content, "messages of one request stay together"
+        assert first.content.replace("says", "adds") == second.content, (
+            "messages of one request stay together"
+        )

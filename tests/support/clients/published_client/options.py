@@ -1,4 +1,5 @@
-"""Options that the other scenarios do not give: pages of every list, filters of every search, every option of every question."""
+"""Options that the other scenarios do not give: pages of every list, filters of every search, every
+option of every question."""
 
 from __future__ import annotations
 
@@ -41,13 +42,26 @@ async def a_search_of_a_peer_and_of_a_session_is_filtered(c: Caller) -> None:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     home, travel = await c(honcho).session("home"), await c(honcho).session("travel")
-    await c(home).add_messages([alice.message("A tortoise at home.", metadata={"n": 1}), bob.message("A tortoise of mine.")])
+    await c(home).add_messages(
+        [
+            alice.message("A tortoise at home.", metadata={"n": 1}),
+            bob.message("A tortoise of mine."),
+        ]
+    )
     await c(travel).add_messages(alice.message("A tortoise on the road.", metadata={"n": 2}))
-    assert contents(await c(alice).search("tortoise", filters={"session_id": "travel"})) == ["A tortoise on the road."]
-    assert contents(await c(alice).search("tortoise", filters={"metadata": {"n": {"lt": 2}}})) == ["A tortoise at home."]
+    assert contents(await c(alice).search("tortoise", filters={"session_id": "travel"})) == [
+        "A tortoise on the road."
+    ]
+    assert contents(await c(alice).search("tortoise", filters={"metadata": {"n": {"lt": 2}}})) == [
+        "A tortoise at home."
+    ]
     assert len(await c(alice).search("tortoise", limit=1)) == 1
-    assert contents(await c(home).search("tortoise", filters={"peer_id": "bob"})) == ["A tortoise of mine."]
-    assert contents(await c(home).search("tortoise", filters={"metadata": {"n": 1}}, limit=5)) == ["A tortoise at home."]
+    assert contents(await c(home).search("tortoise", filters={"peer_id": "bob"})) == [
+        "A tortoise of mine."
+    ]
+    assert contents(await c(home).search("tortoise", filters={"metadata": {"n": 1}}, limit=5)) == [
+        "A tortoise at home."
+    ]
     assert await c(home).search("tortoise", filters={"peer_id": "nobody"}) == []
 
 
@@ -55,7 +69,9 @@ async def watched(c: Caller) -> dict[str, Any]:
     """Bob heard alice at home, not at work. Work is in a scope."""
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
-    home = await c(honcho).session("home", peers=[alice, (bob, SessionPeerConfig(observe_others=True))])
+    home = await c(honcho).session(
+        "home", peers=[alice, (bob, SessionPeerConfig(observe_others=True))]
+    )
     work = await c(honcho).session("work", peers=[alice], scopes=["office"])
     await c.talk(home, (alice, TORTOISE))
     await c.talk(work, (alice, TEACHER))
@@ -69,14 +85,20 @@ async def a_peer_answers_from_what_it_knows_of_another(c: Caller) -> None:
     alice, bob = at["alice"], at["bob"]
     heard = await c(bob).chat(QUESTION, target=alice, include_evidence=True)
     assert "Balthazar" in heard.content
-    assert {(x.observer_id, x.observed_id) for x in heard.evidence.conclusions} == {("bob", "alice")}
-    assert "chemistry" not in (await c(bob).chat("What do I teach at the school?", target="alice") or "")
+    assert {(x.observer_id, x.observed_id) for x in heard.evidence.conclusions} == {
+        ("bob", "alice")
+    }
+    assert "chemistry" not in (
+        await c(bob).chat("What do I teach at the school?", target="alice") or ""
+    )
     assert "chemistry" in await c(alice).chat("What do I teach at the school?", target="alice")
     own = await c(bob).chat(QUESTION, include_evidence=True)
     assert own.evidence.conclusions == [], "of himself he knows nothing"
     stream = await c(bob).chat_stream(QUESTION, target=alice, include_evidence=True)
     assert "Balthazar" in await drained(c, stream)
-    assert {(x.observer_id, x.observed_id) for x in stream.evidence.conclusions} == {("bob", "alice")}
+    assert {(x.observer_id, x.observed_id) for x in stream.evidence.conclusions} == {
+        ("bob", "alice")
+    }
     assert await c(bob).card(target=alice) is None
     await c(bob).set_card(["Has a tortoise"], target="alice")
     assert await c(bob).card(target="alice") == ["Has a tortoise"]
@@ -88,10 +110,16 @@ async def a_stream_takes_what_a_whole_answer_takes(c: Caller) -> None:
     at = await watched(c)
     honcho, alice = at["honcho"], at["alice"]
     for level in LEVELS:
-        assert "Balthazar" in await drained(c, await c(alice).chat_stream(QUESTION, reasoning_level=level, session=at["home"]))
-        assert "Balthazar" in await drained(c, await c(honcho).chat_stream(QUESTION, reasoning_level=level))
+        assert "Balthazar" in await drained(
+            c, await c(alice).chat_stream(QUESTION, reasoning_level=level, session=at["home"])
+        )
+        assert "Balthazar" in await drained(
+            c, await c(honcho).chat_stream(QUESTION, reasoning_level=level)
+        )
     for asked in (honcho, alice):
-        of_office = await c(asked).chat_stream("What do I teach at the school?", scope="office", include_evidence=True)
+        of_office = await c(asked).chat_stream(
+            "What do I teach at the school?", scope="office", include_evidence=True
+        )
         assert "chemistry" in await drained(c, of_office)
         assert {x.content for x in of_office.evidence.conclusions} == {TEACHER}
         outside = await c(asked).chat_stream(QUESTION, scope=["office"], include_evidence=True)
@@ -102,7 +130,11 @@ async def a_stream_takes_what_a_whole_answer_takes(c: Caller) -> None:
         assert {m.session_id for m in within.evidence.messages} == {"work"}
     formed = await c(honcho).chat_stream(QUESTION, response_format=FORM)
     assert (await drained(c, formed)).startswith("{")
-    finding = Finding.model_validate_json(await drained(c, await c(alice).chat_stream(QUESTION, response_format=Finding, session="home")))
+    finding = Finding.model_validate_json(
+        await drained(
+            c, await c(alice).chat_stream(QUESTION, response_format=Finding, session="home")
+        )
+    )
     assert "Balthazar" in finding.answer
 
 

@@ -14,15 +14,19 @@ from honcho.api_types import (  # type: ignore[import-not-found]  # installed in
     SummaryConfiguration,
     WorkspaceConfiguration,
 )
-from honcho.http.exceptions import (  # type: ignore[import-not-found]
-    BadRequestError,
-    NotFoundError,
-    UnprocessableEntityError,
-)
+from honcho.http.exceptions import BadRequestError, NotFoundError, UnprocessableEntityError  # type: ignore[import-not-found]
 
 from support.clients.published_client.harness import Caller, ids, scenario
 
-METADATA = {"plan": "gold", "seats": 3, "ratio": 0.5, "tags": ["a", "b"], "deep": {"er": {"x": None}}, "blåbær": "🫐", "ok": True}
+METADATA = {
+    "plan": "gold",
+    "seats": 3,
+    "ratio": 0.5,
+    "tags": ["a", "b"],
+    "deep": {"er": {"x": None}},
+    "blåbær": "🫐",
+    "ok": True,
+}
 
 
 def said(configuration: Any) -> dict[str, Any]:
@@ -52,7 +56,9 @@ async def workspace_metadata_and_configuration_round_trip(c: Caller) -> None:
     await c(honcho).set_configuration(
         WorkspaceConfiguration(
             reasoning=ReasoningConfiguration(enabled=True),
-            summary=SummaryConfiguration(messages_per_short_summary=12, custom_instructions="One line."),
+            summary=SummaryConfiguration(
+                messages_per_short_summary=12, custom_instructions="One line."
+            ),
             dream=DreamConfiguration(enabled=False),
         )
     )
@@ -96,7 +102,10 @@ async def workspaces_are_listed_page_by_page(c: Caller) -> None:
     assert (list(past.items), past.total, past.pages) == ([], 5, 3)
     some = {"AND": [mine, {"metadata": {"number": {"gte": 3}}}]}
     assert await c.every(await c(honcho).workspaces(some)) == names[3:]
-    assert await c.every(await c(honcho).workspaces({"id": {"in": [names[1], names[4]]}})) == [names[1], names[4]]
+    assert await c.every(await c(honcho).workspaces({"id": {"in": [names[1], names[4]]}})) == [
+        names[1],
+        names[4],
+    ]
 
 
 @scenario
@@ -115,9 +124,13 @@ async def a_name_outside_the_rules_is_refused(c: Caller) -> None:
 async def peer_metadata_and_configuration_round_trip(c: Caller) -> None:
     honcho = c.honcho()
     before = datetime.now(UTC)
-    alice = await c(honcho).peer("alice", metadata=METADATA, configuration=PeerConfig(observe_me=False))
+    alice = await c(honcho).peer(
+        "alice", metadata=METADATA, configuration=PeerConfig(observe_me=False)
+    )
     assert (alice.metadata, said(alice.configuration)) == (METADATA, {"observe_me": False})
-    assert before - timedelta(seconds=5) < alice.created_at < datetime.now(UTC) + timedelta(seconds=5)
+    assert (
+        before - timedelta(seconds=5) < alice.created_at < datetime.now(UTC) + timedelta(seconds=5)
+    )
     assert len(alice.uid) == 21
 
     again = await c(honcho).peer("alice")
@@ -128,14 +141,24 @@ async def peer_metadata_and_configuration_round_trip(c: Caller) -> None:
     assert said(await c(alice).get_configuration()) == {"observe_me": True}
     await c(honcho).peer("alice", metadata={"name": "Alice Doe"})
     await c(alice).refresh()
-    assert (alice.metadata, said(alice.configuration)) == ({"name": "Alice Doe"}, {"observe_me": True})
+    assert (alice.metadata, said(alice.configuration)) == (
+        {"name": "Alice Doe"},
+        {"observe_me": True},
+    )
 
 
 @scenario
 async def peers_are_listed_and_filtered(c: Caller) -> None:
     honcho = c.honcho()
     for number in range(7):
-        await c(honcho).peer(f"p{number}", metadata={"number": number, "kind": "even" if number % 2 == 0 else "odd", "tags": [number]})
+        await c(honcho).peer(
+            f"p{number}",
+            metadata={
+                "number": number,
+                "kind": "even" if number % 2 == 0 else "odd",
+                "tags": [number],
+            },
+        )
     everyone = [f"p{number}" for number in range(7)]
     page = await c(honcho).peers(size=3)
     assert (page.total, page.pages, ids(page.items)) == (7, 3, everyone[:3])
@@ -164,21 +187,36 @@ async def peers_are_listed_and_filtered(c: Caller) -> None:
 async def session_metadata_and_configuration_round_trip(c: Caller) -> None:
     honcho = c.honcho()
     session = await c(honcho).session(
-        "talk", metadata=METADATA, configuration=SessionConfiguration(summary=SummaryConfiguration(enabled=False))
+        "talk",
+        metadata=METADATA,
+        configuration=SessionConfiguration(summary=SummaryConfiguration(enabled=False)),
     )
-    assert (session.metadata, said(session.configuration)) == (METADATA, {"summary": {"enabled": False}})
+    assert (session.metadata, said(session.configuration)) == (
+        METADATA,
+        {"summary": {"enabled": False}},
+    )
     assert session.is_active is True
     assert len(session.uid) == 21
 
     again = await c(honcho).session("talk")
-    assert (again.uid, again.created_at, again.metadata) == (session.uid, session.created_at, METADATA)
+    assert (again.uid, again.created_at, again.metadata) == (
+        session.uid,
+        session.created_at,
+        METADATA,
+    )
     await c(again).set_metadata({"topic": "tea"})
-    await c(again).set_configuration(SessionConfiguration(reasoning=ReasoningConfiguration(enabled=True)))
+    await c(again).set_configuration(
+        SessionConfiguration(reasoning=ReasoningConfiguration(enabled=True))
+    )
     assert await c(session).get_metadata() == {"topic": "tea"}
     both = {"summary": {"enabled": False}, "reasoning": {"enabled": True}}
     assert said(await c(session).get_configuration()) == both
     await c(session).refresh()
-    assert (session.metadata, said(session.configuration), session.is_active) == ({"topic": "tea"}, both, True)
+    assert (session.metadata, said(session.configuration), session.is_active) == (
+        {"topic": "tea"},
+        both,
+        True,
+    )
 
 
 @scenario
@@ -186,10 +224,16 @@ async def sessions_are_listed_and_filtered(c: Caller) -> None:
     honcho = c.honcho()
     names = [f"s{number}" for number in range(4)]
     for number, name in enumerate(names):
-        await c(honcho).session(name, metadata={"number": number}, peers=["alice"] if number % 2 else ["alice", "bob"])
+        await c(honcho).session(
+            name, metadata={"number": number}, peers=["alice"] if number % 2 else ["alice", "bob"]
+        )
     assert ids(await c.every(await c(honcho).sessions(size=3))) == names
     assert ids(await c.every(await c(honcho).sessions(size=3, reverse=True))) == names[::-1]
-    assert ids(await c.every(await c(honcho).sessions({"metadata": {"number": {"ne": 1}}}))) == ["s0", "s2", "s3"]
+    assert ids(await c.every(await c(honcho).sessions({"metadata": {"number": {"ne": 1}}}))) == [
+        "s0",
+        "s2",
+        "s3",
+    ]
     assert ids(await c.every(await c(honcho).sessions({"is_active": False}))) == []
     bob = await c(honcho).peer("bob")
     assert ids(await c.every(await c(bob).sessions())) == ["s0", "s2"]
@@ -203,7 +247,9 @@ async def sessions_are_listed_and_filtered(c: Caller) -> None:
 async def peers_join_and_leave_a_session(c: Caller) -> None:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
-    session = await c(honcho).session("talk", peers=[alice, ("carol", SessionPeerConfig(observe_others=True))])
+    session = await c(honcho).session(
+        "talk", peers=[alice, ("carol", SessionPeerConfig(observe_others=True))]
+    )
 
     async def members() -> set[str]:
         found: list[str] = ids(await c(session).peers())
@@ -219,7 +265,9 @@ async def peers_join_and_leave_a_session(c: Caller) -> None:
     assert await members() == {"bob", "carol"}
     await c(session).set_peers(["alice", (bob, SessionPeerConfig(observe_me=False))])
     assert await members() == {"alice", "bob"}
-    assert ids(await c.every(await c(honcho).peers())) == ["alice", "bob", "carol", "dave"], "who leaves stays a peer"
+    assert ids(await c.every(await c(honcho).peers())) == ["alice", "bob", "carol", "dave"], (
+        "who leaves stays a peer"
+    )
     assert "talk" in ids(await c.every(await c(await c(honcho).peer("carol")).sessions()))
 
     missing = await c(honcho).session("other")
@@ -229,22 +277,38 @@ async def peers_join_and_leave_a_session(c: Caller) -> None:
 @scenario
 async def peer_configuration_within_a_session(c: Caller) -> None:
     honcho = c.honcho()
-    session = await c(honcho).session("talk", peers=["alice", ("bob", SessionPeerConfig(observe_others=True, observe_me=False))])
+    session = await c(honcho).session(
+        "talk", peers=["alice", ("bob", SessionPeerConfig(observe_others=True, observe_me=False))]
+    )
     assert said(await c(session).get_peer_configuration("alice")) == {}
-    assert said(await c(session).get_peer_configuration("bob")) == {"observe_others": True, "observe_me": False}
+    assert said(await c(session).get_peer_configuration("bob")) == {
+        "observe_others": True,
+        "observe_me": False,
+    }
     await c(session).set_peer_configuration("bob", SessionPeerConfig(observe_me=True))
-    assert said(await c(session).get_peer_configuration("bob")) == {"observe_others": True, "observe_me": True}
+    assert said(await c(session).get_peer_configuration("bob")) == {
+        "observe_others": True,
+        "observe_me": True,
+    }
     await c(session).add_peers([("bob", SessionPeerConfig(observe_others=False))])
-    assert said(await c(session).get_peer_configuration("bob")) == {"observe_others": True, "observe_me": True}, "a member keeps its own"
+    assert said(await c(session).get_peer_configuration("bob")) == {
+        "observe_others": True,
+        "observe_me": True,
+    }, "a member keeps its own"
     await c.raises(NotFoundError, c(session).get_peer_configuration("nobody"))
-    await c.raises(NotFoundError, c(session).set_peer_configuration("nobody", SessionPeerConfig(observe_me=True)))
+    await c.raises(
+        NotFoundError,
+        c(session).set_peer_configuration("nobody", SessionPeerConfig(observe_me=True)),
+    )
 
 
 @scenario
 async def a_session_has_a_limit_of_observers(c: Caller) -> None:
     honcho = c.honcho()
     watching = SessionPeerConfig(observe_others=True)
-    session = await c(honcho).session("talk", peers=[(f"watcher{number}", watching) for number in range(10)])
+    session = await c(honcho).session(
+        "talk", peers=[(f"watcher{number}", watching) for number in range(10)]
+    )
     error = await c.raises(BadRequestError, c(session).add_peers([("one-more", watching)]))
     assert "10" in error.message
     assert len(await c(session).peers()) == 10, "nobody is added by a request that is refused"

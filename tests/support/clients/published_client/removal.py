@@ -26,7 +26,9 @@ async def a_clone_is_a_copy_of_its_own(c: Caller) -> None:
         peers=[alice, ("bob", SessionPeerConfig(observe_others=True)), "gone"],
     )
     await c(session).remove_peers("gone")
-    stored = await c(session).add_messages([alice.message("one", metadata={"n": 1}), alice.message("two"), alice.message("three")])
+    stored = await c(session).add_messages(
+        [alice.message("one", metadata={"n": 1}), alice.message("two"), alice.message("three")]
+    )
     await c.settled(honcho)
     clone = await c(session).clone()
     assert clone.id != "talk"
@@ -45,7 +47,9 @@ async def a_clone_is_a_copy_of_its_own(c: Caller) -> None:
     part = await c(session).clone(message_id=stored[1].id)
     assert contents(await c.every(await c(part).messages())) == ["one", "two"]
     await c.talk(part, (alice, "four"))
-    assert contents(await c.every(await c(session).messages())) == ["one", "two", "three"], "the source stays as it is"
+    assert contents(await c.every(await c(session).messages())) == ["one", "two", "three"], (
+        "the source stays as it is"
+    )
     assert set(ids(await c.every(await c(honcho).sessions()))) == {"talk", clone.id, part.id}
     await c.raises(NotFoundError, c(session).clone(message_id="x" * 21))
     empty = await c(await c(honcho).session("empty", peers=["alice"])).clone()

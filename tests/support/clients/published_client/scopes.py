@@ -6,11 +6,7 @@ import asyncio
 import time
 from typing import Any
 
-from honcho.http.exceptions import (  # type: ignore[import-not-found]  # installed in the client's own environment only
-    ConflictError,
-    NotFoundError,
-    UnprocessableEntityError,
-)
+from honcho.http.exceptions import ConflictError, NotFoundError, UnprocessableEntityError  # type: ignore[import-not-found]  # installed in the client's own environment only
 
 from support.clients.published_client.harness import PATIENCE, Caller, contents, ids, scenario
 
@@ -49,13 +45,21 @@ async def told(c: Caller) -> tuple[Any, dict[str, Any]]:
 @scenario
 async def scopes_are_made_found_and_listed(c: Caller) -> None:
     honcho = c.honcho()
-    made = [await c(honcho).scope(f"scope{number}", metadata={"number": number}) for number in range(3)]
-    assert [(scope.id, scope.metadata) for scope in made] == [(f"scope{number}", {"number": number}) for number in range(3)]
+    made = [
+        await c(honcho).scope(f"scope{number}", metadata={"number": number}) for number in range(3)
+    ]
+    assert [(scope.id, scope.metadata) for scope in made] == [
+        (f"scope{number}", {"number": number}) for number in range(3)
+    ]
     again = await c(honcho).scope("scope1")
     assert (again.metadata, again.created_at) == ({"number": 1}, made[1].created_at)
     assert (await c(honcho).scope("scope1", metadata={"new": True})).metadata == {"new": True}
     found = await c(honcho).get_scope("scope1")
-    assert (found.id, found.metadata, found.created_at) == ("scope1", {"new": True}, made[1].created_at)
+    assert (found.id, found.metadata, found.created_at) == (
+        "scope1",
+        {"new": True},
+        made[1].created_at,
+    )
     error = await c.raises(NotFoundError, c(honcho).get_scope("typo"))
     assert "typo" in error.message
     page = await c(honcho).scopes(size=2)
@@ -103,15 +107,24 @@ async def a_scope_recalls_its_sessions_only(c: Caller) -> None:
     assert lines(await c(alice).representation()) == [GOATS, KNEE, CHOIR]
     assert lines(await c(alice).representation(scope=scope)) == [GOATS, KNEE]
     assert lines(await c(alice).representation(scope=["private"])) == [GOATS, KNEE]
-    assert {m.session_id for m in await c(honcho).search("goats knee choir", scope="private", limit=50)} == {"farm", "clinic"}
+    assert {
+        m.session_id for m in await c(honcho).search("goats knee choir", scope="private", limit=50)
+    } == {"farm", "clinic"}
     context = await c(at["farm"]).context(peer_target="alice", scope=scope)
     assert lines(context.peer_representation) == [GOATS, KNEE]
-    for call in (c(alice).representation(scope="nowhere"), c(honcho).search("goats", scope="nowhere")):
+    for call in (
+        c(alice).representation(scope="nowhere"),
+        c(honcho).search("goats", scope="nowhere"),
+    ):
         await c.raises(NotFoundError, call)
 
     await c.talk(at["clinic"], (alice, "I take two pills every evening."))
     await c.settled(honcho)
-    assert lines(await c(alice).representation(scope=scope)) == [GOATS, KNEE, "I take two pills every evening."], "it hears what follows"
+    assert lines(await c(alice).representation(scope=scope)) == [
+        GOATS,
+        KNEE,
+        "I take two pills every evening.",
+    ], "it hears what follows"
     assert contents(await c.every(await c(alice.conclusions).list(session="clinic"))) == [
         "I take two pills every evening.",
         KNEE,

@@ -1,7 +1,9 @@
-"""The client and a server that takes its time: `python -m support.clients.published_client.slow URL FOLDER`.
+"""The client and a server that takes its time:
+`python -m support.clients.published_client.slow URL FOLDER`.
 
-The server is that of `e2e.test_streaming`: its answer to the path of a file is "first", and when the file is there " and second"; it has
-room for one such answer. Whatever is not as expected ends this with an error.
+The server is that of `e2e.test_streaming`: its answer to the path of a file is "first", and when
+the file is there " and second"; it has room for one such answer. Whatever is not as expected ends
+this with an error.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class Slow:
     def __init__(self, url: str, folder: Path, asynchronous: bool) -> None:
         self.c = Caller(url, asynchronous)
         self._url = url
-        self._names = iter(folder / f"{'async' if asynchronous else 'sync'}-{number}" for number in range(100))
+        self._names = iter(
+            folder / f"{'async' if asynchronous else 'sync'}-{number}" for number in range(100)
+        )
         self.there = self.new()
         self.there.touch()
 
@@ -39,7 +43,9 @@ class Slow:
         return next(self._names)
 
     async def alice(self, max_retries: int = 0, **further: Any) -> Any:
-        honcho = client.Honcho(base_url=self._url, workspace_id="w", max_retries=max_retries, timeout=60.0, **further)
+        honcho = client.Honcho(
+            base_url=self._url, workspace_id="w", max_retries=max_retries, timeout=60.0, **further
+        )
         return await self.c(honcho).peer("alice")
 
     async def free(self) -> None:
@@ -47,7 +53,8 @@ class Slow:
         assert await self.c(await self.alice(PATIENT)).chat(str(self.there)) == WHOLE
 
     async def with_room(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What a call gives as soon as there is room for it: that of an answer before is free a moment after that was read."""
+        """What a call gives as soon as there is room for it: that of an answer before is free a
+        moment after that was read."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:

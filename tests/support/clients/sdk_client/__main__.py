@@ -1,4 +1,5 @@
-"""Run every scenario of the client library: `python -m support.clients.sdk_client URL sync|async KEY`."""
+"""Run every scenario of the client library:
+`python -m support.clients.sdk_client URL sync|async KEY`."""
 
 from __future__ import annotations
 

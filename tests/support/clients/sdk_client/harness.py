@@ -1,4 +1,5 @@
-"""Scenarios for the last client library of the second generation, through its plain and its asynchronous classes."""
+"""Scenarios for the last client library of the second generation, through its plain and its
+asynchronous classes."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ class _Methods:
         self._thing = thing
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        return awaited(getattr(self._thing, name), f"{type(self._thing).__name__.removeprefix('Async')}.{name}")
+        return awaited(
+            getattr(self._thing, name), f"{type(self._thing).__name__.removeprefix('Async')}.{name}"
+        )
 
 
 class Caller(harness.Caller):
@@ -36,7 +39,13 @@ class Caller(harness.Caller):
     def honcho(self, workspace: str | None = None) -> Any:
         """A client of a workspace of its own. It retries nothing: a server error must show."""
         kind = client.AsyncHoncho if self.asynchronous else client.Honcho
-        return kind(base_url=self._url, api_key=self._key, workspace_id=workspace or self.workspace, max_retries=0, timeout=30.0)
+        return kind(
+            base_url=self._url,
+            api_key=self._key,
+            workspace_id=workspace or self.workspace,
+            max_retries=0,
+            timeout=30.0,
+        )
 
 
 SCENARIOS: Scenarios[Caller] = Scenarios()

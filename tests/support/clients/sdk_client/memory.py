@@ -35,23 +35,41 @@ async def a_conversation_is_remembered(c: Caller) -> None:
 
     assert (await c(honcho).search("Balthazar tortoise", limit=1))[0].id == stored[0].id
     assert (await c(session).search("who teaches physics", limit=1))[0].id == stored[1].id
-    assert {message.peer_id for message in await c(alice).search("physics tortoise nurse")} == {"alice"}
+    assert {message.peer_id for message in await c(alice).search("physics tortoise nurse")} == {
+        "alice"
+    }
     assert await c(honcho).search("tortoise", filters={"session_id": "other"}) == []
 
     assert explicit(await c(alice).working_rep()) == [TORTOISE, WORK]
     of_session = await c(session).working_rep("alice")
     assert explicit(of_session) == [TORTOISE, WORK], of_session
-    assert explicit(await c(alice).working_rep(max_observations=1, include_most_derived=False)) == [WORK]
+    assert explicit(await c(alice).working_rep(max_observations=1, include_most_derived=False)) == [
+        WORK
+    ]
     # With the core that it asks for, the client can read a context only of whom nothing is known.
     found = await c(alice).get_context(target="bob")
-    assert (found.peer_id, found.target_id, explicit(found.representation), found.peer_card) == ("alice", "bob", [], None)
-    context = await c(session).get_context(peer_target="alice", last_user_message="tortoise", tokens=5_000)
+    assert (found.peer_id, found.target_id, explicit(found.representation), found.peer_card) == (
+        "alice",
+        "bob",
+        [],
+        None,
+    )
+    context = await c(session).get_context(
+        peer_target="alice", last_user_message="tortoise", tokens=5_000
+    )
     assert [message.id for message in context.messages] == [message.id for message in stored]
     assert TORTOISE in str(context.peer_representation)
-    assert [part["role"] for part in context.to_openai(assistant="bob")][-3:] == ["user", "assistant", "user"]
-    assert [message.id for message in (await c(session).get_context(tokens=stored[2].token_count, summary=False)).messages] == [
-        stored[2].id
+    assert [part["role"] for part in context.to_openai(assistant="bob")][-3:] == [
+        "user",
+        "assistant",
+        "user",
     ]
+    assert [
+        message.id
+        for message in (
+            await c(session).get_context(tokens=stored[2].token_count, summary=False)
+        ).messages
+    ] == [stored[2].id]
     summaries = await c(session).get_summaries()
     assert (summaries.id, summaries.short_summary, summaries.long_summary) == ("talk", None, None)
 
@@ -66,10 +84,14 @@ async def observations_are_made_found_and_deleted(c: Caller) -> None:
     texts = ["Bob plays the cello.", "Bob is allergic to peanuts.", "Bob lives near the harbour."]
     made = await c(scope).create([{"content": text, "session_id": "talk"} for text in texts])
     assert [item.content for item in made] == texts
-    assert {(item.observer_id, item.observed_id, item.session_id) for item in made} == {("alice", "bob", "talk")}
+    assert {(item.observer_id, item.observed_id, item.session_id) for item in made} == {
+        ("alice", "bob", "talk")
+    }
     listed = await c(scope).list()
     assert [item.content for item in listed] == texts[::-1], "newest first"
-    assert [item.content for item in await c(scope).query("allergic to peanuts", top_k=1)] == [texts[1]]
+    assert [item.content for item in await c(scope).query("allergic to peanuts", top_k=1)] == [
+        texts[1]
+    ]
     assert texts[1] in str(await c(scope).get_representation())
     await c(scope).delete(made[1].id)
     assert [item.content for item in await c(scope).list()] == [texts[2], texts[0]]

@@ -66,13 +66,19 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
     await c(session).set_metadata({"topic": "tea"})
     await c(session).refresh()
     both = {"summary": {"enabled": False}, "deriver": {"enabled": True}}
-    assert (await c(session).get_metadata(), await c(session).get_config(), session.configuration) == ({"topic": "tea"}, both, both)
+    assert (
+        await c(session).get_metadata(),
+        await c(session).get_config(),
+        session.configuration,
+    ) == ({"topic": "tea"}, both, both)
 
     await c(session).add_peers([alice, ("bob", SessionPeerConfig(observe_others=True)), "carol"])
     assert {peer.id for peer in await c(session).get_peers()} == {"alice", "bob", "carol"}
     await c(session).remove_peers(["carol"])
     assert (await c(session).get_peer_config("bob")).observe_others is True
-    await c(session).set_peer_config("bob", SessionPeerConfig(observe_me=False, observe_others=True))
+    await c(session).set_peer_config(
+        "bob", SessionPeerConfig(observe_me=False, observe_others=True)
+    )
     assert (await c(session).get_peer_config("bob")).observe_me is False
     await c(session).set_peers(["dave", alice])
     assert {peer.id for peer in await c(session).get_peers()} == {"alice", "dave"}
@@ -84,17 +90,32 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
 async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
     honcho = c.honcho()
     alice, session = await c(honcho).peer("alice"), await c(honcho).session("talk")
-    given = [await c(alice).message(f"number {number}", metadata={"number": number}) for number in range(60)]
+    given = [
+        await c(alice).message(f"number {number}", metadata={"number": number})
+        for number in range(60)
+    ]
     stored = await c(session).add_messages(given)
     listed = await c.every(await c(session).get_messages())
-    assert [message.content for message in listed] == [f"number {number}" for number in range(60)], "over more than one page"
+    assert [message.content for message in listed] == [
+        f"number {number}" for number in range(60)
+    ], "over more than one page"
     (fourth,) = await c.every(await c(session).get_messages(filters={"metadata": {"number": 4}}))
     assert fourth.id == stored[4].id
     assert (await c(honcho).update_message(fourth, {"seen": True})).metadata == {"seen": True}
     assert (await c(honcho).update_message(fourth.id, {"seen": 2}, session)).metadata == {"seen": 2}
     clone = await c(session).clone(message_id=stored[2].id)
-    assert [message.content for message in await c.every(await c(clone).get_messages())] == ["number 0", "number 1", "number 2"]
+    assert [message.content for message in await c.every(await c(clone).get_messages())] == [
+        "number 0",
+        "number 1",
+        "number 2",
+    ]
     await c(session).delete()
     assert [session.id for session in await c.every(await c(honcho).get_sessions())] == [clone.id]
-    (made,) = await c(clone).upload_file(("note.txt", b"I like tea.", "text/plain"), "alice", metadata={"from": "phone"})
-    assert (made.content, made.peer_id, made.metadata) == ("I like tea.", "alice", {"from": "phone"})
+    (made,) = await c(clone).upload_file(
+        ("note.txt", b"I like tea.", "text/plain"), "alice", metadata={"from": "phone"}
+    )
+    assert (made.content, made.peer_id, made.metadata) == (
+        "I like tea.",
+        "alice",
+        {"from": "phone"},
+    )

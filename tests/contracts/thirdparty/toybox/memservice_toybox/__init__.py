@@ -38,7 +38,10 @@ def _open_storage(settings: Settings, context: Context) -> Storage:
 
     path = settings["uri"].removeprefix(SCHEME)
     if path == settings["uri"] or not path:
-        raise ConfigurationError(f"DB_CONNECTION_URI of a toybox is {SCHEME} and the path of a file, for instance {SCHEME}toys.db")
+        raise ConfigurationError(
+            f"DB_CONNECTION_URI of a toybox is {SCHEME} and the path of a file, for "
+            f"instance {SCHEME}toys.db"
+        )
     return ToyStorage(path)
 
 
@@ -46,17 +49,28 @@ def _open_index(settings: Settings, context: Context) -> VectorIndex:
     from .vectors import ToyVectors
 
     if not settings["url"]:
-        raise ConfigurationError("set VECTOR_STORE_URL to the file that the toybox keeps vectors in")
+        raise ConfigurationError(
+            "set VECTOR_STORE_URL to the file that the toybox keeps vectors in"
+        )
     return ToyVectors(settings["url"])
 
 
 @hookimpl
 def memservice_storages() -> Iterable[StorageProvider]:
     yield StorageProvider(
-        name="toybox", schemes=("toybox",), open=_open_storage, settings=StorageSettings, capabilities=frozenset({Capability.SHARED})
+        name="toybox",
+        schemes=("toybox",),
+        open=_open_storage,
+        settings=StorageSettings,
+        capabilities=frozenset({Capability.SHARED}),
     )
 
 
 @hookimpl
 def memservice_vector_indexes() -> Iterable[VectorIndexProvider]:
-    yield VectorIndexProvider(name="toybox", open=_open_index, settings=IndexSettings, capabilities=frozenset({Capability.SHARED}))
+    yield VectorIndexProvider(
+        name="toybox",
+        open=_open_index,
+        settings=IndexSettings,
+        capabilities=frozenset({Capability.SHARED}),
+    )

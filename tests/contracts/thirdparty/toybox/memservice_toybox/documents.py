@@ -18,15 +18,18 @@ from memservice.spi.schema import BY_RECORD
 R = TypeVar("R")
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS rows (kind TEXT, key INTEGER, body TEXT, PRIMARY KEY (kind, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS rows (kind TEXT, key INTEGER, body TEXT, PRIMARY KEY (kind, key)) WITHOUT
+    ROWID;
 CREATE TABLE IF NOT EXISTS last (kind TEXT PRIMARY KEY, key INTEGER) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS texts (workspace INTEGER, kind TEXT, key INTEGER, body TEXT, PRIMARY KEY (workspace, kind, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS texts (workspace INTEGER, kind TEXT, key INTEGER, body TEXT, PRIMARY KEY
+    (workspace, kind, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS commits (number INTEGER);
 """
 
 
 class ToyRows:
-    """`memservice.spi.rows.Rows` on one connection, inside one transaction. There is one writer at a time, so every row is locked."""
+    """`memservice.spi.rows.Rows` on one connection, inside one transaction. There is one writer at
+    a time, so every row is locked."""
 
     def __init__(self, connection: sqlite3.Connection, *, writing: bool) -> None:
         self.connection = connection
@@ -38,11 +41,19 @@ class ToyRows:
         return found[0] if found else None
 
     def page(
-        self, record: type[R], condition: Condition = TRUE, order: Sequence[Order] = BY_KEY, limit: int | None = None, offset: int = 0
+        self,
+        record: type[R],
+        condition: Condition = TRUE,
+        order: Sequence[Order] = BY_KEY,
+        limit: int | None = None,
+        offset: int = 0,
     ) -> list[R]:
         found = self._matching(record, condition)
         for step in reversed(order):
-            found.sort(key=lambda row: ((value := getattr(row, step.field)) is not None, value), reverse=step.descending)
+            found.sort(
+                key=lambda row: ((value := getattr(row, step.field)) is not None, value),
+                reverse=step.descending,
+            )
         return copy.deepcopy(found[offset : None if limit is None else offset + limit])
 
     def count(self, record: type[Any], condition: Condition = TRUE) -> int:
@@ -63,7 +74,8 @@ class ToyRows:
             _check_unique(row, after)
         self._seen[record] = after
         self.connection.executemany(
-            "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", [(record.__name__, row.key, _written(row)) for row in stored]
+            "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)",
+            [(record.__name__, row.key, _written(row)) for row in stored],
         )
         return copy.deepcopy(stored)
 
@@ -74,14 +86,24 @@ class ToyRows:
     def increase(self, record: type[Any], condition: Condition, **amounts: int) -> int:
         self._writable()
         found = self._matching(record, condition)
-        return len(self.put([replace(row, **{name: getattr(row, name) + by for name, by in amounts.items()}) for row in found]))
+        return len(
+            self.put(
+                [
+                    replace(row, **{name: getattr(row, name) + by for name, by in amounts.items()})
+                    for row in found
+                ]
+            )
+        )
 
     def delete(self, record: type[Any], condition: Condition) -> int:
         self._writable()
         found = self._matching(record, condition)
         for row in found:
             del self._table(record)[row.key]
-        self.connection.executemany("DELETE FROM rows WHERE kind = ? AND key = ?", [(record.__name__, row.key) for row in found])
+        self.connection.executemany(
+            "DELETE FROM rows WHERE kind = ? AND key = ?",
+            [(record.__name__, row.key) for row in found],
+        )
         return len(found)
 
     def _matching(self, record: type[Any], condition: Condition) -> list[Any]:
@@ -90,14 +112,20 @@ class ToyRows:
 
     def _table(self, record: type[Any]) -> dict[int, Any]:
         if record not in self._seen:
-            bodies = self.connection.execute("SELECT body FROM rows WHERE kind = ?", (record.__name__,))
+            bodies = self.connection.execute(
+                "SELECT body FROM rows WHERE kind = ?", (record.__name__,)
+            )
             rows = [_read(record, body) for (body,) in bodies]
             self._seen[record] = {row.key: row for row in rows}
         return self._seen[record]
 
     def _next_key(self, record: type[Any]) -> int:
         (key,) = self.connection.execute(
-            "INSERT INTO last VALUES (?, 1) ON CONFLICT (kind) DO UPDATE SET key = key + 1 RETURNING key", (record.__name__,)
+            (
+                "INSERT INTO last VALUES (?, 1) ON CONFLICT (kind) DO UPDATE SET key = key + 1 "
+                "RETURNING key"
+            ),
+            (record.__name__,),
         ).fetchone()
         return int(key)
 
@@ -119,16 +147,29 @@ def _check_unique(row: Any, table: dict[int, Any]) -> None:
                 raise UniqueViolation(spec.name, unique.fields)
 
 
-_TIMES = {record: frozenset(field.name for field in fields(record) if "datetime" in str(field.type)) for record in BY_RECORD}
+_TIMES = {
+    record: frozenset(field.name for field in fields(record) if "datetime" in str(field.type))
+    for record in BY_RECORD
+}
 """Fields that hold times."""
 
 
 def _written(row: Any) -> str:
     values = {field.name: getattr(row, field.name) for field in fields(row)}
-    return json.dumps({name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()})
+    return json.dumps(
+        {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in values.items()
+        }
+    )
 
 
 def _read(record: type[Any], body: str) -> Any:
     times = _TIMES[record]
     values = json.loads(body)
-    return record(**{name: datetime.fromisoformat(value) if name in times and value else value for name, value in values.items()})
+    return record(
+        **{
+            name: datetime.fromisoformat(value) if name in times and value else value
+            for name, value in values.items()
+        }
+    )

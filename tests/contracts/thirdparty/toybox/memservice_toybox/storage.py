@@ -1,4 +1,5 @@
-"""The storage: two context managers, and what opening it takes. Several processes may open one file."""
+"""The storage: two context managers, and what opening it takes. Several processes may open one
+file."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class ToyStorage(BaseStorage):
     def snapshot(self) -> Iterator[Transaction]:
         with self._connected() as connection:
             connection.execute("BEGIN")
-            connection.execute("SELECT number FROM commits").fetchone()  # the moment is that of the first look
+            # the moment is that of the first look
+            connection.execute("SELECT number FROM commits").fetchone()
             yield Transaction(ToyRows(connection, writing=False))
 
     def changed_elsewhere(self) -> bool:
@@ -62,7 +64,8 @@ class ToyStorage(BaseStorage):
         version = self.schema_version()
         if version != str(VERSION):
             raise SchemaVersionError(
-                f"the toybox has schema {version or 'none'}, this release needs {VERSION}: run `memservice db upgrade`"
+                f"the toybox has schema {version or 'none'}, this release needs {VERSION}: "
+                "run `memservice db upgrade`"
             )
 
     def schema_version(self) -> str | None:
@@ -73,10 +76,14 @@ class ToyStorage(BaseStorage):
     def migrate(self) -> None:
         with self._connected() as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN IMMEDIATE")  # so that of several processes one makes the tables
+            # so that of several processes one makes the tables
+            connection.execute("BEGIN IMMEDIATE")
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > VERSION:
-                raise SchemaVersionError(f"the toybox has schema {version}, which is newer than {VERSION}: use a newer release")
+                raise SchemaVersionError(
+                    f"the toybox has schema {version}, which is newer than {VERSION}: use "
+                    "a newer release"
+                )
             if not version:
                 for statement in TABLES.split(";"):
                     connection.execute(statement)
@@ -92,7 +99,9 @@ class ToyStorage(BaseStorage):
         if self._closed:
             raise Unavailable("the toybox is closed")
         try:
-            with closing(sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None)) as connection:
+            with closing(
+                sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None)
+            ) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
                 yield connection
         except sqlite3.OperationalError as error:

@@ -1,4 +1,5 @@
-"""Full text: the terms of each row as a document in the storage's own transaction, and a look at all of a workspace's."""
+"""Full text: the terms of each row as a document in the storage's own transaction, and a look at
+all of a workspace's."""
 
 from __future__ import annotations
 
@@ -11,10 +12,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import (
-    IndexFilter,
-    fits,
-)
+from memservice.spi.index_filter import IndexFilter, fits
 from memservice.spi.storage import Transaction
 from memservice.spi.text import TextHit, TextMatches, TextRow
 
@@ -26,14 +24,20 @@ KINDS = ("message", "conclusion", "document")
 class ToyText:
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def add(self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]) -> None:
+    def add(
+        self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
+    ) -> None:
         _connection(tx, kind).executemany(
-            "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", [(workspace_key, kind, row.key, _written(row)) for row in rows]
+            "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)",
+            [(workspace_key, kind, row.key, _written(row)) for row in rows],
         )
 
-    def remove(self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]) -> None:
+    def remove(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> None:
         _connection(tx, kind).executemany(
-            "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?", [(workspace_key, kind, key) for key in keys]
+            "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?",
+            [(workspace_key, kind, key) for key in keys],
         )
 
     def search(
@@ -46,9 +50,14 @@ class ToyText:
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> TextMatches:
-        bodies = _connection(tx, kind).execute("SELECT body FROM texts WHERE workspace = ? AND kind = ?", (workspace_key, kind))
+        bodies = _connection(tx, kind).execute(
+            "SELECT body FROM texts WHERE workspace = ? AND kind = ?", (workspace_key, kind)
+        )
         rows = [_read(body) for (body,) in bodies]
-        held = {row.key: {term: number for term, number in Counter(row.terms).items() if term in terms} for row in rows}
+        held = {
+            row.key: {term: number for term, number in Counter(row.terms).items() if term in terms}
+            for row in rows
+        }
         frequencies = {term: sum(term in counts for counts in held.values()) for term in terms}
         asked = [row for row in rows if fits(row, index_filter) and (ids is None or row.key in ids)]
         hits = [TextHit(row.key, held[row.key], len(row.terms)) for row in asked if held[row.key]]
@@ -59,9 +68,12 @@ class ToyText:
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         connection = _connection(tx, KINDS[0])
-        found = connection.execute("SELECT kind, key FROM texts WHERE workspace = ? LIMIT ?", (workspace_key, limit)).fetchall()
+        found = connection.execute(
+            "SELECT kind, key FROM texts WHERE workspace = ? LIMIT ?", (workspace_key, limit)
+        ).fetchall()
         connection.executemany(
-            "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?", [(workspace_key, *place) for place in found]
+            "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?",
+            [(workspace_key, *place) for place in found],
         )
         return len(found)
 
@@ -76,9 +88,13 @@ def _connection(tx: Transaction | None, kind: str) -> sqlite3.Connection:
 
 def _written(row: TextRow) -> str:
     values: dict[str, Any] = asdict(row)
-    return json.dumps(values | {"terms": list(row.terms), "at": row.at.isoformat() if row.at else None})
+    return json.dumps(
+        values | {"terms": list(row.terms), "at": row.at.isoformat() if row.at else None}
+    )
 
 
 def _read(body: str) -> TextRow:
     values = json.loads(body)
-    return TextRow(**values | {"at": datetime.fromisoformat(values["at"]) if values["at"] else None})
+    return TextRow(
+        **values | {"at": datetime.fromisoformat(values["at"]) if values["at"] else None}
+    )

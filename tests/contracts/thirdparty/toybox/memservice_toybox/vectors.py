@@ -1,4 +1,5 @@
-"""The vector index: a file of its own, outside the storage, so it is written after the commit, by tasks."""
+"""The vector index: a file of its own, outside the storage, so it is written after the commit, by
+tasks."""
 
 from __future__ import annotations
 
@@ -15,10 +16,7 @@ import numpy as np
 from memservice.domain.errors import IndexUnavailable
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import (
-    IndexFilter,
-    fits,
-)
+from memservice.spi.index_filter import IndexFilter, fits
 from memservice.spi.vectors import VectorHit, VectorRow
 
 if TYPE_CHECKING:
@@ -27,7 +25,10 @@ if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
     from memservice.spi.vectors import Vector
 
-TABLE = "CREATE TABLE IF NOT EXISTS vectors (space INTEGER, key INTEGER, facts TEXT, vector BLOB, PRIMARY KEY (space, key)) WITHOUT ROWID"
+TABLE = (
+    "CREATE TABLE IF NOT EXISTS vectors (space INTEGER, key INTEGER, facts TEXT, vector BLOB, "
+    "PRIMARY KEY (space, key)) WITHOUT ROWID"
+)
 NOTHING = np.zeros(0, np.float32)
 
 
@@ -43,18 +44,34 @@ class ToyVectors:
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
         checked = [(row, _unit(space, row.vector)) for row in rows]
         with self._connected() as connection:
-            connection.executemany("DELETE FROM vectors WHERE space = ? AND key = ?", [(space.key, row.key) for row, _ in checked])
+            connection.executemany(
+                "DELETE FROM vectors WHERE space = ? AND key = ?",
+                [(space.key, row.key) for row, _ in checked],
+            )
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)",
-                [(space.key, row.key, _facts(row), unit.tobytes()) for row, unit in checked if unit is not None],
+                [
+                    (space.key, row.key, _facts(row), unit.tobytes())
+                    for row, unit in checked
+                    if unit is not None
+                ],
             )
 
     def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
         with self._connected() as connection:
-            connection.executemany("DELETE FROM vectors WHERE space = ? AND key = ?", [(space.key, key) for key in keys])
+            connection.executemany(
+                "DELETE FROM vectors WHERE space = ? AND key = ?",
+                [(space.key, key) for key in keys],
+            )
 
     def query(
-        self, tx: Transaction | None, space: Space, vector: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        tx: Transaction | None,
+        space: Space,
+        vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
         asked = _unit(space, vector)
         if asked is None:
@@ -63,16 +80,23 @@ class ToyVectors:
         hits = []
         for key, facts, blob in self._all(space):
             if (wanted is None or key in wanted) and fits(_row(facts), index_filter):
-                # Summed alike for every row, whatever is searched with it: equal vectors have equal scores.
+                # Summed alike for every row, whatever is searched with it: equal vectors have equal
+                # scores.
                 score = float((np.frombuffer(blob, np.float64) * asked).sum())
                 hits.append(VectorHit(key, min(1.0, max(-1.0, score))))
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[: max(k, 0)]
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         wanted = set(keys)
-        return {key: np.frombuffer(blob, np.float64).astype(np.float32) for key, _, blob in self._all(space) if key in wanted}
+        return {
+            key: np.frombuffer(blob, np.float64).astype(np.float32)
+            for key, _, blob in self._all(space)
+            if key in wanted
+        }
 
-    def keys(self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000) -> list[int]:
+    def keys(
+        self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
+    ) -> list[int]:
         return [key for key, _, _ in self._all(space) if key > after][: max(limit, 0)]
 
     def count(self, tx: Transaction | None, space: Space) -> int:
@@ -84,7 +108,9 @@ class ToyVectors:
 
     def _all(self, space: Space) -> list[tuple[int, str, bytes]]:
         with self._connected() as connection:
-            return connection.execute("SELECT key, facts, vector FROM vectors WHERE space = ? ORDER BY key", (space.key,)).fetchall()
+            return connection.execute(
+                "SELECT key, facts, vector FROM vectors WHERE space = ? ORDER BY key", (space.key,)
+            ).fetchall()
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -92,14 +118,19 @@ class ToyVectors:
             with closing(sqlite3.connect(self._path, timeout=5)) as connection, connection:
                 yield connection
         except sqlite3.OperationalError as error:
-            raise IndexUnavailable(f"the vectors in {self._path} cannot be used now: {error}") from error
+            raise IndexUnavailable(
+                f"the vectors in {self._path} cannot be used now: {error}"
+            ) from error
 
 
 def _unit(space: Space, vector: Vector) -> NDArray[np.float64] | None:
     """Of length one, exactly enough that equal directions stay equal; None for zero."""
     checked = np.asarray(vector, np.float32).astype(np.float64)
     if checked.shape != (space.dimension,):
-        raise ValueError(f"a vector of shape {checked.shape} does not fit space {space.key}, whose dimension is {space.dimension}")
+        raise ValueError(
+            f"a vector of shape {checked.shape} does not fit space {space.key}, whose "
+            f"dimension is {space.dimension}"
+        )
     if not np.isfinite(checked).all():
         raise ValueError("a vector has numbers that are not finite")
     length = float(np.sqrt((checked * checked).sum()))
@@ -114,4 +145,7 @@ def _facts(row: VectorRow) -> str:
 
 def _row(facts: str) -> VectorRow:
     values = json.loads(facts)
-    return VectorRow(**values | {"at": datetime.fromisoformat(values["at"]) if values["at"] else None}, vector=NOTHING)
+    return VectorRow(
+        **values | {"at": datetime.fromisoformat(values["at"]) if values["at"] else None},
+        vector=NOTHING,
+    )
