@@ -17,8 +17,8 @@ from memservice.domain.derived_rules import (
 )
 from memservice.domain.ids import fingerprint
 from memservice.reasoning.tool_loop import ToolResult
-from memservice.spi.reasoner import ConsolidateRequest, Evidence, Statement, Superseded
-from memservice.spi.toolbox import ToolRefused
+from memservice.spi.reasoner import ConsolidateRequest, Statement, Superseded
+from memservice.spi.toolbox import Evidence, ToolRefused
 
 
 class DreamDraft:

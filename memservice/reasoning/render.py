@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from memservice.reasoning.transcript import CUT, name, stamp
-from memservice.spi.reasoner import Evidence, Known, Utterance
-from memservice.spi.toolbox import Passage
+from memservice.spi.reasoner import Known, Utterance
+from memservice.spi.toolbox import Evidence, Passage
 
 
 def text_of(content: str, maximum: int) -> str:

@@ -12,8 +12,7 @@ from memservice.reasoning import render
 from memservice.reasoning.prompts import tools as prompt
 from memservice.reasoning.tool_loop import BoundTool, ToolResult
 from memservice.spi.llm import Tool
-from memservice.spi.reasoner import Evidence
-from memservice.spi.toolbox import Passage, Toolbox, ToolRefused
+from memservice.spi.toolbox import Evidence, Passage, Toolbox, ToolRefused
 
 Keep = Callable[[Sequence[Evidence]], list[Evidence]]
 

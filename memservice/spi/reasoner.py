@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from memservice.spi.capabilities import Capability
-
-if TYPE_CHECKING:
-    from memservice.spi.toolbox import Step, Toolbox
+from memservice.spi.toolbox import Evidence, Step, Toolbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,30 +203,6 @@ class Consolidated:
     spent: Spent = Spent()
     phases: Sequence[Phase] = ()
     """For a reasoner that works in steps."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Something that was found for a question: a conclusion or a message, best first."""
-
-    kind: str
-    """`conclusion` or `message`."""
-    uid: str
-    content: str
-    said_at: datetime
-    about: str | None = None
-    """Slug of the observed peer, for a conclusion."""
-    author: str | None = None
-    """Slug of the author, for a message."""
-    level: str | None = None
-    observer: str | None = None
-    """Slug of the peer that holds a conclusion."""
-    session: str | None = None
-    """Slug of the session that it comes from, where it comes from one."""
-    source_ids: tuple[str, ...] = ()
-    """Uids of the conclusions that a conclusion rests on."""
-    asked_for: bool = True
-    """False for a message that is only shown because it stands beside one that was found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from memservice.domain.ranking import TextHit, TextMatches
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
-
-if TYPE_CHECKING:
-    from memservice.spi.storage import Transaction
-
+from memservice.spi.transaction import Transaction
 
 __all__ = ["TextHit", "TextIndex", "TextMatches", "TextRow"]
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
+from memservice.spi.transaction import Transaction
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from memservice.spi.storage import Transaction
 
     Vector = NDArray[np.float32]
 

@@ -21,12 +21,12 @@ from memservice.spi.reasoner import (
     ConsolidateRequest,
     Derived,
     DeriveRequest,
-    Evidence,
     Known,
     Reasoner,
     SummarizeRequest,
     Utterance,
 )
+from memservice.spi.toolbox import Evidence
 
 NOW = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memservice.spi.reasoner import AnswerRequest, Evidence
+from memservice.spi.reasoner import AnswerRequest
+from memservice.spi.toolbox import Evidence
 from memservice_extractive.language import detect, words
 from memservice_extractive.sentences import split
 

@@ -16,8 +16,7 @@ from memservice.services.auth.bounds import bounds_for, seen
 from memservice.services.auth.principal import Principal
 from memservice.services.chat.tools import Tools
 from memservice.spi.index_filter import IndexFilter
-from memservice.spi.reasoner import Evidence
-from memservice.spi.toolbox import Passage, ToolRefused
+from memservice.spi.toolbox import Evidence, Passage, ToolRefused
 from support.services.world import ME, WORKSPACE, Small
 
 

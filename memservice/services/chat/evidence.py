@@ -22,9 +22,10 @@ from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
 from memservice.services.retrieval.search import FoundConclusion, Query
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
-from memservice.spi.reasoner import Evidence, Reasoner
+from memservice.spi.reasoner import Reasoner
 from memservice.spi.repositories.base import NEWEST
 from memservice.spi.storage import Transaction
+from memservice.spi.toolbox import Evidence
 
 PER_KIND = {"minimal": 10}
 """Conclusions, and messages, that are looked up for a question, by reasoning level."""

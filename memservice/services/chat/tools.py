@@ -19,10 +19,9 @@ from memservice.services import visibility
 from memservice.services.auth.bounds import Bounds
 from memservice.services.chat import evidence
 from memservice.services.retrieval import search
-from memservice.spi.reasoner import Evidence
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
-from memservice.spi.toolbox import Chain, Passage, ToolRefused
+from memservice.spi.toolbox import Chain, Evidence, Passage, ToolRefused
 
 AROUND_A_HIT = 2
 """Messages shown before and after one that was searched for."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput, Problem
@@ -16,12 +17,12 @@ from memservice.services import cards, scopes, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import MAX_SESSIONS, bounds_for
 from memservice.services.auth.principal import Principal
-from memservice.services.events import emit
 from memservice.services.retrieval import representation, search
 from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.retrieval.representation_text import Selection, markdown, plain
 from memservice.spi.storage import Transaction
+from memservice.telemetry.events import ContextRetrieved
 
 SUMMARY_SHARE = 0.4
 """The share of the budget that a summary may take."""
@@ -97,9 +98,10 @@ def of_peer(
             selection = representation.select(
                 rt, tx, pair, options, rt.settings.representation.max_tokens, remote
             )
-    peer_context = PeerContext(peer_id, options.target or peer_id, selection, card)
-    emit.peer_context(rt, workspace_id, options, peer_context, began)
-    return peer_context
+    context = PeerContext(peer_id, options.target or peer_id, selection, card)
+    if rt.hears_events:
+        rt.emit(_peer_event(workspace_id, options, context, began))
+    return context
 
 
 def of_session(
@@ -116,9 +118,10 @@ def of_session(
     messages get all the rest.
     """
     began = time.perf_counter()
-    session_context = _of_session(rt, principal, workspace_id, session_id, options)
-    emit.session_context(rt, workspace_id, options, session_context, began)
-    return session_context
+    context = _of_session(rt, principal, workspace_id, session_id, options)
+    if rt.hears_events:
+        rt.emit(_session_event(workspace_id, options, context, began))
+    return context
 
 
 def _of_session(
@@ -316,3 +319,56 @@ def _tail(
         if covered is not None:
             first = max(first, covered.seq)
     return tx.messages.run(session.key, first, session.message_count)
+
+
+def _session_event(
+    workspace_id: str, options: SessionContextOptions, context: SessionContext, began: float
+) -> ContextRetrieved:
+    return ContextRetrieved(
+        workspace_name=workspace_id,
+        context_scope="session",
+        session_name=context.session,
+        peer_name=options.peer_perspective or None,
+        target_name=options.peer_target or None,
+        tokens_requested=options.tokens,
+        message_count=len(context.messages),
+        has_summary=context.summary is not None,
+        include_summary=options.summary,
+        limit_to_session=options.limit_to_session,
+        peer_perspective_provided=bool(options.peer_perspective),
+        **_shared_fields(options, context, began),
+    )
+
+
+def _peer_event(
+    workspace_id: str, options: RepresentationOptions, context: PeerContext, began: float
+) -> ContextRetrieved:
+    return ContextRetrieved(
+        workspace_name=workspace_id,
+        context_scope="peer",
+        peer_name=context.peer,
+        target_name=options.target or None,
+        message_count=0,
+        has_summary=False,
+        limit_to_session=False,
+        peer_perspective_provided=False,
+        **_shared_fields(options, context, began),
+    )
+
+
+def _shared_fields(
+    options: SessionContextOptions | RepresentationOptions,
+    context: SessionContext | PeerContext,
+    began: float,
+) -> dict[str, Any]:
+    """Fields that the events of both contexts fill alike. `began` is a `time.perf_counter`."""
+    return {
+        "has_representation": bool(context.representation),
+        "has_peer_card": bool(context.card),
+        "search_query_provided": bool(options.search_query),
+        "search_top_k": options.search_top_k,
+        "search_max_distance": options.search_max_distance,
+        "include_most_frequent": options.include_most_frequent,
+        "max_conclusions": options.max_conclusions,
+        "total_duration_ms": round((time.perf_counter() - began) * 1000, 3),
+    }

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from memservice.spi.reasoner import Evidence
-from memservice.spi.toolbox import Chain, Passage, ToolRefused
+from memservice.spi.toolbox import Chain, Evidence, Passage, ToolRefused
 from support.reasoning.model import NOW
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from memservice.domain.json_schema import problem
-from memservice.spi.reasoner import AnswerRequest, Evidence, Utterance
+from memservice.spi.reasoner import AnswerRequest, Utterance
+from memservice.spi.toolbox import Evidence
 from memservice_extractive.reasoner import ExtractiveReasoner
 from support.examples import examples
 

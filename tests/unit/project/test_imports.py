@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -102,6 +102,40 @@ def room(name: str) -> str:
     return parts[1] if len(parts) > 1 and not parts[1].startswith("__version") else "__init__"
 
 
+def circles(package: Path) -> list[list[str]]:
+    """Groups of modules that import each other, by any import wherever it stands."""
+    names = {}
+    for file, tree in modules(package):
+        parts = file.relative_to(package.parent).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = tree
+    imported = {name: sorted(targets(tree, names.keys()) - {name}) for name, tree in names.items()}
+    above: dict[str, set[str]] = {name: set() for name in names}
+    for name in names:
+        pending = [name]
+        while pending:
+            for target in imported[pending.pop()]:
+                if name not in above[target]:
+                    above[target].add(name)
+                    pending.append(target)
+    groups = {
+        tuple(sorted(other for other in above[name] if name in above[other])) for name in names
+    }
+    return [list(group) for group in sorted(groups) if group]
+
+
+def targets(tree: ast.Module, known: Collection[str]) -> set[str]:
+    """Those of the known modules that a module imports. A package is a target if a name is taken
+    that is no module of it."""
+    chosen = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            chosen |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            chosen |= {name if name in known else node.module for name in names}
+    return chosen & set(known)
+
+
 def test_the_core_imports_one_way(root: Path) -> None:
     core = root / "memservice"
     wrong = []
@@ -119,6 +153,36 @@ def test_the_core_imports_one_way(root: Path) -> None:
             elif top in ROOMS and here not in ROOMS[top]:
                 wrong.append(f"{file.relative_to(root)}:{line}: {top} does not belong in {here}")
     assert wrong == []
+
+
+def test_no_module_imports_itself_through_others(root: Path) -> None:
+    """Imports for type checkers and those inside functions count too."""
+    assert circles(root / "memservice") == []
+    for shelf in ("backends", "plugins"):
+        for package in sorted((root / shelf).glob("memservice_*")):
+            assert circles(package) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import house.one",
+        "from house.one import A",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from house import one",
+        "def f() -> None:\n    import house.one",
+    ],
+)
+def test_the_check_for_circles_sees(tmp_path: Path, line: str) -> None:
+    house = tmp_path / "house"
+    house.mkdir()
+    (house / "__init__.py").touch()
+    (house / "one.py").write_text("from house import two\nA = 1\n")
+    (house / "two.py").write_text("from house.three import C\n")
+    (house / "three.py").write_text("C = 1\n")
+    assert circles(house) == []
+    (house / "three.py").write_text(f"{line}\nC = 1\n")
+    modules.cache_clear()
+    assert circles(house) == [["house.one", "house.three", "house.two"]]
 
 
 @pytest.mark.parametrize("shelf", ["backends", "plugins"])

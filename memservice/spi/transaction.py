@@ -1,0 +1,83 @@
+"""One transaction over rows, with the repositories that services use."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+
+from memservice.spi import repositories
+from memservice.spi.rows import Rows
+
+
+class Transaction:
+    """One transaction, by noun. A storage that is faster at a noun gives a subclass that returns
+    its own.
+
+    In `Storage.read()` the methods that write raise `ReadOnly`. Not shared between threads, not
+    kept after the transaction.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def released(self) -> AbstractContextManager[None]:
+        """While its block runs, a view that only reads holds nothing that others wait for: no
+        connection, no lock. What is read after it may be of a later moment. For waiting on what is
+        outside the storage. In `Storage.write()` it is a RuntimeError."""
+        return nullcontext()
+
+    @cached_property
+    def workspaces(self) -> repositories.Workspaces:
+        return repositories.Workspaces(self.rows)
+
+    @cached_property
+    def peers(self) -> repositories.Peers:
+        return repositories.Peers(self.rows)
+
+    @cached_property
+    def sessions(self) -> repositories.Sessions:
+        return repositories.Sessions(self.rows)
+
+    @cached_property
+    def members(self) -> repositories.Members:
+        return repositories.Members(self.rows)
+
+    @cached_property
+    def messages(self) -> repositories.Messages:
+        return repositories.Messages(self.rows)
+
+    @cached_property
+    def summaries(self) -> repositories.Summaries:
+        return repositories.Summaries(self.rows)
+
+    @cached_property
+    def cards(self) -> repositories.Cards:
+        return repositories.Cards(self.rows)
+
+    @cached_property
+    def conclusions(self) -> repositories.Conclusions:
+        return repositories.Conclusions(self.rows)
+
+    @cached_property
+    def tasks(self) -> repositories.Tasks:
+        return repositories.Tasks(self.rows)
+
+    @cached_property
+    def spaces(self) -> repositories.Spaces:
+        return repositories.Spaces(self.rows)
+
+    @cached_property
+    def webhooks(self) -> repositories.Webhooks:
+        return repositories.Webhooks(self.rows)
+
+    @cached_property
+    def keys(self) -> repositories.Keys:
+        return repositories.Keys(self.rows)
+
+    @cached_property
+    def usage(self) -> repositories.Ledger:
+        return repositories.Ledger(self.rows)
+
+    @cached_property
+    def facts(self) -> repositories.Facts:
+        return repositories.Facts(self.rows)
