@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from memservice.domain.json_schema import problem
 from memservice.reasoning.client import ModelClient
 from memservice.reasoning.prompts import again as prompt
-from memservice.spi.llm import Completion, Turn
+from memservice.spi.llm import Completion, MalformedAnswer, Turn
 
 CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 """Finish reasons of answers that grew too long."""
@@ -23,11 +23,6 @@ _MAX_STARTS = 50
 """Places in a text at which a document is looked for."""
 _MAX_QUOTED = 20_000
 """Characters of an unfit answer that the model is shown again."""
-
-
-class MalformedAnswer(Exception):
-    """The model answered twice, and neither time in the form that was asked for. Quotes nothing of
-    what it said."""
 
 
 def ask(

@@ -63,8 +63,18 @@ class CompletionRequest:
     """Seconds that the whole exchange may take; None: the provider's own bound."""
 
 
+Fault = Literal["provider", "content"]
+"""Where the cause of a failure lies. `provider`: the endpoint, its key, its quota or the network;
+every other request to the same model fails too until that changes. `content`: this request or the
+answer to it; other requests to the same model can succeed."""
+
+CONTENT_STATUSES = frozenset({400, 413, 415, 422, 501})
+"""HTTP statuses of requests that are wrong in themselves. All others are faults of the
+provider."""
+
+
 class ModelFailure(Exception):
-    """An exchange that gave nothing. Its text never holds a key, nor what was said to the model."""
+    """An exchange without a usable answer. Its text never contains a key or message text."""
 
     def __init__(
         self,
@@ -73,22 +83,56 @@ class ModelFailure(Exception):
         retryable: bool,
         status: int | None = None,
         retry_after: float | None = None,
+        fault: Fault | None = None,
     ) -> None:
+        """`fault` None: derived from the status, or `provider` without one if a retry can help."""
         super().__init__(message)
         self.retryable = retryable
-        """Would the same request maybe succeed a little later (time-out, cut connection, 408, 409,
-        429, 5xx)?"""
+        """Whether the same request can succeed a little later (time-out, cut connection, 408, 409,
+        429, 5xx)."""
         self.status = status
-        """HTTP status, where there was one."""
+        """HTTP status, if there was one."""
         self.retry_after = retry_after
-        """Seconds that the provider asks to wait."""
+        """Seconds until the next try, if the provider named them."""
+        self.fault: Fault = fault or _fault(status, retryable)
+        """Count a `content` fault against the task. For a `provider` fault, wait until the
+        provider is back."""
+
+
+def _fault(status: int | None, retryable: bool) -> Fault:
+    if status is None:
+        return "provider" if retryable else "content"
+    return "content" if status in CONTENT_STATUSES else "provider"
 
 
 class Refusal(ModelFailure):
-    """The model, or its provider, declines to answer this request. Asking again would not help."""
+    """The model, or its provider, declines to answer this request. A retry does not help."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message, retryable=False, status=status, fault="content")
+
+
+class MalformedAnswer(ModelFailure):
+    """The model answered, also when asked again, but not in the requested form. Quotes nothing of
+    the answer."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, retryable=False)
+        super().__init__(message, retryable=False, fault="content")
+
+
+class ContextTooLong(ModelFailure):
+    """The request is longer than the model can read. A shorter one can succeed."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message, retryable=False, status=status, fault="content")
+
+
+class ToolsUnsupported(ModelFailure):
+    """The model, or its server, does not accept tools. The same request without tools can
+    succeed."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message, retryable=False, status=status, fault="content")
 
 
 @dataclass(frozen=True, slots=True)

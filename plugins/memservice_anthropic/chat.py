@@ -221,7 +221,9 @@ class _Reading(StreamReader):
 def _input(who: str, given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise ModelFailure(
-            f"{who}: the model called a tool with arguments that are no JSON object", retryable=True
+            f"{who}: the model called a tool with arguments that are no JSON object",
+            retryable=True,
+            fault="content",
         )
     return given
 

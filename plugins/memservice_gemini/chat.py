@@ -185,6 +185,7 @@ class _Reading(StreamReader):
                 raise ModelFailure(
                     f"{self._who}: the model called a tool with arguments that are no JSON object",
                     retryable=True,
+                    fault="content",
                 )
             self._calls.append(
                 call(made.get("id"), made["name"], arguments, part.get("thoughtSignature"))
@@ -198,7 +199,9 @@ class _Reading(StreamReader):
             return None
         if reason in _STUMBLED:
             raise ModelFailure(
-                f"{self._who}: the model's answer came to nothing ({reason})", retryable=True
+                f"{self._who}: the model's answer came to nothing ({reason})",
+                retryable=True,
+                fault="content",
             )
         if reason in _REFUSING and not self._text and not self._calls:
             raise refused(self._who, reason)

@@ -142,7 +142,9 @@ def arguments_of(who: str, text: str, cut: bool) -> dict[str, Any]:
             f"{who}: the answer ended inside a tool call: allow more output tokens", retryable=False
         )
     raise ModelFailure(
-        f"{who}: the model called a tool with arguments that are no JSON object", retryable=True
+        f"{who}: the model called a tool with arguments that are no JSON object",
+        retryable=True,
+        fault="content",
     )
 
 

@@ -182,6 +182,7 @@ class Endpoint:
         return ModelFailure(
             f"the request to {self.provider} could not be sent ({type(error).__name__})",
             retryable=False,
+            fault="provider",
         )
 
 
@@ -232,6 +233,7 @@ class ModelResponse:
                     "with a stream: is the base URL right?"
                 ),
                 retryable=False,
+                fault="provider",
             )
         yield from data_of(self._chunks(self._max))
 
@@ -261,6 +263,7 @@ class ModelResponse:
                     "with JSON: is the base URL right?"
                 ),
                 retryable=False,
+                fault="provider",
             )
         raise ModelFailure(
             f"{self._endpoint.provider} answered with JSON that cannot be read", retryable=True

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from memservice.spi.llm import ModelFailure, Refusal
+from memservice.spi.llm import ContextTooLong, Fault, ModelFailure, Refusal
 
 RETRYABLE = frozenset({408, 409, 425, 429})
 """Besides every 5xx but 501: a little later the same request may succeed."""
@@ -22,6 +22,8 @@ REJECTIONS = frozenset({400, 404, 415, 422, 501})
 """The request itself was not understood: another form of it may be."""
 MAX_REPORTED = 8_000
 """Characters of an error that are looked at."""
+MAX_OPENING = 120
+"""Characters of the provider's own sentence that are searched for its meaning."""
 MAX_WAIT_SECONDS = 24 * 3600.0
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\[\]-]{0,79}")
@@ -34,6 +36,16 @@ _REFUSING = frozenset(
         "prohibited_content",
     }
 )
+_CONTEXT_CODES = frozenset({"context_length_exceeded", "string_above_max_length"})
+_CONTEXT = re.compile(
+    r"context[ _](?:length|window|size)|maximum context|prompt is too long|too many (?:input )?"
+    r"tokens|input token count|exceeds the (?:available )?context|input is too long"
+)
+_ACCOUNT = re.compile(
+    r"credit balance|insufficient[_ ](?:quota|balance|credits)|billing|api[_ ]key[_ ](?:not valid|"
+    r"invalid|expired)|invalid[_ ]api[_ ]key|exceeded your current quota"
+)
+"""The account is the problem, whatever the status says: some providers answer with 400."""
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _UNITS = {"retry-after-ms": 0.001, "retry-after": 1.0}
 
@@ -71,27 +83,36 @@ def from_answer(
     names = [
         name for name in _names(error) if not any(secret and secret in name for secret in secrets)
     ]
-    if any(name.lower() in _REFUSING for name in names):
-        return Refusal(f"{who} refuses to answer ({', '.join(names)})")
+    lower = {name.lower() for name in names}
+    if lower & _REFUSING:
+        return Refusal(f"{who} refuses to answer ({', '.join(names)})", status=status)
     text = f"{who} answered with status {status}" + (f" ({', '.join(names)})" if names else "")
+    opening = _opening(error)
+    if status in (400, 413, 422, 500) and (lower & _CONTEXT_CODES or _CONTEXT.search(opening)):
+        return ContextTooLong(f"{text}: the request is longer than the model reads", status=status)
+    is_account = _ACCOUNT.search(" ".join((*lower, opening))) is not None
     if status in _HINTS:
         text += f": {_HINTS[status]}"
+    elif is_account:
+        text += ": is the key right, and does its account have credit?"
     elif 300 <= status < 400:
         text += (
-            ": redirects are not followed, because the key would be; set the base URL to where "
-            "it leads"
+            ": redirects are not followed, because the key would be; set the base URL to the "
+            "target of the redirect"
         )
     retryable = status in RETRYABLE or (status >= 500 and status != 501)
     if (said := headers.get("x-should-retry")) in ("true", "false"):
         retryable = said == "true"
     asked = retry_after(headers, clock)
+    fault: Fault | None = "provider" if is_account else None
     failure = ModelFailure(
         text,
         retryable=retryable,
         status=status,
         retry_after=_delay(error) if asked is None else asked,
+        fault=fault,
     )
-    return Rejected(failure, told) if status in REJECTIONS else failure
+    return Rejected(failure, told) if status in REJECTIONS and not is_account else failure
 
 
 def in_stream(who: str, error: object, secrets: Collection[str] = ()) -> ModelFailure:
@@ -113,6 +134,7 @@ def in_stream(who: str, error: object, secrets: Collection[str] = ()) -> ModelFa
     return ModelFailure(
         f"{who} broke off its answer" + (f" ({', '.join(names)})" if names else ""),
         retryable=not lasting,
+        fault="content" if "invalid_request_error" in lower else "provider",
     )
 
 
@@ -145,6 +167,13 @@ def _error_of(body: bytes) -> Any:
     if isinstance(found, list) and found:
         found = found[0]
     return found.get("error", found) if isinstance(found, dict) else {}
+
+
+def _opening(error: object) -> str:
+    """The beginning of the provider's sentence, in lower case: what follows may quote a message,
+    and no message may decide what an error means."""
+    message = error.get("message") if isinstance(error, dict) else error
+    return message[:MAX_OPENING].lower() if isinstance(message, str) else ""
 
 
 def _names(error: object) -> Iterator[str]:

@@ -14,8 +14,7 @@ import pytest
 from memservice.domain import tokens
 from memservice.reasoning.answer import answer
 from memservice.reasoning.prompts import answer as prompt
-from memservice.reasoning.structured import MalformedAnswer
-from memservice.spi.llm import Completion, ModelFailure
+from memservice.spi.llm import Completion, MalformedAnswer, ModelFailure
 from memservice.spi.reasoner import Answered, AnswerRequest, Origin, Utterance
 from support.reasoning.boxes import Box, said, stated
 from support.reasoning.model import NOW, SCRIPTED, Bench, ScriptedModel, calling

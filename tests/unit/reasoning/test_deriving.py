@@ -11,8 +11,7 @@ from memservice.domain.derived_rules import MAX_CONTENT_LENGTH
 from memservice.reasoning.derive import MAX_STATEMENTS, derive, prompt_of
 from memservice.reasoning.prompts import derive as prompt
 from memservice.reasoning.reasoner import LlmReasoner
-from memservice.reasoning.structured import MalformedAnswer
-from memservice.spi.llm import ModelFailure
+from memservice.spi.llm import MalformedAnswer, ModelFailure
 from memservice.spi.reasoner import Derived, DeriveRequest, Origin, Spent, Statement, Utterance
 from support.reasoning.model import Bench, Reply, ScriptedModel
 

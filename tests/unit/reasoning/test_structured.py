@@ -8,7 +8,7 @@ import pytest
 
 from memservice.reasoning import structured
 from memservice.reasoning.client import ModelClient
-from memservice.spi.llm import Completion, ModelFailure, Turn
+from memservice.spi.llm import Completion, MalformedAnswer, ModelFailure, Turn
 from memservice.spi.reasoner import Origin
 from support.reasoning.model import Bench, Reply, ScriptedModel
 
@@ -82,7 +82,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more(first: Reply, proble
 
 
 def test_the_second_answer_is_the_last() -> None:
-    with pytest.raises(structured.MalformedAnswer, match="names must be of type array") as raised:
+    with pytest.raises(MalformedAnswer, match="names must be of type array") as raised:
         asked("Ada, secretly", '{"names": "Ada, secretly"}', {"names": []})
     assert "secretly" not in str(raised.value)
 
