@@ -19,8 +19,8 @@ from memservice.domain.times import wire_seconds
 from memservice.domain.values import printable
 from memservice.services.paging import Paging
 from memservice.services.tasks import jobs as service
-from memservice.services.tasks import outbox
 from memservice.services.tasks.jobs import Job, JobFilter
+from memservice.services.tasks.kinds import KINDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,7 +29,7 @@ def _filters(*, state: bool) -> Callable[[F], F]:
     """The options that choose tasks."""
     options = [
         click.option("--workspace", "-w", help="Only tasks of this workspace."),
-        click.option("--kind", type=click.Choice(outbox.KINDS), help="Only tasks of this kind."),
+        click.option("--kind", type=click.Choice(list(KINDS)), help="Only tasks of this kind."),
         click.option("--unit", help="Only tasks of this work unit (see `memservice jobs list`)."),
     ]
     if state:

@@ -4,9 +4,10 @@ stores in one."""
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 from memservice.domain.records import Task
 from memservice.runtime import Runtime
@@ -50,44 +51,33 @@ class Failed(Exception):
         try."""
 
 
-class Handler(Protocol):
+class Handler(ABC):
+    """Does the tasks of one kind."""
+
+    kind: ClassVar[str]
+    """Name of the kind (`memservice.services.tasks.kinds`)."""
+
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        """How many of the unit's pending tasks (all of this kind, never none), counted from the
+        """How many of the unit's pending tasks (at least one, all of this kind), counted from the
         first, are done together."""
-        ...
+        return 1
 
+    @abstractmethod
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
-        """Do the work. Views are opened only for reading and closed before a reasoner or an
-        embedder is asked. Raises what went wrong."""
-        ...
-
-
-@runtime_checkable
-class HandlesFailure(Handler, Protocol):
-    """A handler of tasks whose final failure somebody looks for elsewhere than among the tasks."""
-
-    def on_failed(self, rt: Runtime, tx: Transaction, task: Task) -> None:
-        """The task has failed for the last time; part of the transaction that puts it to rest."""
-        ...
-
-
-@runtime_checkable
-class ReportsFailure(Handler, Protocol):
-    """A handler of tasks whose final failure operators are told of by an event."""
-
-    def failure_events(self, rt: Runtime, task: Task, error: Exception) -> Iterable[Event]:
-        """The task has failed for the last time, and rests. Called after the commit."""
-        ...
-
-
-@runtime_checkable
-class HasRetryPolicy(Protocol):
-    """A handler with a rule of its own for trying again."""
+        """Do the work. Read transactions are closed before a reasoner or an embedder is called.
+        Raises any error of the work."""
 
     def retry_after(self, rt: Runtime, attempts: int, error: Exception) -> float | None:
-        """Seconds until the next try after so many failed ones, the last of them by this error;
-        None to let the task rest."""
-        ...
+        """Seconds until the next try after `attempts` failed ones, the last of them with `error`;
+        None if the task has failed permanently."""
+        return None if attempts >= rt.settings.worker.max_attempts else backoff(rt, attempts)
+
+    def on_failed(self, rt: Runtime, tx: Transaction, task: Task) -> None:  # noqa: B027
+        """The task has failed permanently; part of the transaction that records it."""
+
+    def failure_events(self, rt: Runtime, task: Task, error: Exception) -> Iterable[Event]:
+        """Events that report a permanent failure. Called after the commit."""
+        return ()
 
 
 MAX_BACKOFF_SECONDS = 600.0

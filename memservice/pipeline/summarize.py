@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from memservice.domain import tokens
 from memservice.domain.records import DELETING, SHORT, Message, Session, Summary, Task
 from memservice.pipeline.derive.handler import utterance
-from memservice.pipeline.handler import Outcome, Prepared, nothing
+from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
+from memservice.services.tasks import kinds
 from memservice.services.v1 import metamessages
 from memservice.spi.reasoner import Origin, Summarized, SummarizeRequest
 from memservice.spi.storage import Transaction
@@ -32,9 +33,11 @@ class _DueSummary:
     instructions: str | None
 
 
-class Summarize:
+class Summarize(Handler):
     """Handler of `summary` tasks. A backlog collapses: of each kind only the newest summary is
     written."""
+
+    kind = kinds.SUMMARY
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         return len(pending)

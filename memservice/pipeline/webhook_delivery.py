@@ -24,9 +24,9 @@ from memservice.domain.records import (
     WebhookEndpoint,
 )
 from memservice.domain.values import storable
-from memservice.pipeline.handler import Failed, Outcome, Prepared, nothing
+from memservice.pipeline.handler import Failed, Handler, Outcome, Prepared, nothing
 from memservice.runtime import Runtime
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds, outbox
 from memservice.services.webhooks import IS_PAUSED, SECRET_PREFIX
 from memservice.spi.storage import Transaction
 from memservice.spi.webhooks import Outcome as Answer
@@ -41,11 +41,10 @@ MAX_ERROR = 2_000
 """Characters of an error that are kept."""
 
 
-class Webhook:
+class Webhook(Handler):
     """Handler of `webhook` tasks: one event to one endpoint."""
 
-    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        return 1
+    kind = kinds.WEBHOOK
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]

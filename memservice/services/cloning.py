@@ -17,6 +17,7 @@ from memservice.services import indexing, visibility, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import unit_of
 from memservice.spi.storage import Transaction
 
 Copied = Callable[[Transaction, Session, Mapping[int, int]], None]
@@ -137,7 +138,7 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
         else:
             _require_whole(tx, hidden, len(stored))
             room = tx.sessions.save(replace(hidden, state=ACTIVE))
-            tx.rows.delete(Task, equals(unit=outbox.unit_of(outbox.erase_session(rt, room))))
+            tx.rows.delete(Task, equals(unit=unit_of(outbox.erase_session(rt, room))))
         tx.members.put([_member_of(room, member) for member in original.members])
         messages = [*stored, *portion(tx, room, last)]
         like = {new.key: old.key for new, old in zip(messages, original.messages, strict=True)}

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import DELIVERIES, lane_of
 from memservice.worker.time_slice import MAX_CONCURRENT_DELIVERIES
 
 
 def is_delivery(unit: str) -> bool:
-    return unit.startswith(f"{outbox.WEBHOOK}:")
+    return lane_of(unit) == DELIVERIES
 
 
 class Deliveries:

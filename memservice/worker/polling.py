@@ -14,6 +14,7 @@ from memservice.domain.errors import Unavailable
 from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import DELIVERIES, lane_of, workspace_of
 from memservice.worker.housekeeping import Housekeeping, units_at_once
 from memservice.worker.runner import RunReport, run
 from memservice.worker.time_slice import MAX_CONCURRENT_DELIVERIES, TimeSlice
@@ -133,7 +134,7 @@ class Worker:
             maximum = LOOKED_AT + len(self._in_hand) + len(self._delivering)
             units = tx.tasks.ready(self._rt.clock(), maximum, outbox.latest(self._rt))
         for unit in units:
-            if unit.startswith(f"{outbox.WEBHOOK}:") and unit not in self._delivering:
+            if lane_of(unit) == DELIVERIES and unit not in self._delivering:
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
         waiting = [
             unit for unit in units if unit not in self._delivering and unit not in self._in_hand
@@ -154,13 +155,13 @@ class Worker:
         """Of the units that wait the one whose turn it is, if a thread is free for it."""
         if len(self._in_hand) > self._at_once:
             return None
-        busy = Counter(map(outbox.workspace_of, self._in_hand))
-        free = [unit for unit in waiting if busy[outbox.workspace_of(unit)] < self._at_once]
+        busy = Counter(map(workspace_of, self._in_hand))
+        free = [unit for unit in waiting if busy[workspace_of(unit)] < self._at_once]
         if not free:
             return None
         # of equal ones the first
-        unit = min(free, key=lambda unit: self._turns.get(outbox.workspace_of(unit), 0))
-        here = outbox.workspace_of(unit)
+        unit = min(free, key=lambda unit: self._turns.get(workspace_of(unit), 0))
+        here = workspace_of(unit)
         self._turns[here] = max(self._turns.values(), default=0) + 1
         if len(self._turns) > MAX_REMEMBERED:
             self._turns.clear()

@@ -16,33 +16,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from memservice.domain.errors import ConfigurationError
-from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import MAINTENANCE_QUEUE, kind_of
+from memservice.services.tasks.kinds import QUEUES as QUEUES
 from memservice.settings import Settings
 
 if TYPE_CHECKING:
     from redis import Redis
     from rq import Queue
-
-INGEST, SUMMARY, WEBHOOK, DREAM, MAINTENANCE = (
-    "ingest",
-    "summary",
-    "webhook",
-    "dream",
-    "maintenance",
-)
-QUEUES = (INGEST, SUMMARY, WEBHOOK, DREAM, MAINTENANCE)
-"""The most urgent first."""
-
-_QUEUE_OF = {
-    outbox.REPRESENTATION: INGEST,
-    outbox.EMBED: INGEST,
-    outbox.INDEX: INGEST,
-    outbox.SUMMARY: SUMMARY,
-    outbox.WEBHOOK: WEBHOOK,
-    outbox.DREAM: DREAM,
-    outbox.DREAM_TIMER: DREAM,
-}
-"""By kind of task; all others are maintenance."""
 
 CONNECT_SECONDS = ANSWER_SECONDS = 1.0
 """Longest wait for Redis, where it is only told of something."""
@@ -51,7 +31,9 @@ EPOCH_SECONDS = 86_400
 
 
 def queue_of(unit: str) -> str:
-    return _QUEUE_OF.get(unit.partition(":")[0], MAINTENANCE)
+    """The RQ queue of a unit. Units of unknown kinds are maintenance."""
+    kind = kind_of(unit)
+    return MAINTENANCE_QUEUE if kind is None else kind.queue
 
 
 def connect(url: str, *, waits: bool = False) -> Redis:

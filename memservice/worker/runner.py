@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,29 +23,20 @@ from memservice.domain.errors import IndexUnavailable, MemserviceError, Unavaila
 from memservice.domain.failures import redacted_traceback
 from memservice.domain.records import DELETING, Lease, Task
 from memservice.domain.values import storable
-from memservice.pipeline import summarize, webhook_delivery
-from memservice.pipeline.deletion import erase
-from memservice.pipeline.derive import handler as derive
-from memservice.pipeline.dream import handler as dream
 from memservice.pipeline.handler import (
     Failed,
     Handler,
-    HandlesFailure,
-    HasRetryPolicy,
     Outcome,
     Prepared,
-    ReportsFailure,
     Unfinished,
     backoff,
 )
-from memservice.pipeline.indexing import delete_vectors, embed, index_text, repair
-from memservice.pipeline.scopes import backfill as scope_backfill
-from memservice.pipeline.scopes import removal as scope_removal
-from memservice.reasoning import choice
+from memservice.pipeline.registry import HANDLERS, handler_of
 from memservice.reasoning.apart.reasoner import Stopped
 from memservice.runtime import Runtime
 from memservice.services import webhooks
 from memservice.services.tasks import lease_owner, outbox
+from memservice.services.tasks.kinds import KINDS
 from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Transaction
@@ -53,34 +44,6 @@ from memservice.telemetry.context import set_request_id, working_for
 from memservice.telemetry.events import Event
 
 log = logging.getLogger("memservice.pipeline")
-
-HANDLERS: Mapping[str, Handler] = {
-    outbox.REPRESENTATION: derive.Derive(),
-    outbox.SUMMARY: summarize.Summarize(),
-    outbox.DREAM: dream.Dream(),
-    outbox.DREAM_TIMER: dream.DreamTimer(),
-    outbox.EMBED: embed.Embed(),
-    outbox.INDEX: index_text.IndexText(),
-    outbox.DELETE_VECTORS: delete_vectors.DeleteVectors(),
-    outbox.REPAIR: repair.Repair(),
-    outbox.SCOPE_BACKFILL: scope_backfill.ScopeBackfill(),
-    outbox.WEBHOOK: webhook_delivery.Webhook(),
-    outbox.SCOPE_REMOVAL: scope_removal.ScopeRemoval(),
-    outbox.ERASE: erase.Erase(),
-}
-
-BATCHED = (outbox.REPRESENTATION,)
-"""Kinds of tasks that wait for company before their unit is worked on
-(`services.tasks.batching`)."""
-IN_QUEUE_STATUS = (outbox.REPRESENTATION, outbox.SUMMARY)
-"""Kinds of work whose end webhooks are told of."""
-
-REASONER_TASK = {
-    outbox.REPRESENTATION: choice.DERIVE,
-    outbox.SUMMARY: choice.SUMMARIZE,
-    outbox.DREAM: choice.CONSOLIDATE,
-}
-"""Kinds of work that ask a reasoner, and for which of its tasks."""
 
 PENDING_BATCH_SIZE = 500
 """Pending tasks of a unit that are looked at together."""
@@ -205,12 +168,7 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
             _postpone(rt, lease, tasks[0], until)
             return
         try:
-            handler = HANDLERS.get(tasks[0].kind)
-            if handler is None:
-                raise LookupError(
-                    f"no handler for tasks of kind {tasks[0].kind!r}; known: "
-                    f"{', '.join(sorted(HANDLERS))}"
-                )
+            handler = handler_of(tasks[0].kind)
             fresh = _fresh(pending)[:maximum]
             # A task that failed before is tried alone, so that it cannot hold up the others in its
             # batch.
@@ -256,10 +214,16 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
         )
 
 
+def _batches(task: Task) -> bool:
+    kind = KINDS.get(task.kind)
+    return kind is not None and kind.batches
+
+
 def _paused_until(rt: Runtime, task: Task) -> datetime | None:
     """When work that costs something is to be looked at again, if its workspace has spent what it
     may; else None."""
-    reasoning = REASONER_TASK.get(task.kind)
+    kind = KINDS.get(task.kind)
+    reasoning = None if kind is None else kind.reasoning
     if (
         reasoning is None
         or task.workspace_key is None
@@ -321,7 +285,7 @@ def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
     with rt.storage.read() as tx:
         pending = tx.tasks.pending(unit, PENDING_BATCH_SIZE)
     waits = bool(pending) and not outbox.is_due(rt, pending[0])
-    if waits and begun and pending[0].kind in BATCHED and not pending[0].attempts:
+    if waits and begun and _batches(pending[0]) and not pending[0].attempts:
         waits = False
     return [] if waits else pending
 
@@ -340,7 +304,7 @@ def _release(
     falls between two runs."""
     first = tx.tasks.pending(lease.unit, 1)
     left = bool(first) and outbox.is_due(rt, first[0])
-    if first and not left and stopping and report.done and first[0].kind in BATCHED:
+    if first and not left and stopping and report.done and _batches(first[0]):
         left = tx.tasks.make_due_if_untried(first[0])  # it waited for company, and had it
     if left and not stopping:
         return None
@@ -348,7 +312,7 @@ def _release(
         tx.tasks.release(lease)
         and not first
         and report.last is not None
-        and report.last.kind in IN_QUEUE_STATUS
+        and KINDS[report.last.kind].reports_empty
     ):
         return _Released(webhooks.queue_empty(rt, tx, report.last))
     return _Released(None, left)
@@ -389,7 +353,8 @@ def _is_gone(tx: Transaction, task: Task) -> bool:
 def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> None:
     attempts = task.attempts + 1
     text = storable(f"{type(error).__name__}: {error}", MAX_ERROR)
-    pause = _pause(rt, task.kind, attempts, error)
+    handler = HANDLERS.get(task.kind)
+    pause = _pause(rt, handler, attempts, error)
     retry_at = None if pause is None else rt.clock() + timedelta(seconds=pause)
 
     def record(tx: Transaction) -> None:
@@ -398,13 +363,11 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
         tx.tasks.fail(task.key, text, rt.clock(), retry_at)
         if isinstance(error, Failed):
             error.record(tx, retry_at is None)
-        handler = HANDLERS.get(task.kind)
-        if retry_at is None and isinstance(handler, HandlesFailure):
+        if retry_at is None and handler is not None:
             handler.on_failed(rt, tx, task)
 
     rt.storage.write(record)
-    handler: object = HANDLERS.get(task.kind)
-    if retry_at is None and isinstance(handler, ReportsFailure):
+    if retry_at is None and handler is not None:
         _emit_events(rt, partial(handler.failure_events, rt, task, error))
     # The error's own text may quote a message, so the log names its class only; the text is kept
     # with the task.
@@ -418,14 +381,13 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
     )
 
 
-def _pause(rt: Runtime, kind: str, attempts: int, error: Exception) -> float | None:
-    """Seconds until the next try of a task; None to let it rest."""
+def _pause(rt: Runtime, handler: Handler | None, attempts: int, error: Exception) -> float | None:
+    """Seconds until the next try of a task; None if it has failed permanently."""
     if isinstance(error, IndexUnavailable):
         return min(backoff(rt, attempts), MAX_INDEX_PAUSE_SECONDS)
-    handler: object = HANDLERS.get(kind)
-    if isinstance(handler, HasRetryPolicy):
-        return handler.retry_after(rt, attempts, error)
-    return None if attempts >= rt.settings.worker.max_attempts else backoff(rt, attempts)
+    if handler is None:
+        return None if attempts >= rt.settings.worker.max_attempts else backoff(rt, attempts)
+    return handler.retry_after(rt, attempts, error)
 
 
 class Heartbeat:

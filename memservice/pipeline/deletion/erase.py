@@ -15,9 +15,10 @@ from typing import Any
 
 from memservice.domain import records as r
 from memservice.domain.filters import Condition, equals
-from memservice.pipeline.handler import Outcome, Prepared, Unfinished
+from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing
+from memservice.services.tasks import kinds
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
@@ -83,12 +84,11 @@ DeletionEvents = frozenset[tuple[type[Any], int]]
 """Rows (record and key) that an index outside the storage was told of."""
 
 
-class Erase:
+class Erase(Handler):
     """Handler of `erase` tasks, which name a session or a workspace in their payload. The outcome
     counts the rows erased, by table."""
 
-    def batch(self, rt: Runtime, pending: Sequence[r.Task]) -> int:
-        return 1
+    kind = kinds.ERASE
 
     def prepare(self, rt: Runtime, tasks: Sequence[r.Task]) -> Prepared:
         task = tasks[0]

@@ -15,10 +15,11 @@ from memservice.pipeline.derive.attribution import attributed
 from memservice.pipeline.derive.echo import EchoGuard
 from memservice.pipeline.derive.events import DeriveRun, completed
 from memservice.pipeline.derive.store import DeriveInput
-from memservice.pipeline.handler import Outcome, Prepared, nothing
+from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services.peers import display_name
+from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import DeriveRequest, Origin, Statement, Utterance
 from memservice.spi.storage import Transaction
@@ -28,8 +29,10 @@ MAX_BATCH = 200
 """Messages that a reasoner is given at once at most, whatever it costs."""
 
 
-class Derive:
+class Derive(Handler):
     """Handler of `representation` tasks: one per message of an observed peer."""
+
+    kind = kinds.REPRESENTATION
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         """Tasks with the same observers and instructions; bounded by tokens, of all speakers, only

@@ -18,12 +18,13 @@ from memservice.pipeline.dream import outliers
 from memservice.pipeline.dream import store as dream_store
 from memservice.pipeline.dream.card_lines import rewritten, visible
 from memservice.pipeline.dream.store import DreamInput
-from memservice.pipeline.handler import Outcome, Prepared, Unfinished, nothing
+from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services import dreams
 from memservice.services.auth.bounds import of_observer
 from memservice.services.chat.tools import Tools
+from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Origin
@@ -37,11 +38,10 @@ MAX_KNOWN_COSTLY = 500
 """The same for a reasoner whose calls cost something."""
 
 
-class DreamTimer:
+class DreamTimer(Handler):
     """Handler of `dream_timer` tasks."""
 
-    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        return 1
+    kind = kinds.DREAM_TIMER
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]
@@ -57,12 +57,11 @@ class DreamTimer:
         return Prepared(store)
 
 
-class Dream:
+class Dream(Handler):
     """Handler of `dream` tasks. An `omni` dream consolidates everything, a `card_refresh` writes
     the card only."""
 
-    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        return 1
+    kind = kinds.DREAM
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 
 from memservice.domain.filters import equals
 from memservice.domain.records import LIVE, Conclusion, Task
-from memservice.pipeline.handler import Prepared, nothing
+from memservice.pipeline.handler import Handler, Prepared, nothing
 from memservice.runtime import Runtime
 from memservice.services import indexing
+from memservice.services.tasks import kinds
 
 MAX_TASKS = 100
 
 
-class DeleteVectors:
+class DeleteVectors(Handler):
     """Handler of `forget` tasks: each names the keys of some rows of one kind. Doing one twice
     changes nothing."""
+
+    kind = kinds.DELETE_VECTORS
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         return min(len(pending), MAX_TASKS)

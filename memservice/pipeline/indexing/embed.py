@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.filters import equals
 from memservice.domain.records import LIVE, RETIRED, Conclusion, Document, Message, Space, Task
-from memservice.pipeline.handler import Outcome, Prepared, backoff, nothing
+from memservice.pipeline.handler import Handler, Outcome, Prepared, backoff, nothing
 from memservice.runtime import Runtime
 from memservice.services import indexing
 from memservice.services.indexing import CONCLUSION, DOCUMENT, MESSAGE
+from memservice.services.tasks import kinds
 from memservice.spi.embedding import Embedder
 from memservice.spi.llm import ModelFailure
 from memservice.spi.storage import Transaction
@@ -54,9 +55,11 @@ def _require_asked(space: Space | None) -> None:
         raise SpaceReplaced("the workspace was moved to another embedder meanwhile")
 
 
-class Embed:
+class Embed(Handler):
     """Handler of `embed` tasks: each names the keys of some rows of one kind. Doing one twice
     changes nothing."""
+
+    kind = kinds.EMBED
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
         rows = 0

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 from memservice.domain.records import Task
 from memservice.domain.text.analysis import analyse
-from memservice.pipeline.handler import Outcome, Prepared, nothing
+from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
 from memservice.runtime import Runtime
 from memservice.services import indexing
+from memservice.services.tasks import kinds
 from memservice.spi.storage import Transaction
 
 
-class IndexText:
+class IndexText(Handler):
     """Handler of `index` tasks: each names the keys of some messages. Doing one twice changes
     nothing."""
 
-    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        return 1
+    kind = kinds.INDEX
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         workspace_key = tasks[0].workspace_key or 0

@@ -8,15 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memservice.domain.records import Task
-from memservice.pipeline.handler import Outcome, Prepared, Unfinished
+from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.pipeline.indexing import embed
 from memservice.runtime import Runtime
 from memservice.services import indexing
+from memservice.services.tasks import kinds
 from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event, SyncVectorsCompleted
 
 
-class Repair:
+class Repair(Handler):
     """Handler of `mend` tasks: rows of one kind that have no vector (`keys`), and vectors that have
     no row any more (`orphans`). In the unit of `embed`, so nobody else writes vectors of that kind
     meanwhile. Doing one twice changes nothing.
@@ -25,11 +26,10 @@ class Repair:
     interrupted goes on where it was.
     """
 
+    kind = kinds.REPAIR
+
     def __init__(self) -> None:
         self._embed = embed.Embed()
-
-    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        return 1
 
     def retry_after(self, rt: Runtime, attempts: int, error: Exception) -> float | None:
         return self._embed.retry_after(rt, attempts, error)

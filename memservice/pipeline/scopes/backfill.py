@@ -22,11 +22,12 @@ from memservice.domain.records import (
     Session,
     Task,
 )
-from memservice.pipeline.handler import Outcome, Prepared, Unfinished
+from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing
 from memservice.services.conclusions import ensure_collection
 from memservice.services.indexing import CONCLUSION
+from memservice.services.tasks import kinds
 from memservice.spi.storage import Transaction
 
 if TYPE_CHECKING:
@@ -36,11 +37,10 @@ BATCH_SIZE = 500
 COMPLETED = "completed"
 
 
-class ScopeBackfill:
+class ScopeBackfill(Handler):
     """Handler of `scope_backfill` tasks. Doing one twice changes nothing."""
 
-    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        return 1
+    kind = kinds.SCOPE_BACKFILL
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]

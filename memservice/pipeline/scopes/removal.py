@@ -20,19 +20,19 @@ from memservice.domain.records import (
     Session,
     Task,
 )
-from memservice.pipeline.handler import Outcome, Prepared, Unfinished
+from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing
+from memservice.services.tasks import kinds
 from memservice.spi.storage import Transaction
 
 BATCH_SIZE = 500
 
 
-class ScopeRemoval:
+class ScopeRemoval(Handler):
     """Handler of `scope_removal` tasks. Doing one twice changes nothing."""
 
-    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        return 1
+    kind = kinds.SCOPE_REMOVAL
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from memservice.domain.records import NEVER, Task
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services.tasks.outbox import REPRESENTATION
+from memservice.services.tasks.kinds import REPRESENTATION
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Transaction
 

@@ -18,7 +18,7 @@ from memservice.services import workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import WEBHOOK
 from memservice.spi.storage import Transaction
 
 STATES = (PENDING, DONE, FAILED)
@@ -187,9 +187,7 @@ def _condition(tx: Transaction, which: JobFilter) -> Condition:
 
 
 def _failed(workspace: Workspace) -> Condition:
-    return all_of(
-        equals(workspace_key=workspace.key, state=FAILED), Not(equals(kind=outbox.WEBHOOK))
-    )
+    return all_of(equals(workspace_key=workspace.key, state=FAILED), Not(equals(kind=WEBHOOK)))
 
 
 def _retry(rt: Runtime, condition: Condition, uids: Sequence[str] | None, among: str) -> int:

@@ -6,7 +6,7 @@ A work unit's key is made of row keys, so it is short, safe anywhere, and surviv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,41 +28,46 @@ from memservice.domain.records import (
     Workspace,
 )
 from memservice.runtime import Runtime
+from memservice.services.tasks.kinds import (
+    DELETE_VECTORS as DELETE_VECTORS,
+)
+from memservice.services.tasks.kinds import (
+    DREAM as DREAM,
+)
+from memservice.services.tasks.kinds import (
+    DREAM_TIMER as DREAM_TIMER,
+)
+from memservice.services.tasks.kinds import (
+    EMBED as EMBED,
+)
+from memservice.services.tasks.kinds import (
+    ERASE as ERASE,
+)
+from memservice.services.tasks.kinds import (
+    INDEX as INDEX,
+)
+from memservice.services.tasks.kinds import (
+    REPAIR as REPAIR,
+)
+from memservice.services.tasks.kinds import (
+    REPRESENTATION as REPRESENTATION,
+)
+from memservice.services.tasks.kinds import (
+    SCOPE_BACKFILL as SCOPE_BACKFILL,
+)
+from memservice.services.tasks.kinds import (
+    SCOPE_REMOVAL as SCOPE_REMOVAL,
+)
+from memservice.services.tasks.kinds import (
+    SUMMARY as SUMMARY,
+)
+from memservice.services.tasks.kinds import (
+    WEBHOOK as WEBHOOK,
+)
+from memservice.services.tasks.kinds import (
+    unit_of,
+)
 from memservice.telemetry.context import request_id
-
-REPRESENTATION, SUMMARY, DREAM, EMBED, DELETE_VECTORS = (
-    "representation",
-    "summary",
-    "dream",
-    "embed",
-    "forget",
-)
-SCOPE_BACKFILL, SCOPE_REMOVAL, ERASE = "scope_backfill", "scope_removal", "erase"
-INDEX = "index"
-REPAIR = "mend"
-
-WEBHOOK = "webhook"
-DREAM_TIMER = "dream_timer"
-"""Waits until a pair of peers is quiet, then makes a dream due. A kind of its own: nobody who waits
-for the queue waits for it."""
-
-KINDS = (
-    REPRESENTATION,
-    SUMMARY,
-    DREAM,
-    DREAM_TIMER,
-    EMBED,
-    INDEX,
-    DELETE_VECTORS,
-    REPAIR,
-    SCOPE_BACKFILL,
-    SCOPE_REMOVAL,
-    WEBHOOK,
-    ERASE,
-)
-
-USER_FACING = (REPRESENTATION, SUMMARY, DREAM)
-"""Kinds that queue status counts; the others are the service's own business."""
 
 
 def after_messages(
@@ -155,37 +160,6 @@ def latest(rt: Runtime) -> datetime:
 def is_due(rt: Runtime, task: Task) -> bool:
     """Whether a pending task waits for nothing any more; as `Tasks.ready` sees it."""
     return task.not_before <= rt.clock() or latest(rt) < task.not_before < NEVER
-
-
-_UNITS: Mapping[str, Callable[[Task], tuple[object, ...]]] = {
-    REPRESENTATION: lambda task: (task.workspace_key, task.session_key, task.observed_key),
-    SUMMARY: lambda task: (task.workspace_key, task.session_key),
-    # Dreams of one pair, of whatever type: they never run at once.
-    DREAM: lambda task: (task.workspace_key, task.observer_key, task.observed_key),
-    DREAM_TIMER: lambda task: (task.workspace_key, task.observer_key, task.observed_key),
-    EMBED: lambda task: (task.workspace_key, task.payload["kind"]),
-    INDEX: lambda task: (task.workspace_key,),
-    SCOPE_BACKFILL: lambda task: (task.workspace_key, task.observer_key, task.session_key),
-    WEBHOOK: lambda task: (task.workspace_key, task.payload["endpoint"]),
-    ERASE: lambda task: next(iter(task.payload.items())),
-}
-"""What a unit of each kind is: tasks that agree on this are worked on one after the other."""
-
-_IN_UNIT_OF = {DELETE_VECTORS: EMBED, REPAIR: EMBED, SCOPE_REMOVAL: SCOPE_BACKFILL}
-"""Kinds that undo what another does, and so have to keep its order."""
-
-
-def unit_of(task: Task) -> str:
-    """The work unit of a task, by what it is about."""
-    kind = _IN_UNIT_OF.get(task.kind, task.kind)
-    return ":".join(map(str, (kind, *_UNITS[kind](task))))
-
-
-def workspace_of(unit: str) -> str:
-    """What a work unit counts to where workspaces take turns: the key of its workspace, or "" for
-    work on the store itself."""
-    kind, *about = unit.split(":")
-    return about[0] if about and kind != ERASE else ""
 
 
 def _representation(

@@ -11,7 +11,7 @@ from memservice.runtime import Runtime
 from memservice.services import visibility
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import IN_QUEUE_STATUS
 from memservice.spi.storage import Transaction
 
 
@@ -57,7 +57,7 @@ def status(
         condition = _concerning(tx, located.workspace.key, observer or None, sender or None)
         if located.session is not None:
             condition = all_of(condition, equals(session_key=located.session.key))
-        counts = tx.tasks.counts(located.workspace.key, outbox.USER_FACING, rt.clock(), condition)
+        counts = tx.tasks.counts(located.workspace.key, IN_QUEUE_STATUS, rt.clock(), condition)
         keys = sorted({count.session_key for count in counts if count.session_key is not None})
         found = {row.key: row for row in tx.sessions.by_keys(keys)}
     by_session: dict[str, QueueStatus] = {}

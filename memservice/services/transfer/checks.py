@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 
 from memservice.domain import records as r
 from memservice.domain.values import INT_MAX, SCOPE_NAME_MAX, name_problem, shown
+from memservice.services.tasks.kinds import KINDS
 from memservice.services.transfer import record_formats, tasks
 from memservice.services.transfer.lines import Line, UnreadableExport, read_moment
 from memservice.services.transfer.record_formats import RecordFormat
@@ -32,7 +33,7 @@ _WORDS: Mapping[tuple[str, str], Collection[str]] = {
     ("spaces", "state"): (r.ACTIVE,),
     ("webhook_endpoints", "state"): (r.ACTIVE, r.PAUSED),
     ("tasks", "state"): (r.PENDING, r.FAILED),
-    ("tasks", "kind"): tuple(sorted(tasks.NAMED)),
+    ("tasks", "kind"): tasks.MOVABLE,
 }
 """Fields that hold one of a few words. Others would be rows that nobody sees, or that nobody can
 work on."""
@@ -94,7 +95,7 @@ def _require_slug(record_format: RecordFormat, line: Line) -> None:
 
 def _require_payload(line: Line) -> None:
     kind, payload = line["kind"], line["payload"]
-    if kind in tasks.OF_ROWS and payload.get("kind") not in list(record_formats.SPACED):
+    if KINDS[kind].of_rows and payload.get("kind") not in list(record_formats.SPACED):
         raise UnreadableExport(
             f"a task of kind {kind!r} names rows of no kind that has vectors: "
             f"{shown(payload.get('kind'))!r}"
@@ -104,7 +105,7 @@ def _require_payload(line: Line) -> None:
             raise UnreadableExport(
                 f"a task of kind {kind!r} names in `{entry}` rows by something else than uids"
             )
-    texts = tasks.TEXTS.get(kind, ())
+    texts = KINDS[kind].texts
     if not all(isinstance(payload.get(entry), str) for entry in texts):
         raise UnreadableExport(f"a task of kind {kind!r} needs the texts {', '.join(texts)}")
 

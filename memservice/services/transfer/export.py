@@ -187,9 +187,7 @@ class _Reader:
         return left
 
     def _may_be_told(self, task: r.Task) -> bool:
-        return task.kind not in tasks.STAYS and (
-            self._wanted.secrets or task.kind != outbox.WEBHOOK
-        )
+        return task.kind in tasks.MOVABLE and (self._wanted.secrets or task.kind != outbox.WEBHOOK)
 
     def _task_line(self, task: r.Task, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
         line = self._line(record_formats.TASK, task, names)

@@ -19,7 +19,7 @@ from memservice.domain.values import shown
 from memservice.runtime import Runtime
 from memservice.services import indexing, webhooks
 from memservice.services.auth import api_keys
-from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import unit_of
 from memservice.services.transfer import checks, record_formats, tasks, whole
 from memservice.services.transfer.keys import Keys
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, read_moment
@@ -292,7 +292,7 @@ class _Loader:
             values["payload"] = self._payload(line, keys)
             values["unit"] = ""
             task = r.Task(**values)
-            return replace(task, unit=outbox.unit_of(task))
+            return replace(task, unit=unit_of(task))
         if record_format.record is r.Session:
             values |= {"message_count": 0, "token_total": 0}
         elif record_format.record is r.Summary:

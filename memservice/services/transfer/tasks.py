@@ -1,53 +1,28 @@
-"""Tasks that travel: their payloads name rows by key, and their units are made of keys."""
+"""Tasks that are exported: their payloads name rows by key, and their units are made of keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from memservice.domain import records as r
-from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import KINDS
 from memservice.services.transfer.lines import UnreadableExport
-from memservice.services.transfer.record_formats import SPACED
 
 Payload = dict[str, Any]
-_References = Mapping[str, type[Any]]
-
-_PEERS = {"touched": r.Peer}
-NAMED: Mapping[str, Callable[[Payload], _References]] = {
-    outbox.REPRESENTATION: lambda payload: {"observers": r.Peer},
-    outbox.SUMMARY: lambda payload: {},
-    outbox.DREAM: lambda payload: {"session": r.Session},
-    outbox.DREAM_TIMER: lambda payload: {},
-    outbox.EMBED: lambda payload: dict.fromkeys(("keys", "like"), SPACED[payload["kind"]]),
-    outbox.DELETE_VECTORS: lambda payload: dict.fromkeys(("keys", "like"), SPACED[payload["kind"]]),
-    outbox.INDEX: lambda payload: {"keys": r.Message},
-    outbox.SCOPE_BACKFILL: lambda payload: {"through": r.Conclusion, **_PEERS},
-    outbox.SCOPE_REMOVAL: lambda payload: _PEERS,
-    outbox.WEBHOOK: lambda payload: {"endpoint": r.WebhookEndpoint},
-}
-"""By kind of task: the entries of a payload that hold keys, one or a list, and of which rows."""
-
-OF_ROWS = frozenset({outbox.EMBED, outbox.DELETE_VECTORS})
-"""Kinds whose payload says of which kind the rows are."""
-
-TEXTS: Mapping[str, tuple[str, ...]] = {outbox.WEBHOOK: ("endpoint", "event_uid", "event", "body")}
-"""Entries without which a task of the kind cannot even be put into its unit, or that go over the
-wire."""
-
-STAYS = frozenset({outbox.ERASE, outbox.REPAIR})
-"""Kinds that are about what is being deleted, or about the index that is left: neither travels."""
+MOVABLE = tuple(sorted(kind.name for kind in KINDS.values() if kind.references is not None))
+"""Kinds of tasks that are exported. The others are about rows that are being deleted, or about an
+index that stays behind."""
 
 
 def named(kind: str, payload: Payload) -> dict[str, tuple[type[Any], list[int | str]]]:
     """The entries of a task's payload that name rows: which rows, and by which keys or uids. Raises
-    UnreadableExport for a kind that nobody here has heard of."""
-    found = NAMED.get(kind)
-    if found is None:
+    UnreadableExport for a kind that cannot be moved."""
+    references = None if kind not in KINDS else KINDS[kind].references
+    if references is None:
         raise UnreadableExport(
-            f"tasks of kind {kind!r} cannot be moved; known: {', '.join(sorted(NAMED))}"
+            f"tasks of kind {kind!r} cannot be moved; known: {', '.join(MOVABLE)}"
         )
-    entries = {name: (record, payload.get(name)) for name, record in found(payload).items()}
+    entries = {name: (record, payload.get(name)) for name, record in references(payload).items()}
     return {
         name: (record, list(value) if isinstance(value, list) else [value])
         for name, (record, value) in entries.items()
@@ -56,8 +31,8 @@ def named(kind: str, payload: Payload) -> dict[str, tuple[type[Any], list[int | 
 
 
 def renamed(payload: Payload, names: Mapping[str, Mapping[Any, Any]]) -> Payload:
-    """The payload with what it calls rows replaced; `names` maps old to new, by entry. What is not
-    there any more is left out."""
+    """The payload with other names of rows; `names` maps old to new, by entry. Rows that are gone
+    are left out."""
     changed = dict(payload)
     for entry, new in names.items():
         value = payload[entry]

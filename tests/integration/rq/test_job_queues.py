@@ -12,7 +12,7 @@ from redis import Redis
 from rq.job import Job
 
 from memservice.domain.errors import ConfigurationError
-from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import KINDS
 from memservice.worker import rq_queues
 from memservice.worker.rq_queues import QUEUES, JobQueues, connect, queue_of
 from memservice.worker.unit_jobs import FUNCTION, UnitJob
@@ -34,7 +34,7 @@ def only_job(queues: JobQueues) -> Job:
 
 def test_urgent_work_has_queues_of_its_own() -> None:
     assert QUEUES == ("ingest", "summary", "webhook", "dream", "maintenance")
-    found = {kind: queue_of(f"{kind}:1") for kind in outbox.KINDS}
+    found = {kind: queue_of(f"{kind}:1") for kind in KINDS}
     assert found == {
         "representation": "ingest",
         "embed": "ingest",

@@ -11,7 +11,8 @@ import pytest
 from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import DELETED, LIVE, SUPERSEDED, Conclusion
-from memservice.pipeline.handler import Prepared
+from memservice.pipeline.handler import Handler, Prepared
+from memservice.pipeline.registry import HANDLERS
 from memservice.pipeline.scopes import backfill as scope_backfill
 from memservice.pipeline.scopes import removal as scope_removal
 from memservice.services import conclusions, scopes
@@ -19,7 +20,6 @@ from memservice.services.conclusions import ConclusionDraft, ensure_collection
 from memservice.services.indexing import index_conclusions
 from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
-from memservice.worker.runner import HANDLERS
 from support.pipeline.fakes import Lengths, Outside
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
@@ -31,9 +31,8 @@ SCOPE = "scope.team"
 def dreamless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dreams are enqueued but not dreamt here."""
 
-    class Sleepless:
-        def batch(self, rt: object, pending: object) -> int:
-            return 1
+    class Sleepless(Handler):
+        kind = outbox.DREAM
 
         def prepare(self, rt: object, tasks: object) -> Any:
             return Prepared(lambda tx: {})

@@ -23,8 +23,8 @@ from memservice.services import conclusions, deletion, indexing, messages, sessi
 from memservice.services.auth import api_keys
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.retrieval import search
-from memservice.services.tasks import outbox
-from memservice.services.transfer import export, importing, record_formats, tasks
+from memservice.services.tasks.kinds import unit_of
+from memservice.services.transfer import export, importing, record_formats
 from memservice.services.transfer.copying import MARK, Different, copy, require_two
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.lines import (
@@ -39,7 +39,6 @@ from memservice.services.transfer.lines import (
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorRow
-from memservice.worker.runner import HANDLERS
 from services.pipeline.conftest import Start
 from support.pipeline.everything import fill, rows
 from support.pipeline.fakes import Outside
@@ -102,10 +101,6 @@ def test_every_record_has_its_place() -> None:
         record_format.record for record_format in record_formats.FORMATS.values()
     } | record_formats.STAYS
     assert placed == {spec.record for spec in TABLES}
-
-
-def test_every_kind_of_task_can_travel() -> None:
-    assert set(HANDLERS) <= {*tasks.NAMED, *tasks.STAYS}
 
 
 def test_no_key_of_the_storage_travels(filled: Place) -> None:
@@ -551,9 +546,7 @@ def test_units_are_of_the_keys_here(filled: Place, second: Place) -> None:
         assert workspace is not None
         waiting = tx.rows.page(r.Task, equals(workspace_key=workspace.key, state=r.PENDING))
     assert waiting
-    assert all(
-        task.unit == outbox.unit_of(task) and f":{workspace.key}" in task.unit for task in waiting
-    )
+    assert all(task.unit == unit_of(task) and f":{workspace.key}" in task.unit for task in waiting)
     assert {dataclasses.asdict(task)["kind"] for task in waiting} >= {
         "representation",
         "scope_backfill",

@@ -11,7 +11,7 @@ import pytest
 from memservice.pipeline.derive import handler as derive
 from memservice.services import messages
 from memservice.services.messages import Draft
-from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import workspace_of
 from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import DeriveRequest
 from memservice.worker import polling, time_slice
@@ -146,6 +146,6 @@ def test_what_waited_for_company_does_not_wait_again_after_a_turn(
 
 
 def test_the_workspace_of_a_unit() -> None:
-    assert outbox.workspace_of("representation:7:8:9") == "7"
-    assert outbox.workspace_of("webhook:7:1") == "7"
-    assert outbox.workspace_of("erase:workspace:7") == ""
+    assert workspace_of("representation:7:8:9") == "7"
+    assert workspace_of("webhook:7:1") == "7"
+    assert workspace_of("erase:workspace:7") == ""
