@@ -65,8 +65,9 @@ await free()
 heard = fresh()
 pieces = await streamed(heard)
 const impatient = await alice()
-for (const call of [impatient.chat(there), impatient.chatStream(there)]) {
-  const error = await raises(sdk.ServerError, call)
+// One after the other: Node ends the process if a promise is rejected before something awaits it.
+for (const call of [() => impatient.chat(there), () => impatient.chatStream(there)]) {
+  const error = await raises(sdk.ServerError, call())
   assert.deepEqual([error.status, error.message.includes('try again')], [503, true])
 }
 const plain = globalThis.fetch
