@@ -15,6 +15,8 @@ from marshmallow import Schema, fields
 
 from memservice.api.fields import FromPath
 
+# fast path: see docs/decisions/fast-paths.md#encoding
+
 Path = Mapping[str, str]
 Encode = Callable[[Any, Path], Any]
 

@@ -71,6 +71,7 @@ def setting(
     return made  # type: ignore[no-any-return]  # a dataclass reads the field object as the default of type T
 
 
+# fast path: see docs/decisions/fast-paths.md#settings-groups
 class Group:
     """Base of every group: compared and shown by its fields, without its secrets.
 

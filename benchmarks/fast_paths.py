@@ -1,0 +1,266 @@
+"""What each fast path saves: `python -m benchmarks.fast_paths [--postgres URI]`.
+
+The table of docs/decisions/fast-paths.md comes from here.
+
+Each row measures the product's code and the plain way to do the same, in CPU microseconds of one
+call. The best of several rounds counts, since other programs only ever make a round slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import struct
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import sqlalchemy as sa
+from flask import Flask
+from marshmallow import Schema, fields, validate
+
+from memservice.api.encoding import encoder
+from memservice.api.v3.schemas.messages import Message as MessageSchema
+from memservice.api.v3.schemas.messages import MessageBatchCreate
+from memservice.app import create_app
+from memservice.domain.records import Message
+from memservice.domain.values import check_json, loads
+from memservice.settings import load_settings
+from memservice_postgres.reals import Reals
+from memservice_sql.mapping import Mapping
+from memservice_sql.statements import Slots, Statements
+from memservice_sql.tables import messages
+
+Work = Callable[[], Any]
+
+ROUNDS = 7
+ROUND_SECONDS = 0.15
+NOW = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+def microseconds(work: Work) -> float:
+    """CPU time of one call: the best of `ROUNDS` rounds of about `ROUND_SECONDS`."""
+    work()
+    calls, spent = 1, 0.0
+    while spent < ROUND_SECONDS / 4:
+        calls *= 2
+        spent = _cpu(work, calls)
+    calls = max(1, int(calls * ROUND_SECONDS / spent))
+    return min(_cpu(work, calls) for _ in range(ROUNDS)) / calls * 1e6
+
+
+def _cpu(work: Work, calls: int) -> float:
+    start = time.process_time()
+    for _ in range(calls):
+        work()
+    return time.process_time() - start
+
+
+def message(number: int) -> Message:
+    return Message(
+        key=number,
+        uid=f"m{number:020}",
+        workspace_key=1,
+        session_key=1,
+        author_key=1,
+        session="session",
+        author="alice",
+        seq=number,
+        content="The quick brown fox jumps over the lazy dog. " * 3,
+        metadata={"source": "benchmark"},
+        tokens=30,
+        tokens_through=30 * number,
+        created_at=NOW,
+    )
+
+
+def batch() -> dict[str, Any]:
+    return {
+        "messages": [
+            {"peer_id": "alice", "content": message(n).content, "metadata": {"n": n}}
+            for n in range(100)
+        ]
+    }
+
+
+def _plain_json(raw: bytes) -> None:
+    check_json(json.loads(raw), ("body",))
+
+
+def json_bodies() -> tuple[str, Work, Work]:
+    raw = json.dumps(batch()).encode()
+    return "100 messages read from JSON", lambda: loads(raw), lambda: _plain_json(raw)
+
+
+def json_body() -> tuple[str, Work, Work]:
+    raw = json.dumps({"messages": batch()["messages"][:1]}).encode()
+    return "1 message read from JSON", lambda: loads(raw), lambda: _plain_json(raw)
+
+
+def encoding() -> tuple[str, Work, Work]:
+    app, rows = Flask("plain"), [message(n) for n in range(100)]
+    encode, schema, path = encoder(MessageSchema), MessageSchema(), {"workspace_id": "w"}
+
+    def plain() -> None:
+        with app.test_request_context("/"):
+            from flask import request
+
+            request.view_args = path
+            schema.dump(rows, many=True)
+
+    return "100 messages to dictionaries", lambda: [encode(row, path) for row in rows], plain
+
+
+def schema_fields() -> tuple[str, Work, Work]:
+    class PlainMessage(Schema):
+        content = fields.String(required=True, validate=validate.Length(max=25_000))
+        peer_id = fields.String(required=True)
+        metadata = fields.Dict(allow_none=True, load_default=None)
+        configuration = fields.Dict(allow_none=True, load_default=None)
+        created_at = fields.AwareDateTime(allow_none=True, load_default=None)
+
+    class PlainBatch(Schema):
+        messages = fields.List(fields.Nested(PlainMessage), required=True)
+
+    app, body = create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://"})), batch()
+    fast, plain = MessageBatchCreate(), PlainBatch()
+
+    def ours() -> None:
+        with app.app_context():
+            fast.load(body)
+
+    def theirs() -> None:
+        with app.app_context():
+            plain.load(body)
+
+    return "100 messages validated", ours, theirs
+
+
+def statements(folder: Path) -> tuple[str, Work, Work]:
+    engine = sa.create_engine(f"sqlite:///{folder / 'fast.db'}")
+    messages.metadata.create_all(engine)
+    compiled = Statements(engine.dialect)
+    connection = engine.connect()
+    cursor = connection.connection.cursor()
+    columns = [messages.c[field.name] for field in dataclasses.fields(Message)]
+
+    def write(slots: Slots) -> sa.Select[Any]:
+        return sa.select(*columns).where(messages.c.uid == slots.take(messages.c.uid.type))
+
+    def ours() -> None:
+        compiled.get("message by uid", write).run(cursor, ["m1"]).fetchone()
+
+    def plain() -> None:
+        connection.execute(sa.select(*columns).where(messages.c.uid == "m1")).fetchone()
+
+    return "a message selected by its id (SQLite)", ours, plain
+
+
+def records(folder: Path) -> tuple[str, Work, Work]:
+    mapping = Mapping(Message, messages, sa.create_engine("sqlite://").dialect)
+    rows = mapping.rows([message(n) for n in range(100)])
+    names = [field.name for field in dataclasses.fields(Message)]
+    readers = [
+        column.type.dialect_impl(sa.create_engine("sqlite://").dialect).result_processor(
+            sa.create_engine("sqlite://").dialect, None
+        )
+        for column in mapping.columns
+    ]
+
+    def plain() -> None:
+        for row in rows:
+            values = [read(v) if read else v for read, v in zip(readers, row, strict=True)]
+            Message(**dict(zip(names, values, strict=True)))
+
+    return "100 rows to messages", lambda: mapping.records(rows), plain
+
+
+def floats() -> tuple[str, Work, Work]:
+    import numpy as np
+
+    vector = np.random.default_rng(1).random(1536, dtype=np.float32)
+    return (
+        "a vector of 1,536 dimensions as a parameter",
+        lambda: Reals(vector),
+        lambda: "[" + ",".join(map(repr, vector.tolist())) + "]",
+    )
+
+
+def vectors_read() -> tuple[str, Work, Work]:
+    import numpy as np
+
+    from memservice_postgres.reals import vector_of
+
+    vector = np.random.default_rng(1).random(1536, dtype=np.float32)
+    sent = struct.pack(">HH", 1536, 0) + vector.astype(">f4").tobytes()
+    text = "[" + ",".join(map(repr, vector.tolist())) + "]"
+    return (
+        "a vector of 1,536 dimensions as a result",
+        lambda: vector_of(sent),
+        lambda: np.array([float(part) for part in text[1:-1].split(",")], dtype=np.float32),
+    )
+
+
+def settings_groups() -> tuple[str, Work, Work]:
+    names = [f"setting_{number}" for number in range(10)]
+
+    def made(**options: bool) -> None:
+        for number in range(30):
+            dataclasses.make_dataclass(
+                f"Group{number}", [(name, int, 0) for name in names], frozen=True, **options
+            )
+
+    return "30 groups of settings defined", lambda: made(eq=False, repr=False), made
+
+
+def commands(uri: str) -> tuple[str, Work, Work]:
+    import psycopg
+
+    from memservice_postgres.connections import execute_pipelined
+
+    driver = psycopg.connect(uri, autocommit=True)
+    begin = b"BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"
+
+    def ours() -> None:
+        execute_pipelined(driver, begin)
+        execute_pipelined(driver, b"COMMIT")
+
+    def plain() -> None:
+        driver.execute("BEGIN READ ONLY")
+        driver.execute("SET LOCAL statement_timeout = 5000")
+        driver.execute("COMMIT")
+
+    return "an empty transaction with its settings (client only)", ours, plain
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--postgres", metavar="URI", help="measure transactions on this database")
+    arguments = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        cases = {
+            "json-bodies": json_bodies(),
+            "json-bodies (1)": json_body(),
+            "encoding": encoding(),
+            "fields": schema_fields(),
+            "statements": statements(Path(folder)),
+            "records": records(Path(folder)),
+            "floats": floats(),
+            "floats (read)": vectors_read(),
+            "settings-groups": settings_groups(),
+        }
+        if arguments.postgres:
+            cases["pipelining"] = commands(arguments.postgres)
+        print("| fast path | what | ours, µs | plain, µs | plain / ours |")
+        print("| --- | --- | --: | --: | --: |")
+        for name, (what, fast, plain) in cases.items():
+            ours, theirs = microseconds(fast), microseconds(plain)
+            print(f"| {name} | {what} | {ours:,.1f} | {theirs:,.1f} | {theirs / ours:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
