@@ -335,7 +335,13 @@ class SqlTasks(base.Tasks):
     def __init__(self, rows: SqlRows) -> None:
         super().__init__(rows)
 
-    def ready(self, now: datetime, limit: int, latest: datetime = NEVER) -> list[str]:
+    def ready(
+        self,
+        now: datetime,
+        limit: int,
+        latest: datetime = NEVER,
+        without: Sequence[str] = (),
+    ) -> list[str]:
         def write(slots: Slots) -> sa.Executable:
             oldest = (
                 sa.select(sa.func.min(t.tasks.c.key).label("key"))
@@ -359,15 +365,15 @@ class SqlTasks(base.Tasks):
             each = sa.select(t.tasks.c.unit, t.tasks.c.key, turn).select_from(
                 oldest.join(t.tasks, t.tasks.c.key == oldest.c.key)
             )
-            found = each.where(due, ~held).subquery()
+            kinds = [slots.take(t.tasks.c.kind.type) for _ in without]
+            others = [t.tasks.c.kind.not_in(kinds)] if kinds else []
+            found = each.where(due, ~held, *others).subquery()
             return window(
                 sa.select(found.c.unit).order_by(found.c.turn, found.c.key), slots, limit, 0
             )
 
-        return [
-            row[0]
-            for row in self.rows.run(("ready",), write, [now, latest, NEVER, now, limit]).fetchall()
-        ]
+        values = [now, latest, NEVER, now, *without, limit]
+        return [row[0] for row in self.rows.run(("ready", len(without)), write, values).fetchall()]
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         self.rows.writable()

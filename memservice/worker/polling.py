@@ -1,4 +1,4 @@
-"""The loop that finds work and does it."""
+"""The loop that finds ready units and works on them."""
 
 from __future__ import annotations
 
@@ -6,60 +6,61 @@ import logging
 import random
 import threading
 import time
-from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
-from memservice.services.tasks.kinds import DELIVERIES, lane_of, workspace_of
+from memservice.services.tasks.kinds import DELIVERIES, KINDS, LANES, lane_of, workspace_of
 from memservice.worker.housekeeping import Housekeeping, units_at_once
+from memservice.worker.lanes import Lanes, take_ended
 from memservice.worker.runner import RunReport, run
 from memservice.worker.time_slice import MAX_CONCURRENT_DELIVERIES, TimeSlice
 
 log = logging.getLogger("memservice.worker")
 
 ROUND_SECONDS = 0.5
-"""After so long a worker looks again at which units are ready: a workspace that had nothing to do
-may have had its first message."""
+"""A worker reads the list of ready units at least this often, because new ones may be more
+urgent."""
 MAX_REMEMBERED = 10_000
 """Workspaces whose last turn is remembered."""
 LOOKED_AT = 64
-"""Ready units that are looked at together; of each workspace one, where there are so many."""
+"""Ready units that are read together; with that many workspaces, one of each."""
 SLICE_SECONDS = 0.5
-"""Longest wait in one piece, so that a stop is heard soon."""
+"""Longest wait without a check for a stop."""
 STORE_PAUSE_SECONDS = 1.0
 """Pause after the store could not be reached."""
 
 
 class Worker:
-    """Works on ready units, several at once where the reasoner waits on a network.
+    """Works on ready units, in the threads of their lanes (`memservice.worker.lanes`). A thread
+    that becomes free gets the next unit at once.
 
-    Workspaces take turns, the longest-waiting unit of each first. No workspace has all threads: one
-    more than it may have is kept for the others, so that whatever takes long in one of them holds
-    up only itself.
+    Workspaces take turns, the longest-waiting unit of each first. No workspace has all threads of a
+    lane, so slow work in one of them delays only that workspace.
     """
 
     def __init__(self, rt: Runtime, *, jitter: bool = False, at_once: int | None = None) -> None:
-        """`jitter`: start at a random moment and look less and less often while idle, as many
-        workers on one store should. `at_once`: units of one workspace that are worked on at once,
-        if not as many as settings and reasoners say."""
+        """`jitter`: start at a random moment and poll less and less often while idle, for many
+        workers on one store. `at_once`: units of one workspace that may wait on a language model at
+        the same time, if not the number from settings and reasoners."""
         self._rt = rt
         self._jitter = jitter
         self._at_once = at_once or units_at_once(rt.settings, rt.plugins)
         self.tending = Housekeeping(rt)
-        self._in_hand: dict[str, Future[RunReport]] = {}
+        self._waiting = False
+        """Whether some units are ready but have no free thread."""
         self._turns: dict[str, int] = {}
         """By workspace, the number of its last turn."""
         self._delivering: dict[str, Future[RunReport]] = {}
-        """Units of webhooks that are in hand, or wait for a thread."""
+        """Units of webhooks that are in progress or queued for a thread."""
         self._noting = threading.Lock()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until told to stop. The store being away is logged and waited for; it never ends the
-        worker."""
+        """Work until `stop` is set. An unreachable store is logged, and does not end the worker."""
         settings = self._rt.settings.deriver
         if self._jitter and settings.polling_startup_jitter_seconds:
             stop.wait(random.uniform(0, settings.polling_startup_jitter_seconds))
@@ -69,7 +70,7 @@ class Worker:
         with _Pools(self._at_once) as pools:
             while not stop.is_set():
                 try:
-                    self.tending.run_due()
+                    self._tend(pools)
                     worked = any(
                         report.done or report.failed or report.steps
                         for report in self._round(pools, stop)
@@ -79,14 +80,11 @@ class Worker:
                     if reachable:
                         log.error("the store cannot be reached, waiting for it: %s", error)
                     reachable = False
-                    # leases that could not be given back are freed as soon as the store is there
-                    # again
+                    # Leases that could not be released are freed when the store is reachable again.
                     self.tending.free_leases_soon()
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
-                except (
-                    Exception
-                ) as error:  # one thing that cannot be done must not keep all others waiting
+                except Exception as error:  # one failure must not stop all other work
                     log.error(
                         "a round of work failed (%s), going on\n%s",
                         type(error).__name__,
@@ -94,16 +92,15 @@ class Worker:
                     )
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
-                idle = 0 if worked or self._in_hand else idle + 1
-                if not worked:
+                idle = 0 if worked or pools.lanes else idle + 1
+                if not worked and not self._waiting:
                     self._wait(stop, self._pause(idle))
         log.info("stopped")
 
     def run_until_idle(
         self, seconds: float = 60.0, stop: threading.Event | None = None
     ) -> list[RunReport]:
-        """Work in this thread until nothing is ready, or told to stop. Raises `TimeoutError` after
-        `seconds`."""
+        """Work until nothing is ready or `stop` is set. Raises `TimeoutError` after `seconds`."""
         stop = stop or threading.Event()
         reports: list[RunReport] = []
         deadline = time.monotonic() + seconds
@@ -112,57 +109,72 @@ class Worker:
                 done = self._round(pools, stop)
                 if stop.is_set():
                     return reports + done
-                busy = [*self._in_hand.values(), *self._delivering.values()]
-                if not done and busy:
-                    wait(
-                        busy,
-                        max(0.0, min(SLICE_SECONDS, deadline - time.monotonic())),
-                        FIRST_COMPLETED,
-                    )
+                if not done and (pools.lanes or self._delivering):
+                    seconds_left = deadline - time.monotonic()
+                    pools.lanes.wait(min(SLICE_SECONDS, seconds_left), self._delivering.values())
                 elif not done:
                     return reports
                 reports += done
         raise TimeoutError(f"still working after {seconds} s")
 
+    def _tend(self, pools: _Pools) -> None:
+        """Begin housekeeping that is due. Raises the error of the last time."""
+        last, pools.tending = pools.tending, None
+        if last is not None and not last.done():
+            pools.tending = last
+            return
+        if last is not None:
+            last.result()
+        pools.tending = pools.housekeeping.submit(self.tending.run_due)
+
     def _round(self, pools: _Pools, stop: threading.Event) -> list[RunReport]:
-        """Work on the units that are ready now, and let webhooks be delivered beside; reports of
-        what ended."""
+        """Begin units that are ready as long as threads are free; returns reports of units that
+        have ended."""
         ends = time.monotonic() + ROUND_SECONDS
-        ended = [*_ended(self._delivering), *_ended(self._in_hand)]
-        with self._rt.storage.read() as tx:
-            # Units that wait for a thread are still ready: they must not hide the others.
-            maximum = LOOKED_AT + len(self._in_hand) + len(self._delivering)
-            units = tx.tasks.ready(self._rt.clock(), maximum, outbox.latest(self._rt))
+        lanes = pools.lanes
+        ended = [*take_ended(self._delivering), *lanes.ended()]
+        units = self._ready(lanes)
         for unit in units:
             if lane_of(unit) == DELIVERIES and unit not in self._delivering:
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
-        waiting = [
-            unit for unit in units if unit not in self._delivering and unit not in self._in_hand
-        ]
-        while not stop.is_set() and (waiting or self._in_hand):
-            while (following := self._next(waiting)) is not None:
-                waiting.remove(following)
-                self._in_hand[following] = pools.units.submit(
-                    run, self._rt, following, stop, TimeSlice(lambda: True)
-                )
-            wait(self._in_hand.values(), max(0.0, ends - time.monotonic()), FIRST_COMPLETED)
-            ended += _ended(self._in_hand)
+        waiting = [unit for unit in units if lane_of(unit) != DELIVERIES and unit not in lanes]
+        while not stop.is_set() and (waiting or lanes):
+            while (chosen := self._next(waiting, lanes)) is not None:
+                waiting.remove(chosen)
+                work = partial(run, self._rt, chosen, stop, TimeSlice(lambda: True))
+                lanes.start(chosen, work)
+            lanes.wait(ends - time.monotonic())
+            ended += lanes.ended()
             if time.monotonic() >= ends or not waiting:
                 break
+        self._waiting = bool(waiting)
         return ended
 
-    def _next(self, waiting: list[str]) -> str | None:
-        """Of the units that wait the one whose turn it is, if a thread is free for it."""
-        if len(self._in_hand) > self._at_once:
-            return None
-        busy = Counter(map(workspace_of, self._in_hand))
-        free = [unit for unit in waiting if busy[workspace_of(unit)] < self._at_once]
+    def _ready(self, lanes: Lanes) -> list[str]:
+        """Ready units, the longest-waiting of each workspace first."""
+        # Units that are queued for a thread are still ready: they must not hide the others.
+        maximum = LOOKED_AT + len(lanes) + len(self._delivering)
+        now, latest = self._rt.clock(), outbox.latest(self._rt)
+        closed = lanes.closed()
+        with self._rt.storage.read() as tx:
+            units = tx.tasks.ready(now, maximum, latest, without=closed)
+            if len(units) == maximum:
+                # Much work of one lane must not hide the work of another.
+                for lane in LANES:
+                    others = tuple(kind.name for kind in KINDS.values() if kind.lane != lane)
+                    without = tuple({*closed, *others})
+                    units += tx.tasks.ready(now, maximum, latest, without=without)
+        return list(dict.fromkeys(units))
+
+    def _next(self, waiting: list[str], lanes: Lanes) -> str | None:
+        """The unit with the next turn among those that a thread is free for."""
+        free = [unit for unit in waiting if lanes.has_room(unit)]
         if not free:
             return None
-        # of equal ones the first
+        # Of equal ones the first.
         unit = min(free, key=lambda unit: self._turns.get(workspace_of(unit), 0))
-        here = workspace_of(unit)
-        self._turns[here] = max(self._turns.values(), default=0) + 1
+        workspace = workspace_of(unit)
+        self._turns[workspace] = max(self._turns.values(), default=0) + 1
         if len(self._turns) > MAX_REMEMBERED:
             self._turns.clear()
         return unit
@@ -175,14 +187,14 @@ class Worker:
             TimeSlice(lambda: len(self._delivering) > MAX_CONCURRENT_DELIVERIES),
         )
         if report.left and not stop.is_set():
-            # In hand as before, but behind those that wait. Its next turn may end before this one
-            # is noted, and has to be noted after it.
-            with self._noting, suppress(RuntimeError):  # closed meanwhile: it is left to others
+            # Queued again, behind the others. Its next turn can end before this one is noted, and
+            # must be noted after it.
+            with self._noting, suppress(RuntimeError):  # closed: another worker takes it
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
         return report
 
     def _pause(self, idle: int) -> float:
-        """Seconds until the next look, if nothing wakes the worker before."""
+        """Seconds until the next poll, unless a commit wakes the worker."""
         settings = self._rt.settings.deriver
         pause = settings.polling_sleep_interval_seconds
         if not self._jitter:
@@ -195,7 +207,7 @@ class Worker:
         )
 
     def _wait(self, stop: threading.Event, seconds: float) -> None:
-        """Until something was committed, or the time is over."""
+        """Until a transaction is committed, or the time is over."""
         deadline = time.monotonic() + seconds
         while not stop.is_set():
             left = deadline - time.monotonic()
@@ -204,26 +216,20 @@ class Worker:
 
 
 class _Pools:
-    """The threads of a worker: those for its own work, and those that wait for endpoints of
-    webhooks."""
+    """The threads of a worker: for units by lane, for webhook deliveries, and for housekeeping."""
 
     def __init__(self, at_once: int) -> None:
-        self.units = ThreadPoolExecutor(at_once + 1, thread_name_prefix="unit")
+        self.lanes = Lanes(at_once)
         self.deliveries = ThreadPoolExecutor(
             MAX_CONCURRENT_DELIVERIES, thread_name_prefix="delivery"
         )
+        self.housekeeping = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
+        self.tending: Future[None] | None = None
 
     def __enter__(self) -> _Pools:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.units.shutdown(cancel_futures=True)
+        self.lanes.close()
         self.deliveries.shutdown(cancel_futures=True)
-
-
-def _ended(in_hand: dict[str, Future[RunReport]]) -> list[RunReport]:
-    """Take those out that have ended."""
-    ended = {unit: future for unit, future in in_hand.items() if future.done()}
-    for unit in ended:
-        del in_hand[unit]
-    return [future.result() for future in ended.values()]
+        self.housekeeping.shutdown(cancel_futures=True)

@@ -30,13 +30,14 @@ from memservice.domain.errors import Unavailable
 from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
 from memservice.services.tasks import outbox
+from memservice.services.tasks.kinds import KINDS, LOCAL
 from memservice.worker import sweep
-from memservice.worker.delivery_threads import Deliveries, is_delivery
 from memservice.worker.housekeeping import Housekeeping
 from memservice.worker.rq_queues import JobQueues, queue_of
 from memservice.worker.runner import run
 from memservice.worker.time_slice import TimeSlice
 from memservice.worker.unit_jobs import UnitJob
+from memservice.worker.unit_threads import UnitThreads, is_delivery
 
 log = logging.getLogger("memservice.worker")
 
@@ -48,7 +49,11 @@ it."""
 PAUSE_SECONDS = 1.0
 """Pause after the store or Redis could not be reached."""
 LOOK_SECONDS = 0.5
-"""How often a worker looks whether its parent is still there."""
+"""How often a worker checks for a stop, and for local work while it waits on a model."""
+BUSY_SECONDS = 1.0
+"""A job that takes longer than this has local work done in other threads of the same process."""
+MAX_LOCAL_UNITS = 10
+NOT_LOCAL = tuple(kind.name for kind in KINDS.values() if kind.lane != LOCAL)
 
 
 class UnitWorker(SimpleWorker):
@@ -136,7 +141,9 @@ class RqProcess:
         self._names = tuple(names)
         self._taking = JobQueues.of(rt.settings, waits=True).named(names)
         self._reachable = True
-        self._deliveries = Deliveries(self._work)
+        self._deliveries = UnitThreads(self._work)
+        self._local = UnitThreads(self._work)
+        self._busy_since: float | None = None
 
     def run(self) -> None:
         """Work until told to stop. Redis or the store being away is logged and waited for."""
@@ -148,8 +155,9 @@ class RqProcess:
             while not self.stop.is_set():
                 if self._reach():
                     self._take(burst=False)
-        self._deliveries.close()
         tender.join()
+        self._deliveries.close()
+        self._local.close()
 
     def run_until_idle(self) -> None:
         """Work until nothing is ready in these queues. Raises `Unavailable` if Redis is not
@@ -172,17 +180,21 @@ class RqProcess:
             ) from error
         finally:
             self._deliveries.close()
+            self._local.close()
 
     def work(self, unit: str) -> None:
-        """One job. A delivery only begins here: it takes as long as a stranger's server likes, and
-        is no reason to keep others waiting."""
-        # then wake-ups of this unit may be taken for this job, until the sweep
+        """Do one job. A delivery only begins here, because the endpoint may be slow."""
+        # If Redis fails here, wake-ups of this unit can be lost until the sweep.
         with suppress(RedisError):
             self.queues.begin(unit)
         if is_delivery(unit):
             self._deliveries.begin(unit)
-        else:
+            return
+        self._busy_since = time.monotonic()
+        try:
             self._work(unit)
+        finally:
+            self._busy_since = None
 
     def _work(self, unit: str) -> None:
         try:
@@ -246,7 +258,8 @@ class RqProcess:
         self._reachable = False
 
     def _tend(self) -> None:
-        """In a thread of its own, since a job may take as long as a model does."""
+        """Housekeeping, and local work while the main thread waits on a model; in a thread of its
+        own."""
         housekeeping = Housekeeping(self.rt)
         every = self.rt.settings.worker.sweep_interval_seconds
         due = 0.0
@@ -267,7 +280,25 @@ class RqProcess:
                     log.error(
                         "tending failed (%s)\n%s", type(error).__name__, redacted_traceback(error)
                     )
+            self._do_local_work()
             self.stop.wait(min(every, LOOK_SECONDS))
+
+    def _do_local_work(self) -> None:
+        """While the job in progress takes long, work on units that need nothing outside the store:
+        deletions, text indexes and timers do not wait for a model."""
+        began = self._busy_since
+        if began is None or time.monotonic() - began < BUSY_SECONDS:
+            return
+        try:
+            with self.rt.storage.read() as tx:
+                units = tx.tasks.ready(
+                    self.rt.clock(), MAX_LOCAL_UNITS, outbox.latest(self.rt), without=NOT_LOCAL
+                )
+        except Unavailable:
+            return  # reported by housekeeping
+        for unit in units:
+            if queue_of(unit) in self._names:
+                self._local.begin(unit)
 
 
 _process: RqProcess | None = None

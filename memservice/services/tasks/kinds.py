@@ -21,7 +21,8 @@ WEBHOOK = "webhook"
 ERASE = "erase"
 
 MODEL, DREAMS, VECTORS, LOCAL, DELIVERIES = "model", "dreams", "vectors", "local", "deliveries"
-"""Lanes: a worker has separate threads for work that waits on language models, on embedders and
+LANES = (MODEL, DREAMS, VECTORS, LOCAL, DELIVERIES)
+"""A worker has separate threads for work that waits on language models, on embedders and
 vector indexes, on webhook endpoints, and on nothing outside. Dreams use threads of `model`."""
 
 INGEST_QUEUE, SUMMARY_QUEUE, WEBHOOK_QUEUE, DREAM_QUEUE, MAINTENANCE_QUEUE = (

@@ -44,10 +44,16 @@ class Tasks(Repository):
     def by_uid(self, uid: str) -> Task | None:
         return self.rows.get(Task, equals(uid=uid))
 
-    def ready(self, now: datetime, limit: int, latest: datetime = NEVER) -> list[str]:
-        """Units with work to do now: their oldest pending task is due and nobody holds a live
-        lease. Workspaces take turns: first the longest-waiting unit of each, then the second of
-        each …, the longest-waiting workspace first.
+    def ready(
+        self,
+        now: datetime,
+        limit: int,
+        latest: datetime = NEVER,
+        without: Sequence[str] = (),
+    ) -> list[str]:
+        """Units with work to do now: their oldest pending task is due, is of none of the kinds
+        `without`, and nobody holds a live lease. Workspaces take turns: first the longest-waiting
+        unit of each, then the second of each …, the longest-waiting workspace first.
 
         A task that backs off blocks the tasks behind it in its unit. One whose `not_before` is
         beyond `latest`, but not `NEVER`, is due: no clock that was right gave it that.
@@ -59,7 +65,8 @@ class Tasks(Repository):
         turns: Counter[int | None] = Counter()
         found: list[tuple[int, int, str]] = []
         for unit, task in oldest.items():
-            if unit not in held and (task.not_before <= now or latest < task.not_before < NEVER):
+            is_due = task.not_before <= now or latest < task.not_before < NEVER
+            if is_due and unit not in held and task.kind not in without:
                 turns[task.workspace_key] += 1
                 found.append((turns[task.workspace_key], task.key, unit))
         return [unit for _, _, unit in sorted(found)[:limit]]

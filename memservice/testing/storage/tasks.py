@@ -82,6 +82,20 @@ class TasksChapter(Chapter):
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 3) == ["a1", "c1", "b2"]
 
+    def test_kinds_can_be_left_out(self, storage: Storage, world: World) -> None:
+        """By the kind of the first pending task of the unit."""
+        tasks = [
+            world.task(1, "a", kind="dream"),
+            world.task(2, "a", kind="erase"),
+            world.task(3, "b", kind="erase"),
+            world.task(4, "c", kind="embed"),
+        ]
+        storage.write(lambda tx: tx.tasks.add(tasks))
+        with storage.read() as tx:
+            assert tx.tasks.ready(NOW, 10, without=("dream",)) == ["b", "c"]
+            assert tx.tasks.ready(NOW, 1, without=("dream", "erase")) == ["c"]
+            assert tx.tasks.ready(NOW, 10) == ["a", "b", "c"]
+
     def test_a_task_beyond_the_latest_time_is_due(self, storage: Storage, world: World) -> None:
         """A clock that was ahead put it there; only what is never due by itself lies further
         away."""

@@ -11,8 +11,8 @@ import pytest
 
 from memservice.services import webhooks
 from memservice.services.auth.principal import Principal
-from memservice.worker import delivery_threads as deliveries_module
-from memservice.worker.delivery_threads import Deliveries
+from memservice.worker import unit_threads as deliveries_module
+from memservice.worker.unit_threads import UnitThreads
 from support.processes.processes import eventually
 from support.receiver import LOOPBACK, Receiver, hang
 from support.rq.workers import Delivery
@@ -103,7 +103,7 @@ class Endpoint:
 
 def test_a_unit_is_worked_on_once_at_a_time_and_once_more_for_what_came_meanwhile() -> None:
     endpoint = Endpoint()
-    deliveries = Deliveries(endpoint)
+    deliveries = UnitThreads(endpoint)
     assert not deliveries.wait(0)
     deliveries.begin("webhook:1")
     assert endpoint.began.wait(10)
@@ -122,7 +122,7 @@ def test_a_unit_that_is_asked_for_again_goes_behind_those_that_wait(
 ) -> None:
     monkeypatch.setattr(deliveries_module, "MAX_CONCURRENT_DELIVERIES", 1)
     endpoint = Endpoint()
-    deliveries = Deliveries(endpoint)
+    deliveries = UnitThreads(endpoint)
     deliveries.begin("webhook:1")
     assert endpoint.began.wait(10)
     assert not deliveries.crowded()
@@ -137,7 +137,7 @@ def test_a_unit_that_is_asked_for_again_goes_behind_those_that_wait(
 
 def test_the_end_waits_for_those_that_were_begun() -> None:
     endpoint = Endpoint()
-    deliveries = Deliveries(endpoint)
+    deliveries = UnitThreads(endpoint)
     deliveries.begin("webhook:1")
     assert endpoint.began.wait(10)
     threading.Timer(0.2, endpoint.may_end.set).start()

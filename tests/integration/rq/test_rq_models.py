@@ -15,10 +15,11 @@ import pytest
 from redis import Redis
 
 from memservice.reasoning.prompts import consolidate, derive
-from memservice.services import conclusions, dreams
+from memservice.services import conclusions, deletion, dreams, messages
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
+from memservice.services.messages import Draft
 from memservice.testing.llm import Say
 from support.models.scripted import KEY, Handler, Request, Server, scripted
 from support.processes.processes import below, eventually, send
@@ -104,6 +105,25 @@ def test_derivation_that_is_cut_off_in_the_middle_of_a_call_is_done_once(
     ]
     assert KEY not in place.log()
     assert "bees" not in place.log()
+
+
+def test_a_session_is_erased_while_the_only_worker_waits_on_a_model(
+    deliver: Deliver, server: Server
+) -> None:
+    model = Thinker(server, lambda role, told: Say(('{"statements": []}',)))
+    place = deliver(**model.settings(KEY), DERIVER_FLUSH_ENABLED="true")
+    model.cut(1)
+    place.worker("--num-workers", "1")
+    place.say("s", "I keep bees, and I own a boat.")
+    eventually(model.cut_off.is_set, what="the model is asked")
+    messages.create(place.rt, PRINCIPAL, "w", "gone", [Draft("Hello.", "bob")])
+    deletion.delete_session(place.rt, PRINCIPAL, "w", "gone")
+    took = eventually(
+        lambda: place.rows("SELECT state FROM tasks WHERE kind = 'erase'") == [("done",)],
+        what="the session is erased",
+    )
+    assert took < 10, "two seconds on a machine without other load"
+    assert model.calls == 1
 
 
 def test_calls_that_came_to_their_end_are_in_the_ledger_after_a_second_sigterm(

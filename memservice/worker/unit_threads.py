@@ -1,5 +1,5 @@
-"""Webhooks of an RQ worker are delivered beside its other work: strangers' servers may take their
-time, and nothing else waits for them."""
+"""Threads of an RQ worker beside its job: for webhook deliveries, because endpoints may be slow,
+and for local work while the job waits on a model."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ def is_delivery(unit: str) -> bool:
     return lane_of(unit) == DELIVERIES
 
 
-class Deliveries:
+class UnitThreads:
     """Works on units in threads of its own, on each of them once at a time."""
 
     def __init__(self, work: Callable[[str], None]) -> None:
-        """`work` is to do a unit, and to raise nothing."""
+        """`work` works on a unit, and raises nothing."""
         self._work = work
-        self._pool = ThreadPoolExecutor(MAX_CONCURRENT_DELIVERIES, thread_name_prefix="delivery")
+        self._pool = ThreadPoolExecutor(MAX_CONCURRENT_DELIVERIES, thread_name_prefix="unit")
         self._changed = threading.Condition()
         self._in_hand: set[str] = set()
-        """Being delivered, or waiting for a thread."""
+        """In progress, or queued for a thread."""
         self._again: set[str] = set()
 
     def begin(self, unit: str) -> None:
-        """Soon. One that is in hand is looked at once more after that: what it is asked for now may
-        have come too late for it."""
+        """Work on the unit soon. A unit in progress runs once more afterwards, because it may have
+        missed new tasks."""
         with self._changed:
             if unit in self._in_hand:
                 self._again.add(unit)
@@ -39,20 +39,19 @@ class Deliveries:
         self._pool.submit(self._run, unit)
 
     def crowded(self) -> bool:
-        """Do some wait for a thread?"""
+        """Whether some units are queued for a thread."""
         with self._changed:
             return len(self._in_hand) > MAX_CONCURRENT_DELIVERIES
 
     def wait(self, seconds: float) -> bool:
-        """Until none is in hand, or the time is over; returns whether any was or is."""
+        """Until none is in progress, or the time is over; returns whether any was."""
         with self._changed:
             was = bool(self._in_hand)
             self._changed.wait_for(lambda: not self._in_hand, seconds)
             return was
 
     def close(self) -> None:
-        """Ends when those are done that were begun; those that wait for a thread are left to
-        others."""
+        """Returns when the units in progress are done. Other workers take the queued ones."""
         self._pool.shutdown(cancel_futures=True)
 
     def _run(self, unit: str) -> None:
@@ -60,8 +59,8 @@ class Deliveries:
         with self._changed:
             if unit in self._again:
                 self._again.discard(unit)
-                with suppress(RuntimeError):  # closed meanwhile: it is left to others
-                    self._pool.submit(self._run, unit)  # behind those that wait
+                with suppress(RuntimeError):  # closed: another worker takes it
+                    self._pool.submit(self._run, unit)  # behind the queued ones
                     return
             self._in_hand.discard(unit)
             self._changed.notify_all()

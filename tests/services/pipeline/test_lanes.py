@@ -1,0 +1,206 @@
+"""Slow calls of language models delay no other work, on a worker without Redis."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from memservice.services import deletion, dreams
+from memservice.services.dreams import DreamRequest
+from memservice.services.tasks import outbox
+from memservice.spi.capabilities import Capability
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Derived, DeriveRequest
+from memservice.worker import polling
+from memservice.worker.lanes import LOCAL_THREADS, Lanes
+from memservice.worker.polling import Worker
+from memservice.worker.runner import RunReport
+from services.pipeline.conftest import Start
+from support.pipeline.fakes import Scripted
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+
+PATIENCE = 30.0
+BOUND = 2.0
+"""Seconds that other work may wait beside calls that hang."""
+
+
+class Hanging(Scripted):
+    """A model whose answers about some peers, and in dreams, never come until `go_on` is set."""
+
+    def __init__(self, *peers: str) -> None:
+        super().__init__(Capability.REMOTE)
+        self.peers = peers
+        self.go_on = threading.Event()
+        self.hanging = threading.Semaphore(0)
+        self.dreaming = 0
+        self._lock = threading.Lock()
+
+    def derive(self, request: DeriveRequest) -> Derived:
+        if request.observed in self.peers:
+            self.hang()
+        return super().derive(request)
+
+    def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        with self._lock:
+            self.dreaming += 1
+        self.hang()
+        return Consolidated()
+
+    def hang(self) -> None:
+        self.hanging.release()
+        assert self.go_on.wait(PATIENCE)
+
+
+@pytest.fixture
+def hanging(start: Start) -> Iterator[tuple[Place, Hanging]]:
+    reasoner = Hanging("mute", "silent", "still", "quiet")
+    yield start(reasoner=reasoner, WORKER_REMOTE_UNITS="4"), reasoner
+    reasoner.go_on.set()
+
+
+@contextmanager
+def working(place: Place, reasoner: Hanging) -> Iterator[None]:
+    stop = threading.Event()
+    thread = threading.Thread(target=Worker(place.rt).run, args=(stop,))
+    thread.start()
+    try:
+        yield
+    finally:
+        reasoner.go_on.set()
+        stop.set()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def seconds_until(condition: Callable[[], bool]) -> float:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < PATIENCE
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def fill_model_threads(place: Place, reasoner: Hanging, number: int) -> None:
+    for peer in reasoner.peers[:number]:
+        place.say("stuck", (peer, "Hello."))
+    for _ in range(number):
+        assert reasoner.hanging.acquire(timeout=PATIENCE)
+
+
+def test_another_session_is_derived_while_a_call_hangs(hanging: tuple[Place, Hanging]) -> None:
+    place, reasoner = hanging
+    with working(place, reasoner):
+        fill_model_threads(place, reasoner, 3)
+        place.say("free", ("alice", "I like tea."))
+        assert seconds_until(lambda: place.texts("alice") == ["I like tea."]) < BOUND
+
+
+def test_a_session_is_erased_while_every_model_thread_hangs(
+    hanging: tuple[Place, Hanging],
+) -> None:
+    place, reasoner = hanging
+    place.say("gone", ("alice", "I like tea."))
+    place.work()
+    with working(place, reasoner):
+        fill_model_threads(place, reasoner, 4)
+        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "gone")
+        assert (
+            seconds_until(
+                lambda: {task.state for task in place.tasks(outbox.ERASE)} == {"done"},
+            )
+            < BOUND
+        )
+
+
+def test_local_work_is_found_behind_more_units_than_are_read_together(
+    hanging: tuple[Place, Hanging], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, reasoner = hanging
+    monkeypatch.setattr(polling, "LOOKED_AT", 5)
+    place.say("gone", ("alice", "I like tea."))
+    place.work()
+    for number in range(20):
+        place.say(f"s{number}", ("mute", "Hello."))
+    with working(place, reasoner):
+        for _ in range(4):
+            assert reasoner.hanging.acquire(timeout=PATIENCE)
+        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "gone")
+        assert (
+            seconds_until(lambda: {task.state for task in place.tasks(outbox.ERASE)} == {"done"})
+            < BOUND
+        )
+
+
+def test_dreams_have_at_most_half_of_the_model_threads(hanging: tuple[Place, Hanging]) -> None:
+    place, reasoner = hanging
+    peers = [f"p{number}" for number in range(5)]
+    for peer in peers:
+        place.say("s", (peer, f"I am {peer}."))
+    place.work()
+    for peer in peers:
+        dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest(peer, dreams.OMNI))
+    with working(place, reasoner):
+        for _ in range(2):
+            assert reasoner.hanging.acquire(timeout=PATIENCE)
+        place.say("free", ("alice", "I like tea."))
+        assert seconds_until(lambda: place.texts("alice") == ["I like tea."]) < BOUND
+        assert reasoner.dreaming == 2
+
+
+def test_a_dream_never_takes_the_only_thread_of_a_workspace(start: Start) -> None:
+    reasoner = Hanging()
+    place = start(reasoner=reasoner, WORKER_REMOTE_UNITS="1")
+    place.say("s", ("bob", "I sing."))
+    place.work()
+    dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("bob", dreams.OMNI))
+    with working(place, reasoner):
+        assert reasoner.hanging.acquire(timeout=PATIENCE)
+        place.say("free", ("alice", "I like tea."))
+        assert seconds_until(lambda: place.texts("alice") == ["I like tea."]) < BOUND
+
+
+def test_a_thread_that_becomes_free_takes_the_next_unit_at_once(
+    hanging: tuple[Place, Hanging],
+) -> None:
+    """However long the other calls of the same round take."""
+    place, reasoner = hanging
+    with working(place, reasoner):
+        fill_model_threads(place, reasoner, 3)
+        for number in range(10):
+            place.say(f"s{number}", ("alice", f"I was in s{number}."))
+        assert seconds_until(lambda: len(place.texts("alice")) == 10) < BOUND
+
+
+@pytest.mark.parametrize("units", [1, 2, 4, 9])
+def test_limits_of_lanes(units: int) -> None:
+    done = threading.Event()
+
+    def work() -> RunReport:
+        assert done.wait(PATIENCE)
+        return RunReport("u")
+
+    lanes = Lanes(units)
+    started = []
+    for workspace in (1, 2):
+        for number in range(20):
+            for kind in ("dream", "representation", "erase:session", "embed"):
+                unit = f"{kind}:{workspace}:{number}"
+                if lanes.has_room(unit):
+                    lanes.start(unit, work)
+                    started.append(unit)
+    try:
+        dreaming = [unit for unit in started if unit.startswith("dream")]
+        deriving = [unit for unit in started if unit.startswith("representation")]
+        assert len(dreaming) <= max(1, (units + 1) // 2)
+        assert len(dreaming) + len(deriving) <= max(units, 2) + 1
+        assert len([unit for unit in deriving if unit.split(":")[1] == "1"]) <= units
+        assert any(unit.split(":")[1] == "2" for unit in dreaming + deriving)
+        assert len([unit for unit in started if unit.startswith("erase")]) == LOCAL_THREADS - 1
+        assert any(unit.startswith("embed:2") for unit in started)
+        assert "dream" in lanes.closed()
+    finally:
+        done.set()
+        lanes.close()
