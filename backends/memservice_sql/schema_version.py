@@ -3,7 +3,7 @@ import of Alembic."""
 
 from __future__ import annotations
 
-HISTORY = ("0001", "0002", "0003")
+HISTORY = ("0001", "0002", "0003", "0004")
 """Every revision, oldest first; the last one is this release's."""
 
 HEAD = HISTORY[-1]

@@ -340,6 +340,59 @@ usage = _table(
     _time("created_at"),
 )
 facts = _table("facts", _text("name"), _text("value"))
+console_members = _table(
+    "console_members",
+    _text("uid"),
+    _text("name"),
+    _text("password_hash"),
+    _text("role"),
+    _json("workspaces", null=True),
+    _text("state"),
+    _time("created_at"),
+)
+console_links = _table(
+    "console_links",
+    _text("uid"),
+    _text("digest"),
+    _text("kind"),
+    _text("role", null=True),
+    _json("workspaces", null=True),
+    _text("member_uid", null=True),
+    _text("created_by"),
+    _time("expires_at"),
+    _time("created_at"),
+)
+browser_sessions = _table(
+    "browser_sessions",
+    _text("uid"),
+    _text("digest"),
+    _text("member_uid", null=True),
+    _json("claims", null=True),
+    _text("key_uid", null=True),
+    _text("address"),
+    _text("client"),
+    _time("expires_at"),
+    _time("created_at"),
+)
+sign_in_failures = _table(
+    "sign_in_failures",
+    _text("subject"),
+    _int("failures"),
+    _time("paused_until"),
+    _time("last_at"),
+)
+audit_entries = _table(
+    "audit_entries",
+    _text("uid"),
+    _text("actor"),
+    _text("actor_uid", null=True),
+    _text("action"),
+    _text("target", null=True),
+    _text("workspace", null=True),
+    _text("address", null=True),
+    _json("detail"),
+    _time("created_at"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,5 +525,14 @@ _index(api_keys, "workspace", "session")
 _index(usage, "workspace_key", "day")
 _index(usage, "day")
 _index(usage, "created_at")
+_index(console_members, "created_at", "key")
+_index(console_links, "expires_at")
+_index(console_links, "member_uid")
+_index(browser_sessions, "member_uid", "created_at", "key")
+_index(browser_sessions, "key_uid")
+_index(browser_sessions, "expires_at")
+_index(sign_in_failures, "last_at")
+_index(audit_entries, "created_at", "key")
+_index(audit_entries, "actor_uid", "created_at", "key")
 
 BY_RECORD: dict[type[Any], Table] = {spec.record: metadata.tables[spec.name] for spec in SPECS}

@@ -466,3 +466,107 @@ class Fact:
     key: int = 0
     name: str
     value: str
+
+
+OWNER, OPERATOR, READER = "owner", "operator", "reader"
+"""Roles of a member of the console; `memservice.services.auth.permissions` says what each may
+do."""
+
+DEACTIVATED = "deactivated"
+"""State of a member of the console who may not sign in; else it is active."""
+
+SET_UP, INVITATION, NEW_PASSWORD = "set-up", "invitation", "new-password"
+"""Kinds of one-time link. The first two make a member; the last one gives a member a new
+password."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleMember:
+    """A person's account at the console. (A `Member` is a peer's membership of a session.)"""
+
+    key: int = 0
+    uid: str
+    name: str
+    """What the person signs in with: an e-mail address or a name, NFKC and case-folded."""
+    password_hash: str
+    """argon2id, in the library's own notation."""
+    role: str
+    workspaces: list[JsonObject] | None = None
+    """The only workspaces that the member may open, each `{"id": slug, "uid": uid}`; None: all."""
+    state: str = ACTIVE
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleLink:
+    """A one-time link. Its token is not stored."""
+
+    key: int = 0
+    uid: str
+    digest: str
+    """Keyed hash of the token."""
+    kind: str
+    role: str | None = None
+    """Of the member that the link makes; the next field, too."""
+    workspaces: list[JsonObject] | None = None
+    member_uid: str | None = None
+    """Of the member who gets a new password by it."""
+    created_by: str
+    """The name of the member who made it; `memservice console` for the command."""
+    expires_at: datetime
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserSession:
+    """One sign-in, of a member or with an API key. Its id, which only the cookie has, is not
+    stored."""
+
+    key: int = 0
+    uid: str
+    """Names the session on pages; opens nothing."""
+    digest: str
+    """Keyed hash of the id."""
+    member_uid: str | None = None
+    claims: JsonObject | None = None
+    """Of the API key that it was opened with, as in its token; None for a member's."""
+    key_uid: str | None = None
+    """Of the API key; the token's digest if it has no id."""
+    address: str
+    client: str
+    """What the browser called itself."""
+    expires_at: datetime
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInFailures:
+    """Failed attempts to sign in, of one account, address or known browser."""
+
+    key: int = 0
+    subject: str
+    """`account:`, `address:` or `browser:`, and a digest."""
+    failures: int
+    paused_until: datetime
+    """Attempts before this moment are refused unread."""
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One action in the console: who did what, from where and when. Never changed."""
+
+    key: int = 0
+    uid: str
+    actor: str
+    """The name of the member, `key …`, or what else acted."""
+    actor_uid: str | None = None
+    """Of the member or key."""
+    action: str
+    """What was done, `noun.verb`: `member.invite`."""
+    target: str | None = None
+    """What it was done to."""
+    workspace: str | None = None
+    address: str | None = None
+    detail: JsonObject = field(default_factory=dict)
+    created_at: datetime

@@ -11,6 +11,7 @@ from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import peers, validation, workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.spi.storage import Transaction
 
@@ -48,7 +49,7 @@ def get(
 ) -> list[str] | None:
     """The card that the peer keeps about the target (itself, if none is given); None where there is
     none."""
-    policy.require(principal, workspace_id, peer_id=peer_id)
+    policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         return of(tx, workspace_id, peer_id, target)
 

@@ -25,6 +25,7 @@ from memservice.runtime import Runtime
 from memservice.services import indexing, scopes, validation, workspaces, write_hooks
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import bounds_for
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
 from memservice.services.paging import Page, Paging, read_page
@@ -209,7 +210,7 @@ def page(
 ) -> Page[Conclusion]:
     """Live conclusions, newest first; oldest first if reversed. Without those `of_scopes`, those
     that scopes hold are left out."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
@@ -231,7 +232,7 @@ def missing(workspace_id: str, uid: str) -> NotFound:
 
 def get(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Conclusion:
     """A live conclusion."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         conclusion = None if workspace is None else tx.conclusions.by_uid(workspace.key, uid)
@@ -254,7 +255,7 @@ def query(
 ) -> list[Conclusion]:
     """Live conclusions that answer a query best. The filters must name one observer and one
     observed."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     given = filters if isinstance(filters, Mapping) else {}
     named = {
         part: strip_nul(next((given[name] for name in names if name in given), None))

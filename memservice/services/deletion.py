@@ -11,6 +11,7 @@ from memservice.domain.records import ACTIVE, DELETING, Session, Workspace
 from memservice.runtime import Runtime
 from memservice.services import sessions, workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
@@ -46,7 +47,7 @@ def delete_workspace(
     Conflict while a session is active, unless they are to go `with_sessions`; archived ones do not
     count.
     """
-    policy.require(principal, slug)
+    policy.require(principal, slug, needs=Permission.DELETE_WORKSPACES)
 
     def change(tx: Transaction) -> tuple[Workspace, int]:
         workspace = tx.workspaces.by_slug(slug, lock=True)

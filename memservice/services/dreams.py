@@ -28,6 +28,7 @@ from memservice.domain.records import (
 from memservice.runtime import Runtime
 from memservice.services import indexing, validation, workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ensure_collection
 from memservice.services.tasks import outbox
@@ -68,7 +69,7 @@ def schedule(rt: Runtime, principal: Principal, workspace_id: str, request: Drea
 
     Raises Refused while dreams are switched off, NotFound for a workspace that does not exist.
     """
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_JOBS)
     if not rt.settings.dream.enabled:
         raise Refused(OFF)
 

@@ -26,6 +26,7 @@ from memservice.services import (
     write_hooks,
 )
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
 from memservice.services.paging import Page, Paging
@@ -211,7 +212,9 @@ def page(
     paging: Paging,
 ) -> Page[Message]:
     """Messages in the order in which they were stored, whatever their `created_at`."""
-    policy.require(principal, workspace_id, session_id=session_id, member=True)
+    policy.require(
+        principal, workspace_id, session_id=session_id, member=True, needs=Permission.VIEW
+    )
     condition = parse_filters(filters, resources.MESSAGE, workspace_id=workspace_id)
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=session_id).session
@@ -247,7 +250,9 @@ def _missing(uid: str) -> NotFound:
 
 
 def get(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, uid: str) -> Message:
-    policy.require(principal, workspace_id, session_id=session_id, member=True)
+    policy.require(
+        principal, workspace_id, session_id=session_id, member=True, needs=Permission.VIEW
+    )
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=session_id).session
         message = None if session is None else tx.messages.by_uid(session.key, uid)

@@ -17,6 +17,7 @@ from memservice.domain.values import check_size, strip_nul
 from memservice.runtime import Runtime
 from memservice.services import validation, workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.spi.rows import UniqueViolation
@@ -241,7 +242,7 @@ def page(
     kind: Literal["scope", "all"] | None = None,
 ) -> Page[Peer]:
     """Ordinary peers; with `kind` scopes, or both."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     condition = parse_filters(filters, resources.PEER, workspace_id=workspace_id)
     if kind != "all":
         condition = all_of(condition, equals(kind=SCOPE if kind == "scope" else PEER))
@@ -269,7 +270,7 @@ def sessions(
 ) -> Page[Session]:
     """Every session that the peer is or was a member of, those awaiting erasure included, archived
     ones not."""
-    policy.require(principal, workspace_id, peer_id=peer_id)
+    policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     condition = all_of(
         parse_filters(filters, resources.SESSION, workspace_id=workspace_id),
         Not(equals(state=ARCHIVED)),

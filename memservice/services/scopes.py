@@ -28,6 +28,7 @@ from memservice.domain.values import SCOPE_NAME_MAX, name_problem
 from memservice.runtime import Runtime
 from memservice.services import validation, workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.tasks import outbox
@@ -133,13 +134,13 @@ def get_or_create(
 
 
 def get(rt: Runtime, principal: Principal, workspace_id: str, name: str) -> Peer:
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         return _locate(tx, workspace_id, name)
 
 
 def page(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -> Page[Peer]:
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     condition = equals(kind=SCOPE)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
@@ -159,7 +160,7 @@ def sessions_page(
     rt: Runtime, principal: Principal, workspace_id: str, name: str, paging: Paging
 ) -> Page[Session]:
     """Active sessions that are in the scope now, in the order in which they joined it."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         scope = _locate(tx, workspace_id, name)
         items, total = tx.sessions.page_of_scope(
@@ -173,7 +174,7 @@ def status(
 ) -> dict[str, ScopeSession]:
     """How far the copying of what is known from each session is, by session. A session that had no
     messages when it joined has no entry."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         scope = _locate(tx, workspace_id, name)
         return {

@@ -14,6 +14,7 @@ from memservice.domain.records import ACTIVE, PEER, Member, Peer, Session, Summa
 from memservice.runtime import Runtime
 from memservice.services import peers, scopes, validation, visibility, workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.spi.base import TransientConflict
@@ -268,7 +269,7 @@ def page(
     rt: Runtime, principal: Principal, workspace_id: str, filters: object, paging: Paging
 ) -> Page[Session]:
     """Active sessions."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     condition = all_of(
         parse_filters(filters, resources.SESSION, workspace_id=workspace_id), equals(state=ACTIVE)
     )
@@ -370,7 +371,7 @@ def members_page(
     rt: Runtime, principal: Principal, workspace_id: str, slug: str, paging: Paging
 ) -> Page[Peer]:
     """Ordinary peers that are members now, in the order they joined."""
-    policy.require(principal, workspace_id, session_id=slug, member=True)
+    policy.require(principal, workspace_id, session_id=slug, member=True, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=slug).session
         if session is None:
@@ -385,7 +386,7 @@ def get_peer_config(
     rt: Runtime, principal: Principal, workspace_id: str, slug: str, peer_id: str
 ) -> MemberConfig:
     """Also of a member that left."""
-    policy.require(principal, workspace_id, session_id=slug, member=True)
+    policy.require(principal, workspace_id, session_id=slug, member=True, needs=Permission.VIEW)
     policy.require_own_peer(principal, peer_id)
     with rt.storage.read() as tx:
         located = visibility.find(tx, workspace_id, session_id=slug, peer_id=peer_id)
@@ -438,7 +439,7 @@ def summaries(
     rt: Runtime, principal: Principal, workspace_id: str, slug: str
 ) -> dict[str, Summary]:
     """The newest summaries by kind (`short`, `long`); none of an unknown session."""
-    policy.require(principal, workspace_id, session_id=slug, member=True)
+    policy.require(principal, workspace_id, session_id=slug, member=True, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=slug).session
         return {} if session is None else tx.summaries.of_session(session.key)

@@ -31,6 +31,7 @@ from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.tasks import outbox
@@ -82,7 +83,7 @@ class DeadLetter:
 def register(rt: Runtime, principal: Principal, workspace_id: str, url: str) -> Registered:
     """The workspace's endpoint of that URL, made if there is none. The URL is checked by the
     transport of its scheme."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
     address: str = strip_nul(url).strip()
     check_url(rt, address)
 
@@ -136,7 +137,7 @@ def check_url(rt: Runtime, url: str) -> None:
 def page(
     rt: Runtime, principal: Principal, workspace_id: str, paging: Paging
 ) -> Page[WebhookEndpoint]:
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         if workspace is None:
@@ -163,7 +164,7 @@ def _unknown(workspace_id: str, uid: str) -> NotFound:
 
 def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:
     """Forget an endpoint, what waits to be delivered to it, and the record of what was."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
 
     def remove(tx: Transaction) -> None:
         # Held, so that an attempt that ends at this moment is recorded before its endpoint's
@@ -179,7 +180,7 @@ def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> No
 
 def send_test(rt: Runtime, principal: Principal, workspace_id: str) -> None:
     """Deliver a test event to every endpoint of the workspace."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
 
     def store(tx: Transaction) -> Event | None:
         workspace = tx.workspaces.by_slug(workspace_id)
@@ -244,7 +245,7 @@ def deliveries(
     rt: Runtime, principal: Principal, workspace_id: str, uid: str, paging: Paging
 ) -> Page[Delivery]:
     """Attempts to deliver to an endpoint, newest first."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
     with rt.storage.read() as tx:
         key = _require(tx, workspace_id, uid).key
         return read_page(
@@ -260,7 +261,7 @@ def dead_letters(
     rt: Runtime, principal: Principal, workspace_id: str, uid: str, paging: Paging
 ) -> Page[DeadLetter]:
     """Events that an endpoint never took, oldest first."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
     with rt.storage.read() as tx:
         condition = equals(unit=outbox.webhook_unit(_require(tx, workspace_id, uid)), state=FAILED)
         return read_page(
@@ -294,7 +295,7 @@ def redeliver(rt: Runtime, principal: Principal, workspace_id: str, uid: str) ->
     What still waits for its next try is tried at once; what rests gets all its tries again. Only
     what was delivered is queued anew.
     """
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
 
     def store(tx: Transaction) -> Task:
         workspace = tx.workspaces.by_slug(workspace_id)

@@ -8,7 +8,7 @@ from typing import Any
 
 from memservice.domain import configuration
 from memservice.domain.errors import NotFound
-from memservice.domain.filters import parse_filters, resources
+from memservice.domain.filters import all_of, parse_filters, resources
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, Workspace
 from memservice.runtime import Runtime
@@ -90,8 +90,7 @@ def get_or_create(
 
 
 def page(rt: Runtime, principal: Principal, filters: object, paging: Paging) -> Page[Workspace]:
-    policy.require_admin(principal)
-    condition = parse_filters(filters, resources.WORKSPACE)
+    condition = all_of(parse_filters(filters, resources.WORKSPACE), policy.listable(principal))
     with rt.storage.read() as tx:
         return read_page(
             paging,

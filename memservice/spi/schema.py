@@ -57,6 +57,11 @@ TABLES: tuple[TableSpec, ...] = (
     TableSpec("deliveries", r.Delivery, (_u("uid"),)),
     TableSpec("api_keys", r.ApiKey, (_u("uid"),)),
     TableSpec("usage", r.Usage),
+    TableSpec("console_members", r.ConsoleMember, (_u("uid"), _u("name"))),
+    TableSpec("console_links", r.ConsoleLink, (_u("uid"), _u("digest"))),
+    TableSpec("browser_sessions", r.BrowserSession, (_u("uid"), _u("digest"))),
+    TableSpec("sign_in_failures", r.SignInFailures, (_u("subject"),)),
+    TableSpec("audit_entries", r.AuditEntry, (_u("uid"),)),
     TableSpec("facts", r.Fact, (_u("name"),)),
 )
 

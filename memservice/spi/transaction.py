@@ -79,5 +79,21 @@ class Transaction:
         return repositories.Ledger(self.rows)
 
     @cached_property
+    def console_members(self) -> repositories.ConsoleMembers:
+        return repositories.ConsoleMembers(self.rows)
+
+    @cached_property
+    def console_links(self) -> repositories.ConsoleLinks:
+        return repositories.ConsoleLinks(self.rows)
+
+    @cached_property
+    def sign_ins(self) -> repositories.SignIns:
+        return repositories.SignIns(self.rows)
+
+    @cached_property
+    def audit_log(self) -> repositories.AuditLog:
+        return repositories.AuditLog(self.rows)
+
+    @cached_property
     def facts(self) -> repositories.Facts:
         return repositories.Facts(self.rows)

@@ -30,6 +30,7 @@ from memservice.domain.times import wire_seconds
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.settings import SIGNING_RECIPE, Settings
@@ -98,7 +99,7 @@ def mint(
 ) -> Minted:
     """A new key. What it names need not exist yet. Without any name it is an admin key, and its
     label says so if it is given none."""
-    policy.require_admin(principal)
+    policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
     _check(key_request, expires_at, label, now)
@@ -142,7 +143,7 @@ def mint_by_uid(
     Its label says which, since the present names do not say it of a collection, nor of what does
     not exist.
     """
-    policy.require_admin(principal)
+    policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
     if not policy.names_by_uid(named):
@@ -246,7 +247,7 @@ def _check(
 
 def page(rt: Runtime, principal: Principal, paging: Paging) -> Page[ApiKey]:
     """All keys minted here and all that were revoked, oldest first."""
-    policy.require_admin(principal)
+    policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     with rt.storage.read() as tx:
         return read_page(
             paging,
@@ -258,7 +259,7 @@ def page(rt: Runtime, principal: Principal, paging: Paging) -> Page[ApiKey]:
 def revoke(rt: Runtime, principal: Principal, uid: str) -> None:
     """From now on nobody is let in with the key, on any process. Revoking it again changes
     nothing."""
-    policy.require_admin(principal)
+    policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
     if not rt.storage.write(lambda tx: tx.keys.revoke(uid, now)):
         raise NotFound(f"Key {uid} not found")
@@ -271,7 +272,7 @@ def revoke_token(rt: Runtime, principal: Principal, token: str) -> ApiKey:
 
     Raises `Unauthorised` for one that is refused anyway.
     """
-    policy.require_admin(principal)
+    policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
     claims = signer_of(rt.settings).read(token, now)
     uid = claims.id or _digest(token)

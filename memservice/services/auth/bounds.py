@@ -121,12 +121,12 @@ def _narrower(mine: IndexFilter, index_filter: IndexFilter) -> IndexFilter:
 def bounds_for(tx: Transaction, principal: Principal, workspace: Workspace) -> Bounds:
     """What the caller may learn in the workspace, by the narrowest name of its key.
 
-    - An admin's or the workspace's: everything.
+    - An admin's, the workspace's, or a member's who may open it: everything.
     - A session's: what was said in the session and what was stated there, no cards.
     - A collection's: what the reserved collection holds, if it is that.
     - A peer's: what the peer itself holds, and what was said in its sessions until it left them.
     """
-    if principal.admin:
+    if principal.admin or principal.opens_whole(workspace.slug):
         return Bounds(workspace.key)
     if principal.workspace_id != workspace.slug:
         return _nothing(workspace)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import Unauthorised
-from memservice.domain.filters import equals
+from memservice.domain.filters import TRUE, Condition, equals
 from memservice.domain.records import ACTIVE, PEER, NamedCollection, Peer, Session, Workspace
+from memservice.services.auth.permissions import Permission, Role, permissions_of
 from memservice.services.auth.principal import Principal
 from memservice.spi.storage import Transaction
 
@@ -25,6 +26,8 @@ OWN_PEER_ONLY = "A key of a peer creates a session with that peer alone: name no
 PEER_SESSION_PREFIX = "__peer_"
 """Sessions of this prefix hold messages that a peer stored outside of any conversation
 (`services.v2.peer_messages`)."""
+NOT_PERMITTED = "Your role does not permit this: it needs the permission to {needs}{everywhere}"
+OTHER_WORKSPACE = "Your account is limited to other workspaces"
 BARE_WORKSPACE = (
     "A key of a peer or a session creates its workspace by its id alone: send no metadata and "
     "no configuration"
@@ -137,9 +140,47 @@ def names_of(
     )
 
 
-def require_admin(principal: Principal) -> None:
-    if not principal.admin:
+def principal_of_member(role: Role, workspaces: frozenset[str] | None) -> Principal:
+    """A member of the console, limited to the workspaces of these ids; None: to none. The only
+    place, beside `principal_of`, that makes the principal of a request."""
+    return Principal(
+        permissions=permissions_of(role, workspaces is not None), workspaces=workspaces
+    )
+
+
+def require_admin(principal: Principal, *, needs: Permission | None = None) -> None:
+    """Something of the whole store: an admin key, or a member of the console who has the permission
+    `needs` in all workspaces. None: no member."""
+    if principal.is_member and needs is not None:
+        if not principal.holds(needs) or principal.workspaces is not None:
+            raise Unauthorised(NOT_PERMITTED.format(needs=needs, everywhere=" in all workspaces"))
+    elif not principal.admin:
         raise Unauthorised(ADMIN_ONLY)
+
+
+def require_member(principal: Principal, needs: Permission) -> None:
+    """Something that no key opens, not even an admin key: accounts of people, and what they did. A
+    member who has the permission, or the operator at the machine."""
+    if not principal.holds(needs):
+        raise Unauthorised(NOT_PERMITTED.format(needs=needs, everywhere=""))
+
+
+def _require_in_workspace(principal: Principal, workspace_id: str, needs: Permission) -> None:
+    if not principal.opens_whole(workspace_id):
+        raise Unauthorised(OTHER_WORKSPACE)
+    if not principal.holds(needs):
+        raise Unauthorised(NOT_PERMITTED.format(needs=needs, everywhere=""))
+
+
+def listable(principal: Principal) -> Condition:
+    """The workspaces that a list shows: all to an admin key, to a member of the console those that
+    the account may open, and to other keys no list."""
+    if not principal.is_member:
+        require_admin(principal)
+        return TRUE
+    if principal.workspaces is None:
+        return TRUE
+    return equals(slug=tuple(sorted(principal.workspaces)))
 
 
 def require(
@@ -150,13 +191,18 @@ def require(
     session_id: str | None = None,
     member: bool = False,
     collection: str | None = None,
+    needs: Permission = Permission.EDIT_MEMORY,
 ) -> None:
     """Something of the workspace: the whole of it, or a peer, session or collection in it, whose
     own key is let in then.
 
-    With `member`, so is the key of a peer that `as_member` found in the session.
+    With `member`, so is the key of a peer that `as_member` found in the session. A member of the
+    console must have the permission `needs`, so what only reads says `Permission.VIEW`.
     """
     if principal.admin:
+        return
+    if principal.is_member:
+        _require_in_workspace(principal, workspace_id, needs)
         return
     if principal.workspace_id is None or principal.workspace_id != workspace_id:
         raise Unauthorised(NOT_PERMISSIONED)
@@ -184,7 +230,10 @@ def require_collections(principal: Principal) -> None:
 
 def require_key_of(principal: Principal, workspace_id: str) -> None:
     """Any key of the workspace, however narrow: to get the workspace itself, and where the next
-    rules decide."""
+    rules decide. A member of the console must be permitted to edit it."""
+    if principal.is_member:
+        _require_in_workspace(principal, workspace_id, Permission.EDIT_MEMORY)
+        return
     if not principal.admin and (
         principal.workspace_id is None or principal.workspace_id != workspace_id
     ):

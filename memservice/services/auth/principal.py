@@ -1,17 +1,20 @@
-"""Who asks."""
+"""The caller of a service."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memservice.services.auth.permissions import Permission
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The bearer of a request: everything (`admin`), or what its key names. Of several names the
-    narrowest counts.
+    """What the caller of a request may do: everything (`admin`), what its key names (of several
+    names the narrowest counts), or what its role at the console permits.
 
     Services hand it to `memservice.services.auth.policy` before anything else. One that names
-    nothing may do nothing. A request's is made by `access.principal_of` alone, a command's is
+    nothing may do nothing. A request's is made by `policy.principal_of` (keys) or
+    `policy.principal_of_member` (the console) alone, a command's is
     `memservice.cli.operator.OPERATOR`; no service makes one for itself.
     """
 
@@ -28,6 +31,26 @@ class Principal:
     has_user_claim: bool = False
     """The key is one of generation 1 and names its peer by the claim `us`: it opens the user's
     collections, as it always did."""
+
+    permissions: frozenset[Permission] | None = None
+    """What a member of the console may do. None: a key, which may do everything within what it
+    names."""
+    workspaces: frozenset[str] | None = None
+    """The ids of the only workspaces that a member of the console may open; None: all."""
+
+    @property
+    def is_member(self) -> bool:
+        """A member of the console: has permissions instead of a key."""
+        return not self.admin and self.permissions is not None
+
+    def holds(self, permission: Permission) -> bool:
+        """Whether a member has the permission, in any workspace at all. False for keys: the console
+        belongs to people."""
+        return self.permissions is not None and permission in self.permissions
+
+    def opens_whole(self, workspace_id: str) -> bool:
+        """Whether a member may open the workspace, the whole of it."""
+        return self.is_member and (self.workspaces is None or workspace_id in self.workspaces)
 
     @property
     def is_peer(self) -> bool:

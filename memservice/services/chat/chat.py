@@ -24,6 +24,7 @@ from memservice.runtime import Runtime
 from memservice.services import scopes, sessions, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import Bounds, bounds_for, seen
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.chat import events as chat_events
 from memservice.services.chat import evidence, response_format
@@ -147,7 +148,7 @@ def ask_peer(
 ) -> Answer:
     """A question to a peer, about itself or a target. Nothing is created: what does not exist is
     NotFound."""
-    policy.require(principal, workspace_id, peer_id=peer_id)
+    policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     return _ask_peer(rt, principal, workspace_id, peer_id, options)
 
 
@@ -162,7 +163,9 @@ def ask_in_session(
     """As `ask_peer`, in a session that may be one that generation 1 archived, where it goes on. The
     session's own key is let in too, and answered from the session alone. That the session is the
     peer's, the caller has looked at."""
-    policy.require(principal, workspace_id, peer_id=peer_id, session_id=session_id)
+    policy.require(
+        principal, workspace_id, peer_id=peer_id, session_id=session_id, needs=Permission.VIEW
+    )
     return _ask_peer(
         rt, principal, workspace_id, peer_id, replace(options, session=session_id), archived=True
     )
@@ -222,7 +225,7 @@ def ask_workspace(
 ) -> Answer:
     """A question over everything that a workspace knows. A session narrows messages only; a scope
     narrows both."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     if options.scope is not None and options.session:
         raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id")
     query = _checked(options)

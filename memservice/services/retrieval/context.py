@@ -16,6 +16,7 @@ from memservice.runtime import Runtime
 from memservice.services import cards, scopes, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import MAX_SESSIONS, bounds_for
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.retrieval import representation, search
 from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
@@ -82,7 +83,7 @@ def of_peer(
 ) -> PeerContext:
     """Representation and card of what the peer knows of the target. NotFound for a peer that does
     not exist."""
-    policy.require(principal, workspace_id, peer_id=peer_id)
+    policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     began = time.perf_counter()
     remote = (
         search.remote_vectors(rt, workspace_id, options.search_query, "session_context_search")
@@ -131,7 +132,9 @@ def _of_session(
     session_id: str,
     options: SessionContextOptions,
 ) -> SessionContext:
-    policy.require(principal, workspace_id, session_id=session_id, member=True)
+    policy.require(
+        principal, workspace_id, session_id=session_id, member=True, needs=Permission.VIEW
+    )
     observer = options.peer_perspective or options.peer_target
     if observer:
         policy.require_own_peer(principal, observer)

@@ -18,6 +18,7 @@ from memservice.runtime import Runtime
 from memservice.services import scopes, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, seen_by
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.peers import shown_names
 from memservice.services.retrieval import search
@@ -95,7 +96,7 @@ def known_of_peer(
     options: RepresentationOptions,
 ) -> Selection:
     """What the representation is made of; nothing for peers and sessions that nobody knows."""
-    policy.require(principal, workspace_id, peer_id=peer_id)
+    policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     if options.scope is not None:
         policy.refuse_narrow(principal)
     allowed = allowed_sessions(options)

@@ -33,6 +33,7 @@ from memservice.runtime import Runtime
 from memservice.services import scopes, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, seen_by
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.indexing import CONCLUSION, MESSAGE
 from memservice.services.peers import spoken_name
@@ -136,6 +137,7 @@ def search(
         peer_id=peer_id,
         session_id=session_id,
         member=session_id is not None,
+        needs=Permission.VIEW,
     )
     given, perspective = _without_fixed(filters, session_id, peer_id, scope)
     condition = parse_filters(given, resources.MESSAGE, workspace_id=workspace_id)

@@ -16,6 +16,7 @@ from memservice.domain.records import DONE, FAILED, PENDING, Peer, Session, Task
 from memservice.runtime import Runtime
 from memservice.services import workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.tasks.kinds import WEBHOOK
@@ -59,7 +60,7 @@ class Retried:
 
 def page(rt: Runtime, principal: Principal, which: JobFilter, paging: Paging) -> Page[Job]:
     """Newest first. Raises `NotFound` for a workspace that there is not."""
-    _require(principal, which)
+    _require(principal, which, Permission.VIEW)
     with rt.storage.read() as tx:
         condition = _condition(tx, which)
         return _page(rt, tx, condition, paging, "created_at")
@@ -69,7 +70,7 @@ def failures(rt: Runtime, principal: Principal, workspace_id: str, paging: Pagin
     """The workspace's tasks that rest as failed, the latest failure first. Events that an endpoint
     never took are its dead letters (`webhooks.dead_letters`) and not among them. Nothing for a
     workspace that there is not."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         if workspace is None:
@@ -78,7 +79,7 @@ def failures(rt: Runtime, principal: Principal, workspace_id: str, paging: Pagin
 
 
 def show(rt: Runtime, principal: Principal, uid: str) -> Job:
-    policy.require_admin(principal)
+    policy.require_admin(principal, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         task = tx.tasks.by_uid(uid)
         if task is None:
@@ -94,7 +95,7 @@ def retry_failures(
 
     Raises `NotFound` for an id that is none of the workspace's failures; then none is tried.
     """
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
     if workspace is None:
@@ -108,7 +109,7 @@ def retry(
     rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[str] | None = None
 ) -> int:
     """As `retry_failures`, for failed tasks of any kind and place."""
-    _require(principal, which)
+    _require(principal, which, Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
         condition = all_of(_condition(tx, which), equals(state=FAILED))
     return _retry(rt, condition, uids, "among the failed ones")
@@ -123,7 +124,7 @@ def cancel(
     Raises `NotFound` for an id that is none of a pending task, and `Conflict` if a unit is being
     worked on: then what was cancelled before that stays cancelled.
     """
-    _require(principal, which)
+    _require(principal, which, Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
         condition = all_of(_condition(tx, which), equals(state=PENDING))
         chosen = _chosen(tx, condition, uids, "among the pending ones")
@@ -144,7 +145,7 @@ def purge(
 
     Raises `Conflict` for pending ones: what is not to be done is cancelled first.
     """
-    _require(principal, which)
+    _require(principal, which, Permission.MANAGE_JOBS)
     if which.state == PENDING:
         raise Conflict(
             "pending tasks are work that was promised: cancel them first, then purge the "
@@ -165,11 +166,11 @@ def purge(
     return sum(_until_none(lambda: rt.storage.write(erase)))
 
 
-def _require(principal: Principal, which: JobFilter) -> None:
+def _require(principal: Principal, which: JobFilter, needs: Permission) -> None:
     if which.workspace is None:
-        policy.require_admin(principal)
+        policy.require_admin(principal, needs=needs)
     else:
-        policy.require(principal, which.workspace)
+        policy.require(principal, which.workspace, needs=needs)
 
 
 def _condition(tx: Transaction, which: JobFilter) -> Condition:

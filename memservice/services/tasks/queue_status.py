@@ -10,6 +10,7 @@ from memservice.domain.records import PENDING
 from memservice.runtime import Runtime
 from memservice.services import visibility
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks.kinds import IN_QUEUE_STATUS
 from memservice.spi.storage import Transaction
@@ -48,7 +49,7 @@ def status(
 ) -> QueueStatus:
     """Counts of the tasks that users wait for. `observer` and `sender` are ORed; unknown names
     count nothing."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     answer = QueueStatus()
     with rt.storage.read() as tx:
         located = visibility.find(tx, workspace_id, session_id=session_id or None)

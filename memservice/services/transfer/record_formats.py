@@ -106,7 +106,21 @@ SECRET: tuple[RecordFormat, ...] = (ENDPOINT, DELIVERY, KEY)
 """What travels only when secrets are asked for: endpoints and what was sent to them, and the keys
 that name the workspace."""
 
-STAYS: frozenset[type[Any]] = frozenset({r.Workspace, r.Lease, r.Usage, r.Fact, r.Space, r.Task})
+STAYS: frozenset[type[Any]] = frozenset(
+    {
+        r.Workspace,
+        r.Lease,
+        r.Usage,
+        r.Fact,
+        r.Space,
+        r.Task,
+        r.ConsoleMember,
+        r.ConsoleLink,
+        r.BrowserSession,
+        r.SignInFailures,
+        r.AuditEntry,
+    }
+)
 """Records that are not rows of a workspace's own, or have a place of their own in the file."""
 
 VECTOR = "vectors"

@@ -11,6 +11,7 @@ from memservice.domain.times import day_of
 from memservice.runtime import Runtime
 from memservice.services import workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.usage import budget
 from memservice.services.usage.budget import Budget
@@ -35,7 +36,7 @@ class Report:
 def of_workspace(rt: Runtime, principal: Principal, slug: str, days: int) -> Report:
     """The last `days` days, today among them. Raises `NotFound` for a workspace that there is
     not."""
-    policy.require(principal, slug)
+    policy.require(principal, slug, needs=Permission.VIEW)
     now = rt.clock()
     until, since = day_of(now), day_of(now - timedelta(days=days - 1))
     with rt.storage.read() as tx:
@@ -69,9 +70,9 @@ def overall(
     """Sums over all workspaces, or over one, by fields of `spi.repositories.usage.GROUPS`; days are
     written `2024-05-17`."""
     if workspace_id is None:
-        policy.require_admin(principal)
+        policy.require_admin(principal, needs=Permission.VIEW)
     else:
-        policy.require(principal, workspace_id)
+        policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         workspace = None if workspace_id is None else tx.workspaces.by_slug(workspace_id)
         if workspace_id is not None and workspace is None:

@@ -6,6 +6,12 @@ No rule of the product lives here.
 """
 
 from memservice.spi.repositories.conclusions import Cards, Conclusions
+from memservice.spi.repositories.console import (
+    AuditLog,
+    ConsoleLinks,
+    ConsoleMembers,
+    SignIns,
+)
 from memservice.spi.repositories.facts import Facts
 from memservice.spi.repositories.keys import Keys
 from memservice.spi.repositories.members import Members
@@ -19,8 +25,11 @@ from memservice.spi.repositories.webhooks import Webhooks
 from memservice.spi.repositories.workspaces import Located, Workspaces
 
 __all__ = [
+    "AuditLog",
     "Cards",
     "Conclusions",
+    "ConsoleLinks",
+    "ConsoleMembers",
     "Facts",
     "Keys",
     "Ledger",
@@ -31,6 +40,7 @@ __all__ = [
     "Position",
     "QueueCount",
     "Sessions",
+    "SignIns",
     "Spaces",
     "Summaries",
     "Tasks",

@@ -283,6 +283,51 @@ def full_rows(
         created_at=BEFORE_1970,
     )
     yield r.Fact(name="token counter", value=TEXT)
+    yield r.ConsoleMember(
+        uid=w.uid(109),
+        name=TEXT,
+        password_hash="$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA",
+        role=r.READER,
+        workspaces=[{"id": NAME, "uid": w.workspace.uid}],
+        state=r.DEACTIVATED,
+        created_at=BEFORE_1970,
+    )
+    yield r.ConsoleLink(
+        uid=w.uid(110),
+        digest="d" * 64,
+        kind=r.NEW_PASSWORD,
+        role=r.OPERATOR,
+        workspaces=[{"id": NAME, "uid": w.workspace.uid}],
+        member_uid=w.uid(109),
+        created_by=TEXT,
+        expires_at=LAST,
+        created_at=FIRST,
+    )
+    yield r.BrowserSession(
+        uid=w.uid(111),
+        digest="d" * 64,
+        member_uid=w.uid(109),
+        claims=JSON,
+        key_uid="a" * 64,
+        address="2001:db8::1",
+        client=TEXT,
+        expires_at=LAST,
+        created_at=FIRST,
+    )
+    yield r.SignInFailures(
+        subject="address:ü", failures=2**31, paused_until=LAST, last_at=BEFORE_1970
+    )
+    yield r.AuditEntry(
+        uid=w.uid(112),
+        actor=TEXT,
+        actor_uid=w.uid(109),
+        action="member.invite",
+        target=TEXT,
+        workspace=NAME,
+        address="2001:db8::1",
+        detail=JSON,
+        created_at=BEFORE_1970,
+    )
 
 
 def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any]:
@@ -358,3 +403,14 @@ def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any
     yield r.ApiKey(uid=w.uid(209), created_at=NOW)
     yield r.Usage(day="", task="t", provider="p", model="m", outcome="ok", created_at=NOW)
     yield r.Fact(name="empty", value="")
+    yield r.ConsoleMember(
+        uid=w.uid(210), name="", password_hash="", role=r.OWNER, workspaces=[], created_at=NOW
+    )
+    yield r.ConsoleMember(uid=w.uid(211), name="b", password_hash="", role=r.OWNER, created_at=NOW)
+    yield r.ConsoleLink(
+        uid=w.uid(212), digest="", kind=r.SET_UP, created_by="", expires_at=NOW, created_at=NOW
+    )
+    yield r.BrowserSession(
+        uid=w.uid(213), digest="", address="", client="", expires_at=NOW, created_at=NOW
+    )
+    yield r.AuditEntry(uid=w.uid(214), actor="", action="", created_at=NOW)

@@ -250,7 +250,11 @@ MAKES_PRINCIPALS = {
     "services/auth/policy.py": "of a request's claims",
     "cli/operator.py": "for commands",
 }
-ASKS_FOR_PRINCIPALS = {"services/auth/policy.py", "api/auth.py"}
+ASKS_FOR_PRINCIPALS = {
+    "services/auth/policy.py",
+    "api/auth.py",
+    "services/members/visitors.py",
+}
 MAKES_BOUNDS = {"services/auth/bounds.py"}
 
 
@@ -280,9 +284,13 @@ def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
         if name == "Bounds" and place not in MAKES_BOUNDS:
             found.append(f"{place}:{line}: makes bounds")
         changed = [keyword.arg for keyword in call.keywords if name == "replace"]
-        if place != "services/auth/policy.py" and {"admin", "member_of", "has_user_claim"} & set(
-            changed
-        ):
+        if place != "services/auth/policy.py" and {
+            "admin",
+            "member_of",
+            "has_user_claim",
+            "permissions",
+            "workspaces",
+        } & set(changed):
             found.append(f"{place}:{line}: changes a principal")
         if place not in MAKES_BOUNDS and {
             "narrowed",
@@ -300,7 +308,7 @@ def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
             if isinstance(node, ast.Attribute)
             else set()
         )
-        if "principal_of" in names and place not in ASKS_FOR_PRINCIPALS:
+        if {"principal_of", "principal_of_member"} & names and place not in ASKS_FOR_PRINCIPALS:
             found.append(f"{place}:{node.lineno}: asks for a principal")  # type: ignore[attr-defined]
         if "EVERYBODY" in names and place != "api/auth.py":
             found.append(f"{place}:{node.lineno}: works as everybody")  # type: ignore[attr-defined]
@@ -334,6 +342,8 @@ def test_what_serves_a_request_works_as_its_caller(root: Path) -> None:
         "who = Principal()",
         "who = replace(who, admin=True)",
         "who = access.principal_of(None)",
+        "who = policy.principal_of_member(Role.OWNER, None)",
+        "who = replace(who, permissions=ALL)",
         "who = auth.EVERYBODY",
         "bounds = Bounds(place.key)",
         "bounds = bounds.Bounds(place.key)",

@@ -1,0 +1,12 @@
+"""Members of the console: accounts, sign-ins, and the audit log.
+
+- `visitors`: `Visitor`, the caller of a console page, from the cookie of its request.
+- `sign_ins`: signing in with a password or an API key, and ending sessions.
+- `accounts`: inviting, changing and deactivating members; passwords.
+- `links`: one-time links, for the set-up, for invitations and for new passwords.
+- `audit`: who did what, from where and when.
+- `pauses`: how failed attempts to sign in slow the next ones down.
+- `tokens`, `passwords`: secrets, and how they are stored.
+
+Permissions of the roles are in `memservice.services.auth.permissions`.
+"""

@@ -1,0 +1,106 @@
+"""The audit log of the console: who did what, from where, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
+from memservice.domain.ids import new_uid
+from memservice.domain.records import AuditEntry
+from memservice.runtime import Runtime
+from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
+from memservice.services.auth.principal import Principal
+from memservice.services.members.visitors import Browser, Visitor
+from memservice.services.paging import Page, Paging, read_page
+
+BATCH_SIZE = 1_000
+MAX_TEXT = 1_000
+"""Characters of a target or a name that are kept."""
+
+
+def entry_of(
+    rt: Runtime,
+    visitor: Visitor,
+    browser: Browser,
+    action: str,
+    *,
+    target: str | None = None,
+    workspace_id: str | None = None,
+    detail: Mapping[str, Any] | None = None,
+) -> AuditEntry:
+    """An entry to store in the transaction that does the action. `detail` holds neither secrets nor
+    text of messages."""
+    return AuditEntry(
+        uid=new_uid(),
+        actor=visitor.name,
+        actor_uid=visitor.actor_uid,
+        action=action,
+        target=None if target is None else target[:MAX_TEXT],
+        workspace=workspace_id,
+        address=browser.address,
+        detail=dict(detail or {}),
+        created_at=rt.clock(),
+    )
+
+
+def record(
+    rt: Runtime,
+    visitor: Visitor,
+    browser: Browser,
+    action: str,
+    *,
+    target: str | None = None,
+    workspace_id: str | None = None,
+    detail: Mapping[str, Any] | None = None,
+) -> None:
+    """Store an entry for an action of a page, after the action: `action` is `noun.verb`
+    (`webhook.delete`), `target` what it was done to."""
+    entry = entry_of(
+        rt, visitor, browser, action, target=target, workspace_id=workspace_id, detail=detail
+    )
+    rt.storage.write(lambda tx: tx.audit_log.add(entry))
+
+
+def page(
+    rt: Runtime,
+    principal: Principal,
+    paging: Paging,
+    *,
+    actor: str | None = None,
+    action: str | None = None,
+) -> Page[AuditEntry]:
+    """Newest first; of one actor or one kind of action, if these are given."""
+    policy.require_member(principal, Permission.VIEW_AUDIT_LOG)
+    condition = _condition(actor, action)
+    with rt.storage.read() as tx:
+        return read_page(
+            paging,
+            lambda: tx.audit_log.page(condition, paging.size, paging.offset),
+            lambda: tx.audit_log.count(condition),
+        )
+
+
+def every(rt: Runtime, principal: Principal) -> Iterator[AuditEntry]:
+    """All entries, newest first, read in batches."""
+    policy.require_member(principal, Permission.VIEW_AUDIT_LOG)
+    return _batches(rt)
+
+
+def _batches(rt: Runtime) -> Iterator[AuditEntry]:
+    last: AuditEntry | None = None
+    while True:
+        with rt.storage.read() as tx:
+            entries = tx.audit_log.before(last, BATCH_SIZE)
+        yield from entries
+        if len(entries) < BATCH_SIZE:
+            return
+        last = entries[-1]
+
+
+def _condition(actor: str | None, action: str | None) -> Condition:
+    return all_of(
+        TRUE if actor is None else equals(actor=actor),
+        TRUE if action is None else equals(action=action),
+    )

@@ -1,0 +1,82 @@
+"""Passwords of members: argon2id, by argon2-cffi, with bounded memory."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from memservice.domain.errors import Busy, InvalidInput, Problem
+from memservice.domain.text.normal_forms import normalize
+
+MIN_LENGTH, MAX_LENGTH = 12, 200
+"""Characters of a password."""
+
+MAX_CONCURRENT_HASHES = 4
+"""Passwords that a process hashes at once, 19 MiB and about 30 ms each."""
+PATIENCE_SECONDS = 5.0
+"""How long an attempt waits for its turn; then it is answered 503."""
+
+_hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+"""The first recommendation of OWASP's password storage cheat sheet for argon2id."""
+_turns = threading.BoundedSemaphore(MAX_CONCURRENT_HASHES)
+
+
+def require_usable(password: str, name: str, field: str = "password") -> None:
+    """Raises `InvalidInput` for a password that is too short, too long, or the member's name."""
+    message = None
+    if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
+        message = f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters"
+    elif normalize("NFKC", password).casefold() == name:
+        message = "The password must differ from the name"
+    elif len(set(password)) < 4:
+        message = "Choose a password with at least 4 different characters"
+    if message is not None:
+        raise InvalidInput(Problem((field,), message))
+
+
+def hashed(password: str) -> str:
+    """A new hash with a salt of its own, in the library's notation. Raises `Busy`."""
+    with _Turn():
+        return _hasher.hash(_bytes(password))
+
+
+def verify(password_hash: str | None, password: str) -> bool:
+    """Whether the password is the one of this hash. None (there is no such account) takes as long
+    as a wrong password. Raises `Busy`."""
+    with _Turn():
+        decoy = _decoy_hash()  # in both cases, as its first use takes time
+        try:
+            _hasher.verify(password_hash or decoy, _bytes(password))
+        except (VerificationError, InvalidHashError):
+            return False
+    return password_hash is not None
+
+
+def is_outdated(password_hash: str) -> bool:
+    """Whether the hash was made with other parameters than new ones are."""
+    return _hasher.check_needs_rehash(password_hash)
+
+
+@cache
+def _decoy_hash() -> str:
+    return _hasher.hash(b"the password of no account")
+
+
+def _bytes(password: str) -> bytes:
+    """The same for all ways of writing a character. More than the limit is cut off: such a password
+    was never accepted."""
+    return normalize("NFKC", password[: MAX_LENGTH + 1]).encode("utf-8", "surrogatepass")
+
+
+class _Turn:
+    """A place among the few that may hash at once."""
+
+    def __enter__(self) -> None:
+        if not _turns.acquire(timeout=PATIENCE_SECONDS):
+            raise Busy("Too many people sign in at this moment. Try again in a few seconds")
+
+    def __exit__(self, *exception: object) -> None:
+        _turns.release()
