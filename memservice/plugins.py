@@ -7,6 +7,7 @@ answer.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +27,7 @@ import pluggy
 from memservice import hookspecs
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.failures import redacted_traceback
+from memservice.settings.families import transport_key
 from memservice.spi import providers as p
 
 if TYPE_CHECKING:
@@ -122,8 +124,14 @@ class Plugins:
     """What was loaded. Made by `load_plugins`; safe to share between threads."""
 
     def __init__(
-        self, manager: pluggy.PluginManager, origins: Mapping[str, Origin], failures: list[Failure]
+        self,
+        manager: pluggy.PluginManager,
+        origins: Mapping[str, Origin],
+        failures: list[Failure],
+        options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
+        """`options`: `PluginSwitches.options`."""
+        self._options = options or {}
         self._manager = manager
         self._origins = origins
         self._failures = failures
@@ -224,7 +232,7 @@ class Plugins:
                 f"{kind.words} {provider.name!r} lives in the storage {needed!r}, but "
                 f"{chosen}: change {kind.setting}"
             )
-        loaded = _validated(provider, settings, section or kind.section)
+        loaded = _validated(provider, settings, section or kind.section, self._own(provider))
         try:
             return provider.open(loaded, context)
         except ImportError as error:
@@ -240,8 +248,49 @@ class Plugins:
         as `open_provider` does."""
         if provider.erase is not None:
             provider.erase(
-                _validated(provider, settings, _KIND_OF[type(provider)].section), context
+                _validated(
+                    provider, settings, _KIND_OF[type(provider)].section, self._own(provider)
+                ),
+                context,
             )
+
+    def check_options(self) -> None:
+        """Raises `ConfigurationError` for settings of a plugin that is not there, or that it does
+        not have; the message names those that there are."""
+        problems = []
+        schemas = self._option_fields()
+        for name, table in self._options.items():
+            if name not in schemas:
+                hint = _near(name, [known for known, fields in schemas.items() if fields])
+                problems.append(f"[plugins.{name}]: no plugin offers anything of that name; {hint}")
+                continue
+            problems += [
+                f"[plugins.{name}] {part}: there is no such setting; {_near(part, schemas[name])}"
+                for part in table
+                if part not in schemas[name]
+            ]
+        if problems:
+            if self._failures:
+                failed = ", ".join(sorted({failure.origin.name for failure in self._failures}))
+                problems.append(f"failed to load: {failed} (see `memservice plugins`)")
+            raise ConfigurationError("; ".join(problems))
+
+    def _option_fields(self) -> dict[str, set[str]]:
+        """By name, as variables spell it, the fields of all providers of that name."""
+        fields: dict[str, set[str]] = {}
+        for offers in self._offers.values():
+            for provider, _ in offers:
+                fields.setdefault(transport_key(provider.name), set()).update(_fields(provider))
+        return fields
+
+    def _own(self, provider: p.Provider) -> dict[str, Any]:
+        """The settings of `[plugins.NAME]` that one provider has. A text from a variable stands for
+        JSON where the provider wants a list or an object."""
+        table = self._options.get(transport_key(provider.name), {})
+        fields = _fields(provider)
+        return {
+            name: _decoded(value, fields[name]) for name, value in table.items() if name in fields
+        }
 
     def listing(self) -> list[Row]:
         """What is offered by whom, who listens to what, and what failed."""
@@ -393,7 +442,8 @@ def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ())
     for plugin in extra:
         name = getattr(plugin, "__name__", None) or type(plugin).__name__
         _register(manager, plugin, Origin(name, name, "code"), origins, failures)
-    return Plugins(manager, origins, failures)
+    options = settings.plugins.options if settings is not None else None
+    return Plugins(manager, origins, failures, options)
 
 
 def _chosen(settings: Settings | None) -> list[tuple[EntryPoint, str]]:
@@ -457,10 +507,37 @@ def _register(
     origins[name] = origin
 
 
+def _fields(provider: p.Provider) -> dict[str, Any]:
+    """The fields of a provider's schema, by the names that settings have."""
+    if provider.settings is None:
+        return {}
+    fields = provider.settings().fields
+    return {field.data_key or name: field for name, field in fields.items()}
+
+
+def _decoded(value: Any, field: Any) -> Any:
+    from marshmallow import fields as kinds
+
+    if isinstance(value, str) and isinstance(field, kinds.List | kinds.Mapping | kinds.Nested):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value  # the schema says what is wrong with it
+    return value
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """What to write instead of an unknown name."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else f"known: {', '.join(names) or 'none'}"
+
+
 def _validated(
-    provider: p.Provider, settings: Mapping[str, Any], section: str
+    provider: p.Provider, settings: Mapping[str, Any], section: str, own: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The settings as the provider's schema loads them; as they are, if it has none."""
+    """The settings as the provider's schema loads them; as they are, if it has none. `own`: of
+    `[plugins.NAME]`, stronger than all else."""
     options = dict(settings.get("options") or {})
     common = {name: value for name, value in settings.items() if name != "options"}
     if provider.settings is None:
@@ -468,21 +545,21 @@ def _validated(
     from marshmallow import EXCLUDE, ValidationError
 
     schema = provider.settings()
-    known = {field.data_key or name for name, field in schema.fields.items()}
-    problems = []
-    for name in options.keys() - known:
-        near = get_close_matches(name, sorted(known), n=1)
-        hint = (
-            f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
-        )
-        problems.append(f"{section}.options.{name}: there is no such setting; {hint}")
+    known = _fields(provider)
+    problems = [
+        f"{section}.options.{name}: there is no such setting; {_near(name, known)}"
+        for name in options.keys() - known
+    ]
     loaded: Mapping[str, Any] = {}
     try:
-        loaded = schema.load(common | options, unknown=EXCLUDE)
+        loaded = schema.load({**common, **options, **own}, unknown=EXCLUDE)
     except ValidationError as error:
         for path, message in _flat(error.messages, ()):
-            place = ("options", *path) if path[0] in options else path
-            problems.append(f"{'.'.join((section, *place))}: {message}")
+            if path[0] in own:
+                place: tuple[str, ...] = ("plugins", transport_key(provider.name), *path)
+            else:
+                place = (section, *(("options", *path) if path[0] in options else path))
+            problems.append(f"{'.'.join(place)}: {message}")
     if problems:
         raise ConfigurationError(
             f"the settings of {provider.name!r} cannot be used: " + "; ".join(sorted(problems))

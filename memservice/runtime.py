@@ -48,7 +48,7 @@ class Runtime:
         self._lock = threading.Lock()
         self._embedders: dict[str, Embedder | None] = {}
         self._reasoners: dict[str, Reasoner] = {}
-        self.reasoners: Mapping[str, str] = choice.choose(settings)
+        self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)
         """By task, the name of the reasoner that does it."""
         self._transports: dict[str, WebhookTransport] = {}
         self.call_listeners: list[Callable[[ModelCall], None]] = []
@@ -64,6 +64,7 @@ class Runtime:
         know of yet."""
         self.closing: list[Callable[[], None]] = []
         """Called when the runtime is closed, the last first, while the storage is still open."""
+        plugins.check_options()
         uri = settings.db.connection_uri
         provider = plugins.storage(uri)
         self.storage: Storage = plugins.open_provider(

@@ -13,6 +13,7 @@ from memservice.domain.errors import ConfigurationError, MemserviceError
 from memservice.operations import doctor as service
 from memservice.operations.doctor import BROKEN, Check
 from memservice.reasoning import probe
+from memservice.reasoning import warnings as model_warnings
 from memservice.reasoning.models import Models
 from memservice.runtime import Runtime, log
 from memservice.spi.providers import Context
@@ -76,6 +77,10 @@ def _checks(state: State, ask_models: bool) -> list[Check]:
 def _looked(state: State, runtime: Runtime, ask_models: bool) -> list[Check]:
     try:
         checks = service.look(runtime, thorough=True)
+        checks += [
+            Check("models", service.DEGRADED, warning, "`memservice config show` has the sources")
+            for warning in model_warnings.warnings(state.settings, state.plugins)
+        ]
         if ask_models:
             models = Models(
                 state.settings, state.plugins, Context(runtime.clock, log, called=runtime.called)

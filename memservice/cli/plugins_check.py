@@ -140,7 +140,7 @@ def _model(state: State, protocol: str) -> ModelChoice | None:
     found = (
         model
         for model in models_of(state.settings).values()
-        if model.transport == protocol and is_configured(llm, model)
+        if model.transport == protocol and is_configured(llm, model, state.plugins)
     )
     return next(found, None)
 

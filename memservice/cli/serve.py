@@ -14,6 +14,7 @@ from memservice.api import exposure
 from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
 from memservice.reasoning import choice
+from memservice.reasoning import warnings as model_warnings
 from memservice.runtime import Runtime
 from memservice.services import store_compatibility
 from memservice.serving.banner import banner
@@ -113,7 +114,10 @@ def _run(
         raise
     for line in lines:
         click.echo(line)
-    for line in exposure.warnings(state.settings, server.host):
+    for line in (
+        *exposure.warnings(state.settings, server.host),
+        *model_warnings.warnings(state.settings, state.plugins),
+    ):
         click.echo(f"WARNING     {line}", err=True)
     click.echo(
         f"listening   {url}   (to try the API: {url}/docs; its document: {url}/openapi.json)"
@@ -129,7 +133,7 @@ def _look_up(state: State) -> None:
     if settings.vector_store.type:
         state.plugins.vector_index(settings.vector_store.type)
     models = choice.models_of(settings)
-    for task, name in choice.choose(settings).items():
+    for task, name in choice.choose(settings, state.plugins).items():
         if name == choice.LLM:
             state.plugins.language_model(models[task].transport)
         else:

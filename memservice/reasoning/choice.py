@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memservice.domain.errors import ConfigurationError
+from memservice.plugins import Plugins
 from memservice.reasoning.models import is_configured
 from memservice.settings import Settings
 from memservice.settings.models import ModelConfig
@@ -38,14 +39,21 @@ def models_of(settings: Settings) -> dict[str, ModelConfig]:
     }
 
 
-def choose(settings: Settings) -> Mapping[str, str]:
+def all_models_of(settings: Settings) -> dict[str, ModelConfig]:
+    """As `models_of`, with the second model of dreams."""
+    return {**models_of(settings), "consolidate.induction": settings.dream.induction_model_config}
+
+
+def choose(settings: Settings, plugins: Plugins) -> Mapping[str, str]:
     """The name of the reasoner for each task. Raises `ConfigurationError` if `REASONER=llm` and a
     task's model cannot be reached."""
     wanted = settings.app.reasoner
     models = models_of(settings)
     if wanted not in (AUTO, LLM):
         return dict.fromkeys(models, wanted)
-    configured = {task: is_configured(settings.llm, model) for task, model in models.items()}
+    configured = {
+        task: is_configured(settings.llm, model, plugins) for task, model in models.items()
+    }
     missing = [task for task, found in configured.items() if not found]
     if wanted == LLM and missing:
         location = f"LLM_{models[missing[0]].transport.upper()}"

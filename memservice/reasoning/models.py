@@ -16,7 +16,7 @@ from memservice.settings.connections import connection
 from memservice.settings.models import ModelChoice
 from memservice.settings.sections import Llm
 from memservice.spi.llm import LanguageModel
-from memservice.spi.providers import Context
+from memservice.spi.providers import Context, LanguageModelProvider
 
 OPTIONS = (
     *(
@@ -64,13 +64,18 @@ def target(llm: Llm, choice: ModelChoice) -> ModelTarget:
     )
 
 
-def is_configured(llm: Llm, choice: ModelChoice) -> bool:
-    """Does a model have a key or a URL? One whose transport has no place in the `LLM_` section was
-    chosen on purpose: it counts."""
-    found = target(llm, choice).connection
-    return bool(found["api_key"] or found["base_url"]) or not hasattr(
-        llm, f"{choice.transport}_api_key"
-    )
+def is_configured(llm: Llm, choice: ModelChoice, plugins: Plugins) -> bool:
+    """Whether a model has a key or a base URL, or is of a transport that needs neither."""
+    where = target(llm, choice).connection
+    return bool(where["api_key"] or where["base_url"]) or base_url(choice, plugins) is None
+
+
+def base_url(choice: ModelChoice, plugins: Plugins) -> str | None:
+    """Where the transport of a model is unless a base URL is set; None if it has no such place."""
+    for provider in plugins.offers(LanguageModelProvider):
+        if provider.name == choice.transport.strip().lower():
+            return provider.base_url
+    return None
 
 
 class Models:

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from memservice.domain.errors import ConfigurationError
-from memservice.settings import sources
+from memservice.settings import families, sources
 from memservice.settings.declare import Leaf, hints, optional, section, tree
+from memservice.settings.inheritance import Inheritance
+from memservice.settings.models import DEFAULT_TRANSPORT, Connection
 from memservice.settings.sections import (
     Deriver,
     Dialectic,
@@ -51,7 +53,6 @@ __all__ = ["DEFAULT_FILE", "SIGNING_RECIPE", "SettingRow", "Settings", "load_set
 
 DEFAULT_FILE = "memservice.toml"
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
-_SHORTHANDS = ("openai", "anthropic", "gemini")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +112,19 @@ class Settings:
     def rows(self, everything: bool = False) -> list[SettingRow]:
         """Every setting in order. The many of a model's that are empty are left out unless
         `everything` is wanted."""
+        named = (families.of_variable(name) for name in self.sources)
+        leaves = (*tree(Settings).leaves, *(leaf for leaf in named if leaf))
         return [
             row
-            for leaf in tree(Settings).leaves
+            for leaf in leaves
             if (row := self._row(leaf)) and (everything or not _dull(leaf, row))
         ]
 
     def _row(self, leaf: Leaf) -> SettingRow | None:
         value: Any = self
         for attribute in leaf.path:
-            value = getattr(value, attribute)
+            is_mapping = isinstance(value, Mapping)
+            value = value.get(attribute) if is_mapping else getattr(value, attribute)
             if value is None:
                 break
         source = self.sources.get(leaf.name, "default")
@@ -171,11 +175,12 @@ def load_settings(
         except ValueError as error:
             problems.append(sources.refusal(leaf, value, str(error)))
     origin = {leaf.name: _source(leaf, value) for leaf, value in given.items()}
-    _split_shorthand(values, origin)
-    _choose_embedder(values, origin)
     problems.extend(
         _read_named_keys(values, origin, {**sources.dotenv_variables(dotenv), **environ})
     )
+    Inheritance(known, values, origin, _is_plugin).apply()
+    _choose_embedder(values, origin)
+    _collapse(values)
     settings: Settings = _build(Settings, (), values, Settings())
     if not problems:
         problems.extend(_contradictions(settings))
@@ -220,19 +225,6 @@ def _build(
     return replace(default, **changed) if default is not None else kind(**changed)
 
 
-def _split_shorthand(values: dict[tuple[str, ...], Any], origin: dict[str, str]) -> None:
-    """`MODEL = anthropic/name` sets the transport too, unless a transport or a base URL is set:
-    behind one, such names are models."""
-    by_path = tree(Settings).by_path
-    for path in [path for path in values if path[-1] == "model"]:
-        choice = path[:-1]
-        transport, slash, model = values[path].partition("/")
-        decided = (*choice, "transport") in values or values.get((*choice, "overrides", "base_url"))
-        if slash and transport in _SHORTHANDS and not decided:
-            values[path], values[*choice, "transport"] = model, transport
-            origin[by_path[*choice, "transport"].name] = f"follows {by_path[path].name}"
-
-
 def _read_named_keys(
     values: dict[tuple[str, ...], Any], origin: dict[str, str], variables: Mapping[str, str]
 ) -> Iterator[str]:
@@ -256,6 +248,26 @@ def _read_named_keys(
         origin[by_path[key].name] = f"the variable {name}"
 
 
+def _is_plugin(name: str) -> bool:
+    """Whether a plugin of that name is installed."""
+    from importlib.metadata import entry_points
+
+    return name in entry_points(group="memservice").names
+
+
+def _collapse(values: dict[tuple[str, ...], Any]) -> None:
+    """Put what has free names into the mappings of `Llm.connections` and
+    `PluginSwitches.options`."""
+    connections = families.collapse(values, families.CONNECTIONS)
+    if connections:
+        values[families.CONNECTIONS.path] = {
+            name: Connection(**parts) for name, parts in connections.items()
+        }
+    options = families.collapse(values, families.OPTIONS)
+    if options:
+        values[families.OPTIONS.path] = options
+
+
 def _choose_embedder(values: dict[tuple[str, ...], Any], origin: dict[str, str]) -> None:
     """Saying how an embedding model is reached chooses it, unless `EMBEDDER` is set."""
     config = ("embedding", "model_config")
@@ -266,7 +278,7 @@ def _choose_embedder(values: dict[tuple[str, ...], Any], origin: dict[str, str])
         ((*config, "overrides", "base_url"), "OVERRIDES__BASE_URL"),
     ):
         if values.get(path):
-            values["app", "embedder"] = values.get((*config, "transport"), "openai")
+            values["app", "embedder"] = values.get((*config, "transport"), DEFAULT_TRANSPORT)
             origin["EMBEDDER"] = f"follows EMBEDDING_MODEL_CONFIG__{name}"
             return
 
@@ -331,6 +343,6 @@ def _bad_networks(networks: Sequence[str]) -> Iterator[str]:
 
 
 def _dull(leaf: Leaf, row: SettingRow) -> bool:
-    in_model: Sequence[str] = [part for part in leaf.path[:-1] if part.endswith("model_config")]
+    in_model = any(part.endswith(("model_config", "fallback")) for part in leaf.path[:-1])
     unset = not row.value_text or "fallback" in leaf.path or row.value_text in ("[]", "{}")
-    return bool(in_model) and unset and row.source == "default"
+    return in_model and unset and row.source == "default"

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memservice.settings.models import Overrides
+from memservice.settings.families import transport_key
+from memservice.settings.models import Connection, Overrides
 from memservice.settings.sections import Llm
 
 if TYPE_CHECKING:
@@ -16,9 +17,10 @@ def connection(llm: Llm, transport: str, overrides: Overrides) -> dict[str, Any]
     """What a provider of that transport is opened with: the model's own key and URL, else those of
     the `LLM_` section."""
     params = overrides.provider_params
+    common = llm.connections.get(transport_key(transport)) or Connection()
     return {
-        "api_key": overrides.api_key or getattr(llm, f"{transport}_api_key", None),
-        "base_url": overrides.base_url or getattr(llm, f"{transport}_base_url", None),
+        "api_key": overrides.api_key or common.api_key,
+        "base_url": overrides.base_url or common.base_url,
         "timeout": params.timeout,
         "extra_body": dict(params.extra_body),
         "extra_headers": dict(params.extra_headers),

@@ -120,11 +120,14 @@ class Leaf:
     meta: Meta
     aliases: tuple[str, ...]
     """Other variables that mean the same."""
+    place: tuple[str, ...] | None = None
+    """In the TOML file, where it differs from `path`."""
 
     @property
     def toml(self) -> str:
         """The place in the TOML file: `[db] pool_timeout`."""
-        return f"[{'.'.join(self.path[:-1])}] {self.path[-1]}"
+        *tables, key = self.place or self.path
+        return f"[{'.'.join(tables)}] {key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,13 @@ class Tree:
     """Names of nested groups, which may be given as a JSON object: `DERIVER_MODEL_CONFIG` → its
     path."""
     prefixes: tuple[str, ...]
+
+
+def open_mapping() -> dict[str, Any]:
+    """A mapping whose settings have free names (`settings.families`), declared with the group and
+    not one by one."""
+    made: Any = dataclasses.field(default_factory=dict, repr=False, metadata={_META: None})
+    return made  # type: ignore[no-any-return]
 
 
 def optional(hint: Any) -> tuple[Any, bool]:
@@ -189,6 +199,8 @@ def _walk(
     kind: Any, prefix: str, path: tuple[str, ...], groups: dict[str, tuple[str, ...]], default: Any
 ) -> Iterator[Leaf]:
     for part in dataclasses.fields(kind):
+        if part.metadata.get(_META, part) is None:
+            continue
         hint, _ = optional(hints(kind)[part.name])
         here = (*path, part.name)
         name = prefix + part.name.upper()

@@ -8,7 +8,22 @@ from typing import Any
 
 from memservice.settings.declare import Group, group, setting
 
+DEFAULT_TRANSPORT = "openai"
+DEFAULT_MODEL = "gpt-5.4-mini"
+"""Of `DEFAULT_TRANSPORT`; a model of no other one."""
+
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Connection(Group):
+    """Where the models of one transport are."""
+
+    api_key: str | None = None
+    base_url: str | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,12 +68,12 @@ class ModelChoice(Group):
     """A model and how to call it. None: the provider's own default."""
 
     model: str = setting(
-        "gpt-5.4-mini",
+        DEFAULT_MODEL,
         "the model's name; `transport/name` names both while no transport and no base URL is set",
         secrecy="public",
     )
     transport: str = setting(
-        "openai",
+        DEFAULT_TRANSPORT,
         "the protocol: the name of a language-model plugin (see `memservice plugins`)",
         secrecy="public",
     )
@@ -92,7 +107,8 @@ class ModelConfig(ModelChoice):
     """A model, and the one to fall back on."""
 
     fallback: ModelChoice | None = group(None)
-    """Tried last when the first choice keeps failing; inherits nothing from it."""
+    """Tried last when the first choice keeps failing; inherits nothing from it, but what
+    `LLM_FALLBACK` says."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,16 +117,15 @@ class EmbeddingModelConfig(Group):
     says otherwise."""
 
     transport: str = setting(
-        "openai",
+        DEFAULT_TRANSPORT,
         "the protocol: the name of an embedder plugin (see `memservice plugins`)",
         secrecy="public",
     )
     model: str | None = setting(
         None,
         (
-            "the embedding model's name (default: `text-embedding-3-small` of `openai`, "
-            "`gemini-embedding-001` of `gemini`); "
-            "for `minilm` a directory with its files"
+            "the embedding model's name, or for a local embedder the directory with its files "
+            "(default: the plugin's own)"
         ),
         secrecy="public",
     )

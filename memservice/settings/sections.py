@@ -7,27 +7,52 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memservice.settings.declare import Group, group, setting
-from memservice.settings.models import EmbeddingModelConfig, ModelConfig
+from memservice.settings.declare import Group, group, open_mapping, setting
+from memservice.settings.models import (
+    DEFAULT_MODEL,
+    DEFAULT_TRANSPORT,
+    Connection,
+    EmbeddingModelConfig,
+    ModelChoice,
+    ModelConfig,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Llm(Group):
-    """Where language models are. A base URL without a key counts as configured: local servers ask
-    for none."""
+    """The language models of all tasks, and where they are. `LLM_<NAME>_API_KEY` and
+    `LLM_<NAME>_BASE_URL` are the key and the URL of the transport NAME, for instance
+    `LLM_OPENAI_API_KEY`; a transport with a `-` in its name has a `_` there. A base URL without a
+    key counts as configured: local servers need none. Each `MODEL_CONFIG` inherits the model, the
+    transport and the fallback, field by field, unless it names another transport."""
 
-    openai_api_key: str | None = setting(None, "key for the `openai` transport", secrecy="secret")
-    openai_base_url: str | None = setting(
-        None, "URL for the `openai` transport; any compatible server", secrecy="uri"
+    model: str | None = setting(
+        None,
+        (
+            f"the model of every task that names none (default: `{DEFAULT_MODEL}` of the transport "
+            f"`{DEFAULT_TRANSPORT}`); `transport/name` names both"
+        ),
+        secrecy="public",
     )
-    anthropic_api_key: str | None = setting(
-        None, "key for the `anthropic` transport", secrecy="secret"
+    small_model: str | None = setting(
+        None, "the model of the deriver and of summaries (default: LLM_MODEL)", secrecy="public"
     )
-    anthropic_base_url: str | None = setting(
-        None, "URL for the `anthropic` transport", secrecy="uri"
+    large_model: str | None = setting(
+        None,
+        "the model of dreams and of chat at `high` and `max` (default: LLM_MODEL)",
+        secrecy="public",
     )
-    gemini_api_key: str | None = setting(None, "key for the `gemini` transport", secrecy="secret")
-    gemini_base_url: str | None = setting(None, "URL for the `gemini` transport", secrecy="uri")
+    transport: str | None = setting(
+        None,
+        (
+            "the transport of every task that names none (default: the only one that has a key or "
+            f"a base URL, if a model is named; else `{DEFAULT_TRANSPORT}`)"
+        ),
+        secrecy="public",
+    )
+    fallback: ModelChoice | None = group(None)
+    connections: Mapping[str, Connection] = open_mapping()
+    """By transport, as variables spell it (`families.transport_key`)."""
     default_max_tokens: int = setting(
         2500, "longest answer where nothing else says, in tokens", low=1
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memservice.settings.declare import Group, setting
+from memservice.settings.declare import Group, open_mapping, setting
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,11 +273,6 @@ class Webhook(Group):
         30.0, "pause after the first failed try; three times as long after each further one", low=0
     )
     pause_after: int = setting(5, "dead letters in a row after which an endpoint is paused", low=1)
-    jsonl_directory: str | None = setting(
-        None,
-        "directory for endpoints `jsonl:NAME`, to which events are appended as lines; unset: none",
-        secrecy="public",
-    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -328,7 +323,9 @@ class Telemetry(Group):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PluginSwitches(Group):
-    """To narrow and to watch plugins when something is wrong."""
+    """To narrow and to watch plugins when something is wrong. `[plugins.NAME]` holds the settings
+    of the plugin NAME alone (`memservice plugins` lists the names); as a variable each is
+    `PLUGIN_<NAME>__<FIELD>`."""
 
     only: tuple[str, ...] | None = setting(
         None,
@@ -337,3 +334,5 @@ class PluginSwitches(Group):
         secrecy="public",
     )
     trace: bool = setting(False, "print every call of a hook", env="MEMSERVICE_PLUGINS_TRACE")
+    options: Mapping[str, Mapping[str, Any]] = open_mapping()
+    """By plugin, as variables spell it (`families.transport_key`), and field."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memservice.domain.errors import ConfigurationError
+from memservice.settings import families
 from memservice.settings.declare import Leaf, Tree
 from memservice.settings.values import show
 
@@ -111,10 +112,10 @@ def _table(
     for key, value in table.items():
         here = (*path, key.lower())
         where = f"[{'.'.join(path)}] {key}"
-        leaf = tree.by_path.get(here)
+        leaf = tree.by_path.get(here) or families.of_path(here)
         if leaf is not None:
             layer.give(leaf, value, where, certain=certain)
-        elif here in tree.groups.values():
+        elif here in tree.groups.values() or families.OPTIONS.opens(here):
             if isinstance(value, dict):
                 _table(layer, tree, here, value, certain=certain)
             else:
@@ -127,6 +128,8 @@ def _table(
                 for p in (*tree.by_path, *tree.groups.values())
                 if p[: len(path)] == path and len(p) > len(path)
             }
+            variables = families.similar("_".join(here).upper())
+            siblings |= {name.lower().removeprefix(f"{path[0]}_") for name in variables}
             layer.problems.append(
                 f"there is no setting {where} ({layer.source}){did_you_mean(key.lower(), siblings)}"
             )
@@ -162,13 +165,14 @@ def from_variables(variables: Mapping[str, str], tree: Tree, source: str, *, our
             continue
         if known in tree.groups:
             _group(layer, tree, known, raw)
-        elif known in tree.by_variable:
+        elif known in tree.by_variable or families.of_variable(known):
             single.append((known, raw))
         else:
             _unknown(layer, tree, name, ours=ours)
     grouped = set(layer.values)
     for name, raw in single:
-        leaf = tree.by_variable[name]
+        leaf = tree.by_variable.get(name) or families.of_variable(name)
+        assert leaf is not None
         layer.give(leaf, raw, name, certain=leaf not in grouped)
         grouped.discard(leaf)
     return layer
@@ -200,7 +204,8 @@ def _unknown(layer: Layer, tree: Tree, name: str, *, ours: bool) -> None:
         if ours:
             layer.notes.append(f"{name} in {layer.source} has no effect here")
     elif name.startswith(tree.prefixes):
-        suggestion = did_you_mean(name, tree.by_variable, cutoff=0.8)
+        known = [*tree.by_variable, *families.similar(name)]
+        suggestion = did_you_mean(name, known, cutoff=0.8)
         if ours or suggestion:
             layer.notes.append(f"there is no setting {name} ({layer.source}): ignored{suggestion}")
 
@@ -209,7 +214,7 @@ def from_overrides(overrides: Mapping[str, object], tree: Tree, source: str) -> 
     """The layer of values given in code, by canonical name or alias; None counts as not given."""
     layer = Layer(source)
     for name, raw in overrides.items():
-        leaf = tree.by_variable.get(name)
+        leaf = tree.by_variable.get(name) or families.of_variable(name)
         if leaf is None:
             layer.problems.append(
                 f"there is no setting {name} ({source}){did_you_mean(name, tree.by_variable)}"

@@ -140,6 +140,10 @@ def _list(raw: object, meta: Meta) -> tuple[str, ...]:
     return tuple(_str(item, meta) for item in raw)
 
 
+def _any(raw: object, meta: Meta) -> object:
+    return raw
+
+
 def _object(raw: object, meta: Meta) -> Mapping[str, Any]:
     if isinstance(raw, str):
         raw = json.loads(raw)
@@ -155,6 +159,7 @@ _READERS: dict[Any, Any] = {
     str: _str,
     tuple: _list,
     Mapping: _object,
+    Any: _any,
 }
 _WORDS: dict[Any, str] = {
     bool: "true or false",
@@ -163,4 +168,5 @@ _WORDS: dict[Any, str] = {
     str: "a text that is not empty",
     tuple: 'a list of texts (as a variable: JSON such as ["a", "b"], or a,b)',
     Mapping: "an object (as a variable: JSON)",
+    Any: "a value that is not empty",
 }

@@ -105,6 +105,9 @@ class LanguageModelProvider(_Provider):
     open: Callable[[Settings, Context], LanguageModel]
     settings: type[Schema] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
+    base_url: str | None = None
+    """Where its models are unless a base URL is set. With one, a task counts as configured only if
+    it has a key or a base URL; None: it needs neither."""
     spi: int = SPI_VERSION
 
 

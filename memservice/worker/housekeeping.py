@@ -48,7 +48,7 @@ class Housekeeping:
 def units_at_once(settings: Settings, plugins: Plugins) -> int:
     """How many units one worker works on at once: more, if a reasoner of background work waits on a
     network. Opens nothing."""
-    chosen = choice.choose(settings)
+    chosen = choice.choose(settings, plugins)
     names = {chosen[task] for task in (choice.DERIVE, choice.SUMMARIZE, choice.CONSOLIDATE)}
     remote = any(
         name == choice.LLM or Capability.REMOTE in plugins.reasoner(name).capabilities

@@ -38,4 +38,6 @@ def _open(settings: Settings, context: Context) -> LanguageModel:
 @hookimpl
 def memservice_llms() -> Iterable[LanguageModelProvider]:
     """`…MODEL_CONFIG__TRANSPORT=anthropic`."""
-    yield LanguageModelProvider(name=NAME, open=_open, settings=ConnectionSettings)
+    yield LanguageModelProvider(
+        name=NAME, open=_open, settings=ConnectionSettings, base_url=BASE_URL
+    )

@@ -56,7 +56,9 @@ def _open_embedder(settings: Settings, context: Context) -> Embedder:
 @hookimpl
 def memservice_llms() -> Iterable[LanguageModelProvider]:
     """`…MODEL_CONFIG__TRANSPORT=openai`, the default."""
-    yield LanguageModelProvider(name=NAME, open=_open_model, settings=ConnectionSettings)
+    yield LanguageModelProvider(
+        name=NAME, open=_open_model, settings=ConnectionSettings, base_url=BASE_URL
+    )
 
 
 @hookimpl

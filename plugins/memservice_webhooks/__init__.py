@@ -7,11 +7,22 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from marshmallow import EXCLUDE, Schema, fields
+
 from memservice.hookspecs import hookimpl
 from memservice.spi.providers import Context, Settings, WebhookTransportProvider
 
 if TYPE_CHECKING:
     from memservice.spi.webhooks import TransportFixture, WebhookTransport
+
+
+class JsonLinesSettings(Schema):
+    """`directory`: where endpoints `jsonl:NAME` are files; None: there are no such endpoints."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    directory = fields.String(load_default=None, allow_none=True)
 
 
 def _open_http(settings: Settings, context: Context) -> WebhookTransport:
@@ -23,7 +34,7 @@ def _open_http(settings: Settings, context: Context) -> WebhookTransport:
 def _open_jsonl(settings: Settings, context: Context) -> WebhookTransport:
     from memservice_webhooks.jsonl import JsonLinesTransport
 
-    return JsonLinesTransport(settings["jsonl_directory"])
+    return JsonLinesTransport(settings["directory"])
 
 
 def _http_world(folder: Path, context: Context) -> AbstractContextManager[TransportFixture]:
@@ -44,5 +55,9 @@ def memservice_webhook_transports() -> Iterable[WebhookTransportProvider]:
         name="http", schemes=("http", "https"), open=_open_http, world=_http_world
     )
     yield WebhookTransportProvider(
-        name="jsonl", schemes=("jsonl",), open=_open_jsonl, world=_jsonl_world
+        name="jsonl",
+        schemes=("jsonl",),
+        open=_open_jsonl,
+        settings=JsonLinesSettings,
+        world=_jsonl_world,
     )

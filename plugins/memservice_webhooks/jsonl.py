@@ -32,7 +32,7 @@ class JsonLinesTransport:
             raise InvalidInput.at(
                 *LOC,
                 message=(
-                    "Only HTTP and HTTPS URLs are allowed (jsonl: needs WEBHOOK_JSONL_DIRECTORY)"
+                    "Only HTTP and HTTPS URLs are allowed (jsonl: needs PLUGIN_JSONL__DIRECTORY)"
                 ),
             )
         if _NAME.fullmatch(url) is None:
@@ -44,7 +44,7 @@ class JsonLinesTransport:
         began = time.monotonic()
         match = _NAME.fullmatch(url)
         if self._directory is None or match is None:
-            return Outcome(error="WEBHOOK_JSONL_DIRECTORY is not set, or the name is not valid")
+            return Outcome(error="PLUGIN_JSONL__DIRECTORY is not set, or the name is not valid")
         line = (
             json.dumps({"headers": dict(headers), "body": body.decode()}, sort_keys=True) + "\n"
         ).encode()

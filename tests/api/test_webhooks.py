@@ -155,7 +155,7 @@ def test_delete_forgets_an_endpoint(api: Api) -> None:
         ("javascript:alert(1)", "Only HTTP and HTTPS"),
         ("file:///etc/passwd", "Only HTTP and HTTPS"),
         ("http:", "Invalid URL"),
-        ("jsonl:mine", "WEBHOOK_JSONL_DIRECTORY"),
+        ("jsonl:mine", "PLUGIN_JSONL__DIRECTORY"),
         ("https://93.184.215.14/" + "a" * 2027, "at most 2048"),
     ],
 )

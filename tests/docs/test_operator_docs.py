@@ -33,10 +33,8 @@ def test_no_setting_is_left_out() -> None:
     names = set(re.findall(r"^\| `([A-Z0-9_]+)`", text, re.M))
     groups = set(re.findall(r"^- `([A-Z0-9_]+)`$", text, re.M))
     for leaf in tree(Settings).leaves:
-        group, _, rest = leaf.name.partition("MODEL_CONFIG__")
-        assert leaf.name in names or (
-            group + "MODEL_CONFIG" in groups and rest.removeprefix("FALLBACK__") in names
-        ), leaf.name
+        match = re.fullmatch(r"(.*?(?:MODEL_CONFIG|^LLM_FALLBACK))__(?:FALLBACK__)?(.*)", leaf.name)
+        assert leaf.name in names or (match and match[1] in groups and match[2] in names), leaf.name
 
 
 def test_every_setting_is_read_or_says_that_it_is_not() -> None:

@@ -18,7 +18,7 @@ def _call(world: World | None, day: str, tokens: int, **values: Any) -> Usage:
         "workspace_key": None if world is None else world.workspace.key,
         "day": day,
         "task": "summary.short",
-        "provider": "openai",
+        "provider": "scripted",
         "model": "small",
         "input_tokens": tokens,
         "output_tokens": tokens * 10,

@@ -123,3 +123,11 @@ def test_config_file_is_named_by_option(memservice: Run, tmp_path: Path) -> None
     rows = table(memservice("--config", "other.toml", "config", "show").stdout)
     assert rows["PORT"].split()[1] == "8123"
     assert "there is no file" in memservice("--config", "absent.toml", "config", "show").stderr
+
+
+def test_doctor_warns_about_a_key_that_no_task_uses(memservice: Run) -> None:
+    memservice("db", "upgrade")
+    looked = memservice("doctor", LLM_ANTHROPIC_API_KEY="hunter2")
+    assert looked.returncode == 0
+    assert "degraded  models     LLM_ANTHROPIC_API_KEY is set, but no task uses it" in looked.stdout
+    assert "hunter2" not in looked.stdout

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memservice.settings import Settings
 from memservice.settings.declare import Leaf, hints, optional, tree
+from memservice.settings.families import FAMILIES, Family
 from memservice.settings.values import allowed, show
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -37,23 +38,24 @@ shown, logged or repeated in an error.
 nothing reads it.
 """
 
-READS = ("__init__.py", "connections.py")
+READS = ("__init__.py", "connections.py", "inheritance.py")
 """Files of the settings that read settings, instead of declaring them."""
-PARTS = {"_api_key", "_base_url"}
 
 ANY_TEXT = "a text that is not empty"
 
 MODELS = """\
 ## Models
 
-Every group whose name ends in `MODEL_CONFIG` says how one language model is reached. There are:
+Every group whose name ends in `MODEL_CONFIG` says how one language model is reached; \
+`LLM_FALLBACK` says it of the second model of
+every task, which is tried last. There are:
 
 {groups}
 
 Each has these settings, to be put after its name and two underscores \
-(`DERIVER_MODEL_CONFIG__MODEL`). All of them exist once more under
-`FALLBACK__` (`DERIVER_MODEL_CONFIG__FALLBACK__MODEL`): a second model, tried last, which inherits \
-nothing from the first.
+(`DERIVER_MODEL_CONFIG__MODEL`). All of those of a `MODEL_CONFIG` exist once more under
+`FALLBACK__` (`DERIVER_MODEL_CONFIG__FALLBACK__MODEL`): the task's own second model, which \
+inherits from `LLM_FALLBACK`, not from the first.
 """
 
 
@@ -71,8 +73,30 @@ def page() -> str:
         kind, _ = optional(hints(Settings)[section.name])
         parts.append(f"## `[{section.name}]`\n\n{_sentence(kind.__doc__)}\n")
         parts.append(_table((leaf.name, leaf, _unread(leaf, read)) for leaf in mine))
+        parts += [_family(family) for family in FAMILIES if family.path[0] == section.name]
     parts.append(_models(leaves, read))
     return "\n".join(parts)
+
+
+def _family(family: Family) -> str:
+    """The settings with a free part in their names."""
+    name = family.template
+    if family.fields is None:
+        rows = [f"| `{name}<FIELD>` |  | {family.help}{_former(family)} |"]
+    else:
+        rows = [
+            f"| `{name}{part.upper()}` |  | {_cell(meta.help)} |"
+            for part, meta in family.fields.items()
+        ]
+    return "\n".join(["| Setting | Default | What it is |", "| --- | --- | --- |", *rows]) + "\n"
+
+
+def _former(family: Family) -> str:
+    return "".join(
+        f"; `{variable}` is another name of `{leaf.name}`"
+        for variable in family.aliases
+        if (leaf := family.of_variable(variable))
+    )
 
 
 def _models(leaves: tuple[Leaf, ...], read: tuple[set[str], set[str]]) -> str:
@@ -80,17 +104,19 @@ def _models(leaves: tuple[Leaf, ...], read: tuple[set[str], set[str]]) -> str:
     first = [
         leaf
         for leaf in leaves
-        if _group_of_model(leaf) == groups[0] and "fallback" not in leaf.path
+        if _group_of_model(leaf) == groups[1] and "fallback" not in leaf.path
     ]
     text = MODELS.format(groups="\n".join(f"- `{group}`" for group in groups))
     rows = (
-        (leaf.name.removeprefix(groups[0] + "__"), leaf, "llm" not in read[0]) for leaf in first
+        (leaf.name.removeprefix(groups[1] + "__"), leaf, "llm" not in read[0]) for leaf in first
     )
     return f"{text}\n{_table(rows)}"
 
 
 def _group_of_model(leaf: Leaf) -> str | None:
     """`DERIVER_MODEL_CONFIG`, for a setting of a language model."""
+    if leaf.path[:2] == ("llm", "fallback"):
+        return "LLM_FALLBACK"
     if leaf.path[0] == "embedding":
         return None
     before, marker, _ = leaf.name.partition("MODEL_CONFIG__")
@@ -145,12 +171,10 @@ def _words_of_the_code() -> tuple[set[str], set[str]]:
 
 
 def _unread(leaf: Leaf, read: tuple[set[str], set[str]]) -> bool:
-    """Nobody reads its section, or nobody its name. Where a model is, is read under names that are
-    put together."""
+    """Whether nothing reads its section, or its name."""
     attributes, words = read
     name = leaf.path[-1]
-    put_together = leaf.path[0] == "llm" and name.endswith(tuple(PARTS & words))
-    return leaf.path[0] not in attributes or not (name in words or put_together)
+    return leaf.path[0] not in attributes or name not in words
 
 
 if __name__ == "__main__":

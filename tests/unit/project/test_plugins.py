@@ -9,6 +9,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from memservice import hookspecs
 from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.plugins import KINDS, Plugins, load_plugins
+from memservice.runtime import Runtime
 from memservice.settings import Settings, load_settings
 from memservice.spi import providers as p
 from memservice.spi.web import OPEN, Access, declared
@@ -59,8 +61,6 @@ def only(extra: object, *more: object) -> Plugins:
 
 
 def settings_with(only: tuple[str, ...] | None = None, trace: bool = False) -> Settings:
-    from dataclasses import replace
-
     settings = Settings()
     return replace(settings, plugins=replace(settings.plugins, only=only, trace=trace))
 
@@ -569,3 +569,74 @@ def test_a_plugin_that_is_not_used_costs_nothing() -> None:
     assert {"sqlalchemy", "numpy", "flask", "httpx", "redis", "pysbd", "rapidfuzz"} & set(
         done.stdout.split()
     ) == set()
+
+
+# --- settings of a plugin alone
+
+
+class Depths(Schema):
+    depth = fields.Integer(load_default=1, validate=validate.Range(min=1))
+    names = fields.List(fields.String(), load_default=list)
+    token = fields.String(load_default=None)
+
+
+PROVIDERS: dict[str, tuple[type, str]] = {
+    "memservice_storages": (p.StorageProvider, "storage"),
+    "memservice_vector_indexes": (p.VectorIndexProvider, "vector_index"),
+    "memservice_llms": (p.LanguageModelProvider, "language_model"),
+    "memservice_embedders": (p.EmbedderProvider, "embedder"),
+    "memservice_reasoners": (p.ReasonerProvider, "reasoner"),
+    "memservice_webhook_transports": (p.WebhookTransportProvider, "webhook_transport"),
+}
+
+
+def with_options(hook: str, options: dict[str, dict[str, Any]]) -> Plugins:
+    """A plugin with one provider `my-own` of a kind, beside the installed ones."""
+    record, _ = PROVIDERS[hook]
+    offer = record(name="my-own", open=open_nothing, settings=Depths)
+    settings = settings_with()
+    settings = replace(settings, plugins=replace(settings.plugins, options=options))
+    return load_plugins(settings, [plugin("mine", **{hook: lambda: [offer]})])
+
+
+@pytest.mark.parametrize("hook", PROVIDERS)
+def test_every_kind_of_provider_gets_its_own_settings(hook: str) -> None:
+    loaded = with_options(hook, {"my_own": {"depth": "5", "names": '["a", "b"]'}})
+    loaded.check_options()
+    provider = getattr(loaded, PROVIDERS[hook][1])("my-own")
+    opened = loaded.open_provider(provider, {"depth": 2, "other": True}, CONTEXT)
+    assert opened == {"depth": 5, "names": ["a", "b"], "token": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"my_owm": {"depth": 5}}, r"\[plugins.my_owm\].*did you mean my_own\?"),
+        ({"xyz": {"depth": 5}}, r"\[plugins.xyz\].*known: .*jsonl.*my_own"),
+        ({"my_own": {"dept": 5}}, r"\[plugins.my_own\] dept: .*did you mean depth\?"),
+        ({"my_own": {"zzz": 5}}, r"\[plugins.my_own\] zzz: .*known: depth, names, token"),
+        ({"hashed": {"depth": 5}}, r"\[plugins.hashed\] depth: .*known: none"),
+    ],
+)
+def test_unknown_plugins_and_fields_are_answered_with_the_known_ones(
+    options: dict[str, dict[str, Any]], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        with_options("memservice_reasoners", options).check_options()
+
+
+def test_a_wrong_setting_of_a_plugin_is_told_by_its_place_and_without_its_value() -> None:
+    options = {"my_own": {"depth": "hunter2", "names": "hunter2"}}
+    loaded = with_options("memservice_reasoners", options)
+    with pytest.raises(ConfigurationError) as caught:
+        loaded.open_provider(loaded.reasoner("my-own"), {}, CONTEXT)
+    assert "plugins.my_own.depth: Not a valid integer." in str(caught.value)
+    assert "plugins.my_own.names: Not a valid list." in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_process_does_not_start_with_an_unknown_setting_of_a_plugin(tmp_path: Path) -> None:
+    environ = {"DB_CONNECTION_URI": "memory://", "PLUGIN_JSONL__DIRECTRY": "/d"}
+    settings = load_settings(environ=environ, cwd=tmp_path)
+    with pytest.raises(ConfigurationError, match="did you mean directory"):
+        Runtime(settings, load_plugins(settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,14 @@ from memservice.domain.errors import ConfigurationError
 from memservice.plugins import load_plugins
 from memservice.reasoning import choice
 from memservice.reasoning.models import is_configured, target
+from memservice.reasoning.warnings import warnings
 from memservice.runtime import Runtime
 from memservice.settings import Settings, load_settings
 from support.reasoning.model import ScriptedModel
+
+
+def choose(settings: Settings) -> Mapping[str, str]:
+    return choice.choose(settings, load_plugins(settings))
 
 
 def loaded(folder: Path, **settings: str) -> Settings:
@@ -20,7 +26,7 @@ def loaded(folder: Path, **settings: str) -> Settings:
 
 
 def test_without_any_model_everything_is_extractive(tmp_path: Path) -> None:
-    chosen = choice.choose(loaded(tmp_path))
+    chosen = choose(loaded(tmp_path))
     assert set(chosen.values()) == {"extractive"}
     assert set(chosen) == {
         "derive",
@@ -33,14 +39,11 @@ def test_without_any_model_everything_is_extractive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["LLM_OPENAI_API_KEY", "LLM_OPENAI_BASE_URL"])
 def test_a_key_or_a_url_configures_every_task_of_that_transport(tmp_path: Path, name: str) -> None:
-    assert (
-        choice.shown(choice.choose(loaded(tmp_path, **{name: "http://localhost:11434/v1"})))
-        == "llm"
-    )
+    assert choice.shown(choose(loaded(tmp_path, **{name: "http://localhost:11434/v1"}))) == "llm"
 
 
 def test_another_transports_key_configures_nothing(tmp_path: Path) -> None:
-    assert choice.shown(choice.choose(loaded(tmp_path, LLM_ANTHROPIC_API_KEY="k"))) == "extractive"
+    assert choice.shown(choose(loaded(tmp_path, LLM_ANTHROPIC_API_KEY="k"))) == "extractive"
 
 
 def test_each_task_is_decided_by_itself(tmp_path: Path) -> None:
@@ -51,7 +54,7 @@ def test_each_task_is_decided_by_itself(tmp_path: Path) -> None:
         SUMMARY_MODEL_CONFIG__OVERRIDES__BASE_URL="http://localhost:1234/v1",
         DIALECTIC_LEVELS__HIGH__MODEL_CONFIG__OVERRIDES__API_KEY="k2",
     )
-    chosen = choice.choose(settings)
+    chosen = choose(settings)
     assert [task for task, name in chosen.items() if name == "llm"] == [
         "derive",
         "summarize",
@@ -61,28 +64,20 @@ def test_each_task_is_decided_by_itself(tmp_path: Path) -> None:
 
 
 def test_a_transport_of_another_plugin_was_chosen_on_purpose(tmp_path: Path) -> None:
-    assert (
-        choice.choose(loaded(tmp_path, DERIVER_MODEL_CONFIG__TRANSPORT="scripted"))["derive"]
-        == "llm"
-    )
+    assert choose(loaded(tmp_path, DERIVER_MODEL_CONFIG__TRANSPORT="scripted"))["derive"] == "llm"
 
 
 def test_llm_for_everything_needs_every_model(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match=r"summarize.*LLM_OPENAI_API_KEY or LLM_OPENAI_BASE_URL"
     ):
-        choice.choose(
-            loaded(tmp_path, REASONER="llm", DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY="k")
-        )
-    assert (
-        choice.shown(choice.choose(loaded(tmp_path, REASONER="llm", LLM_OPENAI_API_KEY="k")))
-        == "llm"
-    )
+        choose(loaded(tmp_path, REASONER="llm", DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY="k"))
+    assert choice.shown(choose(loaded(tmp_path, REASONER="llm", LLM_OPENAI_API_KEY="k"))) == "llm"
 
 
 def test_a_named_reasoner_does_everything_even_beside_a_model(tmp_path: Path) -> None:
     assert (
-        choice.shown(choice.choose(loaded(tmp_path, REASONER="extractive", LLM_OPENAI_API_KEY="k")))
+        choice.shown(choose(loaded(tmp_path, REASONER="extractive", LLM_OPENAI_API_KEY="k")))
         == "extractive"
     )
 
@@ -130,7 +125,7 @@ def test_a_key_may_stand_in_another_variable(tmp_path: Path) -> None:
     assert (
         target(settings.llm, settings.deriver.model_config).connection["api_key"] == "from-the-file"
     )
-    assert is_configured(settings.llm, settings.deriver.model_config)
+    assert is_configured(settings.llm, settings.deriver.model_config, load_plugins(settings))
 
 
 def test_a_variable_that_is_not_set_holds_no_key(tmp_path: Path) -> None:
@@ -152,3 +147,57 @@ def test_the_runtime_gives_each_task_its_reasoner(tmp_path: Path) -> None:
         assert runtime.reasoner_for(choice.SUMMARIZE).name == "extractive"
     finally:
         runtime.close()
+
+
+def warned(folder: Path, **given: str) -> str:
+    settings = loaded(folder, **given)
+    return "\n".join(warnings(settings, load_plugins(settings)))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"LLM_ANTHROPIC_API_KEY": "hunter2"},
+            "LLM_ANTHROPIC_API_KEY is set, but no task uses it: every task asks openai. "
+            "To use it, set LLM_MODEL to one of its models and LLM_TRANSPORT to its name",
+        ),
+        (
+            {"LLM_OPENAI_API_KEY": "hunter2", "LLM_MINE_BASE_URL": "http://h"},
+            "LLM_MINE_BASE_URL is set, but no task uses it",
+        ),
+        (
+            {"LLM_OPENAI_API_KEY": "hunter2", "REASONER": "extractive"},
+            "LLM_OPENAI_API_KEY is set, but no task uses it: "
+            "REASONER = extractive asks no language model",
+        ),
+        (
+            {"LLM_OPENAI_BASE_URL": "http://u:hunter2@127.0.0.1:11434/v1"},
+            "answer.max, consolidate.induction: 127.0.0.1:11434 is asked for gpt-5.4-mini, "
+            "because no model is named. Set LLM_MODEL",
+        ),
+        (
+            {"LLM_ANTHROPIC_API_KEY": "hunter2", "LLM_TRANSPORT": "anthropic"},
+            "the transport anthropic is asked for gpt-5.4-mini",
+        ),
+    ],
+)
+def test_likely_mistakes_are_warned_of(tmp_path: Path, given: dict[str, str], message: str) -> None:
+    text = warned(tmp_path, **given)
+    assert message in text
+    assert "hunter2" not in text
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"LLM_OPENAI_API_KEY": "k"},
+        {"LLM_OPENAI_API_KEY": "k", "LLM_OPENAI_BASE_URL": "https://api.openai.com/v1"},
+        {"LLM_OPENAI_BASE_URL": "http://h/v1", "LLM_MODEL": "m"},
+        {"LLM_GEMINI_API_KEY": "k", "EMBEDDER": "gemini"},
+        {"LLM_OPENAI_API_KEY": "k", "LLM_GEMINI_API_KEY": "k", "LLM_FALLBACK__MODEL": "gemini/m"},
+    ],
+)
+def test_settings_that_fit_cause_no_warning(tmp_path: Path, given: dict[str, str]) -> None:
+    assert warned(tmp_path, **given) == ""
