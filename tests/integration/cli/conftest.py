@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import subprocess
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from support.clients.server import MEMSERVICE, environment
+from support.processes.preloaded import PreloadedCommand
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.fixture(scope="session")
+def preloaded_command() -> Iterator[PreloadedCommand]:
+    command = PreloadedCommand()
+    yield command
+    command.close()
+
+
 @pytest.fixture
-def memservice(tmp_path: Path) -> Run:
+def memservice(tmp_path: Path, preloaded_command: PreloadedCommand) -> Run:
     """`memservice("db", "upgrade", DB_SYNCHRONOUS="normal")`, in `tmp_path`. No command may show a
     traceback."""
 
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [str(MEMSERVICE), *arguments],
-            cwd=tmp_path,
-            env=environment(**settings),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = preloaded_command.run(arguments, tmp_path, settings)
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
