@@ -63,6 +63,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(argument, storages_for(metafunc, argument), scope="session")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file together. pytest sorts tests by their storage first, which
+    interleaves files, and each change of file then sets up the fixtures of the module again."""
+    files = {path: number for number, path in enumerate(sorted({item.path for item in items}))}
+    items.sort(key=lambda item: files[item.path])
+
+
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
     """Name long values after their argument. A generated file differs from process to process, by
     its time stamps for instance, and pytest-xdist refuses to run if test ids differ."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from api.conftest import Api
     from memservice.spi.storage import Transaction
 
-pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
+pytestmark = pytest.mark.every_index
 
 ORDER = [
     "id",

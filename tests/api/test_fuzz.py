@@ -237,7 +237,7 @@ def drawn_path(operation: Operation, data: st.DataObject) -> str:
     "operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.rule}"
 )
 @settings(
-    max_examples=examples(20),
+    max_examples=examples(10),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

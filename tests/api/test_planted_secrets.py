@@ -543,6 +543,7 @@ def decides_by_what_is_sent(rule: str) -> bool:
     return rule.count("<") < 2 or rule.endswith(("/sessions", "/users", "/collections"))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # half a minute on a machine with nothing else to do
 def test_no_answer_tells_a_key_what_is_not_for_it(world: World) -> None:
     learnt: dict[str, set[str]] = defaultdict(set)

@@ -549,7 +549,7 @@ def run(uri: str, number: int, steps: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_any_history_is_seen_alike() -> None:
-    run("memory://", examples(25), 40)
+    run("memory://", examples(15), 40)
 
 
 @pytest.mark.slow
@@ -558,7 +558,7 @@ def test_any_history_in_a_file(tmp_path: Path) -> None:
     run(sqlite_store_at(tmp_path / "m.db"), examples(6), 30)
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_any_history_on_postgres(tmp_path: Path) -> None:
     with store_of("postgres", tmp_path) as uri:

@@ -15,7 +15,7 @@ from memservice.worker.polling import Worker
 from support.api.auth_world import ALL, Keyed, signed
 from support.stores.stores import store_of
 
-pytestmark = [pytest.mark.every_storage, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 GENERATIONS = ("v1", "v2", "v3")
 OPEN, SHUT = 200, 401

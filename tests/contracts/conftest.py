@@ -1,8 +1,8 @@
 """Fixtures of the contract tests: a scripted model server, and models that talk to it."""
 
-from integration.models.conftest import calls as calls
-from integration.models.conftest import context as context
-from integration.models.conftest import open_embedder as open_embedder
-from integration.models.conftest import open_model as open_model
-from integration.models.conftest import plugins as plugins
-from integration.models.conftest import server as server
+from support.models.fixtures import calls as calls
+from support.models.fixtures import context as context
+from support.models.fixtures import open_embedder as open_embedder
+from support.models.fixtures import open_model as open_model
+from support.models.fixtures import plugins as plugins
+from support.models.fixtures import server as server

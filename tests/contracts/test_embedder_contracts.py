@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from integration.models.conftest import OpenEmbedder
 from memservice.spi.embedding import Embedder
 from memservice.testing.embedding import EmbedderContract
+from support.models.fixtures import OpenEmbedder
 from support.models.scripted import Server
 from support.models.vectors import gemini_vectors, openai_vectors
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from integration.models.conftest import OpenModel
 from memservice.testing.llm import LanguageModelContract, Peer
+from support.models.fixtures import OpenModel
 from support.models.scripted import ScriptedPeer, Server
 from support.models.wires import AnthropicWire, GeminiWire, OpenAiWire
 

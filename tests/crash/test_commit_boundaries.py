@@ -17,9 +17,6 @@ from support.stores.postgres_server import VARIABLE, server
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 
-STORAGES = ("sqlite", "postgres")
-
-
 def ends(folder: Path, what: str, storage: str) -> Any:
     """What `boundaries` found; it runs apart, because it forks."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
@@ -38,7 +35,7 @@ def ends(folder: Path, what: str, storage: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.heavy)])
 def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leaves(
     tmp_path: Path, storage: str
 ) -> None:
@@ -56,7 +53,7 @@ def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leave
     assert found["differing"] == {}
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", [pytest.param("sqlite", marks=pytest.mark.heavy), "postgres"])
 def test_an_end_at_any_commit_of_a_request_loses_nothing_that_was_acknowledged(
     tmp_path: Path, storage: str
 ) -> None:

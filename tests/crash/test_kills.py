@@ -168,6 +168,7 @@ def test_nothing_is_lost_or_done_twice_when_processes_end(serve: Serve, tmp_path
     survive(serve, tmp_path, kills=8, seed=20)
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_nothing_is_lost_or_done_twice_on_postgres_when_processes_end(
     serve: Serve, tmp_path: Path

@@ -57,7 +57,7 @@ def serving_here(rt: Runtime) -> Iterator[str]:
     assert not any(thread.is_alive() for thread in threads)
 
 
-@pytest.fixture(params=["qdrant", "redis"])
+@pytest.fixture(params=["qdrant", pytest.param("redis", marks=pytest.mark.heavy)])
 def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[str]:
     with vector_store(request.param) as (settings, plugins):
         if not plugins and settings["VECTOR_STORE_URL"] != ":memory:":
@@ -72,7 +72,7 @@ def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Ite
                 yield here
 
 
-@pytest.mark.parametrize("face", ["sync", "async"])
+@pytest.mark.parametrize("face", ["sync", pytest.param("async", marks=pytest.mark.heavy)])
 def test_every_scenario(published_client: Path, url: str, face: str) -> None:
     result = Runs(published_client, PACKAGE, url).result(face)
     assert sorted(result["scenarios"]) == scenarios(PACKAGE)

@@ -71,12 +71,14 @@ def rows(storage: SqlStorage) -> dict[type[Any], list[Any]]:
 
 
 def check(storage: SqlStorage, rows: list[Any], *conditions: Condition) -> None:
+    """Each condition selects the rows that the evaluator selects, and its negation all others."""
     record = type(rows[0])
     with storage.read() as tx:
         for condition in conditions:
             expected = [row.key for row in rows if matches(row, condition)]
             assert [row.key for row in tx.rows.page(record, condition)] == expected, condition
-            assert tx.rows.count(record, condition) == len(expected), condition
+            others = tx.rows.count(record, Not(condition))
+            assert others == len(rows) - len(expected), Not(condition)
 
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
@@ -84,7 +86,7 @@ def test_every_condition_on_every_value(
     storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]
 ) -> None:
     probes = list(corpus.probes(record))
-    check(storage, rows[record], *probes, *map(Not, probes))
+    check(storage, rows[record], *probes)
 
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
@@ -100,7 +102,7 @@ def test_any_filter(
     )
     @given(nodes(RESOURCES[record]))
     def agrees(condition: Condition) -> None:
-        check(storage, rows[record], condition, Not(condition))
+        check(storage, rows[record], condition)
 
     agrees()
 
@@ -122,7 +124,7 @@ def test_integers_compare_with_any_number(
         KeyEqual("metadata", "k", str(edge)),
         KeyOneOf("metadata", "k", (str(edge), "a")),
     ]
-    check(storage, rows[Message], *leaves, *map(Not, leaves))
+    check(storage, rows[Message], *leaves)
 
 
 def test_values_of_another_type_match_nothing(
@@ -138,7 +140,7 @@ def test_values_of_another_type_match_nothing(
             for field in ("content", "tokens")
             if not isinstance(value, datetime)
         ]
-        check(storage, rows[Message], *leaves, *map(Not, leaves))
+        check(storage, rows[Message], *leaves)
     odd = (
         Substring("tokens", "1"),
         KeyEqual("content", "k", "1"),
@@ -178,7 +180,6 @@ def test_many_alternatives(
         storage,
         rows[Message],
         *either,
-        *map(Not, either),
         *both,
         All((Equal("session_key", session), *either)),
     )
@@ -189,7 +190,7 @@ def test_more_alternatives_than_an_expression_may_be_deep(
 ) -> None:
     texts = tuple(Contains("metadata", {"k": f"{n}"}) for n in range(1_100))
     numbers = tuple(Not(Equal("seq", n)) for n in range(1_100))
-    check(storage, rows[Message], Any_(texts), Not(Any_(texts)), All(numbers))
+    check(storage, rows[Message], Any_(texts), All(numbers))
 
 
 def test_changes_of_rows_among_many_alternatives_are_counted(

@@ -157,15 +157,17 @@ def test_what_would_try_all_tests_in_one_file_is_refused(memservice: Run, tmp_pa
             "postgresql+psycopg://me:hunter2@127.0.0.1:9/db",
             "the database db on 127.0.0.1:9 cannot be reached",
         ),
-        (
+        pytest.param(
             "redis",
             "redis://me:hunter2@127.0.0.1:9/0",
             "the vector index at redis://127.0.0.1:9/0 failed",
+            marks=pytest.mark.heavy,
         ),
-        (
+        pytest.param(
             "qdrant",
             "http://127.0.0.1:9",
             "the vector index at http://127.0.0.1:9 cannot be reached",
+            marks=pytest.mark.heavy,
         ),
     ],
 )
@@ -204,7 +206,7 @@ def test_a_driver_that_is_missing_is_named_with_what_installs_it(
     )
 
 
-@pytest.mark.parametrize("name", ["http", "jsonl"])
+@pytest.mark.parametrize("name", [pytest.param("http", marks=pytest.mark.heavy), "jsonl"])
 def test_a_transport_is_tried_on_this_machine(memservice: Run, tmp_path: Path, name: str) -> None:
     done = memservice("plugins", "check", name)
     assert done.returncode == 0, done.stdout
@@ -213,7 +215,9 @@ def test_a_transport_is_tried_on_this_machine(memservice: Run, tmp_path: Path, n
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["openai", "anthropic", "gemini"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("openai", marks=pytest.mark.heavy), "anthropic", "gemini"]
+)
 def test_what_is_not_configured_says_what_it_takes(memservice: Run, name: str) -> None:
     done = memservice("plugins", "check", name)
     assert done.returncode == 0, done.stdout

@@ -207,7 +207,7 @@ def begin(folder: Path, **settings: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("storage", ["sqlite", "postgres"])
+@pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.heavy)])
 def test_under_load_killed_in_the_middle_and_two_at_once(
     tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch, storage: str
 ) -> None:

@@ -13,13 +13,13 @@ import pytest
 
 from api.conftest import Api
 from api.test_chat_streaming import next_event, served, stream
-from integration.models.conftest import OpenModel
 from memservice.app import create_app
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.spi.llm import ToolCall
 from memservice.testing.llm import Fault, Say
+from support.models.fixtures import OpenModel
 from support.models.scripted import KEY, ScriptedPeer, Server, Wire
 from support.models.wires import AnthropicWire, GeminiWire, OpenAiWire
 

@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from integration.models.conftest import OpenEmbedder
 from memservice.domain.errors import ConfigurationError
 from memservice.plugins import Plugins
 from memservice.spi.capabilities import Capability
 from memservice.spi.llm import ModelCall, ModelFailure
 from memservice.spi.providers import Context
+from support.models.fixtures import OpenEmbedder
 from support.models.scripted import KEY, Answer, Handler, Request, Server
 from support.models.vectors import gemini_vectors, openai_texts, openai_vectors, vectors
 

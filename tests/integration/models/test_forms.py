@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from integration.models.conftest import OpenModel
 from memservice.domain.errors import ConfigurationError
 from memservice.plugins import Plugins
 from memservice.spi.llm import Completion, LanguageModel, ModelFailure, ToolCall, Turn
 from memservice.spi.providers import Context
 from memservice.testing.llm import SCHEMA, TOOLS, Say, ask
 from memservice_http.sse import data_of
+from support.models.fixtures import OpenModel
 from support.models.scripted import KEY, Answer, Handler, Request, Server, Wire
 from support.models.wires import AnthropicWire, GeminiWire, OpenAiWire
 

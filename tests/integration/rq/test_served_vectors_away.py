@@ -96,4 +96,13 @@ def test_it_heals_by_itself(http: httpx.Client, qdrant: QdrantStandIn, empty: bo
 
     qdrant.start(empty=empty)
     eventually(lambda: qdrant.points == 3, 30, "what was missed, or lost, is stored")
+    answered = qdrant.queries
+
+    def vectors_answer() -> bool:
+        return (
+            set(found(http, "houseboat")) == {*before, "Alice keeps bees."}
+            and qdrant.queries > answered
+        )
+
+    eventually(vectors_answer, 20, "vectors answer again")
     eventually(lambda: vectors(http) == (200, "ok", ""), 20, "readiness says so")

@@ -26,6 +26,8 @@ class QdrantStandIn:
         self._alone = threading.Lock()  # the engine is not made for threads
         self._server: _Server | None = None
         self._port = 0
+        self.queries = 0
+        """How many searches it has answered."""
         self.start()
 
     @property
@@ -125,6 +127,7 @@ class QdrantStandIn:
             )
             return 200, {"points": [record.model_dump() for record in records]}
         if what == ("POST", "points", "query"):
+            self.queries += 1
             found = engine.query_points(
                 name,
                 body["query"]["nearest"],

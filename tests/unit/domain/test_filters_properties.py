@@ -42,7 +42,7 @@ def chosen(resource: Resource, condition: Condition) -> list[int]:
     return [index for index, row in enumerate(ROWS[resource.name]) if matches(row, condition)]
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(s.any_json, st.sampled_from([WORKSPACE, PEER, *RESOURCES]))
 def test_any_json_is_parsed_or_refused_in_words_that_can_be_sent(
     given_json: Any, resource: Resource
@@ -73,7 +73,7 @@ def logical_depth(filters: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(data=st.data())
 def test_logic_is_that_of_two_values(resource: Resource, data: st.DataObject) -> None:
     a, b = (
@@ -93,14 +93,14 @@ def test_logic_is_that_of_two_values(resource: Resource, data: st.DataObject) ->
         assert set(chosen(resource, parsed({operator: [a, b]}, resource))) == expected
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(key=s.keys, wanted=s.values)
 def test_a_row_with_the_value_is_found_by_it(key: str, wanted: Any) -> None:
     row = corpus.messages(metadata={key: wanted, "more": 1})[0]
     assert matches(row, parse_containment({key: wanted}))
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(operand=st.one_of(s.numbers, st.booleans(), s.texts.filter(lambda text: text != "*")))
 def test_an_ordering_divides_the_rows_that_can_be_compared(operand: Any) -> None:
     def rows(**operators: Any) -> set[int]:
@@ -123,7 +123,7 @@ def test_filters_of_the_strategies_tell_rows_apart(resource: Resource) -> None:
     others."""
     telling = [0, 0]
 
-    @settings(max_examples=examples(100), deadline=None, derandomize=True, database=None)
+    @settings(max_examples=examples(50), deadline=None, derandomize=True, database=None)
     @given(s.nodes(resource))
     def draw(node: Condition) -> None:
         telling[0] += 1
