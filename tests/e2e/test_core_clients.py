@@ -25,10 +25,14 @@ def result(server: Server, version: str, face: str) -> dict[str, Any]:
     return Runs(core_python(version), PACKAGE, server.url, ADMIN, version).result(face)
 
 
+def marks(version: str, face: str) -> list[pytest.MarkDecorator]:
+    """The requests of both faces are the same, so by default the plain one runs."""
+    group = pytest.mark.xdist_group(f"core-{version}")
+    return [group, pytest.mark.heavy] if face == "async" else [group]
+
+
 FACES = [
-    pytest.param(
-        version, face, marks=pytest.mark.xdist_group(f"core-{version}"), id=f"{version}-{face}"
-    )
+    pytest.param(version, face, marks=marks(version, face), id=f"{version}-{face}")
     for version in PARTS
     for face in ("sync", "async")
 ]
@@ -37,7 +41,7 @@ EACH = [
         version,
         face,
         name,
-        marks=pytest.mark.xdist_group(f"core-{version}"),
+        marks=marks(version, face),
         id=f"{version}-{face}-{name}",
     )
     for version in PARTS

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.clients.faces import faces
 from support.clients.older_generations import ADMIN, first_python
 from support.clients.runs import Runs, scenarios
 from support.clients.server import Server
@@ -12,9 +13,6 @@ from support.clients.server import Server
 pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 
 PACKAGE = "first_client"
-FACES = [
-    pytest.param(face, marks=pytest.mark.xdist_group(f"first-{face}")) for face in ("sync", "async")
-]
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +20,7 @@ def runs(keyed_server: Server) -> Runs:
     return Runs(first_python(), PACKAGE, keyed_server.url, ADMIN)
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", faces("first"))
 class TestFirstClient:
     def test_all_scenarios_ran_and_every_method_is_called(self, runs: Runs, face: str) -> None:
         result = runs.result(face)

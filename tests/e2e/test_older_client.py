@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.clients.faces import faces
 from support.clients.runs import Runs, scenarios
 from support.clients.server import Server
 
@@ -23,13 +24,7 @@ def runs(older_client: Path, server: Server) -> Runs:
     return Runs(older_client, PACKAGE, server.url)
 
 
-FACES = [
-    pytest.param(face, marks=pytest.mark.xdist_group(f"older-{face}")) for face in ("sync", "async")
-]
-"""Of the client. All tests of one face run in one process, which runs the client once."""
-
-
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", faces("older"))
 class TestOlderClient:
     def test_all_scenarios_ran(self, runs: Runs, face: str) -> None:
         result = runs.result(face)

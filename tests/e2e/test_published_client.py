@@ -1,5 +1,5 @@
 """The published client, unmodified, against a running server: every method and parameter, plain and
-asynchronous."""
+asynchronous. `test_published_client_on_indexes.py` runs it on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from support.clients.server import Server
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.client,
-    pytest.mark.every_storage,
     pytest.mark.timeout(600),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.clients.faces import faces
 from support.clients.older_generations import ADMIN, core_python
 from support.clients.runs import Runs, scenarios
 from support.clients.server import Server
@@ -19,13 +20,7 @@ def runs(keyed_server: Server) -> Runs:
     return Runs(core_python("1.8.0"), PACKAGE, keyed_server.url, ADMIN)
 
 
-@pytest.mark.parametrize(
-    "face",
-    [
-        pytest.param(face, marks=pytest.mark.xdist_group(f"sdk-{face}"))
-        for face in ("sync", "async")
-    ],
-)
+@pytest.mark.parametrize("face", faces("sdk"))
 class TestSdkClient:
     def test_all_scenarios_ran_and_every_method_is_called(self, runs: Runs, face: str) -> None:
         result = runs.result(face)

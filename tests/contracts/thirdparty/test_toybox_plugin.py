@@ -226,7 +226,7 @@ def test_one_command_tells_whether_it_keeps_its_contract(scripts: Path, tmp_path
     assert list(tmp_path.iterdir()) == [], "nothing is left where it was called"
 
 
-# By default, the test above runs the kit of indexes, and a test of docs/storage.md that of storages.
+# By default, the test above runs the kit of indexes, and one of docs/storage.md that of storages.
 @pytest.mark.heavy
 def test_it_passes_the_kits(scripts: Path) -> None:
     source = scripts.parents[1] / "toybox-source"

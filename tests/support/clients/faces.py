@@ -1,0 +1,16 @@
+"""The two faces of a published Python client, plain and asynchronous, as parameters of tests."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def faces(group: str) -> list[object]:
+    """Both faces. The tests of one face run in one process, which runs the client once.
+
+    The requests are the same, so by default only the plain face of an older client runs.
+    """
+    return [
+        pytest.param("sync", marks=pytest.mark.xdist_group(f"{group}-sync")),
+        pytest.param("async", marks=[pytest.mark.xdist_group(f"{group}-async"), pytest.mark.heavy]),
+    ]
