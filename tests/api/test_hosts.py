@@ -3,6 +3,7 @@ name at it."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from memservice.settings import load_settings
 KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
 
 
+@cache
 def client(**given: str) -> FlaskClient:
     return create_app(
         load_settings(environ={"DB_CONNECTION_URI": "memory://", **given}, cwd=Path("/"))

@@ -86,7 +86,7 @@ def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small
 @pytest.mark.parametrize(
     "few", [0, retrieval_search.EXACT_RANKING_MAX], ids=["further down the list", "among few"]
 )
-@pytest.mark.parametrize("wanted", [1, 7, 25])
+@pytest.mark.parametrize("wanted", [1, pytest.param(7, marks=pytest.mark.slow), 25])
 def test_filters_look_on_until_there_is_enough_or_nothing_left(
     begin: Begin, wanted: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def place(start: Start, stop: threading.Event) -> Place:
     return place
 
 
+@pytest.mark.slow
 def test_a_message_that_takes_for_ever_fails_alone(place: Place) -> None:
     place.say("s", ("alice", "I like tea."), ("alice", "loop"), ("alice", "I sing."))
     place.work()
