@@ -7,7 +7,9 @@ import json
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ import pytest
 from click.testing import CliRunner
 
 from integration.cli.conftest import Run
+from memservice.app import create_app
 from memservice.cli import cli
 from memservice.cli.remote_workspace import Remote, RemoteFailed, lines
 from memservice.services.transfer import importing
 from memservice.services.transfer.lines import Sum, written
+from memservice.settings import load_settings
 from support.api.auth_world import SECRET
 from support.cli.remote_server import Flaky
 from support.clients.server import MEMSERVICE, Server, environment, serving
@@ -38,10 +42,30 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
         return json.loads(answer.read() or b"null")
 
 
+@contextmanager
+def app_on(folder: Path) -> Iterator[Callable[..., Any]]:
+    """`ask` without a URL, of the application in this process on the store in that folder."""
+    settings = load_settings(
+        environ={"DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}, cwd=folder
+    )
+    app = create_app(settings)
+    client = app.test_client()
+
+    def ask_app(method: str, path: str, body: Any = None) -> Any:
+        answer = client.open(f"/v3{path}", method=method, json=body)
+        assert answer.status_code < 300, answer.text
+        return answer.get_json()
+
+    try:
+        yield ask_app
+    finally:
+        app.extensions["memservice"].close()
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the workspace `acme`, all of whose work is done."""
-    with serving(tmp_path_factory.mktemp("told")) as server:
+    with serving(tmp_path_factory.mktemp("told"), "--workers", "1") as server:
         url = server.url
         ask(url, "POST", "/workspaces", {"id": "acme", "metadata": {"plan": "gold"}})
         ask(
@@ -68,26 +92,26 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def seen(url: str) -> dict[str, Any]:
+def seen(ask: Callable[..., Any]) -> dict[str, Any]:
     """What `/v3` shows of `acme`, without what is said to be each server's own."""
     path = "/workspaces/acme"
     return {
         "peers": [
             (item["id"], item["metadata"])
-            for item in ask(url, "POST", f"{path}/peers/list", {})["items"]
+            for item in ask("POST", f"{path}/peers/list", {})["items"]
         ],
         "sessions": [
             (item["id"], item["configuration"])
-            for item in ask(url, "POST", f"{path}/sessions/list", {})["items"]
+            for item in ask("POST", f"{path}/sessions/list", {})["items"]
         ],
-        "messages": ask(url, "POST", f"{path}/sessions/talk/messages/list?size=100", {})["items"],
-        "conclusions": ask(url, "POST", f"{path}/conclusions/list?size=100", {})["items"],
-        "card": ask(url, "GET", f"{path}/peers/alice/card"),
-        "summaries": ask(url, "GET", f"{path}/sessions/talk/summaries"),
-        "members": ask(url, "GET", f"{path}/sessions/talk/peers/bob/config"),
+        "messages": ask("POST", f"{path}/sessions/talk/messages/list?size=100", {})["items"],
+        "conclusions": ask("POST", f"{path}/conclusions/list?size=100", {})["items"],
+        "card": ask("GET", f"{path}/peers/alice/card"),
+        "summaries": ask("GET", f"{path}/sessions/talk/summaries"),
+        "members": ask("GET", f"{path}/sessions/talk/peers/bob/config"),
         "found": [
             item["id"]
-            for item in ask(url, "POST", f"{path}/search", {"query": "physics in Lyon", "limit": 5})
+            for item in ask("POST", f"{path}/search", {"query": "physics in Lyon", "limit": 5})
         ],
     }
 
@@ -107,9 +131,8 @@ def test_out_and_in_again(memservice: Run, told: Server, tmp_path: Path) -> None
     assert "24 messages" in stored.stdout
     assert "nothing new" in memservice("import", "acme.jsonl.gz").stdout
     assert "acme-2:" in memservice("import", "--as", "acme-2", "acme.jsonl.gz").stdout
-    with serving(tmp_path) as other:
-        here, there = seen(told.url), seen(other.url)
-        assert there == here
+    with app_on(tmp_path) as ask_copy:
+        assert seen(ask_copy) == seen(partial(ask, told.url))
 
 
 def test_to_standard_output(memservice: Run, told: Server) -> None:
@@ -233,8 +256,8 @@ def test_from_another_server(memservice: Run, told: Server, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert "24 messages" in done.stdout
     assert "nothing new" in memservice("import-from", "-w", "acme", told.url).stdout
-    with serving(tmp_path) as other:
-        here, there = seen(told.url), seen(other.url)
+    with app_on(tmp_path) as ask_copy:
+        here, there = seen(partial(ask, told.url)), seen(ask_copy)
         for part in (
             "peers",
             "sessions",
@@ -252,7 +275,7 @@ def test_with_the_key_of_a_workspace(memservice: Run, tmp_path: Path) -> None:
     auth = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
     (folder := tmp_path / "guarded").mkdir()
     memservice("db", "upgrade")
-    with serving(folder, **auth) as guarded:
+    with serving(folder, "--workers", "1", "--no-worker", **auth) as guarded:
         there = {**auth, "DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}
         key = memservice("keys", "create", "--workspace", "mine", **there).stdout.strip()
         with httpx.Client(
