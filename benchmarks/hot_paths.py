@@ -21,8 +21,7 @@ from flask import Flask
 from werkzeug.test import Client
 
 from memservice.app import create_app
-from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
+from memservice.compose import open_runtime
 from memservice.settings import load_settings
 
 WORDS = [f"word{number}" for number in range(3000)]
@@ -154,7 +153,7 @@ def main() -> None:
     settings = load_settings(
         environ={"DB_CONNECTION_URI": given.db, "LOG_LEVEL": "warning"}, cwd=Path("/")
     )
-    runtime = Runtime(settings, load_plugins(settings))
+    runtime = open_runtime(settings, "api")
     runtime.storage.migrate()
     client = Client(create_app(settings, runtime))
     dice = random.Random(7)  # words of a benchmark

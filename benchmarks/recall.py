@@ -19,8 +19,8 @@ from benchmarks.conversations import conversations
 from benchmarks.corpus import Conversation
 from benchmarks.metrics import MEASURES, difference, figure
 from benchmarks.public_sets import load_beam, load_locomo
+from memservice.compose import open_runtime
 from memservice.domain import tokens
-from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import messages, peers
 from memservice.services.auth.principal import Principal
@@ -42,7 +42,7 @@ def open_store(uri: str) -> Runtime:
         environ={"DB_CONNECTION_URI": uri, "DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"},
         cwd=Path("/"),
     )
-    runtime = Runtime(settings, load_plugins(settings))
+    runtime = open_runtime(settings)
     runtime.storage.migrate()
     return runtime
 

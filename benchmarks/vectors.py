@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from memservice.compose import open_runtime
 from memservice.domain.records import Space
-from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import workspaces
 from memservice.settings import load_settings
@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     settings = load_settings(environ={**os.environ, "DB_CONNECTION_URI": options.db})
-    rt = Runtime(settings, load_plugins(settings))
+    rt = open_runtime(settings)
     rt.storage.migrate()
     vectors = heaped(options.rows, options.dimension, options.seed)
     dice = np.random.default_rng(options.seed + 1)

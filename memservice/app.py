@@ -13,14 +13,12 @@ from memservice.api.hosts import Hosts
 from memservice.api.routing import EXTENSION
 from memservice.api.shared_answer import SharedAnswer
 from memservice.api.streaming import Slots
+from memservice.compose import metrics_of, open_runtime
 from memservice.domain.sizes import MAX_BODY
 from memservice.operations import doctor
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
-from memservice.services.events.wiring import observe
 from memservice.settings import Settings, load_settings
-from memservice.telemetry.metrics import Metrics
-from memservice.worker import wakeups
 
 log = logging.getLogger("memservice.app")
 
@@ -38,15 +36,8 @@ class Opened:
         self.readiness = SharedAnswer(lambda: doctor.look(self.runtime))
         """What `/health/ready` tells, to callers without a key, too."""
         self._plugins = plugins
-        self.metrics = (
-            Metrics(settings.metrics.namespace or settings.app.namespace, "api")
-            if settings.metrics.enabled
-            else None
-        )
-        """None while they are not wanted."""
-        if runtime is not None:
-            observe(runtime, self.metrics)
-            wakeups.attach(runtime)
+        self.metrics = metrics_of(settings, "api") if runtime is None else runtime.metrics
+        """None while they are off."""
         self._runtime = runtime
         self._lock = threading.Lock()
 
@@ -55,10 +46,9 @@ class Opened:
         if self._runtime is None:
             with self._lock:
                 if self._runtime is None:
-                    opened = Runtime(self.settings, self._plugins)
-                    observe(opened, self.metrics)
-                    wakeups.attach(opened)
-                    self._runtime = opened
+                    self._runtime = open_runtime(
+                        self.settings, "api", plugins=self._plugins, metrics=self.metrics
+                    )
         return self._runtime
 
     def close(self) -> None:

@@ -5,29 +5,31 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memservice.domain.configuration import Defaults
 from memservice.domain.errors import ConfigurationError
-from memservice.domain.failures import redacted_traceback
-from memservice.plugins import Plugins, load_plugins
+from memservice.plugins import Plugins
 from memservice.reasoning import choice
-from memservice.settings import Settings, connections, load_settings
+from memservice.settings import Settings, connections
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Embedder
-from memservice.spi.llm import ModelCall
 from memservice.spi.providers import Context, EmbedderProvider
 from memservice.spi.reasoner import Reasoner
 from memservice.spi.storage import Storage, Transaction
 from memservice.spi.vectors import VectorIndex
 from memservice.spi.webhooks import WebhookTransport
-from memservice.telemetry.context import attributed
+from memservice.telemetry.bus import Events
 from memservice.telemetry.events import Event
+from memservice.timed_calls import TimedCalls
 
 if TYPE_CHECKING:
     from memservice.reasoning.apart.reasoner import Stop
+    from memservice.telemetry.metrics import Metrics
 
 log = logging.getLogger("memservice")
 
@@ -36,40 +38,64 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+@dataclass(slots=True)
+class DaySpending:
+    """Tokens of one workspace on one day, as the store last said."""
+
+    day: str
+    tokens: int
+    read_at: float
+    """Of `time.monotonic`."""
+    reported: bool = False
+    """Whether the log says that the budget is reached."""
+
+
+def _all_written(workspace_key: int, day: str) -> int:
+    return 0
+
+
 class Runtime:
-    """The opened parts of one process. Make it after forking; close it once."""
+    """The opened parts of one process, as `memservice.compose.open_runtime` puts them together.
+    Open it after forking; close it once."""
 
     def __init__(
-        self, settings: Settings, plugins: Plugins, clock: Callable[[], datetime] = utc_now
+        self,
+        settings: Settings,
+        plugins: Plugins,
+        clock: Callable[[], datetime],
+        *,
+        storage: Storage,
+        events: Events,
+        closing: ExitStack,
+        metrics: Metrics | None = None,
+        unwritten_tokens: Callable[[int, str], int] | None = None,
+        stop: Stop | None = None,
     ) -> None:
+        """`closing` closes the storage and what else was opened before the runtime.
+        `unwritten_tokens` takes a workspace's key and a day, and gives the tokens that calls of
+        this process spent and the store does not know yet. `stop` is a worker's: reasoners that
+        only compute then run in processes of their own, until it is set."""
         self.settings = settings
         self.plugins = plugins
         self.clock = clock
+        self.storage = storage
+        self.events = events
+        self.metrics = metrics
+        self.unwritten_tokens = unwritten_tokens or _all_written
+        self.day_spending: dict[int, DaySpending] = {}
+        """By workspace, for `services.usage.budget`."""
+        self.embedder_calls = TimedCalls("embed-query")
+        self.vector_calls = TimedCalls("nearest")
+        self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)
+        """By task, the name of the reasoner that does it."""
+        self._stop = stop
         self._lock = threading.Lock()
         self._embedders: dict[str, Embedder | None] = {}
         self._reasoners: dict[str, Reasoner] = {}
-        self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)
-        """By task, the name of the reasoner that does it."""
         self._transports: dict[str, WebhookTransport] = {}
-        self.call_listeners: list[Callable[[ModelCall], None]] = []
-        """Told of each call of a model or an embedder, in the thread that made it."""
-        self.event_listeners: list[Callable[[Event, datetime], None]] = []
-        """Told of each event and of when it was emitted, in the thread that did."""
-        self.work_listeners: list[Callable[[str, int | None, int], None]] = []
-        """Told how many tasks of which kind and workspace were done."""
-        self.observed = False
-        """Whether somebody watches already (`services.events.wiring`)."""
-        self.unwritten_tokens: Callable[[int, str], int] = lambda workspace_key, day: 0
-        """Tokens that a workspace spent on a day by calls of this process that the store does not
-        know of yet."""
-        self.closing: list[Callable[[], None]] = []
-        """Called when the runtime is closed, the last first, while the storage is still open."""
-        plugins.check_options()
-        uri = settings.db.connection_uri
-        provider = plugins.storage(uri)
-        self.storage: Storage = plugins.open_provider(
-            provider, {"uri": uri, **settings.db.as_mapping()}, Context(clock, log)
-        )
+        self._closing = closing
+        self._closing.callback(self.embedder_calls.close)
+        self._closing.callback(self.vector_calls.close)
         self.vectors: VectorIndex = self._open_vectors()
         self.embedder: Embedder = self.open_embedder(settings.app.embedder)
         """By which new workspaces begin; those that have vectors stay with their own
@@ -83,54 +109,14 @@ class Runtime:
             messages_per_long_summary=settings.summary.messages_per_long_summary,
         )
 
-    def called(self, call: ModelCall) -> None:
-        """A model was called. What a listener raises is logged: it is not the caller's."""
-        call = attributed(call)
-        for listener in self.call_listeners:
-            try:
-                listener(call)
-            except Exception as error:
-                log.error(
-                    "a call of a model could not be noted: %s\n%s",
-                    type(error).__name__,
-                    redacted_traceback(error),
-                )
-
     @property
     def hears_events(self) -> bool:
-        """Whether anybody listens: what it takes to describe an event can be spared if not."""
-        return bool(self.event_listeners) or self.plugins.hears_events
+        """As `Events.has_listeners`."""
+        return self.events.has_listeners
 
     def emit(self, event: Event) -> None:
-        """Tell operators and plugins of something that happened. To be called once, after the
-        commit of what it tells of, never inside `storage.write`, which may run its function again.
-        Never raises: what a listener raises is logged, it is not the caller's."""
-        if not self.hears_events:
-            return
-        now = self.clock()
-        for listener in self.event_listeners:
-            try:
-                listener(event, now)
-            except Exception as error:
-                log.error(
-                    "the event %s could not be noted: %s\n%s",
-                    event.TYPE,
-                    type(error).__name__,
-                    redacted_traceback(error),
-                )
-        self.plugins.emit(event.TYPE, event.data)
-
-    def worked(self, kind: str, workspace_key: int | None, number: int) -> None:
-        """Tasks were done, and what came of them is stored. Never raises."""
-        for listener in self.work_listeners:
-            try:
-                listener(kind, workspace_key, number)
-            except Exception as error:
-                log.error(
-                    "tasks that were done could not be counted: %s\n%s",
-                    type(error).__name__,
-                    redacted_traceback(error),
-                )
+        """As `Events.emit`: once, after the commit."""
+        self.events.emit(event)
 
     def _open_vectors(self) -> VectorIndex:
         name = self.settings.vector_store.type
@@ -162,7 +148,7 @@ class Runtime:
     def _opened_embedder(self, provider: EmbedderProvider) -> Embedder:
         settings = connections.of_embedder(self.settings, provider.name)
         opened: Embedder = self.plugins.open_provider(
-            provider, settings, Context(self.clock, log, called=self.called)
+            provider, settings, Context(self.clock, log, called=self.events.called)
         )
         return opened
 
@@ -227,27 +213,6 @@ class Runtime:
                 self._reasoners[name] = self._open_reasoner(name)
             return self._reasoners[name]
 
-    def reason_apart(self, stop: Stop) -> None:
-        """For a worker: ask reasoners that only compute in processes of their own from now on, and
-        no more once `stop` is set."""
-        from memservice.reasoning.apart.reasoner import Apart, place_of
-
-        for name in {self.reasoners[task] for task in choice.BACKGROUND} - {choice.LLM}:
-            provider = self.plugins.reasoner(name)
-            location = place_of(provider)
-            if location is None:
-                continue
-            apart = Apart(
-                provider,
-                location,
-                self.settings.worker.cpu_seconds,
-                stop,
-                partial(self._open_reasoner, name),
-            )
-            self.closing.append(apart.close)
-            with self._lock:
-                self._reasoners[name] = apart
-
     def reasoner_can(self, task: str, capability: Capability) -> bool:
         """Whether the reasoner of a task has a capability. Opens nothing."""
         name = self.reasoners[task]
@@ -258,7 +223,26 @@ class Runtime:
         )
 
     def _open_reasoner(self, name: str) -> Reasoner:
-        context = Context(self.clock, log, called=self.called)
+        if self._stop is None or name == choice.LLM:
+            return self._open_reasoner_here(name)
+        from memservice.reasoning.apart.reasoner import Apart, place_of
+
+        provider = self.plugins.reasoner(name)
+        location = place_of(provider)
+        if location is None or name not in {self.reasoners[task] for task in choice.BACKGROUND}:
+            return self._open_reasoner_here(name)
+        apart = Apart(
+            provider,
+            location,
+            self.settings.worker.cpu_seconds,
+            self._stop,
+            partial(self._open_reasoner_here, name),
+        )
+        self._closing.callback(apart.close)
+        return apart
+
+    def _open_reasoner_here(self, name: str) -> Reasoner:
+        context = Context(self.clock, log, called=self.events.called)
         if name == choice.LLM:
             from memservice.reasoning.models import Models
             from memservice.reasoning.reasoner import LlmReasoner
@@ -288,16 +272,6 @@ class Runtime:
         return tx if self.vectors_transactional else None
 
     def close(self) -> None:
-        try:
-            while self.closing:
-                self.closing.pop()()
-        finally:
-            self.storage.close()
-
-
-def open_runtime(
-    settings: Settings | None = None, clock: Callable[[], datetime] = utc_now, **overrides: Any
-) -> Runtime:
-    """Load settings and plugins as the environment says, and open what is configured."""
-    settings = settings or load_settings(**overrides)
-    return Runtime(settings, load_plugins(settings), clock)
+        """Close all parts, the last one first: what is buffered is written before the storage
+        closes. May be called twice."""
+        self._closing.close()

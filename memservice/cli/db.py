@@ -6,7 +6,7 @@ import click
 
 from memservice.cli.options import State
 from memservice.cli.stores import schema_of, sound
-from memservice.runtime import Runtime
+from memservice.compose import open_runtime
 from memservice.services import store_compatibility
 
 
@@ -19,7 +19,7 @@ def db() -> None:
 @click.pass_obj
 def upgrade(state: State) -> None:
     """Bring the schema to this release's. Safe to run again, and while others run it."""
-    runtime = Runtime(state.settings, state.plugins)
+    runtime = open_runtime(state.settings, plugins=state.plugins)
     try:
         before = schema_of(runtime)
         runtime.storage.migrate()
@@ -38,7 +38,7 @@ def upgrade(state: State) -> None:
 @click.pass_obj
 def current(state: State) -> None:
     """Show which schema the store has."""
-    runtime = Runtime(state.settings, state.plugins)
+    runtime = open_runtime(state.settings, plugins=state.plugins)
     try:
         click.echo(runtime.storage.schema_version() or "empty")
     finally:
@@ -65,7 +65,7 @@ def vacuum(state: State) -> None:
 def recount(state: State) -> None:
     """Count the tokens of every message again, after a release that counts otherwise. Stop servers
     and workers first."""
-    runtime = Runtime(state.settings, state.plugins)
+    runtime = open_runtime(state.settings, plugins=state.plugins)
     try:
         length, _ = store_compatibility.rows_to_do(runtime)
         with click.progressbar(length=length, label="counting") as bar:
@@ -80,7 +80,7 @@ def recount(state: State) -> None:
 def reindex(state: State) -> None:
     """Build the text index again, after a release that analyses texts otherwise. Stop servers and
     workers first."""
-    runtime = Runtime(state.settings, state.plugins)
+    runtime = open_runtime(state.settings, plugins=state.plugins)
     try:
         _, length = store_compatibility.rows_to_do(runtime)
         with click.progressbar(length=length, label="indexing") as bar:

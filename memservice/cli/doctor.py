@@ -9,6 +9,7 @@ from dataclasses import asdict
 import click
 
 from memservice.cli.options import State
+from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError, MemserviceError
 from memservice.operations import doctor as service
 from memservice.operations.doctor import BROKEN, Check
@@ -54,7 +55,7 @@ def doctor(state: State, ask_models: bool, as_json: bool) -> None:
 
 def _checks(state: State, ask_models: bool) -> list[Check]:
     try:
-        runtime = Runtime(state.settings, state.plugins)
+        runtime = open_runtime(state.settings, plugins=state.plugins)
     except ConfigurationError as error:
         wrong = Check(
             "settings",
@@ -82,9 +83,8 @@ def _looked(state: State, runtime: Runtime, ask_models: bool) -> list[Check]:
             for warning in model_warnings.warnings(state.settings, state.plugins)
         ]
         if ask_models:
-            models = Models(
-                state.settings, state.plugins, Context(runtime.clock, log, called=runtime.called)
-            )
+            context = Context(runtime.clock, log, called=runtime.events.called)
+            models = Models(state.settings, state.plugins, context)
             answers = probe.ask(models, runtime.reasoners)
             checks += [
                 Check("models", service.OK if answer.ok else BROKEN, answer.said, answer.advice)

@@ -16,7 +16,6 @@ from memservice.domain.records import Lease, Workspace
 from memservice.operations import reembed as service
 from memservice.operations.reembed import Erased, Moved, Progress
 from memservice.runtime import Runtime
-from memservice.services.events import wiring
 from memservice.spi.embedding import Embedder
 from memservice.worker.runner import LeaseLost
 
@@ -47,9 +46,8 @@ def reembed(state: State, name: str, slugs: tuple[str, ...]) -> None:
     the new ones are there. What broke off is simply run again and goes on where it was. Run it
     again also where rows lack vectors: only those that are missing are made.
     """
-    with opened(state) as rt:
+    with opened(state, "batch") as rt:
         rt.storage.check()
-        wiring.observe(rt)
         target = rt.open_embedder(name)
         seen: set[int] = set()
         moved = 0

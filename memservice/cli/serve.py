@@ -12,10 +12,10 @@ import click
 
 from memservice.api import exposure
 from memservice.cli.options import State
+from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
 from memservice.reasoning import choice
 from memservice.reasoning import warnings as model_warnings
-from memservice.runtime import Runtime
 from memservice.services import store_compatibility
 from memservice.serving.banner import banner
 from memservice.serving.logs import set_up_logging
@@ -98,7 +98,7 @@ def _run(
     supervisor = Supervisor(listener, plan)
     supervisor.start()
     try:
-        runtime = Runtime(state.settings, state.plugins)
+        runtime = open_runtime(state.settings, plugins=state.plugins)
         try:
             runtime.storage.migrate()
             store_compatibility.initialise(runtime)

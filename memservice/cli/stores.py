@@ -6,19 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from memservice.cli.options import State
+from memservice.compose import Role, open_runtime
 from memservice.domain.errors import ConfigurationError, NoStore
 from memservice.runtime import Runtime
 from memservice.services import store_compatibility
 from memservice.spi.capabilities import Capability
-from memservice.worker import wakeups
 
 
 @contextmanager
-def opened(state: State) -> Iterator[Runtime]:
+def opened(state: State, role: Role = "command") -> Iterator[Runtime]:
     """A runtime on the configured store, which wakes workers as the server does. Refuses a storage
     that lives inside one process."""
-    runtime = Runtime(state.settings, state.plugins)
-    wakeups.attach(runtime)
+    runtime = open_runtime(state.settings, role, plugins=state.plugins)
     try:
         if Capability.SHARED not in runtime.storage.capabilities:
             raise ConfigurationError(

@@ -13,10 +13,10 @@ from types import FrameType
 import click
 
 from memservice.cli.options import State
+from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
-from memservice.runtime import Runtime
 from memservice.serving.logs import set_up_logging
-from memservice.serving.metrics import observe_worker, shared_values_here
+from memservice.serving.metrics import shared_values_here
 from memservice.serving.schema import wait_for_schema
 from memservice.spi.capabilities import Capability
 
@@ -95,7 +95,7 @@ def _queues(wanted: str | None) -> Sequence[str]:
 def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, embedded: bool) -> int:
     from memservice.domain import tokens
     from memservice.serving.pool import Pool
-    from memservice.worker import heartbeats, rq_worker, wakeups
+    from memservice.worker import heartbeats, rq_worker
     from memservice.worker.rq_queues import JobQueues
 
     settings = state.settings
@@ -104,10 +104,7 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
     tokens.count("")  # tables that never change, shared by the processes
 
     def work(stop: threading.Event) -> None:
-        runtime = Runtime(settings, state.plugins)
-        observe_worker(runtime)
-        wakeups.attach(runtime)
-        runtime.reason_apart(stop)
+        runtime = open_runtime(settings, "worker", plugins=state.plugins, stop=stop)
         try:
             if not wait_for_schema(runtime, stop):
                 return
@@ -141,9 +138,7 @@ def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
         signal.signal(number, heard)
     if embedded:
         _stop_with_parent(stop)
-    runtime = Runtime(state.settings, state.plugins)
-    observe_worker(runtime)
-    runtime.reason_apart(stop)
+    runtime = open_runtime(state.settings, "worker", plugins=state.plugins, stop=stop)
     try:
         if wait_for_schema(runtime, stop):
             polling = Worker(runtime, jitter=not embedded, at_once=at_once)

@@ -25,7 +25,6 @@ from memservice.pipeline.indexing import reconcile
 from memservice.plugins import Plugins
 from memservice.runtime import Runtime
 from memservice.services import indexing, store_compatibility
-from memservice.services.retrieval import vector_query
 from memservice.settings import Settings
 from memservice.spi.base import RESTORE
 from memservice.spi.capabilities import Capability
@@ -207,11 +206,11 @@ def _asked(rt: Runtime, spaces: Iterable[Space] = ()) -> Check:
     )
     number, looked_at, ends = 0, 0, time.monotonic() + seconds
     try:
-        vector_query.within(seconds, lambda: rt.vectors.count(None, never))
+        rt.vector_calls.within(seconds, lambda: rt.vectors.count(None, never))
         for space in spaces:
             if time.monotonic() > ends:
                 break
-            held, missing, dimension = vector_query.within(
+            held, missing, dimension = rt.vector_calls.within(
                 seconds,
                 lambda space=space: _compared(rt, space),  # type: ignore[misc]
             )

@@ -7,14 +7,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from memservice.domain.errors import MemserviceError
-from memservice.runtime import Runtime
-from memservice.services.events.wiring import count_waiting, observe
 from memservice.settings import Settings
-from memservice.telemetry.endpoint import MetricsEndpoint
-from memservice.telemetry.metrics import DIRECTORY, Metrics
+from memservice.telemetry.metrics import DIRECTORY
 
 
 @contextmanager
@@ -43,22 +39,3 @@ def shared_values_here(settings: Settings) -> Iterator[None]:
         os.environ.pop(DIRECTORY, None)
         if before is not None:
             os.environ[DIRECTORY] = before
-
-
-def observe_worker(rt: Runtime) -> None:
-    """Watch a worker that was just opened. Its metrics are at an address of their own until it is
-    closed."""
-    if not rt.settings.metrics.enabled:
-        observe(rt)
-        return
-    settings = rt.settings.metrics
-    metrics = Metrics(settings.namespace or rt.settings.app.namespace, "deriver")
-    observe(rt, metrics)
-
-    def exposition() -> tuple[bytes, str]:
-        with suppress(MemserviceError):  # then the number of before stands
-            count_waiting(rt, metrics)
-        return metrics.exposition()
-
-    endpoint = MetricsEndpoint(settings.host, settings.port, exposition)
-    rt.closing.append(endpoint.close)

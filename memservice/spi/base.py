@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
@@ -67,6 +67,7 @@ class BaseStorage(ABC):
         self._commits = 0
         self._written_at = float("-inf")
         """When a write of this process succeeded, if none failed since."""
+        self._commit_listeners: list[Callable[[Collection[str]], None]] = []
         self._damage: str | None = None
         """How it was first noticed that the store is damaged."""
 
@@ -102,7 +103,7 @@ class BaseStorage(ABC):
         self._mine.writing = True
         try:
             with self._noticing():
-                result = self._try(fn)
+                result, units = self._try(fn)
             self._written_at = time.monotonic()
         except (Unavailable, Damaged):
             self._written_at = float("-inf")
@@ -110,7 +111,13 @@ class BaseStorage(ABC):
         finally:
             self._mine.writing = False
         self.announce()
+        if units:
+            for listener in self._commit_listeners:
+                listener(units)
         return result
+
+    def on_commit(self, listener: Callable[[Collection[str]], None]) -> None:
+        self._commit_listeners.append(listener)
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
@@ -174,14 +181,17 @@ class BaseStorage(ABC):
             if time.monotonic() >= deadline:
                 return False
 
-    def _try(self, fn: Callable[[Transaction], T]) -> T:
+    def _try(self, fn: Callable[[Transaction], T]) -> tuple[T, Collection[str]]:
+        """What `fn` returned, and the units that it gave work."""
         conflict: TransientConflict | None = None
         for attempt in range(self.attempts):
             if attempt:
                 time.sleep(random.uniform(0, 0.005 * 2**attempt))
             try:
                 with self.transaction() as tx:
-                    return fn(tx)
+                    result = fn(tx)
+                    units = set(tx.tasks.units_with_work) if self._commit_listeners else ()
+                return result, units
             except TransientConflict as error:
                 conflict = error
             except UniqueViolation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar, runtime_checkable
@@ -78,6 +78,11 @@ class Storage(Protocol):
     def read(self) -> AbstractContextManager[Transaction]:
         """A consistent view for reading. Raises `Unavailable` as `write` does. Never wrap a model,
         a hook or HTTP in it, unless it is paused (`Transaction.released`)."""
+        ...
+
+    def on_commit(self, listener: Callable[[Collection[str]], None]) -> None:
+        """Call `listener` after each commit of this object that gave work to units, with their
+        names (`tx.tasks.units_with_work`): in the thread of `write`, before `write` returns."""
         ...
 
     def wait_for_work(self, timeout: float) -> bool:

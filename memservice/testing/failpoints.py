@@ -37,7 +37,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,6 +110,8 @@ class FailpointStorage:
         self._log = log
         self._lock = threading.Lock()
         self._writes = 0
+        self._listeners: list[Callable[[Collection[str]], None]] = []
+        self._committed = threading.local()
 
     @property
     def writes(self) -> int:
@@ -127,9 +129,22 @@ class FailpointStorage:
             return result
 
         self._reached(BEGIN, number)
+        self._committed.units = ()
         result = self._inner.write(then)
         self._reached(AFTER, number)
+        if self._committed.units:
+            for listener in self._listeners:
+                listener(self._committed.units)
         return result
+
+    def _remember(self, units: Collection[str]) -> None:
+        self._committed.units = units
+
+    def on_commit(self, listener: Callable[[Collection[str]], None]) -> None:
+        """As the storage does, but after the point `AFTER`."""
+        if not self._listeners:
+            self._inner.on_commit(self._remember)
+        self._listeners.append(listener)
 
     def read(self) -> AbstractContextManager[Transaction]:
         return self._inner.read()

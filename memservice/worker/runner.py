@@ -205,7 +205,7 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
             continue
         if prepared.events is not None and "skipped" not in outcome:
             _emit_events(rt, partial(prepared.events, outcome))
-        rt.worked(tasks[0].kind, tasks[0].workspace_key, len(tasks))
+        rt.events.worked(tasks[0].kind, tasks[0].workspace_key, len(tasks))
         maximum = min(PENDING_BATCH_SIZE, maximum * SHRINK_FACTOR)
         report.done += len(tasks)
         report.last = tasks[-1]

@@ -11,18 +11,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-from memservice.runtime import Runtime
-from memservice.spi.storage import Finding, Storage, Transaction
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from memservice.settings import Settings
 
 log = logging.getLogger("memservice.wakeups")
-
-T = TypeVar("T")
 
 MAX_WAITING = 10_000
 """Units that are to be woken and were not yet; what is beyond is left to the sweep."""
@@ -39,62 +33,6 @@ class Wakes(Protocol):
     def wake(self, units: Sequence[str]) -> int: ...
 
 
-class WakingStorage:
-    """`memservice.spi.storage.Storage`: `inner`, with a word after each commit that gave work to
-    units."""
-
-    def __init__(self, inner: Storage, wakeups: Wakeups) -> None:
-        self.name = inner.name
-        self.capabilities = inner.capabilities
-        self.text = inner.text
-        self.vectors = inner.vectors
-        self._inner = inner
-        self._wakeups = wakeups
-
-    def write(self, fn: Callable[[Transaction], T]) -> T:
-        units: set[str] = set()
-
-        def then(tx: Transaction) -> T:
-            units.clear()  # of a try that lost against another transaction
-            result = fn(tx)
-            units.update(tx.tasks.units_with_work)
-            return result
-
-        result = self._inner.write(then)
-        if units:
-            self._wakeups.wake(units)
-        return result
-
-    def read(self) -> AbstractContextManager[Transaction]:
-        return self._inner.read()
-
-    def wait_for_work(self, timeout: float) -> bool:
-        return self._inner.wait_for_work(timeout)
-
-    def check(self) -> None:
-        self._inner.check()
-
-    def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
-        return self._inner.examine(thorough=thorough)
-
-    def reclaim(self, *, thorough: bool = False) -> bool:
-        return self._inner.reclaim(thorough=thorough)
-
-    def schema_version(self) -> str | None:
-        return self._inner.schema_version()
-
-    def migrate(self) -> None:
-        self._inner.migrate()
-
-    def close(self) -> None:
-        self._wakeups.close()
-        self._inner.close()
-
-    def __getattr__(self, name: str) -> Any:
-        """What a storage offers beyond the seam."""
-        return getattr(self._inner, name)
-
-
 class Wakeups:
     """Remembers units, and wakes them from a thread that starts with the first."""
 
@@ -107,6 +45,17 @@ class Wakeups:
         self._closed = False
         self._reachable = True
         self._queues: Wakes | None = None
+
+    @classmethod
+    def to_queues(cls, settings: Settings) -> Wakeups:
+        """Wake-ups by the queues in Redis."""
+
+        def connect() -> Wakes:
+            from memservice.worker.rq_queues import JobQueues
+
+            return JobQueues.of(settings)
+
+        return cls(connect)
 
     def wake(self, units: Collection[str]) -> None:
         """Soon. Returns at once."""
@@ -171,15 +120,3 @@ class Wakeups:
             while not self._closed and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
             self._units.clear()
-
-
-def attach(rt: Runtime) -> None:
-    """With REDIS_URL set, wake workers after each commit of this runtime from now on."""
-    if rt.settings.app.redis_url and not isinstance(rt.storage, WakingStorage):
-        rt.storage = WakingStorage(rt.storage, Wakeups(lambda: _connect(rt.settings)))
-
-
-def _connect(settings: Settings) -> Wakes:
-    from memservice.worker.rq_queues import JobQueues
-
-    return JobQueues.of(settings)

@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.domain.filters import equals
 from memservice.domain.records import Task
 from memservice.plugins import load_plugins
@@ -132,7 +133,7 @@ def runtime(storage_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         settings = load_settings(
             environ={}, cwd=folder, overrides={"DB_CONNECTION_URI": uri, **given}
         )
-        opened = Runtime(settings, load_plugins(settings, plugins))
+        opened = open_runtime(settings, "api", plugins=load_plugins(settings, plugins))
         opened.storage.migrate()
         yield opened
         opened.close()

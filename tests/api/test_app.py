@@ -11,6 +11,7 @@ import pytest
 from flask import Blueprint, Flask
 
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.hookspecs import hookimpl
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
@@ -76,7 +77,7 @@ def test_plugins_may_add_routes_but_not_take_ours() -> None:
     plugin = Plugin()
     plugins = load_plugins(MEMORY)
     plugins._manager.register(plugin)
-    app = create_app(runtime=Runtime(MEMORY, plugins))
+    app = create_app(runtime=open_runtime(MEMORY, "api", plugins=plugins))
     assert plugin.started == [app]
     client = app.test_client()
     assert client.get("/extra").get_json() == {"extra": True}

@@ -12,8 +12,7 @@ import pytest
 from werkzeug.test import Client, TestResponse
 
 from memservice.app import create_app
-from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
+from memservice.compose import open_runtime
 from memservice.settings import load_settings
 from support.stores.stores import sqlite_store_at
 
@@ -31,7 +30,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
         "AUTH_JWT_SECRET": SECRET,
     }
     settings = load_settings(environ=environ, cwd=tmp_path)
-    runtime = Runtime(settings, load_plugins(settings))
+    runtime = open_runtime(settings, "api")
     runtime.storage.migrate()
     yield Client(create_app(settings, runtime))
     runtime.close()

@@ -15,8 +15,8 @@ import pytest
 from api.conftest import Api
 from api.test_chat_streaming import PATHS, PATIENCE, next_event, served, stream
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure
 from memservice.telemetry.events import Event
@@ -32,7 +32,7 @@ class World:
     def __init__(self, api: Api, model: ScriptedModel) -> None:
         self.api, self.model = api, model
         self.events: list[Event] = []
-        api.runtime.event_listeners.append(lambda event, at: self.events.append(event))
+        api.runtime.events.on_event(lambda event, at: self.events.append(event))
 
     def ask(self, *replies: Any, path: str = PATHS[0], **body: Any) -> Any:
         self.model.replies = list(replies)
@@ -67,7 +67,7 @@ def world(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[Wor
         **settings,
     }
     loaded = load_settings(environ=given, cwd=folder)
-    runtime = Runtime(loaded, load_plugins(loaded, extra=[model]))
+    runtime = open_runtime(loaded, "api", plugins=load_plugins(loaded, extra=[model]))
     runtime.storage.migrate()
     try:
         api = Api(create_app(runtime=runtime), runtime, "w")

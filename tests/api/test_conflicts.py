@@ -11,8 +11,8 @@ from api.conftest import Api
 from api.test_auth_first_generation import call as call_with
 from api.test_auth_first_generation import client as client
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.domain.records import Metamessage, NamedCollection
-from memservice.runtime import open_runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
 from support.api.three import ALICE, Three, whole
@@ -118,7 +118,7 @@ def test_conflict_04_owned_sessions_have_their_uid_for_an_id(three: Three, user:
 @pytest.mark.parametrize("shared", [True, False])
 def test_conflict_05_sessions_without_an_owner_are_every_members(shared: bool) -> None:
     overrides = {"DB_CONNECTION_URI": "memory://", "API_V1_SHARED_SESSIONS": str(shared).lower()}
-    runtime = open_runtime(load_settings(environ={}, overrides=overrides))
+    runtime = open_runtime(load_settings(environ={}, overrides=overrides), "api")
     three = Three(create_app(runtime=runtime), runtime, "w")
     three.second.session("room", peers={ALICE: {}, "bob": {}})
     room = three.uid_of("room")

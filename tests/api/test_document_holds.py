@@ -28,7 +28,7 @@ from api.conftest import Api
 from memservice.api import health, v3
 from memservice.api.routing import walk
 from memservice.app import create_app
-from memservice.runtime import open_runtime
+from memservice.compose import open_runtime
 from memservice.settings import load_settings
 
 GROUPS = (health.routes, *v3.GROUPS)
@@ -80,7 +80,7 @@ class World:
             "AUTH_USE_AUTH": "true",
             "AUTH_JWT_SECRET": SECRET,
         }
-        self.runtime = open_runtime(load_settings(environ={}, overrides=overrides))
+        self.runtime = open_runtime(load_settings(environ={}, overrides=overrides), "api")
         self.app: Flask = create_app(runtime=self.runtime)
         self.schema: OpenApiSchema = schemathesis.openapi.from_wsgi(
             f"/{generation}/openapi.json", self.app

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.domain.filters import equals
 from memservice.domain.records import Task
-from memservice.runtime import open_runtime
 from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.worker.runner import run
@@ -126,7 +126,7 @@ def test_where_dreams_are_switched_off(tmp_path: Path) -> None:
         cwd=tmp_path,
         overrides={"DB_CONNECTION_URI": "memory://", "DREAM_ENABLED": "false"},
     )
-    runtime = open_runtime(settings)
+    runtime = open_runtime(settings, "api")
     runtime.storage.migrate()
     client = create_app(runtime=runtime).test_client()
     assert client.post("/v3/workspaces/w/peers", json={"id": "alice"}).status_code == 201

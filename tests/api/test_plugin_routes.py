@@ -9,6 +9,7 @@ from flask import Blueprint, Flask
 from flask.testing import FlaskClient
 
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.plugins import load_plugins
@@ -82,7 +83,7 @@ def made(folder: Path, plugin: Plugin, **given: str) -> tuple[FlaskClient, Runti
     settings = load_settings(environ={"DB_CONNECTION_URI": "memory://", **given}, cwd=folder)
     plugins = load_plugins(settings)
     plugins._manager.register(plugin)
-    runtime = Runtime(settings, plugins)
+    runtime = open_runtime(settings, "api", plugins=plugins)
     return create_app(runtime=runtime).test_client(), runtime
 
 

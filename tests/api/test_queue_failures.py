@@ -10,8 +10,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
 from support.pipeline.fakes import Scripted
@@ -33,7 +33,9 @@ class Failing:
             environ=environ | {"WORKER_RETRY_BACKOFF_SECONDS": "0"}, cwd=folder
         )
         self.reasoner = Scripted()
-        self.rt = Runtime(settings, load_plugins(settings, extra=[self.reasoner]))
+        self.rt = open_runtime(
+            settings, "api", plugins=load_plugins(settings, extra=[self.reasoner])
+        )
         self.rt.storage.migrate()
         self.http: FlaskClient = create_app(runtime=self.rt).test_client()
 

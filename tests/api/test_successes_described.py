@@ -20,10 +20,10 @@ from flask import Flask
 from memservice.api import health, v3
 from memservice.api.routing import walk
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Usage
 from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
 from memservice.services import indexing
 from memservice.settings import load_settings
 from memservice.spi.reasoner import Answered, AnswerRequest, Consolidated, ConsolidateRequest
@@ -91,7 +91,7 @@ class Story:
         }
         loaded = load_settings(environ={}, cwd=folder, overrides=settings)
         self.reasoner = Talkative()
-        self.rt = Runtime(loaded, load_plugins(loaded, extra=[self.reasoner]))
+        self.rt = open_runtime(loaded, "api", plugins=load_plugins(loaded, extra=[self.reasoner]))
         self.rt.storage.migrate()
         self.app: Flask = create_app(runtime=self.rt)
         self.client = self.app.test_client()

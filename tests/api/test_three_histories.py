@@ -20,7 +20,8 @@ from hypothesis.stateful import (
 )
 
 from memservice.app import create_app
-from memservice.runtime import Runtime, open_runtime
+from memservice.compose import open_runtime
+from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
 from support.api.three_model import ACTIVE, ARCHIVED, DELETING, Note, Peer, Session, Workspace
@@ -527,7 +528,7 @@ class Histories(RuleBasedStateMachine):
 
 def run(uri: str, number: int, steps: int) -> None:
     overrides = {"DB_CONNECTION_URI": uri, "DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"}
-    opened = open_runtime(load_settings(environ={}, overrides=overrides))
+    opened = open_runtime(load_settings(environ={}, overrides=overrides), "api")
     opened.storage.migrate()
 
     class OnStore(Histories):

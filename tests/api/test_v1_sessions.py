@@ -7,7 +7,7 @@ import pytest
 
 from api.conftest import Api
 from memservice.app import create_app
-from memservice.runtime import open_runtime
+from memservice.compose import open_runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
 from support.api.v1_world import First, uid
@@ -341,7 +341,8 @@ def test_the_operator_may_hide_the_others_sessions() -> None:
         load_settings(
             environ={},
             overrides={"DB_CONNECTION_URI": "memory://", "API_V1_SHARED_SESSIONS": "false"},
-        )
+        ),
+        "api",
     )
     api = Api(create_app(runtime=runtime), runtime, "w")
     first = First(api)

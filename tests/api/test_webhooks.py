@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memservice.app import create_app
-from memservice.runtime import Runtime, open_runtime
+from memservice.compose import open_runtime
+from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
 from support.receiver import LOOPBACK, Receiver
@@ -192,7 +193,7 @@ def open_to_loopback(tmp_path: Path) -> Iterator[Runtime]:
         "WEBHOOK_MAX_ATTEMPTS": "1",
         "WEBHOOK_PAUSE_AFTER": "1",
     }
-    opened = open_runtime(load_settings(environ={}, cwd=tmp_path, overrides=overrides))
+    opened = open_runtime(load_settings(environ={}, cwd=tmp_path, overrides=overrides), "api")
     opened.storage.migrate()
     yield opened
     opened.close()

@@ -81,7 +81,7 @@ def test_a_point_is_passed_once_the_log_has_it(tmp_path: Path) -> None:
 
 WRITES = """
 from pathlib import Path
-from memservice.runtime import open_runtime
+from memservice.compose import open_runtime
 rt = open_runtime()
 rt.storage.migrate()
 for number in (1, 2, 3):
@@ -118,7 +118,7 @@ def test_a_process_that_finds_the_plugin_ends_where_it_is_told_to(
     )
     assert (first.returncode, first.stdout) == (-signal.SIGKILL, said), first.stderr
     look = (
-        "from memservice.runtime import open_runtime\nwith open_runtime().storage.read() as view:\n"
+        "from memservice.compose import open_runtime\nwith open_runtime().storage.read() as view:\n"
     )
     look += " print([name for name in '123' if view.facts.get(name)])"
     held = subprocess.run(

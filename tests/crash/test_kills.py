@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.domain.records import Conclusion, Message, Session, Summary
-from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import messages
 from memservice.services.auth.principal import Principal
@@ -69,7 +69,7 @@ def ordeal(service: Service, kills: int, chance: random.Random) -> Counter[str]:
 
 def opened(uri: str, folder: Path) -> Runtime:
     settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=folder)
-    return Runtime(settings, load_plugins(settings))
+    return open_runtime(settings)
 
 
 def found_in(rt: Runtime) -> tuple[Held, Covered]:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
+from memservice.compose import open_runtime
 from memservice.services import dreams
 from memservice.services.chat import chat
 from memservice.services.chat.chat import ChatOptions
@@ -57,7 +56,7 @@ def test_chat_derive_summary_and_dream_work(title: str, tmp_path: Path) -> None:
         assert settings.llm.model is not None
         serving(server, {settings.llm.model})
         clock = Clock()
-        place = Place(Runtime(settings, load_plugins(settings), clock), clock, Scripted())
+        place = Place(open_runtime(settings, clock=clock), clock, Scripted())
         place.rt.storage.migrate()
         try:
             place.say("s", *[("alice", f"I keep bees, hive number {n}.") for n in range(60)])

@@ -17,6 +17,7 @@ from werkzeug.serving import make_server
 
 from e2e.test_published_client import PACKAGE
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
@@ -66,7 +67,7 @@ def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Ite
         with store_of("postgres", tmp_path) as uri:
             loaded = load_settings(environ={"DB_CONNECTION_URI": uri, **settings}, cwd=tmp_path)
             with (
-                closing(Runtime(loaded, load_plugins(loaded, plugins))) as rt,
+                closing(open_runtime(loaded, "api", plugins=load_plugins(loaded, plugins))) as rt,
                 serving_here(rt) as here,
             ):
                 yield here

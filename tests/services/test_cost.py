@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from memservice.compose import open_runtime
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.records import ApiKey, Conclusion, Message
-from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import cards, messages, peers, sessions, workspaces
 from memservice.services import conclusions as concluding
@@ -57,7 +57,7 @@ def fill(path: Path, size: int) -> Sized:
         environ={"DB_CONNECTION_URI": sqlite_store_at(path), "DB_SYNCHRONOUS": "normal"},
         cwd=path.parent,
     )
-    runtime = Runtime(loaded, load_plugins(loaded), Clock())
+    runtime = open_runtime(loaded, clock=Clock())
     runtime.storage.migrate()
     small = Small(runtime, Clock())
     said: list[Message] = []

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.domain.errors import (
     ConfigurationError,
     Disabled,
@@ -22,7 +23,6 @@ from memservice.domain.errors import (
 )
 from memservice.domain.filters.ast import TRUE, equals
 from memservice.domain.records import DELETING, ApiKey, Session, Workspace
-from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import deletion, peers, sessions
 from memservice.services.auth import api_keys
@@ -58,7 +58,7 @@ def rt(local_storage_name: str, tmp_path: Path, clock: Clock) -> Iterator[Runtim
     settings = asking(
         "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db")
     )
-    opened = Runtime(settings, load_plugins(settings), clock)
+    opened = open_runtime(settings, clock=clock)
     opened.storage.migrate()
     yield opened
     opened.close()
@@ -298,7 +298,7 @@ def test_pages(rt: Runtime, clock: Clock) -> None:
 
 def test_without_authentication_there_are_no_keys(tmp_path: Path) -> None:
     settings = load_settings(environ={"DB_CONNECTION_URI": "memory://"}, cwd=tmp_path)
-    opened = Runtime(settings, load_plugins(settings))
+    opened = open_runtime(settings)
     with pytest.raises(Disabled, match="Feature is disabled"):
         api_keys.require_enabled(opened)
     with pytest.raises(ConfigurationError, match="token_urlsafe"):

@@ -131,7 +131,7 @@ def test_processes_create_the_same_at_once(tmp_path: Path, root: Path) -> None:
 import sys
 sys.path[:0] = [{str(root)!r}, {str(root / "backends")!r}, {str(root / "plugins")!r}]
 from pathlib import Path
-from memservice.runtime import open_runtime
+from memservice.compose import open_runtime
 from memservice.services import messages
 from memservice.services.messages import Draft
 from memservice.services.auth.principal import Principal

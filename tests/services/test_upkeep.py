@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.domain import tokens
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.filters import equals
 from memservice.domain.records import Message
-from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import conclusions, messages, peers, store_compatibility
 from memservice.services.auth.principal import Principal
@@ -29,7 +29,7 @@ ME = Principal(admin=True)
 def runtime(local_storage_name: str, tmp_path: Path) -> Iterator[Runtime]:
     uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "m.db")
     settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=tmp_path)
-    opened = Runtime(settings, load_plugins(settings))
+    opened = open_runtime(settings)
     opened.storage.migrate()
     store_compatibility.initialise(opened)
     yield opened

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memservice.runtime import Runtime
 from memservice.spi.llm import ModelCall
+from memservice.telemetry.bus import Events
 from memservice.telemetry.events import EmbeddingCallCompleted, Event, LlmCallCompleted
 
 CATEGORIES = {
@@ -18,12 +18,12 @@ CATEGORIES = {
 class CallEvents:
     """A listener of calls."""
 
-    def __init__(self, rt: Runtime) -> None:
-        self._rt = rt
+    def __init__(self, events: Events) -> None:
+        self._events = events
 
     def __call__(self, call: ModelCall) -> None:
-        if self._rt.hears_events:
-            self._rt.emit(_of_embedder(call) if call.embedding else _of_model(call))
+        if self._events.has_listeners:
+            self._events.emit(_of_embedder(call) if call.embedding else _of_model(call))
 
 
 def category_of(call: ModelCall) -> str | None:

@@ -8,12 +8,12 @@ import json
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from memservice.domain.ids import new_uid
-from memservice.runtime import Runtime
 from memservice.services import private_files
 from memservice.services.events.model_calls import category_of
 from memservice.settings.service import Telemetry
@@ -33,10 +33,12 @@ class TraceEvents:
     """A listener of calls, which sends trace events through an exporter of their own: nobody else
     hears them."""
 
-    def __init__(self, rt: Runtime, exporter: Exporter) -> None:
-        self._rt = rt
+    def __init__(
+        self, settings: Telemetry, clock: Callable[[], datetime], exporter: Exporter
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
         self._exporter = exporter
-        self._settings: Telemetry = rt.settings.telemetry
         self._sent: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -49,7 +51,7 @@ class TraceEvents:
             self._of_model(call)
 
     def _emit(self, event: Event) -> None:
-        self._exporter(event, self._rt.clock())
+        self._exporter(event, self._clock())
 
     def _of_model(self, call: ModelCall) -> None:
         request, answer = call.request, call.answer
@@ -153,8 +155,8 @@ class TraceFile:
     """A listener of calls that appends each exchange with a language model to a private file, one
     JSON object a line."""
 
-    def __init__(self, rt: Runtime, path: Path) -> None:
-        self._rt = rt
+    def __init__(self, clock: Callable[[], datetime], path: Path) -> None:
+        self._clock = clock
         self._path = path
         self._lock = threading.Lock()
 
@@ -162,7 +164,7 @@ class TraceFile:
         if call.request is None:
             return
         line = {
-            "time": self._rt.clock().isoformat(),
+            "time": self._clock().isoformat(),
             "purpose": call.purpose,
             "workspace": call.workspace,
             "run_id": call.run_id,

@@ -5,19 +5,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as Late
-from contextvars import copy_context
-from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from memservice.domain.records import Space
 from memservice.runtime import Runtime
-from memservice.services.retrieval import circuit_breaker
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Embedder
 from memservice.spi.llm import ModelFailure
+from memservice.timed_calls import CircuitOpen
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -29,19 +25,6 @@ Remote = Mapping[str, "Vector"]
 embedder."""
 NOT_ASKED: Remote = MappingProxyType({})
 
-_THREADS = 8
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = Lock()
-
-
-def _executor() -> ThreadPoolExecutor:
-    """Made at first use, so that it belongs to the process that uses it."""
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="embed-query")
-        return _pool
-
 
 def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
     """The query's vector; None if it has no content, or the embedder failed or took too long (which
@@ -50,34 +33,33 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
         return None
     if Capability.INLINE in embedder.capabilities:
         return _content(embedder.embed([text], "query")[0])
-    rest = circuit_breaker.of(rt)
-    if not rest.allow(embedder.id):
-        return None
     seconds = rt.settings.search.embed_timeout_seconds
-    future = _executor().submit(copy_context().run, embedder.embed, [text], "query")
     try:
-        vector = future.result(seconds)[0]
-    except Late:
-        future.cancel()
-        rest.record_failure(embedder.id)
+        vectors = rt.embedder_calls.call(
+            embedder.id, seconds, lambda: embedder.embed([text], "query"), _is_outage
+        )
+    except CircuitOpen:
+        return None
+    except TimeoutError:
         log.warning(
             "the embedder %s did not answer a query within %s s: searching by text alone",
             embedder.id,
             seconds,
         )
+        return None
     except Exception as error:  # whatever a provider raises, a search still answers
-        # else it may be this query that it cannot take
-        if isinstance(error, ModelFailure) and error.retryable:
-            rest.record_failure(embedder.id)
         log.warning(
             "the embedder %s failed on a query (%s): searching by text alone",
             embedder.id,
             type(error).__name__,
         )
-    else:
-        rest.record_success(embedder.id)
-        return _content(vector)
-    return None
+        return None
+    return _content(vectors[0])
+
+
+def _is_outage(error: Exception) -> bool:
+    """Whether the embedder would fail on other queries as well."""
+    return isinstance(error, ModelFailure) and error.retryable
 
 
 def remote_vectors(rt: Runtime, embedders: Iterable[str], text: str) -> Remote:

@@ -4,18 +4,15 @@ left alone while it is away."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as Late
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from memservice.domain.records import Space
 from memservice.runtime import Runtime
-from memservice.services.retrieval import circuit_breaker
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorHit
+from memservice.timed_calls import CircuitOpen
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -23,16 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("memservice.recall")
 
 INDEX = "the vector index"
-"""Under this name the index rests (`services.retrieval.circuit_breaker`)."""
-_THREADS = 8
-
-T = TypeVar("T")
-
-
-@cache
-def _executor() -> ThreadPoolExecutor:
-    """Made at first use, so that it belongs to the process that uses it."""
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="nearest")
+"""Its name among `Runtime.vector_calls`."""
 
 
 def query(
@@ -48,34 +36,17 @@ def query(
     moment ago (which is logged)."""
     if rt.vectors_transactional:
         return rt.vectors.query(tx, space, vector, k, index_filter, ids)
-    rest = circuit_breaker.of(rt)
-    if not rest.allow(INDEX):
-        return None
     seconds = rt.settings.vector_store.query_timeout_seconds
-    with tx.released():
-        hits = _hits(seconds, lambda: rt.vectors.query(None, space, vector, k, index_filter, ids))
-    if hits is None:
-        rest.record_failure(INDEX)
-    else:
-        rest.record_success(INDEX)
-    return hits
-
-
-def within(seconds: float, ask: Callable[[], T]) -> T:
-    """What an index outside the storage says. Raises TimeoutError if it takes longer than
-    `seconds`, and whatever the index raises."""
-    future = _executor().submit(ask)
     try:
-        return future.result(seconds)
-    except Late:
-        future.cancel()
-        raise
-
-
-def _hits(seconds: float, query: Callable[[], list[VectorHit]]) -> list[VectorHit] | None:
-    try:
-        return within(seconds, query)
-    except Late:
+        with tx.released():
+            return rt.vector_calls.call(
+                INDEX,
+                seconds,
+                lambda: rt.vectors.query(None, space, vector, k, index_filter, ids),
+            )
+    except CircuitOpen:
+        return None
+    except TimeoutError:
         log.warning("the vector index did not answer within %s s: searching by text alone", seconds)
     except Exception as error:  # whatever an index raises, a search still answers
         log.warning("the vector index failed on a query (%s): searching by text alone", error)

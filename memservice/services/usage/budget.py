@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import MutableMapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
-from weakref import WeakKeyDictionary
 
 from memservice.domain.records import Workspace
 from memservice.domain.times import day_of
-from memservice.runtime import Runtime
+from memservice.runtime import DaySpending, Runtime
 from memservice.spi.storage import Transaction
 
 log = logging.getLogger("memservice.budget")
@@ -43,19 +41,6 @@ class Budget:
         return self.spent >= self.daily_tokens
 
 
-@dataclass(slots=True)
-class _Read:
-    """What the store last said, and whether somebody was told of a budget that is reached."""
-
-    day: str
-    spent: int
-    at: float
-    told: bool = False
-
-
-_read: MutableMapping[Runtime, dict[int, _Read]] = WeakKeyDictionary()
-
-
 def of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Budget | None:
     """None: it may spend what it likes."""
     limit = _limit(rt, workspace.slug)
@@ -63,17 +48,21 @@ def of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Budget | None:
         return None
     now = rt.clock()
     day = day_of(now)
-    known = _read.setdefault(rt, {})
-    read = known.get(workspace.key)
-    if read is None or read.day != day or time.monotonic() - read.at > FRESH_SECONDS:
-        told = read is not None and read.day == day and read.told
-        read = known[workspace.key] = _Read(
-            day, tx.usage.tokens(workspace.key, day), time.monotonic(), told
-        )
+    spending = rt.day_spending.get(workspace.key)
+    if (
+        spending is None
+        or spending.day != day
+        or time.monotonic() - spending.read_at > FRESH_SECONDS
+    ):
+        reported = spending is not None and spending.day == day and spending.reported
+        tokens = tx.usage.tokens(workspace.key, day)
+        spending = DaySpending(day, tokens, time.monotonic(), reported)
+        rt.day_spending[workspace.key] = spending
     midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time_of_day(), UTC)
-    budget = Budget(limit, read.spent + rt.unwritten_tokens(workspace.key, day), midnight)
-    if budget.reached and not read.told:
-        read.told = True
+    spent = spending.tokens + rt.unwritten_tokens(workspace.key, day)
+    budget = Budget(limit, spent, midnight)
+    if budget.reached and not spending.reported:
+        spending.reported = True
         log.warning(
             (
                 "workspace %s has spent its %d tokens of today: its background work waits and "

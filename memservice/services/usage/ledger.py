@@ -10,12 +10,14 @@ import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
 
 from memservice.domain.errors import MemserviceError
 from memservice.domain.records import Usage
 from memservice.domain.times import day_of
-from memservice.runtime import Runtime
 from memservice.spi.llm import ModelCall
+from memservice.spi.storage import Storage
 from memservice.telemetry.buffer import RingBuffer
 
 log = logging.getLogger("memservice.usage")
@@ -34,8 +36,9 @@ class Ledger:
     """A listener of calls. Made in the process that uses it, after forking; close it once, before
     the store."""
 
-    def __init__(self, rt: Runtime) -> None:
-        self._rt = rt
+    def __init__(self, storage: Storage, clock: Callable[[], datetime]) -> None:
+        self._storage = storage
+        self._clock = clock
         self._waiting: RingBuffer[Usage] = RingBuffer(MAX_WAITING, self._lost)
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -46,7 +49,7 @@ class Ledger:
         self._counting = threading.Lock()
 
     def __call__(self, call: ModelCall) -> None:
-        now = self._rt.clock()
+        now = self._clock()
         row = Usage(
             workspace_key=call.workspace_key,
             day=day_of(now),
@@ -76,7 +79,7 @@ class Ledger:
         with self._writing:
             while rows := self._waiting.take(BATCH_SIZE):
                 try:
-                    self._rt.storage.write(lambda tx, rows=rows: tx.usage.add(rows))  # type: ignore[misc]
+                    self._storage.write(lambda tx, rows=rows: tx.usage.add(rows))  # type: ignore[misc]
                 except BaseException:
                     self._waiting.give_back(rows)
                     raise

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
+
+import pytest
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import TRUE, equals
@@ -38,6 +41,28 @@ class TasksChapter(Chapter):
             assert tx.tasks.by_uid(first[1].uid) == first[1]
             assert tx.tasks.by_uid("nothing") is None
         assert storage.write(lambda tx: tx.tasks.add([])) == []
+
+    def test_a_commit_reports_the_units_that_it_gave_work(
+        self, storage: Storage, world: World
+    ) -> None:
+        """After the commit, and nothing of a write that failed or added no task."""
+        reports: list[set[str]] = []
+
+        def listen(units: Collection[str]) -> None:
+            with storage.read() as tx:
+                assert set(tx.tasks.ready(NOW, 10)) >= set(units)
+            reports.append(set(units))
+
+        def fail(tx: Transaction) -> None:
+            tx.tasks.add([world.task(3, "c")])
+            raise KeyError
+
+        storage.on_commit(listen)
+        storage.write(lambda tx: tx.tasks.add([world.task(1, "a"), world.task(2, "b")]))
+        with pytest.raises(KeyError):
+            storage.write(fail)
+        storage.write(lambda tx: tx.facts.set("contract:commit", "1"))
+        assert reports == [{"a", "b"}]
 
     def test_units_are_ready_the_longest_waiting_first(
         self, storage: Storage, world: World

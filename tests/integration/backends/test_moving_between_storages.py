@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.domain.records import Conclusion, Workspace
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
@@ -36,7 +37,7 @@ def store(uri: str, folder: Path, *plugins: object, **more: str) -> Iterator[Run
     settings = load_settings(
         environ={"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **more}, cwd=folder
     )
-    runtime = Runtime(settings, load_plugins(settings, extra=plugins))
+    runtime = open_runtime(settings, plugins=load_plugins(settings, extra=plugins))
     runtime.storage.migrate()
     store_compatibility.initialise(runtime)
     try:

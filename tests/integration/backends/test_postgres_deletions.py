@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, DELETING, Member, Workspace
-from memservice.runtime import Runtime, open_runtime
+from memservice.runtime import Runtime
 from memservice.services import cloning, deletion, messages, sessions, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft

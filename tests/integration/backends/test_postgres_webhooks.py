@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.domain.records import Delivery, Task, WebhookEndpoint
 from memservice.pipeline.webhook_delivery import Webhook
-from memservice.runtime import Runtime, open_runtime
+from memservice.runtime import Runtime
 from memservice.services import webhooks, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Paging

@@ -11,7 +11,8 @@ import pytest
 from flask import Flask
 
 from memservice.app import create_app
-from memservice.runtime import Runtime, open_runtime
+from memservice.compose import open_runtime
+from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.testing.storage.base import together
 from support.stores.postgres_server import connect
@@ -25,7 +26,7 @@ PEERS = [f"peer-{n}" for n in range(10)]
 def runtime(tmp_path: Path) -> Iterator[Runtime]:
     with store_of("postgres", tmp_path) as uri:
         opened = open_runtime(
-            load_settings(environ={}, cwd=tmp_path, overrides={"DB_CONNECTION_URI": uri})
+            load_settings(environ={}, cwd=tmp_path, overrides={"DB_CONNECTION_URI": uri}), "api"
         )
         yield opened
         opened.close()

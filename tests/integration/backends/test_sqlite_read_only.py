@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError, Unavailable
-from memservice.runtime import open_runtime
 from memservice.services.auth.principal import Principal
 from memservice.services.workspaces import get_or_create
 from memservice.settings import load_settings

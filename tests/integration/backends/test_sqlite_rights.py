@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memservice.runtime import open_runtime
+from memservice.compose import open_runtime
 from memservice.settings import load_settings
 
 

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from integration.cli.conftest import Run
 from memservice.cli import cli
+from memservice.compose import open_runtime
 from memservice.domain.errors import MemserviceError
 from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
 from memservice.services import messages
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
@@ -43,7 +43,7 @@ class Store:
             environ={**self.environ, "REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "1"}, cwd=folder
         )
         self.reasoner = Scripted()
-        self.rt = Runtime(settings, load_plugins(settings, extra=[self.reasoner]))
+        self.rt = open_runtime(settings, plugins=load_plugins(settings, extra=[self.reasoner]))
         self.rt.storage.migrate()
 
     def say(self, session: str, *said: str) -> None:

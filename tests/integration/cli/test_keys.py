@@ -12,8 +12,8 @@ import jwt
 import pytest
 
 from integration.cli.conftest import Run
+from memservice.compose import open_runtime
 from memservice.domain.auth.jwt_claims import Claims
-from memservice.runtime import open_runtime
 from memservice.services.auth.api_keys import mint_by_uid
 from memservice.services.auth.principal import Principal
 from memservice.settings import load_settings

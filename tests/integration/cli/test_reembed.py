@@ -16,10 +16,10 @@ import httpx
 import pytest
 
 from integration.cli.conftest import Run
+from memservice.compose import open_runtime
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import PENDING, Conclusion, Message, Space, Task
-from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from support.clients.server import MEMSERVICE, Server, environment, serving
@@ -166,7 +166,7 @@ def store(
     with monkeypatch.context() as path:
         path.syspath_prepend(plugins)
         settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=folder)
-        runtime = Runtime(settings, load_plugins(settings))
+        runtime = open_runtime(settings)
         try:
             yield runtime
         finally:

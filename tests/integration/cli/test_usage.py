@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from integration.cli.conftest import Run
+from memservice.compose import open_runtime
 from memservice.domain.records import Usage
 from memservice.domain.times import day_of
-from memservice.runtime import open_runtime
+from memservice.settings import load_settings
 
 
 @pytest.fixture
@@ -19,7 +20,9 @@ def spent(memservice: Run, tmp_path: Path) -> str:
     """A store in which something was spent today, and long ago; returns today."""
     now = datetime.now(UTC)
     rt = open_runtime(
-        environ={"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/memservice.db"}, cwd=tmp_path
+        load_settings(
+            environ={"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/memservice.db"}, cwd=tmp_path
+        )
     )
     try:
         rt.storage.migrate()

@@ -14,8 +14,7 @@ import pytest
 from api.conftest import Api
 from api.test_chat_streaming import next_event, served, stream
 from memservice.app import create_app
-from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
+from memservice.compose import open_runtime
 from memservice.settings import load_settings
 from memservice.spi.llm import ToolCall
 from memservice.testing.llm import Fault, Say
@@ -52,7 +51,7 @@ def spoken(
         "LLM_RETRY_PAUSE_SECONDS": "0.001",
     }
     loaded = load_settings(environ=given, cwd=tmp_path)
-    runtime = Runtime(loaded, load_plugins(loaded))
+    runtime = open_runtime(loaded, "api")
     runtime.storage.migrate()
     try:
         api = Api(create_app(runtime=runtime), runtime, "w")

@@ -11,11 +11,11 @@ from typing import TypeVar
 import pytest
 from redis import RedisError
 
+from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.spi.storage import Transaction
-from memservice.worker import sweep, wakeups
+from memservice.worker import sweep
 from memservice.worker.rq_queues import QUEUES, JobQueues, connect
 from memservice.worker.unit_jobs import UnitJob
 from support.pipeline.fakes import Scripted
@@ -34,7 +34,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     }
     settings = load_settings(environ=environ, cwd=tmp_path)
     reasoner, clock = Scripted(), Clock()
-    rt = Runtime(settings, load_plugins(settings, extra=[reasoner]), clock)
+    rt = open_runtime(settings, plugins=load_plugins(settings, extra=[reasoner]), clock=clock)
     yield Place(rt, clock, reasoner)
     rt.close()
 
@@ -122,16 +122,3 @@ def test_a_redis_that_is_away_leaves_no_leader_behind(place: Place, namespace: s
             sweep.sweep(place.rt, away)
     with place.rt.storage.read() as tx:
         assert tx.tasks.leases() == []
-
-
-def test_attaching_twice_wakes_once(tmp_path: Path, redis_url: str, namespace: str) -> None:
-    settings = load_settings(
-        environ={"DB_CONNECTION_URI": "memory://", "REDIS_URL": redis_url, "NAMESPACE": namespace},
-        cwd=tmp_path,
-    )
-    rt = Runtime(settings, load_plugins(settings))
-    wakeups.attach(rt)
-    attached = rt.storage
-    wakeups.attach(rt)
-    assert rt.storage is attached
-    rt.close()

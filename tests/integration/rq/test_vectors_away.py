@@ -18,12 +18,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from memservice import timed_calls
+from memservice.compose import open_runtime
 from memservice.pipeline.indexing import reconcile
-from memservice.runtime import Runtime, open_runtime
+from memservice.runtime import Runtime
 from memservice.services import conclusions, peers, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.retrieval import circuit_breaker
 from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
@@ -165,7 +166,7 @@ def test_it_heals_by_itself(runtime: Runtime, wire: Wire) -> None:
     assert _settled(runtime)
     assert held(runtime) == 2
     both = {"Alice keeps bees.", "Alice owns a boat."}
-    deadline = time.monotonic() + 2 * circuit_breaker.OPEN_SECONDS
+    deadline = time.monotonic() + 2 * timed_calls.OPEN_SECONDS
     while time.monotonic() < deadline and set(found(runtime, "bees")) != both:
         time.sleep(0.2)
     assert set(found(runtime, "bees")) == both, (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from redis import ConnectionError as NoConnection
 
-from memservice.plugins import load_plugins
+from memservice.compose import open_runtime
 from memservice.runtime import Runtime
 from memservice.services import messages
 from memservice.services.auth.principal import Principal
@@ -23,7 +23,7 @@ from memservice.settings import load_settings
 from memservice.spi.storage import Transaction
 from memservice.worker import wakeups
 from memservice.worker.rq_queues import QUEUES, JobQueues
-from memservice.worker.wakeups import Wakeups, WakingStorage
+from memservice.worker.wakeups import Wakeups
 from support.redis_server import RedisServer
 from support.stores.stores import sqlite_store_at
 
@@ -34,9 +34,8 @@ def opened(folder: Path, **settings: str) -> Runtime:
     loaded = load_settings(
         environ={"DB_CONNECTION_URI": sqlite_store_at(folder / "w.db"), **settings}, cwd=folder
     )
-    rt = Runtime(loaded, load_plugins(loaded))
+    rt = open_runtime(loaded, "api")
     rt.storage.migrate()
-    wakeups.attach(rt)
     return rt
 
 
@@ -75,10 +74,9 @@ def recorded() -> Recorded:
 
 
 @pytest.fixture
-def rt(tmp_path: Path, recorded: Recorded) -> Runtime:
-    made = opened(tmp_path)
-    made.storage = WakingStorage(made.storage, Wakeups(lambda: recorded))
-    return made
+def rt(tmp_path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> Runtime:
+    monkeypatch.setattr(Wakeups, "to_queues", lambda settings: Wakeups(lambda: recorded))
+    return opened(tmp_path, REDIS_URL="redis://127.0.0.1:1")
 
 
 def test_a_write_wakes_its_units_after_the_commit(rt: Runtime, recorded: Recorded) -> None:
@@ -184,10 +182,14 @@ def test_many_units_are_remembered_within_bounds(
     assert recorded.units == ["first", *(f"u{number}" for number in range(10))]
 
 
-def test_without_a_url_nobody_is_woken(tmp_path: Path) -> None:
+def test_without_a_url_no_worker_is_woken(
+    tmp_path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Wakeups, "to_queues", lambda settings: Wakeups(lambda: recorded))
     rt = opened(tmp_path)
-    assert not isinstance(rt.storage, WakingStorage)
+    say(rt)
     rt.close()
+    assert recorded.tries == 0
 
 
 def test_a_real_redis_holds_a_job_soon_after_the_write(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from memservice.compose import Role, open_runtime
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
@@ -22,12 +24,24 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
     """Open a store with the scripted reasoner, these further plugins and settings."""
     opened: list[Runtime] = []
 
-    def open_place(*plugins: object, reasoner: Scripted | None = None, **settings: str) -> Place:
+    def open_place(
+        *plugins: object,
+        reasoner: Scripted | None = None,
+        role: Role = "command",
+        stop: threading.Event | None = None,
+        **settings: str,
+    ) -> Place:
         uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "p.db")
         given = {"DB_CONNECTION_URI": uri, "REASONER": "scripted", **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
         scripted, clock = reasoner or Scripted(), Clock()
-        runtime = Runtime(loaded, load_plugins(loaded, extra=[scripted, *plugins]), clock)
+        runtime = open_runtime(
+            loaded,
+            role,
+            plugins=load_plugins(loaded, extra=[scripted, *plugins]),
+            clock=clock,
+            stop=stop,
+        )
         opened.append(runtime)
         runtime.storage.migrate()
         return Place(runtime, clock, scripted)

@@ -33,8 +33,7 @@ def place(start: Start, stop: threading.Event) -> Place:
         "WORKER_MAX_ATTEMPTS": "2",
         "WORKER_RETRY_BACKOFF_SECONDS": "0",
     }
-    place = start(stuck.Plugin(), REASONER="mood", **settings)
-    place.rt.reason_apart(stop)
+    place = start(stuck.Plugin(), REASONER="mood", stop=stop, **settings)
     return place
 
 

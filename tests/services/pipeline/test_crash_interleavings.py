@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.spi.storage import Storage, Transaction
 from memservice.testing.failpoints import AFTER, BEFORE, BEGIN
@@ -96,7 +96,9 @@ class World:
         )
         self.reasoner = Scripted()
         self.clock = Clock()
-        self.rt = Runtime(loaded, load_plugins(loaded, extra=[self.reasoner]), self.clock)
+        self.rt = open_runtime(
+            loaded, plugins=load_plugins(loaded, extra=[self.reasoner]), clock=self.clock
+        )
         self.rt.storage.migrate()
         self.place = Place(self.rt, self.clock, self.reasoner)
         self.said = 0

@@ -24,7 +24,7 @@ def listening(
     def hear(event: Event, at: datetime) -> None:
         told.append(event)
 
-    place.rt.event_listeners.append(hear)
+    place.rt.events.on_event(hear)
     return place, model, told
 
 

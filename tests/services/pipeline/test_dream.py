@@ -176,7 +176,7 @@ class TestGoldScenario:
 
     def test_operators_hear_of_it(self, night: Night) -> None:
         told: list[Event] = []
-        night.place.rt.event_listeners.append(lambda event, at: told.append(event))
+        night.place.rt.events.on_event(lambda event, at: told.append(event))
         night.dream()
         (run,) = [event for event in told if isinstance(event, DreamRun)]
         assert (run.specialists_run, run.total_iterations, run.total_input_tokens) == ((), 0, 0)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.domain.filters import equals
 from memservice.domain.records import Card, Collection, Conclusion, Lease, Task
 from memservice.plugins import load_plugins
@@ -43,9 +44,7 @@ class Night:
     def __init__(self, place: Place, model: ScriptedModel) -> None:
         self.place, self.model = place, model
         self.events: list[tuple[str, dict[str, Any]]] = []
-        place.rt.event_listeners.append(
-            lambda event, at: self.events.append((event.TYPE, event.data()))
-        )
+        place.rt.events.on_event(lambda event, at: self.events.append((event.TYPE, event.data())))
 
     def tell(self, *contents: str, peer: str = "alice", session: str = "s") -> None:
         for content in contents:
@@ -101,7 +100,9 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
         }
         loaded = load_settings(environ=given, cwd=tmp_path)
         model, scripted, clock = ScriptedModel(), Scripted(), Clock()
-        runtime = Runtime(loaded, load_plugins(loaded, extra=[model, scripted, *plugins]), clock)
+        runtime = open_runtime(
+            loaded, plugins=load_plugins(loaded, extra=[model, scripted, *plugins]), clock=clock
+        )
         runtime.reasoners = {
             task: "llm" if task == "consolidate" else "scripted" for task in runtime.reasoners
         }

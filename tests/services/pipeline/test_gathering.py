@@ -11,7 +11,6 @@ import pytest
 from memservice.services.tasks import batching, outbox
 from memservice.spi.capabilities import Capability
 from memservice.worker import retention
-from memservice.worker.wakeups import WakingStorage
 from services.pipeline.conftest import Start
 from support.pipeline.fakes import Scripted
 from support.pipeline.place import Place
@@ -195,14 +194,10 @@ def test_workers_are_woken_when_there_is_enough(start: Start) -> None:
     place = costly(start)
     woken: list[str] = []
 
-    class Recorder:
-        def wake(self, units: Collection[str]) -> None:
-            woken.extend(unit for unit in units if unit.startswith(outbox.REPRESENTATION))
+    def wake(units: Collection[str]) -> None:
+        woken.extend(unit for unit in units if unit.startswith(outbox.REPRESENTATION))
 
-        def close(self) -> None:
-            pass
-
-    place.rt.storage = WakingStorage(place.rt.storage, Recorder())  # type: ignore[arg-type]
+    place.rt.storage.on_commit(wake)
     place.say("s", ("alice", "I live in Oslo."))
     assert woken == []
     place.say("s", *[("alice", LONG)] * 5)

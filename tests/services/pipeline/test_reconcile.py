@@ -16,7 +16,6 @@ from memservice.domain.records import Conclusion, Space, Task
 from memservice.pipeline.indexing import reconcile
 from memservice.services import conclusions
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.retrieval import circuit_breaker
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Pooled, PoolState
@@ -47,7 +46,7 @@ def place(start: Start, index: Outside) -> Place:
 
 def told(place: Place) -> list[SyncVectorsCompleted]:
     found: list[SyncVectorsCompleted] = []
-    place.rt.event_listeners.append(
+    place.rt.events.on_event(
         lambda event, at: found.append(event) if isinstance(event, SyncVectorsCompleted) else None
     )
     return found
@@ -294,7 +293,7 @@ def test_an_index_that_is_away_is_not_asked_by_every_search(place: Place, index:
         assert texts(place, "tea")
     assert index.asked == before + 1
     index.away = False
-    circuit_breaker.of(place.rt).record_success("the vector index")
+    place.rt.vector_calls.record_success("the vector index")
     texts(place, "tea")
     assert index.asked > before + 1
 

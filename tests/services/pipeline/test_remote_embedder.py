@@ -10,9 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from memservice import timed_calls
 from memservice.domain.records import Space
 from memservice.services import conclusions
-from memservice.services.retrieval import circuit_breaker, search
+from memservice.services.retrieval import search
 from memservice.services.tasks import outbox
 from memservice.spi.llm import ModelCall
 from support.models.scripted import KEY, Handler, Request, Server, scripted
@@ -58,7 +59,7 @@ def test_what_is_stored_while_the_embedder_is_away_gets_its_vectors_later(
     endpoint.then(away)
     place = start(**remote(endpoint))
     told: list[ModelCall] = []
-    place.rt.call_listeners.append(told.append)
+    place.rt.events.on_call(told.append)
     place.say("s", ("alice", "I adopted a tortoise."), ("alice", "The train was late."))
     assert endpoint.requests == [], "no write asks an embedder, nor does starting"
     place.work()
@@ -112,7 +113,7 @@ def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
     start: Start, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(circuit_breaker, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(timed_calls, "time", SimpleNamespace(monotonic=lambda: now[0]))
     endpoint.then(openai_vectors)
     place = start(SEARCH_EMBED_TIMEOUT_SECONDS="0.5", **remote(endpoint))
     place.say("s", ("alice", "I adopted a tortoise."))
@@ -130,7 +131,7 @@ def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
     )
     assert len(endpoint.requests) == asked + 1
     endpoint.then(openai_vectors)
-    now[0] += circuit_breaker.OPEN_SECONDS
+    now[0] += timed_calls.OPEN_SECONDS
     for _ in range(2):
         assert found(place, "tortoises") == ["I adopted a tortoise."]
     assert len(endpoint.requests) == asked + 3, "asked again, and as ever once it answered"

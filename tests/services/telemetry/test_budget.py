@@ -9,7 +9,6 @@ import pytest
 from memservice.app import create_app
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.records import Usage
-from memservice.services.events.wiring import observe
 from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
@@ -134,13 +133,14 @@ def test_calls_that_the_store_does_not_know_yet_count(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
-    place = start(reasoner=Scripted(Capability.COSTLY), BUDGET_DAILY_TOKENS="100", **COSTLY)
-    observe(place.rt)
+    place = start(
+        reasoner=Scripted(Capability.COSTLY), BUDGET_DAILY_TOKENS="100", role="worker", **COSTLY
+    )
     place.say("s", ("alice", "I like tea."))
     with place.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug("w")
     assert workspace is not None
-    place.rt.called(
+    place.rt.events.called(
         ModelCall(
             "deriver.representation",
             "openai",

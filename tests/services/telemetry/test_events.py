@@ -84,7 +84,8 @@ def test_listeners_are_told_in_order_and_one_that_fails_stops_nobody(
     def fail(event: Event, at: datetime) -> None:
         raise RuntimeError("no")
 
-    rt.event_listeners += [fail, lambda event, at: heard.append((event, at))]
+    rt.events.on_event(fail)
+    rt.events.on_event(lambda event, at: heard.append((event, at)))
     assert rt.hears_events
     rt.emit(created(1))
     rt.emit(created(2))

@@ -9,6 +9,7 @@ import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.domain.records import Conclusion, Space, Usage
 from memservice.hookspecs import hookimpl
 from memservice.pipeline.indexing import reconcile
@@ -119,8 +121,7 @@ class Scene:
 
     def events(self) -> dict[str, list[dict[str, Any]]]:
         """All that arrived, by type. Ends the process's part."""
-        while self.rt.closing:
-            self.rt.closing.pop()()
+        self.rt.close()
         found: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for request in self.collector.requests:
             body = json.loads(request.body)
@@ -159,7 +160,9 @@ def play(tmp_path: Path) -> Iterator[Play]:
             loaded = load_settings(environ=given, cwd=tmp_path)
             model, clock = ScriptedModel(), Clock()
             model.say = said
-            rt = Runtime(loaded, load_plugins(loaded, extra=[model, Asked()]), clock)
+            rt = open_runtime(
+                loaded, "api", plugins=load_plugins(loaded, extra=[model, Asked()]), clock=clock
+            )
             opened.append(rt)
             rt.storage.migrate()
             scene = Scene(rt, clock, model, create_app(runtime=rt).test_client(), collector)
@@ -329,7 +332,10 @@ def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(
     (failed,) = [data for data in calls if data["outcome"] == "error"]
     assert (failed["error_class"], failed["is_final_attempt"]) == ("ModelFailure 429", False)
 
-    with scene.rt.storage.read() as tx:
+    with (
+        closing(open_runtime(scene.rt.settings, plugins=scene.rt.plugins)) as reopened,
+        reopened.storage.read() as tx,
+    ):
         rows = tx.rows.page(Usage)
     assert len(rows) == len(calls) + len(of["embedding.call.completed"]), (
         "the ledger knows every call that was told of"

@@ -13,7 +13,6 @@ import pytest
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.records import Usage
-from memservice.services.events.wiring import observe
 from memservice.services.usage.ledger import Ledger
 from memservice.spi.llm import ModelCall
 from memservice.telemetry.context import Reason, embedding_for
@@ -49,9 +48,8 @@ def rows(small: Small) -> list[Usage]:
 
 
 def test_a_call_is_written_soon_as_it_was(begin: Begin) -> None:
-    small = begin()
-    observe(small.rt)
-    small.rt.called(CALL)
+    small = begin(role="api")
+    small.rt.events.called(CALL)
     until(lambda: len(rows(small)) == 1)
     (row,) = rows(small)
     assert replace(row, key=0) == Usage(
@@ -72,7 +70,7 @@ def test_a_call_is_written_soon_as_it_was(begin: Begin) -> None:
 
 def test_what_failed_or_was_broken_off_is_written_as_well(begin: Begin) -> None:
     small = begin()
-    ledger = Ledger(small.rt)
+    ledger = Ledger(small.rt.storage, small.clock)
     ledger(replace(CALL, outcome="error", input_tokens=0))
     ledger(replace(CALL, outcome="cancelled"))
     ledger.close()
@@ -83,7 +81,7 @@ def test_the_end_writes_what_waits(begin: Begin, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
     monkeypatch.setattr("memservice.services.usage.ledger.BATCH_SIZE", 1_000)
     small = begin()
-    observe(small.rt)
+    ledger = Ledger(small.rt.storage, small.clock)
     writes: list[int] = []
     write = small.rt.storage.write
 
@@ -93,13 +91,13 @@ def test_the_end_writes_what_waits(begin: Begin, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(small.rt.storage, "write", counted)
     for _ in range(700):
-        small.rt.called(CALL)
+        ledger(CALL)
     assert rows(small) == []
-    assert small.rt.unwritten_tokens(1, "2026-01-01") == 700 * 15
-    small.rt.closing.pop()()
+    assert ledger.unwritten(1, "2026-01-01") == 700 * 15
+    ledger.close()
     assert len(rows(small)) == 700
     assert len(writes) == 1
-    assert small.rt.unwritten_tokens(1, "2026-01-01") == 0
+    assert ledger.unwritten(1, "2026-01-01") == 0
 
 
 def test_calls_wait_for_a_store_that_is_away(
@@ -107,7 +105,7 @@ def test_calls_wait_for_a_store_that_is_away(
 ) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.PAUSE_SECONDS", 0.02)
     small = begin()
-    ledger = Ledger(small.rt)
+    ledger = Ledger(small.rt.storage, small.clock)
     away = threading.Event()
     away.set()
     tried: list[int] = []
@@ -135,7 +133,7 @@ def test_what_cannot_be_written_before_the_end_is_told(
 ) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.LAST_SECONDS", 0.05)
     small = begin()
-    ledger = Ledger(small.rt)
+    ledger = Ledger(small.rt.storage, small.clock)
 
     def refuse(fn: Callable[[Any], Any]) -> None:
         raise Unavailable("gone")
@@ -149,7 +147,7 @@ def test_what_cannot_be_written_before_the_end_is_told(
 
 def test_calls_that_are_noted_from_many_threads_are_all_there(begin: Begin) -> None:
     small = begin()
-    ledger = Ledger(small.rt)
+    ledger = Ledger(small.rt.storage, small.clock)
 
     def call_often() -> None:
         for _ in range(200):
@@ -167,14 +165,15 @@ def test_calls_that_are_noted_from_many_threads_are_all_there(begin: Begin) -> N
 
 
 def test_calls_are_events_too(begin: Begin) -> None:
-    rt = begin().rt
-    observe(rt)
+    rt = begin(role="api").rt
     heard: list[Event] = []
-    rt.event_listeners.append(lambda event, at: heard.append(event))
-    rt.called(replace(CALL, outcome="error", error_class="ModelFailure 429", attempt=1, attempts=3))
-    rt.called(replace(CALL, attempt=3, attempts=3, is_fallback=True))
+    rt.events.on_event(lambda event, at: heard.append(event))
+    rt.events.called(
+        replace(CALL, outcome="error", error_class="ModelFailure 429", attempt=1, attempts=3)
+    )
+    rt.events.called(replace(CALL, attempt=3, attempts=3, is_fallback=True))
     with embedding_for(Reason("message_create", 7, "shop")):
-        rt.called(
+        rt.events.called(
             ModelCall(
                 "document",
                 "openai",

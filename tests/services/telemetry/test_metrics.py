@@ -12,7 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from memservice.app import create_app
-from memservice.services.events.wiring import count_waiting, observe
+from memservice.services.events.store_metrics import count_pending
 from memservice.telemetry import metrics as telemetry_metrics
 from memservice.telemetry.endpoint import MetricsEndpoint
 from memservice.telemetry.events import DialecticCompleted, DreamSpecialist, Event, SummaryCreated
@@ -70,14 +70,13 @@ def told(metrics: Metrics) -> str:
 
 @pytest.fixture
 def client(begin: Begin) -> FlaskClient:
-    small = begin(METRICS_ENABLED="true")
+    small = begin(role="api", METRICS_ENABLED="true")
     return create_app(runtime=small.rt).test_client()
 
 
 def test_every_metric_has_its_name_type_and_labels(begin: Begin) -> None:
-    small = begin()
     metrics = Metrics("here", "deriver")
-    observe(small.rt, metrics)
+    small = begin(role="worker", metrics=metrics)
     metrics.answered("GET", "/v3/x/<workspace_id>", 200, 0.3)
     metrics.worked("representation", "w", 1)
     small.say("s", ("ann", "hi"))
@@ -183,14 +182,15 @@ def test_metrics_that_are_off_are_not_found(begin: Begin) -> None:
 
 
 def test_metrics_ask_for_no_key(begin: Begin) -> None:
-    small = begin(METRICS_ENABLED="true", AUTH_USE_AUTH="true", AUTH_JWT_SECRET="x" * 40)
+    small = begin(
+        role="api", METRICS_ENABLED="true", AUTH_USE_AUTH="true", AUTH_JWT_SECRET="x" * 40
+    )
     assert create_app(runtime=small.rt).test_client().get("/metrics").status_code == 200
 
 
 def test_messages_and_tasks_count_by_workspace(begin: Begin) -> None:
-    small = begin()
     metrics = Metrics("memservice", "deriver")
-    observe(small.rt, metrics)
+    small = begin(role="worker", metrics=metrics)
     small.say("s", ("ann", "I like tea."), ("ann", "I own a boat."))
     small.say("s", ("bob", "I sail."))
     Worker(small.rt).run_until_idle(30)
@@ -225,9 +225,8 @@ def _chat() -> Event:
 
 
 def test_tokens_come_from_the_events(begin: Begin) -> None:
-    small = begin()
     metrics = Metrics("memservice", "deriver")
-    observe(small.rt, metrics)
+    small = begin(role="worker", metrics=metrics)
     small.rt.emit(_chat())
     small.rt.emit(
         SummaryCreated(
@@ -292,11 +291,10 @@ def test_tokens_come_from_the_events(begin: Begin) -> None:
 
 
 def test_connections_are_told_where_the_storage_can(begin: Begin) -> None:
-    small = begin()
     metrics = Metrics("memservice", "deriver")
-    observe(small.rt, metrics)
+    small = begin(role="worker", metrics=metrics)
     small.say("s", ("ann", "hi"))
-    count_waiting(small.rt, metrics)
+    count_pending(small.rt.storage, metrics)
     text = told(metrics)
     size = value(text, "db_pool_connections", instance_type="deriver", state="size")
     assert size == (small.rt.settings.db.pool_size if small.rt.storage.name == "sqlite" else 0)

@@ -17,9 +17,10 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.auth.jwt_signing import Signer
-from memservice.runtime import Runtime, open_runtime
+from memservice.runtime import Runtime
 from memservice.services.auth import api_keys
 from memservice.services.auth.principal import Principal
 from memservice.settings import Settings, load_settings
@@ -73,7 +74,11 @@ class Keyed:
     @classmethod
     def open(cls, uri: str = "memory://", clock: Any = None, **more: str) -> Keyed:
         settings = asking(uri, **more)
-        runtime = open_runtime(settings) if clock is None else open_runtime(settings, clock)
+        runtime = (
+            open_runtime(settings, "api")
+            if clock is None
+            else open_runtime(settings, "api", clock=clock)
+        )
         runtime.storage.migrate()
         return cls(runtime)
 

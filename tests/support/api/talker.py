@@ -8,8 +8,8 @@ from pathlib import Path
 
 from api.conftest import Api
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.spi.reasoner import AnswerRequest
 from support.pipeline.fakes import Scripted
@@ -39,7 +39,7 @@ def talking(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[t
     loaded = load_settings(
         environ={"DB_CONNECTION_URI": uri, "REASONER": talker.name, **settings}, cwd=folder
     )
-    runtime = Runtime(loaded, load_plugins(loaded, extra=[talker]))
+    runtime = open_runtime(loaded, "api", plugins=load_plugins(loaded, extra=[talker]))
     runtime.storage.migrate()
     try:
         yield Api(create_app(runtime=runtime), runtime, "w"), talker

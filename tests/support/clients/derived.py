@@ -9,8 +9,8 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
+from memservice.compose import open_runtime
 from memservice.domain.ids import new_uid
-from memservice.runtime import open_runtime
 from memservice.services import indexing
 from memservice.settings import load_settings
 from memservice.spi.storage import Transaction

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from memservice.compose import open_runtime
 from memservice.domain.records import (
     DONE,
     Collection,
@@ -112,7 +113,7 @@ class Databases(Stores):
 def opened(uri: str, point: str = "") -> Runtime:
     os.environ[failpoints.POINTS] = point
     settings = load_settings(environ={"DB_CONNECTION_URI": f"failpoint+{uri}"}, cwd=Path.cwd())
-    return Runtime(settings, load_plugins(settings, extra=[failpoints]))
+    return open_runtime(settings, plugins=load_plugins(settings, extra=[failpoints]))
 
 
 def in_a_process(work: Callable[[], None]) -> int:
@@ -210,7 +211,7 @@ def warm_up(folder: Path) -> None:
     import memservice_sqlite.vectors  # noqa: F401
 
     settings = load_settings(environ={"DB_CONNECTION_URI": "memory://"}, cwd=folder)
-    rt = Runtime(settings, load_plugins(settings))
+    rt = open_runtime(settings)
     write(rt)
     work(rt)
     rt.close()

@@ -9,14 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
+from memservice.compose import open_runtime
 from memservice.services import messages
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
 from memservice.settings import load_settings
 from memservice.testing import failpoints
-from memservice.worker import wakeups
 from support.clients.server import MEMSERVICE, environment
 from support.processes.gate import FOLDER, Gates
 from support.processes.processes import below, eventually, python_path, send
@@ -41,9 +39,8 @@ class Delivery:
         self.settings = {"DB_CONNECTION_URI": sqlite_store_at(folder / "d.db"), **SOON, **settings}
         # A server derives nothing, so it needs no reasoner of ours.
         loaded = load_settings(environ={**self.settings, "REASONER": "extractive"}, cwd=folder)
-        self.rt = Runtime(loaded, load_plugins(loaded))
+        self.rt = open_runtime(loaded)
         self.rt.storage.migrate()
-        wakeups.attach(self.rt)
         self.workers: list[subprocess.Popen[bytes]] = []
         self._known: set[int] = set()
 

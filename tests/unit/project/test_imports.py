@@ -12,8 +12,8 @@ import pytest
 
 FOUNDATION = {"domain", "spi"}
 CONFIGURED = FOUNDATION | {"hookspecs", "settings", "plugins"}
-RULES = CONFIGURED | {"reasoning", "telemetry", "runtime", "services"}
-WORK = RULES | {"pipeline", "worker", "operations"}
+RULES = CONFIGURED | {"reasoning", "telemetry", "timed_calls", "runtime", "services"}
+WORK = RULES | {"pipeline", "worker", "operations", "compose"}
 
 ALLOWED: dict[str, set[str]] = {
     "__init__": set(),
@@ -24,11 +24,13 @@ ALLOWED: dict[str, set[str]] = {
     "plugins": CONFIGURED,
     "reasoning": CONFIGURED | {"reasoning"},
     "telemetry": CONFIGURED | {"telemetry", "__init__"},
-    "runtime": RULES,
+    "timed_calls": set(),
+    "runtime": CONFIGURED | {"reasoning", "telemetry", "timed_calls"},
     "services": RULES | {"__init__"},
     "pipeline": RULES | {"pipeline"},
     "worker": RULES | {"pipeline", "worker"},
-    "operations": WORK,
+    "operations": RULES | {"pipeline", "worker", "operations"},
+    "compose": RULES | {"worker"},
     "testing": CONFIGURED | {"testing"},
     "api": WORK | {"api", "__init__"},
     "app": WORK | {"api", "app", "__init__"},
@@ -77,7 +79,7 @@ of."""
 TOKENIZER = re.compile("openai")
 TOKENIZER_FILE = "domain/tokens.py"
 """A vocabulary that the names of its packages call so."""
-RUNNER_ROOMS = {"worker", "operations", "cli", "serving", "runtime"}
+RUNNER_ROOMS = {"worker", "operations", "cli", "serving", "compose"}
 
 
 @cache
@@ -253,6 +255,39 @@ def test_the_check_for_backends_sees_names_texts_and_imports() -> None:
         "1\ny.redis = 2\n"
     )
     assert {line for line, word in words_of(tree) if BACKENDS.search(word)} == {2, 3, 4, 5}
+
+
+def changes_to_a_runtime(tree: ast.Module) -> Iterator[int]:
+    """Lines that set a part of a runtime, or make one outside the composition root."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Attribute) and ast.unparse(target.value) in RUNTIMES:
+                    yield node.lineno
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Runtime":
+            yield node.lineno
+
+
+RUNTIMES = {"rt", "runtime", "self.rt", "self.runtime", "self._rt", "self._runtime"}
+
+
+def test_only_the_composition_root_puts_a_runtime_together(root: Path) -> None:
+    core = root / "memservice"
+    wrong = [
+        f"{file.relative_to(root)}:{line}"
+        for file, tree in modules(core)
+        if file.name != "compose.py"
+        for line in changes_to_a_runtime(tree)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["rt.storage = x", "self._rt.clock: T = x", "runtime.a += [x]", "Runtime(settings, plugins)"],
+)
+def test_the_check_of_runtimes_sees(code: str) -> None:
+    assert list(changes_to_a_runtime(ast.parse(code))) == [1]
 
 
 MAKES_PRINCIPALS = {

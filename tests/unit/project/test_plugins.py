@@ -20,10 +20,10 @@ from flask import Blueprint, Flask
 from marshmallow import Schema, fields, validate
 
 from memservice import hookspecs
+from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.plugins import KINDS, Plugins, load_plugins
-from memservice.runtime import Runtime
 from memservice.settings import Settings, load_settings
 from memservice.spi import providers as p
 from memservice.spi.web import OPEN, Access, declared
@@ -639,4 +639,4 @@ def test_a_process_does_not_start_with_an_unknown_setting_of_a_plugin(tmp_path: 
     environ = {"DB_CONNECTION_URI": "memory://", "PLUGIN_JSONL__DIRECTRY": "/d"}
     settings = load_settings(environ=environ, cwd=tmp_path)
     with pytest.raises(ConfigurationError, match="did you mean directory"):
-        Runtime(settings, load_plugins(settings))
+        open_runtime(settings)

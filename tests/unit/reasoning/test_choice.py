@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
 from memservice.plugins import load_plugins
 from memservice.reasoning import choice
 from memservice.reasoning.models import is_configured, target
 from memservice.reasoning.warnings import warnings
-from memservice.runtime import Runtime
 from memservice.settings import Settings, load_settings
 from support.reasoning.model import ScriptedModel
 
@@ -140,7 +140,7 @@ def test_the_runtime_gives_each_task_its_reasoner(tmp_path: Path) -> None:
     settings = loaded(
         tmp_path, DB_CONNECTION_URI="memory://", DERIVER_MODEL_CONFIG__TRANSPORT="scripted"
     )
-    runtime = Runtime(settings, load_plugins(settings, extra=[ScriptedModel()]))
+    runtime = open_runtime(settings, plugins=load_plugins(settings, extra=[ScriptedModel()]))
     try:
         assert runtime.reasoner_for(choice.DERIVE).name == "llm"
         assert runtime.reasoner_for(choice.DERIVE) is runtime.reasoner_for(choice.DERIVE)
