@@ -90,7 +90,8 @@ def get_or_create(
 
 
 def page(rt: Runtime, principal: Principal, filters: object, paging: Paging) -> Page[Workspace]:
-    condition = all_of(parse_filters(filters, resources.WORKSPACE), policy.listable(principal))
+    allowed = policy.listable(principal)
+    condition = all_of(parse_filters(filters, resources.WORKSPACE), allowed)
     with rt.storage.read() as tx:
         return read_page(
             paging,
