@@ -26,6 +26,7 @@ from memservice.services import messages, peers
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
 from memservice.services.retrieval import search
+from memservice.services.retrieval.search import SearchOptions
 from memservice.settings import load_settings
 
 ME = Principal(admin=True)
@@ -76,7 +77,7 @@ def measure(runtime: Runtime, corpus: Sequence[Conversation]) -> tuple[Values, f
         sizes = {turn.key: tokens.count(f"{turn.speaker}: {turn.text}") for turn in talk.turns}
         for question in talk.questions:
             began = time.process_time()
-            found = search.search(runtime, ME, workspace, question.text, DEPTH)
+            found = search.search(runtime, ME, workspace, SearchOptions(question.text, DEPTH))
             spent, asked = spent + time.process_time() - began, asked + 1
             ranking = [keys[message.uid] for message in found]
             for name, value in MEASURES.items():

@@ -29,7 +29,7 @@ from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.retrieval import search
+from memservice.services.retrieval.search import Search, sessions_named
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.storage import Transaction
 
@@ -266,7 +266,7 @@ def query(
             "body", "filters", message="observer and observed must be specified for semantic search"
         )
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
-    remote = search.remote_vectors(rt, workspace_id, text, "search_memory")
+    lookup = Search.begin(rt, workspace_id, text, "search_memory")
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         if workspace is None:
@@ -276,14 +276,13 @@ def query(
         if observer is None or observed is None:
             return []
         fitting = IndexFilter(
-            sessions=search.sessions_named(tx, workspace, condition),
+            sessions=sessions_named(tx, workspace, condition),
             observers=(observer.key,),
             observed=(observed.key,),
             levels=texts_named(condition, "level"),
         )
         within = bounds_for(tx, principal, workspace).concluding(condition, fitting)
-        found_conclusions = search.find_conclusions(rt, tx, within, text, top_k, distance, remote)
-        return [item.conclusion for item in found_conclusions]
+        return [item.conclusion for item in lookup.conclusions(tx, within, top_k, distance)]
 
 
 def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:

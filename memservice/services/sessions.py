@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memservice.domain import configuration
@@ -29,6 +29,28 @@ class MemberConfig:
 
     observe_me: bool | None = None
     observe_others: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFields:
+    """What a caller may set of a session; None or empty where nothing is said."""
+
+    metadata: Mapping[str, Any] | None = None
+    """Replaces the metadata."""
+    configuration: Mapping[str, Any] | None = None
+    """Is merged by section."""
+    members: Mapping[str, MemberConfig] = field(default_factory=dict)
+    """Peers that join, by id."""
+    scopes: Sequence[str] = ()
+    """Scopes that the session joins."""
+
+    @property
+    def is_empty(self) -> bool:
+        is_said = self.metadata is not None or self.configuration is not None
+        return not is_said and not self.members and not self.scopes
+
+
+NO_FIELDS = SessionFields()
 
 
 def not_found(workspace_id: str, session_id: str) -> NotFound:
@@ -144,40 +166,25 @@ def get_or_create(
     principal: Principal,
     workspace_id: str,
     slug: str,
-    metadata: Mapping[str, Any] | None = None,
-    config: Mapping[str, Any] | None = None,
-    members: Mapping[str, MemberConfig] | None = None,
-    scope_names: Sequence[str] | None = None,
+    fields: SessionFields = NO_FIELDS,
 ) -> tuple[Session, bool]:
-    """The session and whether it was created now. Metadata replaces, configuration merges by
-    section, peers are added.
+    """The session and whether it was created now.
 
     A key of a peer or a session gets one that exists as it is: it is all its members', and nothing
     of the request is applied.
     """
-    policy.require_create_session(principal, workspace_id, slug, scope_names or ())
+    policy.require_create_session(principal, workspace_id, slug, fields.scopes)
     validation.require_name(slug, ("body", "id"))
     as_it_is = not policy.may_update_sessions(principal)
-    if as_it_is or (metadata is None and config is None and not members and not scope_names):
+    if as_it_is or fields.is_empty:
         with rt.storage.read() as tx:
             session = tx.workspaces.locate(workspace_id, session_id=slug).session
             if session is not None and as_it_is:
                 return _as_it_is(tx, principal, workspace_id, session), False
         if session is not None and session.state == ACTIVE:
             return session, False
-    policy.require_new_session(principal, slug, members or ())
-    unless = principal if as_it_is else None
-    return _upsert(
-        rt,
-        workspace_id,
-        slug,
-        metadata,
-        config,
-        members or {},
-        scope_names or (),
-        ("body", "id"),
-        as_it_is_for=unless,
-    )
+    policy.require_new_session(principal, slug, fields.members)
+    return _upsert(rt, workspace_id, slug, fields, ("body", "id"), principal if as_it_is else None)
 
 
 def _as_it_is(
@@ -200,24 +207,21 @@ def update(
 ) -> Session:
     """Metadata is replaced, configuration merged by section. Creates a session that is missing."""
     policy.require(principal, workspace_id, session_id=slug)
-    return _upsert(rt, workspace_id, slug, metadata, config, {}, (), PATH)[0]
+    return _upsert(rt, workspace_id, slug, SessionFields(metadata, config), PATH)[0]
 
 
 def _upsert(
     rt: Runtime,
     workspace_id: str,
     slug: str,
-    metadata: Mapping[str, Any] | None,
-    config: Mapping[str, Any] | None,
-    members: Mapping[str, MemberConfig],
-    scope_names: Sequence[str],
+    fields: SessionFields,
     loc: validation.Loc,
     as_it_is_for: Principal | None = None,
 ) -> tuple[Session, bool]:
     """`as_it_is_for`: a caller who gets an existing session as it is."""
-    stored = validation.metadata(metadata)
-    settings = validation.settings_of(rt, config)
-    scopes.require_names(scope_names)
+    stored = validation.metadata(fields.metadata)
+    settings = validation.settings_of(rt, fields.configuration)
+    scopes.require_names(fields.scopes)
 
     def change(tx: Transaction) -> tuple[Session, bool]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
@@ -226,7 +230,7 @@ def _upsert(
         found = None if as_it_is_for is None else tx.sessions.by_slug(workspace.key, slug)
         if as_it_is_for is not None and found is not None:
             return _as_it_is(tx, as_it_is_for, workspace_id, found), False
-        joining = _peers_to_join(rt, tx, workspace, members, ("body", "peers"))
+        joining = _peers_to_join(rt, tx, workspace, fields.members, ("body", "peers"))
         session, created = ensure(
             rt, tx, workspace, slug, loc, metadata=stored or {}, configuration=settings or {}
         )
@@ -241,8 +245,8 @@ def _upsert(
                 )
             )
         if joining:
-            join(rt, tx, session, joining, members)
-        for name in scope_names:
+            join(rt, tx, session, joining, fields.members)
+        for name in fields.scopes:
             scopes.add_session(rt, tx, scopes.ensure(rt, tx, workspace, name)[0], session)
         return session, created
 

@@ -9,7 +9,7 @@ import pytest
 from memservice.domain.errors import Refused
 from memservice.domain.records import SCOPE, Member
 from memservice.services import sessions
-from memservice.services.sessions import MemberConfig
+from memservice.services.sessions import MemberConfig, SessionFields
 from services.conftest import Begin
 from support.services.world import ME, WORKSPACE, Small
 
@@ -29,8 +29,7 @@ def full(begin: Begin) -> Small:
         ME,
         WORKSPACE,
         "s",
-        members={**several("a", "b", "c"), "quiet": MemberConfig()},
-        scope_names=["mine"],
+        SessionFields(members={**several("a", "b", "c"), "quiet": MemberConfig()}, scopes=["mine"]),
     )
     return small
 
@@ -49,7 +48,7 @@ def inside(small: Small) -> dict[str, Member]:
 def test_no_way_in_lets_one_more_observe(full: Small) -> None:
     before = inside(full)
     with pytest.raises(Refused):
-        sessions.get_or_create(full.rt, ME, WORKSPACE, "s", members=several("d"))
+        sessions.get_or_create(full.rt, ME, WORKSPACE, "s", SessionFields(members=several("d")))
     with pytest.raises(Refused):
         sessions.add_peers(full.rt, ME, WORKSPACE, "s", several("d"))
     with pytest.raises(Refused):

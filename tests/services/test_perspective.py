@@ -10,6 +10,7 @@ import pytest
 from memservice.services import cloning
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.retrieval import search
+from memservice.services.retrieval.search import Search
 from support.services.world import ME, WORKSPACE, Small, contents
 
 LONG_AGO = datetime(2019, 5, 8, tzinfo=UTC)
@@ -89,5 +90,5 @@ def test_a_peer_of_very_many_sessions(small: Small) -> None:
         seen_by_bob = bounds_for(tx, ME, workspace).saying(
             search.perspective_of(tx, workspace, "bob")
         )
-        found = search.find_messages(small.rt, tx, seen_by_bob, "heron", 1000)
+        found = Search(small.rt, "heron").messages(tx, seen_by_bob, 1000)
     assert set(contents(found)) == {f"second heron {number}" for number in range(0, 300, 2)}

@@ -30,7 +30,7 @@ from memservice.domain.records import (
 )
 from memservice.services import cards, messages, peers, sessions, workspaces
 from memservice.services.messages import Draft
-from memservice.services.sessions import MemberConfig
+from memservice.services.sessions import MemberConfig, SessionFields
 from memservice.spi.rows import Rows, UniqueViolation
 from services.conftest import Begin
 from support.services.world import ME, WORKSPACE, Small
@@ -67,7 +67,11 @@ JOBS: dict[str, tuple[Callable[[Small, int], Any], dict[type[Any], int]]] = {
     ),
     "session": (
         lambda s, n: sessions.get_or_create(
-            s.rt, ME, WORKSPACE, "s", members={"ann": MemberConfig(), "bob": MemberConfig()}
+            s.rt,
+            ME,
+            WORKSPACE,
+            "s",
+            SessionFields(members={"ann": MemberConfig(), "bob": MemberConfig()}),
         )[0],
         {Session: 1, Peer: 2, Member: 2},
     ),

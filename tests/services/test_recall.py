@@ -12,7 +12,10 @@ from memservice.domain.records import Message
 from memservice.services import conclusions, messages
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.messages import Draft
+from memservice.services.retrieval import message_ranking
 from memservice.services.retrieval import search as retrieval_search
+from memservice.services.retrieval.query import analyse_query
+from memservice.services.retrieval.search import Search, SearchOptions
 from memservice.spi.text import TextMatches
 from services.conftest import Begin
 from support.services.world import ME, WORKSPACE, Small
@@ -64,9 +67,9 @@ def test_the_peer_that_a_query_names_is_preferred_by_the_boost(
     for number in range(8):
         small.say(f"other{number}", ("ann", "violin"))
     assert (
-        retrieval_search.search(small.rt, ME, WORKSPACE, "ann: heron copper lamp river", 10)[
-            0
-        ].author
+        retrieval_search.search(
+            small.rt, ME, WORKSPACE, SearchOptions("ann: heron copper lamp river", 10)
+        )[0].author
         == first
     )
 
@@ -77,20 +80,18 @@ def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small
     with small.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
         assert workspace is not None
-        found = retrieval_search.find_messages(
-            small.rt, tx, bounds_for(tx, ME, workspace), "heron", 30
-        )
+        found = Search(small.rt, "heron").messages(tx, bounds_for(tx, ME, workspace), 30)
     assert [message.session for message in found] == [f"s{number}" for number in range(30)]
 
 
 @pytest.mark.parametrize(
-    "few", [0, retrieval_search.EXACT_RANKING_MAX], ids=["further down the list", "among few"]
+    "few", [0, message_ranking.EXACT_RANKING_MAX], ids=["further down the list", "among few"]
 )
 @pytest.mark.parametrize("wanted", [1, pytest.param(7, marks=pytest.mark.slow), 25])
 def test_filters_look_on_until_there_is_enough_or_nothing_left(
     begin: Begin, wanted: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retrieval_search, "EXACT_RANKING_MAX", few)
+    monkeypatch.setattr(message_ranking, "EXACT_RANKING_MAX", few)
     small = begin(SEARCH_DEPTH="10")
     drafts = [
         Draft(
@@ -155,7 +156,7 @@ def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(
     assert sorted(row.content for row in held) == sorted(
         f"owns {start} herons and a boat" for start in range(0, 2_000, 100)
     )
-    assert max(asked) <= 50 * retrieval_search.CANDIDATES_PER_HIT, asked
+    assert max(asked) <= 50 * message_ranking.CANDIDATES_PER_HIT, asked
 
 
 def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None:
@@ -234,7 +235,7 @@ def test_one_named_peer_weighs_more_two_do_not(small: Small) -> None:
 
 
 def found(small: Small, query: str, limit: int = 10) -> list[Message]:
-    return retrieval_search.search(small.rt, ME, WORKSPACE, query, limit)
+    return retrieval_search.search(small.rt, ME, WORKSPACE, SearchOptions(query, limit))
 
 
 @pytest.mark.parametrize("name", ["may", "will", "user", "assistant", "mark"])
@@ -247,7 +248,7 @@ def test_ids_that_are_ordinary_words_name_nobody_unless_capitalised(
         with small.rt.storage.read() as tx:
             workspace = tx.workspaces.by_slug(WORKSPACE)
             assert workspace is not None
-            peer = retrieval_search.analyse_query(tx, workspace.key, query).named
+            peer = analyse_query(tx, workspace.key, query).named
         return None if peer is None else peer.slug
 
     assert named(f"when {name} we see the harbour") is None

@@ -19,6 +19,7 @@ from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
 from memservice.services.retrieval import context, search
 from memservice.services.retrieval.context import SessionContextOptions
+from memservice.services.retrieval.search import SearchOptions
 from memservice.settings import load_settings
 from support.stores.stores import sqlite_store_at
 
@@ -93,10 +94,12 @@ def test_a_reindex_finds_everything_again(runtime: Runtime) -> None:
     assert workspace is not None
     while runtime.storage.write(lambda tx: runtime.storage.text.drop(tx, workspace.key, 3)):
         pass
-    assert search.search(runtime, ME, "w", "heron") == []
+    assert search.search(runtime, ME, "w", SearchOptions("heron")) == []
     store_compatibility.reindex(runtime)
-    assert len(search.search(runtime, ME, "w", "heron")) == 7
-    assert [message.author for message in search.search(runtime, ME, "w", "Annika")][:1] == ["ann"]
+    assert len(search.search(runtime, ME, "w", SearchOptions("heron"))) == 7
+    assert [message.author for message in search.search(runtime, ME, "w", SearchOptions("Annika"))][
+        :1
+    ] == ["ann"]
     pair = {"observer_id": "ann", "observed_id": "ann"}
     assert [
         found.content for found in conclusions.query(runtime, ME, "w", "herons", filters=pair)

@@ -19,6 +19,7 @@ from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Message
 from memservice.services.paging import Page
 from memservice.services.retrieval import search
+from memservice.services.retrieval.search import SearchOptions
 
 routes = Routes("search", "Searching what was said.")
 
@@ -92,11 +93,9 @@ def _search(
         call.rt,
         call.principal,
         workspace_id,
-        body["query"],
-        limit,
-        body["filters"],
-        peer_id=peer_id,
-        session_id=session_id,
+        SearchOptions(
+            body["query"], limit, body["filters"], peer_id=peer_id, session_id=session_id
+        ),
     )
     if not paged:
         return messages

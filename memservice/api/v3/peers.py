@@ -26,6 +26,7 @@ from memservice.services.paging import Page
 from memservice.services.retrieval import context, representation, search
 from memservice.services.retrieval.context import PeerContext
 from memservice.services.retrieval.representation import RepresentationOptions
+from memservice.services.retrieval.search import SearchOptions
 
 routes = Routes("peers", "Peers are whoever takes part in sessions: people, agents.")
 
@@ -226,8 +227,5 @@ def search_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message
         call.rt,
         call.principal,
         workspace_id,
-        body["query"],
-        body["limit"],
-        body["filters"],
-        peer_id=peer_id,
+        SearchOptions(body["query"], body["limit"], body["filters"], peer_id=peer_id),
     )

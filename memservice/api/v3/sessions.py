@@ -20,6 +20,8 @@ from memservice.services import sessions
 from memservice.services.paging import Page
 from memservice.services.retrieval import context, search
 from memservice.services.retrieval.context import SessionContext, SessionContextOptions
+from memservice.services.retrieval.search import SearchOptions
+from memservice.services.sessions import SessionFields
 
 routes = Routes(
     "sessions", "Sessions are conversations: messages in order, and the peers that take part."
@@ -53,16 +55,14 @@ def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
     key of a peer or a session an existing session is answered as it is.
     """
     body = call.body
-    members = None if body["peers"] is None else member_configs(body["peers"])
-    session, created = sessions.get_or_create(
-        call.rt,
-        call.principal,
-        workspace_id,
-        body["id"],
+    fields = SessionFields(
         body["metadata"],
         body["configuration"],
-        members,
-        body["scopes"],
+        member_configs(body["peers"] or {}),
+        body["scopes"] or (),
+    )
+    session, created = sessions.get_or_create(
+        call.rt, call.principal, workspace_id, body["id"], fields
     )
     return session, 201 if created else 200
 
@@ -158,8 +158,5 @@ def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[M
         call.rt,
         call.principal,
         workspace_id,
-        body["query"],
-        body["limit"],
-        body["filters"],
-        session_id=session_id,
+        SearchOptions(body["query"], body["limit"], body["filters"], session_id=session_id),
     )

@@ -16,6 +16,7 @@ from memservice.domain.records import Message, Workspace
 from memservice.services import workspaces
 from memservice.services.paging import Page
 from memservice.services.retrieval import search
+from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import jobs, queue_status
 from memservice.services.tasks.jobs import Job, Retried
 from memservice.services.usage import report as usage_report
@@ -99,10 +100,7 @@ def search_workspace(call: Call, workspace_id: str) -> Sequence[Message]:
         call.rt,
         call.principal,
         workspace_id,
-        body["query"],
-        body["limit"],
-        body["filters"],
-        scope=body["scope"],
+        SearchOptions(body["query"], body["limit"], body["filters"], scope=body["scope"]),
     )
 
 

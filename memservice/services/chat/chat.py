@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memservice.domain.configuration import Resolved, resolve
@@ -31,8 +31,8 @@ from memservice.services.chat import evidence, response_format
 from memservice.services.chat.evidence import Collated, Gathered, ToolCall
 from memservice.services.chat.tools import Tools
 from memservice.services.peers import shown_names
-from memservice.services.retrieval import representation, search
-from memservice.services.retrieval.query_embedding import Remote
+from memservice.services.retrieval import representation
+from memservice.services.retrieval.search import Search
 from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
@@ -186,7 +186,7 @@ def _ask_peer(
             raise InvalidInput.at("body", "scope", message=SCOPE_ALONE)
     query = _checked(options)
     allowed = recall_allowlist(options.filters, options.session)
-    remote = search.remote_vectors(rt, workspace_id, query, "dialectic_prefetch")
+    lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch")
     with rt.storage.read() as tx:
         workspace, room, peer = _located(tx, workspace_id, options, peer_id)
         named = [*([options.session] if options.session else []), *(allowed or ())]
@@ -215,9 +215,8 @@ def _ask_peer(
             rt.defaults, session.configuration if session else None, workspace.configuration
         )
         cards = _cards(tx, peer, observer, observed) if config.card_use and bounds.has_cards else {}
-        return _answer(
-            rt, tx, workspace, bounds, query, options, session, config, remote, cards, peer
-        )
+        question = _Question(workspace, session, bounds, lookup, options, config, cards, peer)
+        return _answer(rt, tx, question)
 
 
 def ask_workspace(
@@ -229,7 +228,7 @@ def ask_workspace(
     if options.scope is not None and options.session:
         raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id")
     query = _checked(options)
-    remote = search.remote_vectors(rt, workspace_id, query, "dialectic_prefetch")
+    lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch")
     with rt.storage.read() as tx:
         workspace, session = _located_workspace(tx, workspace_id, options.session)
         caller = bounds_for(tx, principal, workspace).saying(visibility.visible(tx, workspace.key))
@@ -237,7 +236,8 @@ def ask_workspace(
         config = resolve(
             rt.defaults, session.configuration if session else None, workspace.configuration
         )
-        return _answer(rt, tx, workspace, bounds, query, options, session, config, remote)
+        question = _Question(workspace, session, bounds, lookup, options, config)
+        return _answer(rt, tx, question)
 
 
 def _checked(options: ChatOptions) -> str:
@@ -338,26 +338,31 @@ def _workspace_bounds(
     return ordinary.among(keys).stating_in(keys)
 
 
-def _answer(
-    rt: Runtime,
-    tx: Transaction,
-    workspace: Workspace,
-    bounds: Bounds,
-    query: str,
-    options: ChatOptions,
-    session: Session | None,
-    config: Resolved,
-    remote: Remote,
-    cards: dict[str, list[str]] | None = None,
-    peer: Peer | None = None,
-) -> Answer:
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question, and what may be used to answer it."""
+
+    workspace: Workspace
+    session: Session | None
+    bounds: Bounds
+    lookup: Search
+    options: ChatOptions
+    config: Resolved
+    cards: dict[str, list[str]] = field(default_factory=dict)
+    peer: Peer | None = None
+    """The peer that asks; None for a question over the whole workspace."""
+
+
+def _answer(rt: Runtime, tx: Transaction, question: _Question) -> Answer:
+    workspace, session, bounds = question.workspace, question.session, question.bounds
+    options, peer = question.options, question.peer
     reasoner, notice = _reasoner(rt, tx, workspace, options.level)
     recent = (
         []
         if session is None
         else evidence.tail(tx, session, rt.settings.dialectic.session_history_max_tokens)
     )
-    gathered = evidence.gather(rt, reasoner, tx, bounds, query, options.level, recent, remote)
+    gathered = evidence.gather(rt, reasoner, tx, bounds, question.lookup, options.level, recent)
     # The cards of a peer's chat are given along; over a whole workspace there are too many, so each
     # is looked up by itself. Not within a scope: a card is written from all that is known of its
     # peer, whatever session it was said in.
@@ -365,17 +370,17 @@ def _answer(
         rt,
         workspace.slug,
         bounds,
-        has_cards=peer is None and options.scope is None and config.card_use,
+        has_cards=peer is None and options.scope is None and question.config.card_use,
     )
     request = AnswerRequest(
-        question=query,
+        question=question.lookup.text,
         subject=bounds.subject.slug if bounds.subject is not None else None,
         evidence=gathered.ranked(),
-        cards=cards or {},
+        cards=question.cards,
         recent=[_utterance(message) for message in recent],
         level=options.level,
         response_format=None if options.response_format is None else dict(options.response_format),
-        instructions=config.instructions.get("dialectic"),
+        instructions=question.config.instructions.get("dialectic"),
         asker=None if peer is None else peer.slug,
         asked_at=rt.clock(),
         names=_names(tx, workspace, bounds.subject, peer, recent),

@@ -17,9 +17,10 @@ from memservice.runtime import Runtime
 from memservice.services.auth.bounds import Bounds
 from memservice.services.indexing import CONCLUSION
 from memservice.services.peers import spoken_name
-from memservice.services.retrieval import query_embedding, search
-from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
-from memservice.services.retrieval.search import FoundConclusion, Query
+from memservice.services.retrieval import query_embedding
+from memservice.services.retrieval.conclusion_ranking import FoundConclusion
+from memservice.services.retrieval.query import Query
+from memservice.services.retrieval.search import Search
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Reasoner
@@ -119,10 +120,9 @@ def gather(
     reasoner: Reasoner,
     tx: Transaction,
     bounds: Bounds,
-    query: str,
+    lookup: Search,
     level: str,
     recent: Sequence[Message],
-    remote: Remote = NOT_ASKED,
 ) -> Gathered:
     """The best conclusions and messages for a question. A question after nothing in particular gets
     the newest about its subject.
@@ -132,9 +132,9 @@ def gather(
     neither crowd the others out.
     """
     number = PER_KIND.get(level, PER_KIND_ELSE)
-    question = search.analyse_query(tx, bounds.workspace, query)
+    question = lookup.query(tx, bounds.workspace)
     wish = _RelevanceRule(
-        question, bounds.subject or question.named or _spelt(tx, bounds.workspace, query)
+        question, bounds.subject or question.named or _spelt(tx, bounds.workspace, lookup.text)
     )
     if wish.is_general:
         return Gathered(
@@ -143,12 +143,12 @@ def gather(
             recent,
         )
     if Capability.COSTLY in reasoner.capabilities:
-        explicit = _conclusions(rt, tx, bounds, query, number, remote, (EXPLICIT,))
-        derived = _conclusions(rt, tx, bounds, query, number, remote, DERIVED)
-        messages = search.find_messages(rt, tx, bounds, query, MESSAGES_AHEAD, remote)
+        explicit = _conclusions(tx, bounds, lookup, number, (EXPLICIT,))
+        derived = _conclusions(tx, bounds, lookup, number, DERIVED)
+        messages = lookup.messages(tx, bounds, MESSAGES_AHEAD)
         return Gathered([*explicit, *derived], messages, recent)
-    found_conclusions = _found(rt, tx, bounds, query, number, remote)
-    messages = search.find_messages(rt, tx, bounds, query, number, remote)
+    found_conclusions = _found(tx, bounds, lookup, number)
+    messages = lookup.messages(tx, bounds, number)
     if not query_embedding.understands(rt, tx.spaces.active(bounds.workspace, CONCLUSION)):
         found_conclusions = [item for item in found_conclusions if wish.meets_conclusion(item)]
         messages = wish.relevant_messages(messages)
@@ -170,12 +170,10 @@ def _spelt(tx: Transaction, workspace_key: int, query: str) -> Peer | None:
 
 
 def _found(
-    rt: Runtime,
     tx: Transaction,
     bounds: Bounds,
-    query: str,
+    lookup: Search,
     number: int,
-    remote: Remote,
     levels: tuple[str, ...] = (),
 ) -> list[FoundConclusion]:
     """Twice as many conclusions as are wanted, since several observers may hold the same."""
@@ -183,21 +181,19 @@ def _found(
         return []
     if levels:
         bounds = bounds.concluding(equals(level=levels), IndexFilter(levels=levels))
-    return search.find_conclusions(rt, tx, bounds, query, number * 2, remote=remote)
+    return lookup.conclusions(tx, bounds, number * 2)
 
 
 def _conclusions(
-    rt: Runtime,
     tx: Transaction,
     bounds: Bounds,
-    query: str,
+    lookup: Search,
     number: int,
-    remote: Remote,
     levels: tuple[str, ...],
 ) -> list[Conclusion]:
-    return distinct(
-        [item.conclusion for item in _found(rt, tx, bounds, query, number, remote, levels)]
-    )[:number]
+    return distinct([item.conclusion for item in _found(tx, bounds, lookup, number, levels)])[
+        :number
+    ]
 
 
 def distinct(rows: Sequence[Conclusion]) -> list[Conclusion]:
@@ -224,7 +220,7 @@ def _newest_messages(
     rt: Runtime, tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int
 ) -> list[Message]:
     said = TRUE if wish.subject is None else equals(author_key=wish.subject.key)
-    return search.find_messages(rt, tx, bounds.saying(said), "", number)
+    return Search(rt, "").messages(tx, bounds.saying(said), number)
 
 
 @cache

@@ -18,7 +18,7 @@ from memservice.runtime import Runtime
 from memservice.services import visibility
 from memservice.services.auth.bounds import Bounds
 from memservice.services.chat import evidence
-from memservice.services.retrieval import search
+from memservice.services.retrieval.search import Search
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 from memservice.spi.toolbox import Chain, Evidence, Passage, ToolRefused
@@ -55,12 +55,10 @@ class Tools:
     def conclusions(self, query: str, limit: int) -> Sequence[Evidence]:
         if self._bounds.no_conclusions:
             return []
-        remote = search.remote_vectors(self._rt, self._workspace, query, "search_memory")
+        search = Search.begin(self._rt, self._workspace, query, "search_memory")
         with self._rt.storage.read() as tx:
             # Twice as many, since several observers may hold the same.
-            found_conclusions = search.find_conclusions(
-                self._rt, tx, self._bounds, query, limit * 2, remote=remote
-            )
+            found_conclusions = search.conclusions(tx, self._bounds, limit * 2)
         return self._shown(
             evidence.distinct([item.conclusion for item in found_conclusions])[:limit]
         )
@@ -68,11 +66,9 @@ class Tools:
     def messages(
         self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None
     ) -> Sequence[Passage]:
-        remote = search.remote_vectors(self._rt, self._workspace, query, "search_messages")
+        search = Search.begin(self._rt, self._workspace, query)
         with self._rt.storage.read() as tx:
-            messages = search.find_messages(
-                self._rt, tx, self._bounds.saying(_sent(since, until)), query, limit, remote
-            )
+            messages = search.messages(tx, self._bounds.saying(_sent(since, until)), limit)
             return self._passages(tx, messages, AROUND_A_HIT)
 
     def containing(self, text: str, limit: int) -> Sequence[Passage]:
@@ -82,9 +78,7 @@ class Tools:
             if len(messages) < limit:
                 # Older ones are found by their words.
                 known = {message.key for message in messages}
-                older = search.find_messages(
-                    self._rt, tx, self._bounds.saying(contains), text, limit
-                )
+                older = Search(self._rt, text).messages(tx, self._bounds.saying(contains), limit)
                 messages += [message for message in older if message.key not in known]
             newest = sorted(
                 messages, key=lambda message: (message.created_at, message.key), reverse=True

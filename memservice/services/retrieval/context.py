@@ -4,7 +4,7 @@ a budget of tokens."""
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +18,18 @@ from memservice.services.auth import policy
 from memservice.services.auth.bounds import MAX_SESSIONS, bounds_for
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.retrieval import representation, search
-from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
+from memservice.services.retrieval import representation
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.retrieval.representation_text import Selection, markdown, plain
+from memservice.services.retrieval.search import Search
+from memservice.spi.repositories.workspaces import Located
 from memservice.spi.storage import Transaction
 from memservice.telemetry.events import ContextRetrieved
 
 SUMMARY_SHARE = 0.4
 """The share of the budget that a summary may take."""
+SEARCH_PURPOSE = "session_context_search"
+"""Of the search for the query of a context, as `ModelCall` lists purposes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +88,15 @@ def of_peer(
     not exist."""
     policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     began = time.perf_counter()
-    remote = (
-        search.remote_vectors(rt, workspace_id, options.search_query, "session_context_search")
-        if options.search_query
-        else NOT_ASKED
-    )
+    search = Search.begin(rt, workspace_id, options.search_query or "", SEARCH_PURPOSE)
     with rt.storage.read() as tx:
         # First, since it refuses scopes.
         pair = representation.pair_for(tx, principal, workspace_id, peer_id, options, "query")
         card = cards.of(tx, workspace_id, peer_id, options.target)
         selection = Selection()
         if pair is not None:
-            selection = representation.select(
-                rt, tx, pair, options, rt.settings.representation.max_tokens, remote
-            )
+            budget = rt.settings.representation.max_tokens
+            selection = representation.select(tx, pair, options, budget, search)
     context = PeerContext(peer_id, options.target or peer_id, selection, card)
     if rt.hears_events:
         rt.emit(_peer_event(workspace_id, options, context, began))
@@ -153,28 +151,15 @@ def _of_session(
             )
         )
     query = options.search_query if options.peer_target else None
-    remote = (
-        search.remote_vectors(rt, workspace_id, query, "session_context_search")
-        if query
-        else NOT_ASKED
-    )
+    search = Search.begin(rt, workspace_id, query or "", SEARCH_PURPOSE)
+    request = _Request(rt, principal, workspace_id, options, search)
     with rt.storage.read() as tx:
         policy.require_memberships(tx, principal, options.sessions or ())
         located = visibility.find(tx, workspace_id, session_id=session_id)
         selection: Selection | None = None
         card: list[str] | None = None
         if options.peer_target:
-            selection, card, spent = _about_target(
-                rt,
-                tx,
-                principal,
-                workspace_id,
-                located.workspace,
-                located.session,
-                options,
-                budget,
-                remote,
-            )
+            selection, card, spent = request.about_target(tx, located, budget)
             budget -= spent
         session = located.session
         if session is None or budget <= 0:
@@ -220,76 +205,89 @@ def _refused(field: str, message: str) -> InvalidInput:
     return InvalidInput.at("query", field, message=message)
 
 
-def _about_target(
-    rt: Runtime,
-    tx: Transaction,
-    principal: Principal,
-    workspace_id: str,
-    workspace: Workspace | None,
-    session: Session | None,
-    options: SessionContextOptions,
-    budget: int,
-    remote: Remote,
-) -> tuple[Selection, list[str] | None, int]:
-    """What is known, the card, and the tokens that both cost."""
-    target = options.peer_target or ""
-    found: dict[str, Peer] = {}
-    observer: Peer | None = None
-    allowed: tuple[int, ...] | None = None
-    caller = None if workspace is None else bounds_for(tx, principal, workspace)
-    if workspace is not None:
-        found = tx.peers.by_slugs(
-            workspace.key, [name for name in (target, options.peer_perspective) if name]
-        )
-        validation.refuse_scope(target, found.get(target), ("query", "peer_target"))
-        if options.peer_perspective:
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request for the context of a session."""
+
+    rt: Runtime
+    principal: Principal
+    workspace_id: str
+    options: SessionContextOptions
+    search: Search
+
+    def about_target(
+        self, tx: Transaction, located: Located, budget: int
+    ) -> tuple[Selection, list[str] | None, int]:
+        """What is known of the target, its card, and the tokens that both cost."""
+        workspace, target = located.workspace, self.options.peer_target or ""
+        peers = {} if workspace is None else self._peers(tx, workspace)
+        observer = self._observer(tx, workspace, peers)
+        allowed = self._allowed_sessions(tx, workspace, located.session)
+        caller = None if workspace is None else bounds_for(tx, self.principal, workspace)
+        card: list[str] | None = None
+        if allowed is None and (caller is None or caller.has_cards):
+            # What a card says cannot be told apart by session, so it is left out whenever only some
+            # sessions may speak.
+            if observer is None:
+                raise cards.no_observer(self.workspace_id, self.options.peer_perspective or target)
+            card = cards.held(tx, observer, target)
+        observed = peers.get(target)
+        selection = Selection()
+        if caller is not None and observer is not None and observed is not None:
+            # Half of a small budget at most, so that the session itself still gets a word in.
+            limit = self.rt.settings.representation.max_tokens
+            share = min(limit, max(budget // 2, 0))
+            pair = representation.pair_of(caller, observer, observed, allowed)
+            options = self._representation_options()
+            selection = representation.select(tx, pair, options, share, self.search)
+        spent = tokens.count(plain(selection)) + (tokens.count("\n".join(card)) if card else 0)
+        return selection, card, spent
+
+    def _peers(self, tx: Transaction, workspace: Workspace) -> Mapping[str, Peer]:
+        """The target and the peer of the perspective, by id. Refuses scopes."""
+        target, perspective = self.options.peer_target or "", self.options.peer_perspective
+        peers = tx.peers.by_slugs(workspace.key, [name for name in (target, perspective) if name])
+        validation.refuse_scope(target, peers.get(target), ("query", "peer_target"))
+        if perspective:
             validation.refuse_scope(
-                options.peer_perspective,
-                found.get(options.peer_perspective),
+                perspective,
+                peers.get(perspective),
                 ("query", "peer_perspective"),
                 unknown_too=False,
             )
-        observer = found.get(options.peer_perspective or target)
-        if options.scope is not None:
-            observer = scopes.find(tx, workspace, options.scope)
-        allowed = _allowed_sessions(tx, workspace, session, options)
-    elif options.scope is not None:
-        raise scopes.missing(options.scope, workspace_id)
-    elif options.limit_to_session or options.sessions is not None or principal.is_session:
-        allowed = ()
-    card: list[str] | None = None
-    if allowed is None and (caller is None or caller.has_cards):
-        # What a card says cannot be told apart by session, so it is left out whenever only some
-        # sessions may speak.
-        if observer is None:
-            raise cards.no_observer(workspace_id, options.peer_perspective or target)
-        card = cards.held(tx, observer, target)
-    observed = found.get(target)
-    selection = Selection()
-    if caller is not None and observer is not None and observed is not None:
-        representation_options = RepresentationOptions(
-            search_query=options.search_query,
-            search_top_k=options.search_top_k,
-            search_max_distance=options.search_max_distance,
-            include_most_frequent=options.include_most_frequent,
-            max_conclusions=options.max_conclusions,
+        return peers
+
+    def _observer(
+        self, tx: Transaction, workspace: Workspace | None, peers: Mapping[str, Peer]
+    ) -> Peer | None:
+        if self.options.scope is None:
+            return peers.get(self.options.peer_perspective or self.options.peer_target or "")
+        if workspace is None:
+            raise scopes.missing(self.options.scope, self.workspace_id)
+        return scopes.find(tx, workspace, self.options.scope)
+
+    def _allowed_sessions(
+        self, tx: Transaction, workspace: Workspace | None, session: Session | None
+    ) -> tuple[int, ...] | None:
+        """Keys of the only sessions that may speak; None if all may."""
+        options = self.options
+        if workspace is None:
+            narrowed = options.limit_to_session or options.sessions is not None
+            return () if narrowed or self.principal.is_session else None
+        if options.limit_to_session:
+            return () if session is None else (session.key,)
+        if options.sessions is not None:
+            return representation.session_keys(tx, workspace, options.sessions)
+        return None
+
+    def _representation_options(self) -> RepresentationOptions:
+        return RepresentationOptions(
+            search_query=self.options.search_query,
+            search_top_k=self.options.search_top_k,
+            search_max_distance=self.options.search_max_distance,
+            include_most_frequent=self.options.include_most_frequent,
+            max_conclusions=self.options.max_conclusions,
         )
-        # Half of a small budget at most, so that the session itself still gets a word in.
-        share = min(rt.settings.representation.max_tokens, max(budget // 2, 0))
-        pair = representation.pair_of(caller, observer, observed, allowed)
-        selection = representation.select(rt, tx, pair, representation_options, share, remote)
-    spent = tokens.count(plain(selection)) + (tokens.count("\n".join(card)) if card else 0)
-    return selection, card, spent
-
-
-def _allowed_sessions(
-    tx: Transaction, workspace: Workspace, session: Session | None, options: SessionContextOptions
-) -> tuple[int, ...] | None:
-    if options.limit_to_session:
-        return () if session is None else (session.key,)
-    if options.sessions is not None:
-        return representation.session_keys(tx, workspace, options.sessions)
-    return None
 
 
 def _summary(tx: Transaction, session: Session, budget: int) -> Summary | None:

@@ -21,9 +21,8 @@ from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, se
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.peers import shown_names
-from memservice.services.retrieval import search
-from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
 from memservice.services.retrieval.representation_text import Selection, markdown
+from memservice.services.retrieval.search import Search
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.repositories.base import NEWEST
 from memservice.spi.rows import Order
@@ -100,17 +99,13 @@ def known_of_peer(
     if options.scope is not None:
         policy.refuse_narrow(principal)
     allowed = allowed_sessions(options)
-    remote = (
-        search.remote_vectors(rt, workspace_id, options.search_query, "search_memory")
-        if options.search_query
-        else NOT_ASKED
-    )
+    search = Search.begin(rt, workspace_id, options.search_query or "", "search_memory")
     with rt.storage.read() as tx:
         policy.require_memberships(tx, principal, allowed or ())
         pair = pair_for(tx, principal, workspace_id, peer_id, options)
         if pair is None:
             return Selection()
-        return select(rt, tx, pair, options, rt.settings.representation.max_tokens, remote)
+        return select(tx, pair, options, rt.settings.representation.max_tokens, search)
 
 
 def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
@@ -228,12 +223,11 @@ class _Basket:
 
 
 def select(
-    rt: Runtime,
     tx: Transaction,
     pair: Pair,
     options: RepresentationOptions,
     budget: int,
-    remote: Remote = NOT_ASKED,
+    search: Search,
 ) -> Selection:
     """Choose within the bounds: at most `max_conclusions` items and, for a query, at most `budget`
     tokens of text."""
@@ -241,7 +235,7 @@ def select(
         return Selection()
     basket = _Basket(options.max_conclusions, budget if options.search_query else None)
     if options.search_query:
-        _take_best(rt, tx, pair, options, basket, remote)
+        _take_best(tx, pair, options, basket, search)
     workspace_key, condition = pair.bounds.workspace, pair.bounds.condition
     if options.include_most_frequent and not basket.full:
         share = options.max_conclusions // (3 if options.search_query else 2)
@@ -260,26 +254,20 @@ def select(
 
 
 def _take_best(
-    rt: Runtime,
     tx: Transaction,
     pair: Pair,
     options: RepresentationOptions,
     basket: _Basket,
-    remote: Remote,
+    search: Search,
 ) -> None:
     """Conclusions and what the observed peer said itself, ranked together by reciprocal rank, best
     first."""
-    query = options.search_query or ""
     limit = min(options.search_top_k or options.max_conclusions, options.max_conclusions)
-    found_conclusions = search.find_conclusions(
-        rt, tx, pair.bounds, query, limit, options.search_max_distance, remote
-    )
+    found_conclusions = search.conclusions(tx, pair.bounds, limit, options.search_max_distance)
     said: list[Message] = []
     # A message has no distance that the caller's bound could be held against.
     if options.search_max_distance is None:
-        said = search.find_messages(
-            rt, tx, pair.bounds.saying(_quotable(tx, pair)), query, limit, remote
-        )
+        said = search.messages(tx, pair.bounds.saying(_quotable(tx, pair)), limit)
     for rank in range(max(len(found_conclusions), len(said))):
         if rank < len(found_conclusions):
             basket.take_conclusion(found_conclusions[rank].conclusion)

@@ -16,8 +16,7 @@ from memservice.services import conclusions, indexing
 from memservice.services.auth.bounds import Bounds
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.retrieval import search
-from memservice.services.retrieval.query_embedding import Remote
+from memservice.services.retrieval.search import Search
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.rows import BY_KEY
 from memservice.spi.storage import Transaction
@@ -93,20 +92,18 @@ def save(
 
 
 def nearest(
-    rt: Runtime,
     tx: Transaction,
     caller: Bounds,
     user: Peer,
-    text: str,
+    lookup: Search,
     limit: int,
     condition: Condition,
-    remote: Remote,
 ) -> list[Conclusion]:
     """The best for a query, best first; then whatever else there is, up to `limit`."""
     within = caller.concluding(
         all_of(_about(user), condition), IndexFilter(observers=(user.key,), observed=(user.key,))
     )
-    found_conclusions = search.find_conclusions(rt, tx, within, text, limit, None, remote)
+    found_conclusions = lookup.conclusions(tx, within, limit)
     conclusions = [each.conclusion for each in found_conclusions]
     if len(conclusions) < limit:
         rest = within.condition

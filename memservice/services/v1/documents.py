@@ -20,8 +20,10 @@ from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.principal import Principal
 from memservice.services.indexing import DOCUMENT
 from memservice.services.paging import Page, Paging, read_page
-from memservice.services.retrieval import query_embedding, search
+from memservice.services.retrieval import query_embedding
+from memservice.services.retrieval.query import MAX_TERMS
 from memservice.services.retrieval.query_embedding import Remote
+from memservice.services.retrieval.search import Search, active_embedders
 from memservice.services.retrieval.vector_query import query as nearest
 from memservice.services.v1 import collections, derived_documents, resolve
 from memservice.services.v1.resolve import Path
@@ -212,33 +214,20 @@ def query(
     with rt.storage.read() as tx:
         found = _found(tx, principal, path)
         embedders = (
-            search.active_embedders(tx, found[0])
+            active_embedders(tx, found[0])
             if found is not None and rt.has_remote_embedder
             else set()
         )
     if found is None:
         return []
     workspace, user, collection = found
-    derived = collections.is_derived(collection)
-    remote = (
-        search.remote_vectors(rt, workspace.slug, asked)
-        if derived
-        else query_embedding.remote_vectors(rt, embedders, asked)
-    )
+    if collections.is_derived(collection):
+        lookup = Search.begin(rt, workspace.slug, asked)
+        with rt.storage.read() as tx:
+            caller = bounds_for(tx, principal, workspace)
+            return list(derived_documents.nearest(tx, caller, user, lookup, top_k, condition))
+    remote = query_embedding.remote_vectors(rt, embedders, asked)
     with rt.storage.read() as tx:
-        if derived:
-            return list(
-                derived_documents.nearest(
-                    rt,
-                    tx,
-                    bounds_for(tx, principal, workspace),
-                    user,
-                    asked,
-                    top_k,
-                    condition,
-                    remote,
-                )
-            )
         return list(_nearest(rt, tx, collection, asked, top_k, condition, remote))
 
 
@@ -293,7 +282,7 @@ def _listed(
     )
     if hits is not None:
         return [hit.key for hit in hits]
-    terms = tuple(dict.fromkeys(analyse(text)))[: search.MAX_TERMS]
+    terms = tuple(dict.fromkeys(analyse(text)))[:MAX_TERMS]
     matches = rt.storage.text.search(
         tx, DOCUMENT, collection.workspace_key, terms, depth, index_filter
     )

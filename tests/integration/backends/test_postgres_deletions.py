@@ -20,7 +20,7 @@ from memservice.runtime import Runtime
 from memservice.services import cloning, deletion, messages, sessions, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.sessions import MemberConfig
+from memservice.services.sessions import MemberConfig, SessionFields
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
 from support.stores.postgres_server import connect
@@ -126,7 +126,7 @@ def test_a_workspace_with_a_session_that_is_just_being_stored_is_not_deleted(
         refused.append(found.value)
 
     meanwhile.after(sessions, "ensure", delete)  # stored, not yet committed
-    session, _ = sessions.get_or_create(runtime, ME, "w", "s", {"n": 1})
+    session, _ = sessions.get_or_create(runtime, ME, "w", "s", SessionFields(metadata={"n": 1}))
     meanwhile.join()
     assert [str(error) for error in refused] == [
         "Workspace w has 1 active session(s): delete them first"

@@ -13,6 +13,7 @@ from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, DELETING, Message, Session
 from memservice.services import cloning, deletion
 from memservice.services.retrieval import search
+from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING
@@ -51,7 +52,9 @@ def test_a_long_session_is_indexed_from_its_end(
     copy = cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
 
     def best(query: str) -> list[str]:
-        found = search.search(place.rt, PRINCIPAL, WORKSPACE, query, session_id=copy.slug)
+        found = search.search(
+            place.rt, PRINCIPAL, WORKSPACE, SearchOptions(query, session_id=copy.slug)
+        )
         return [message.content for message in found if query in message.content]
 
     assert documents(place) == 11 + 4
@@ -128,7 +131,7 @@ def test_a_long_session_is_copied_by_portions_and_seen_whole(
         with place.rt.storage.read() as tx:
             visible = tx.rows.count(Session, equals(state=ACTIVE))
             seen.append((tx.rows.count(Message) - 10, visible))
-        found = search.search(place.rt, PRINCIPAL, WORKSPACE, "apples")
+        found = search.search(place.rt, PRINCIPAL, WORKSPACE, SearchOptions("apples"))
         assert len({message.session for message in found}) == visible, (
             "neither listed nor found by search before it is whole"
         )

@@ -14,7 +14,7 @@ from memservice.pipeline.derive import handler as derive
 from memservice.services import conclusions, peers, sessions, workspaces
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.indexing import CONCLUSION
-from memservice.services.sessions import MemberConfig
+from memservice.services.sessions import MemberConfig, SessionFields
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING
@@ -266,7 +266,9 @@ def test_deriving_is_switched_at_four_levels(
 ) -> None:
     place = start(**({} if setting is None else {"DERIVER_ENABLED": setting}))
     workspaces.get_or_create(place.rt, PRINCIPAL, WORKSPACE, None, workspace)
-    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, session)
+    sessions.get_or_create(
+        place.rt, PRINCIPAL, WORKSPACE, "s", SessionFields(configuration=session)
+    )
     place.say("s", *[("alice", f"Fact {n}.") for n in range(20)], configuration=message)
     assert len(place.tasks()) == (20 if derived else 0)
     assert len(place.tasks(outbox.SUMMARY)) == 1, "summaries do not depend on it"

@@ -14,6 +14,7 @@ from memservice.domain.records import Card, Collection, Conclusion, Task
 from memservice.services import cards, conclusions, deletion, dreams, scopes, sessions, workspaces
 from memservice.services.dreams import DreamRequest
 from memservice.services.retrieval import search
+from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import outbox
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Spent, Statement, Superseded
 from memservice.telemetry.events import DreamRun, Event
@@ -619,7 +620,7 @@ class TestRequest:
         )
         assert night.place.texts("alice") == ["Alice paints."]
         assert night.place.texts("bob", "alice") == ["Alice paints.", "Alice is an artist."]
-        assert search.search(night.place.rt, PRINCIPAL, WORKSPACE, "artist") == []
+        assert search.search(night.place.rt, PRINCIPAL, WORKSPACE, SearchOptions("artist")) == []
 
 
 class TestSessionsThatGo:

@@ -7,7 +7,7 @@ import pytest
 from memservice.pipeline.derive import echo
 from memservice.services import cards, conclusions, sessions
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.sessions import MemberConfig
+from memservice.services.sessions import MemberConfig, SessionFields
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 FACT = "My sister Clara sails around Crete every summer with two old friends."
@@ -97,7 +97,11 @@ def test_a_line_of_a_card_is_an_echo(place: Place) -> None:
 
 def test_a_line_of_a_summary_is_an_echo_only_once_it_was_there(place: Place) -> None:
     sessions.get_or_create(
-        place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": False}}
+        place.rt,
+        PRINCIPAL,
+        WORKSPACE,
+        "s",
+        SessionFields(configuration={"reasoning": {"enabled": False}}),
     )
     line = "m0 and m9 were all that was said in the beginning of it"
     place.say("s", *[("user", f"m{n}") for n in range(19)], ("user", "the end"))

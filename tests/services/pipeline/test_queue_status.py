@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memservice.services import sessions
-from memservice.services.sessions import MemberConfig
+from memservice.services.sessions import MemberConfig, SessionFields
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
@@ -80,10 +80,14 @@ def test_a_lease_that_ran_out_counts_for_nothing(place: Place) -> None:
 
 def test_summaries_count_and_the_services_own_work_does_not(place: Place) -> None:
     sessions.get_or_create(
-        place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": False}}
+        place.rt,
+        PRINCIPAL,
+        WORKSPACE,
+        "s",
+        SessionFields(configuration={"reasoning": {"enabled": False}}),
     )
     place.say("s", *[("alice", f"m{n}") for n in range(20)])
-    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", scope_names=["team"])
+    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", SessionFields(scopes=["team"]))
     assert len(place.tasks("scope_backfill")) == 1
     assert place.counts() == (1, 0, 0, 1)
     place.work()

@@ -19,6 +19,7 @@ from memservice.services import conclusions, deletion
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.indexing import Kind
 from memservice.services.retrieval import search
+from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
@@ -187,9 +188,9 @@ def test_the_other_way_round_messages_lose_theirs(start: Start) -> None:
     assert moved == {"message": ("letters-1", 0), "conclusion": ("letters-1", 1)}
     assert spaces(place.rt) == [("conclusion", hashed, "active", 1)]
     assert asked(place) == ["I like tea."]
-    assert [m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")] == [
-        "I like tea."
-    ]
+    assert [
+        m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
+    ] == ["I like tea."]
 
 
 def test_moving_again_changes_nothing_and_makes_up_for_what_is_missing(start: Start) -> None:
@@ -475,11 +476,11 @@ def test_vectors_of_two_embedders_never_meet(start: Start) -> None:
             build(place.rt, "new")
 
     old.act = change
-    assert [m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")] == [
-        "I like tea."
-    ]
+    assert [
+        m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
+    ] == ["I like tea."]
     assert seen == [], "a vector by the old embedder is not compared with those of the new one"
-    search.search(place.rt, PRINCIPAL, WORKSPACE, "tea")
+    search.search(place.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
     assert [embedder for embedder, _ in seen] == ["new-1"]
 
 

@@ -14,8 +14,11 @@ from memservice import timed_calls
 from memservice.domain.records import Space
 from memservice.services import conclusions
 from memservice.services.retrieval import search
+from memservice.services.retrieval.query import Query, analyse_query
+from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import outbox
 from memservice.spi.llm import ModelCall
+from memservice.spi.storage import Transaction
 from support.models.scripted import KEY, Handler, Request, Server, scripted
 from support.models.vectors import openai_vectors
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
@@ -43,7 +46,10 @@ def remote(endpoint: Server) -> dict[str, str]:
 
 
 def found(place: Place, query: str) -> list[str]:
-    return [message.content for message in search.search(place.rt, PRINCIPAL, WORKSPACE, query)]
+    return [
+        message.content
+        for message in search.search(place.rt, PRINCIPAL, WORKSPACE, SearchOptions(query))
+    ]
 
 
 def spaces(place: Place) -> list[tuple[str, str, int]]:
@@ -107,6 +113,24 @@ def test_a_query_waits_so_long_and_no_longer(start: Start, endpoint: Server) -> 
     assert [c.content for c in kept] == ["I adopted a tortoise."], (
         "a bound on the distance cannot hide what text finds meanwhile"
     )
+
+
+def test_a_query_is_analysed_once(
+    start: Start, endpoint: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint.then(openai_vectors)
+    place = start(**remote(endpoint))
+    place.say("s", ("alice", "I adopted a tortoise."))
+    place.work()
+    queries: list[str] = []
+
+    def counted(tx: Transaction, workspace_key: int, text: str) -> Query:
+        queries.append(text)
+        return analyse_query(tx, workspace_key, text)
+
+    monkeypatch.setattr(search, "analyse_query", counted)
+    assert found(place, "tortoise") == ["I adopted a tortoise."]
+    assert queries == ["tortoise"]
 
 
 def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(

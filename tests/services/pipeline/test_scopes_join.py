@@ -7,6 +7,7 @@ import pytest
 
 from memservice.domain.records import ScopeSession
 from memservice.services import sessions
+from memservice.services.sessions import SessionFields
 from memservice.services.tasks import outbox
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
@@ -14,7 +15,7 @@ SCOPE = "scope.team"
 
 
 def take_in(place: Place, session: str = "s") -> None:
-    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, session, scope_names=["team"])
+    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, session, SessionFields(scopes=["team"]))
 
 
 def progress(place: Place) -> ScopeSession:

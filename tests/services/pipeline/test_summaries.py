@@ -10,6 +10,7 @@ from memservice.domain import tokens
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message, Task
 from memservice.services import sessions
+from memservice.services.sessions import SessionFields
 from memservice.services.tasks import outbox
 from memservice.spi.reasoner import SummarizeRequest
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
@@ -100,7 +101,9 @@ def test_intervals_and_instructions_are_the_sessions_own(place: Place) -> None:
             "custom_instructions": "In verse.",
         }
     }
-    sessions.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "s", None, configuration)
+    sessions.get_or_create(
+        place.rt, PRINCIPAL, WORKSPACE, "s", SessionFields(configuration=configuration)
+    )
     talk(place, 1, 10)
     talk(place, 11, 25)
     place.work()
@@ -110,7 +113,11 @@ def test_intervals_and_instructions_are_the_sessions_own(place: Place) -> None:
 
 def test_summaries_can_be_switched_off(place: Place) -> None:
     sessions.get_or_create(
-        place.rt, PRINCIPAL, WORKSPACE, "s", None, {"summary": {"enabled": False}}
+        place.rt,
+        PRINCIPAL,
+        WORKSPACE,
+        "s",
+        SessionFields(configuration={"summary": {"enabled": False}}),
     )
     talk(place, 1, 60)
     talk(place, 1, 20, "other")

@@ -22,7 +22,7 @@ from memservice.domain.filters import equals
 from memservice.services import conclusions, deletion, indexing, messages, sessions, workspaces
 from memservice.services.auth import api_keys
 from memservice.services.auth.bounds import bounds_for
-from memservice.services.retrieval import search
+from memservice.services.retrieval.search import Search
 from memservice.services.tasks.kinds import unit_of
 from memservice.services.transfer import export, importing, record_formats
 from memservice.services.transfer.copying import MARK, Different, copy, require_two
@@ -148,8 +148,8 @@ def test_found_and_worked_on_where_it_goes(filled: Place, second: Place) -> None
             workspace = tx.workspaces.by_slug("w")
             assert workspace is not None
             everything = bounds_for(tx, PRINCIPAL, workspace)
-            found = search.find_messages(place.rt, tx, everything, "sold apples", 5)
-            near = search.find_conclusions(place.rt, tx, everything, "sold all my apples", 3)
+            found = Search(place.rt, "sold apples").messages(tx, everything, 5)
+            near = Search(place.rt, "sold all my apples").conclusions(tx, everything, 3)
         assert found[0].content == "I sold all my apples."
         assert "sold" in near[0].conclusion.content
 

@@ -11,6 +11,7 @@ from memservice.domain.ids import new_uid
 from memservice.services import cards, conclusions, messages, sessions
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
+from memservice.services.sessions import SessionFields
 from memservice.services.tasks import outbox
 from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.schema import TABLES
@@ -24,7 +25,7 @@ def fill(place: Place, workspace: str, session: str) -> int:
     rt = place.rt
     said = {"alice": "I own {} apples.", "bob": "My sister paints {} boats."}
     drafts = [Draft(text.format(n), peer) for n in range(25) for peer, text in said.items()]
-    sessions.get_or_create(rt, PRINCIPAL, workspace, session, scope_names=["team"])
+    sessions.get_or_create(rt, PRINCIPAL, workspace, session, SessionFields(scopes=["team"]))
     stored = messages.create(
         rt, PRINCIPAL, workspace, session, drafts, idempotency_key=f"key-{session}"
     )

@@ -16,6 +16,7 @@ from memservice.services.messages import Draft
 from memservice.services.retrieval import context, representation, search
 from memservice.services.retrieval.context import SessionContext, SessionContextOptions
 from memservice.services.retrieval.representation import RepresentationOptions
+from memservice.services.retrieval.search import SearchOptions
 from memservice.services.sessions import MemberConfig
 from memservice.spi.storage import Transaction
 
@@ -108,7 +109,9 @@ class Small:
         """Contents of the messages found, best first."""
         return [
             found.content
-            for found in search.search(self.rt, ME, WORKSPACE, query, limit, filters, **where)
+            for found in search.search(
+                self.rt, ME, WORKSPACE, SearchOptions(query, limit, filters, **where)
+            )
         ]
 
     def ask(self, query: str, observer: str, observed: str, **options: Any) -> list[str]:

@@ -290,6 +290,26 @@ def test_the_check_of_runtimes_sees(code: str) -> None:
     assert list(changes_to_a_runtime(ast.parse(code))) == [1]
 
 
+MAX_PARAMETERS = 7
+LONGER = {"enqueue": "one task's fields", "of_steps": "an event's fields, by keyword only"}
+
+
+def test_services_take_few_parameters(root: Path) -> None:
+    """What belongs together travels as one object."""
+    core = root / "memservice"
+    long = {
+        node.name
+        for file, tree in modules(core)
+        if file.is_relative_to(core / "services")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs])
+        - (bool(node.args.args) and node.args.args[0].arg in {"self", "cls"})
+        > MAX_PARAMETERS
+    }
+    assert long == set(LONGER)
+
+
 MAKES_PRINCIPALS = {
     "services/auth/policy.py": "of a request's claims",
     "cli/operator.py": "for commands",

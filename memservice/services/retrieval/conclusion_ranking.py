@@ -1,0 +1,175 @@
+"""The best conclusions for a query, from text and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memservice.domain import ranking
+from memservice.domain.filters import Condition, all_of, equals
+from memservice.domain.records import Conclusion, Space
+from memservice.runtime import Runtime
+from memservice.services.auth.bounds import Bounds
+from memservice.services.indexing import CONCLUSION
+from memservice.services.retrieval import query_embedding, vector_query
+from memservice.services.retrieval.message_ranking import CANDIDATES_PER_HIT, EXACT_RANKING_MAX
+from memservice.services.retrieval.query import Query
+from memservice.spi.capabilities import Capability
+from memservice.spi.index_filter import IndexFilter
+from memservice.spi.repositories.base import NEWEST
+from memservice.spi.storage import Transaction
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class FoundConclusion:
+    """A conclusion, and its cosine similarity to the query where one is known."""
+
+    conclusion: Conclusion
+    similarity: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    keys: Sequence[int]
+    """Best first."""
+    similarities: dict[int, float]
+    """By key, as far as they are known."""
+    exhausted: bool
+    """Whether a greater depth would give no others."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConclusionRanking:
+    """One query over the live conclusions within bounds, in one transaction."""
+
+    rt: Runtime
+    tx: Transaction
+    bounds: Bounds
+    query: Query
+    space: Space | None
+    vector: Vector | None
+    """Of the query, by the embedder of the space."""
+    max_distance: float | None = None
+    """A bound on the cosine distance. Distances of an embedder that does not understand paraphrases
+    say little about a row that shares the query's words, so there the bound applies only to rows
+    that share none."""
+
+    def best(self, limit: int) -> list[FoundConclusion]:
+        """The best `limit` conclusions, best first."""
+        if not self.query.terms and self.vector is None:
+            # Nothing to look for: the newest come first. None of them has a distance.
+            newest = [] if self.max_distance is not None else self._newest(limit)
+            return [FoundConclusion(conclusion, None) for conclusion in newest]
+        first = depth = max(self.rt.settings.search.depth, limit)
+        ids: list[int] | None = None
+        condition = all_of(equals(workspace_key=self.bounds.workspace), self.bounds.condition)
+        while True:
+            ranked = self._ranked(depth, ids)
+            rows = self.tx.conclusions.by_keys(ranked.keys, condition)
+            if len(rows) >= limit or ranked.exhausted or ids is not None:
+                break
+            if depth == first:
+                matching = self._newest(EXACT_RANKING_MAX + 1)
+                if len(matching) <= EXACT_RANKING_MAX:
+                    ids = [conclusion.key for conclusion in matching]
+            depth = 4 * depth if ids is None else max(depth, len(ids))
+        conclusions = [
+            FoundConclusion(rows[key], ranked.similarities.get(key))
+            for key in ranked.keys
+            if key in rows
+        ][:limit]
+        missing = limit - len(conclusions)
+        if missing and self.max_distance is None and not self.rt.vectors_transactional:
+            conclusions += self._not_in_index(rows, missing)
+        return conclusions
+
+    def _newest(self, limit: int) -> Sequence[Conclusion]:
+        fitting = all_of(_fitting(self.bounds.narrowed), self.bounds.condition)
+        return self.tx.conclusions.page(self.bounds.workspace, fitting, NEWEST, limit)
+
+    def _not_in_index(self, known: Collection[int], limit: int) -> list[FoundConclusion]:
+        """Conclusions that an index outside the storage did not return, nearest first: it may be
+        slow or away, lack new rows, or still hold deleted ones. Without an embedder that can be
+        called here, the newest come first. Looks at the newest `EXACT_RANKING_MAX` only."""
+        newest = self._newest(EXACT_RANKING_MAX)
+        missing = [conclusion for conclusion in newest if conclusion.key not in known]
+        space, vector = self.space, self.vector
+        embedder = None if space is None else self.rt.embedder_of(space.embedder)
+        if vector is None or embedder is None or Capability.INLINE not in embedder.capabilities:
+            return [FoundConclusion(conclusion, None) for conclusion in missing[:limit]]
+        vectors = embedder.embed([conclusion.content for conclusion in missing])
+        near = [
+            FoundConclusion(conclusion, float(row @ vector))
+            for conclusion, row in zip(missing, vectors, strict=True)
+        ]
+        return sorted(near, key=lambda item: -(item.similarity or 0.0))[:limit]
+
+    def _ranked(self, depth: int, ids: Sequence[int] | None) -> _Ranked:
+        """By text and vectors; of `ids` only, if they are given."""
+        pool = depth * CANDIDATES_PER_HIT
+        index_filter = self.bounds.narrowed
+        matches = self.rt.storage.text.search(
+            self.tx,
+            CONCLUSION,
+            self.bounds.workspace,
+            self.query.terms,
+            pool,
+            index_filter,
+            ids,
+        )
+        scores = ranking.bm25(matches)
+        lists = [ranking.ranked(scores, depth)]
+        exhausted = len(scores) <= depth
+        similarities: dict[int, float] = {}
+        if self.vector is not None and self.space is not None:
+            similarities = self._nearest(depth, ids)
+            lists.append(list(similarities))
+            exhausted = exhausted and len(similarities) < depth
+            if self.max_distance is not None:
+                unknown = [key for key in lists[0] if key not in similarities]
+                similarities |= self._nearest(len(unknown), unknown)
+        keys = ranking.fuse(lists, self.rt.settings.search.fusion_k)
+        if self.max_distance is not None:
+            keys = self._within_distance(keys, scores, similarities, self.max_distance)
+        return _Ranked(keys, similarities, exhausted)
+
+    def _nearest(self, k: int, ids: Sequence[int] | None) -> dict[int, float]:
+        """Similarities of the nearest conclusions by key, the nearest first."""
+        if self.space is None or self.vector is None:
+            return {}
+        hits = vector_query.query(
+            self.rt, self.tx, self.space, self.vector, k, self.bounds.narrowed, ids
+        )
+        return {hit.key: hit.score for hit in hits or []}
+
+    def _within_distance(
+        self,
+        keys: Sequence[int],
+        scores: Collection[int],
+        similarities: dict[int, float],
+        max_distance: float,
+    ) -> list[int]:
+        """A row whose vector is not made yet, or any row while there is no vector of the query,
+        stays for its words."""
+        understands = self.space is not None and query_embedding.understands(self.rt, self.space)
+        close = {key for key, value in similarities.items() if 1.0 - value <= max_distance}
+        return [
+            key
+            for key in keys
+            if key in close or (key in scores and not (understands and key in similarities))
+        ]
+
+
+def _fitting(index_filter: IndexFilter) -> Condition:
+    """The conclusions that an index would be narrowed to."""
+    columns = {
+        "session_key": index_filter.sessions,
+        "observer_key": index_filter.observers,
+        "observed_key": index_filter.observed,
+        "level": index_filter.levels,
+    }
+    return equals(**{name: values for name, values in columns.items() if values is not None})

@@ -1,0 +1,215 @@
+"""The best messages for a query: each list is improved by itself before both are fused
+(`memservice.domain.ranking`). In the text list a hit shares its score with its neighbours in the
+session; in both lists the one peer and the day that the query names weigh more.
+
+A filter that an index cannot express is applied last, to more and more rows, until there are
+enough or none is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from memservice.domain import ranking
+from memservice.domain.filters import TRUE, Condition, all_of, equals
+from memservice.domain.records import Message, Space
+from memservice.domain.text.analysis import analyse
+from memservice.runtime import Runtime
+from memservice.services.auth.bounds import MAX_SESSIONS, Bounds
+from memservice.services.indexing import MESSAGE
+from memservice.services.retrieval import vector_query
+from memservice.services.retrieval.query import Query
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
+from memservice.spi.repositories import Position
+from memservice.spi.rows import Order
+from memservice.spi.storage import Transaction
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
+
+CANDIDATES_PER_HIT = 8
+"""Text candidates that are scored for each one that goes into fusion."""
+
+NEIGHBOUR_HITS = 4
+"""Of those, how many for each one share their score with their neighbours."""
+
+EXACT_RANKING_MAX = 1_000
+"""Rows that match a filter that no index knows and are ranked one by one, where looking further
+down the list would take longer."""
+
+NEWEST_STORED = (Order("key", descending=True),)
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRanking:
+    """One query over the messages within bounds, in one transaction."""
+
+    rt: Runtime
+    tx: Transaction
+    bounds: Bounds
+    query: Query
+    space: Space | None
+    vector: Vector | None
+    """Of the query, by the embedder of the space."""
+
+    def best(self, limit: int) -> list[Message]:
+        """The best `limit` messages, best first."""
+        condition, index_filter = self._narrowing()
+        fitting = all_of(equals(workspace_key=self.bounds.workspace), condition)
+        if not self.query.terms and self.vector is None:
+            # Nothing to look for: the newest come first.
+            return self.tx.rows.page(Message, fitting, NEWEST_STORED, limit)
+        first = depth = max(self.rt.settings.search.depth, limit)
+        while True:
+            keys, exhausted = self._ranked(depth, index_filter)
+            messages = self._first_matching(keys, condition, limit)
+            if len(messages) >= limit or exhausted:
+                return messages
+            if depth == first:
+                matching = self.tx.rows.page(Message, fitting, NEWEST_STORED, EXACT_RANKING_MAX + 1)
+                if len(matching) <= EXACT_RANKING_MAX:
+                    return self._ranked_among(matching)[:limit]
+            depth *= 4
+
+    def _narrowing(self) -> tuple[Condition, IndexFilter]:
+        """The condition on rows, and what an index can apply of it."""
+        condition, session_keys = self.bounds.said, self.bounds.sessions
+        if session_keys is None:
+            return condition, EVERYTHING
+        condition = all_of(condition, equals(session_key=session_keys))
+        if len(session_keys) > MAX_SESSIONS:
+            return condition, EVERYTHING
+        return condition, IndexFilter(sessions=session_keys)
+
+    def _first_matching(
+        self, ranked: Sequence[int], condition: Condition, limit: int
+    ) -> list[Message]:
+        """The first `limit` of the ranked messages that match, in order; no more are read than
+        needed."""
+        messages: list[Message] = []
+        start, size = 0, limit if condition == TRUE else 4 * limit
+        while start < len(ranked) and len(messages) < limit:
+            keys = ranked[start : start + size]
+            rows = self.tx.messages.matching(self.bounds.workspace, keys, condition)
+            messages += [rows[key] for key in keys if key in rows]
+            start, size = start + size, 2 * size
+        return messages[:limit]
+
+    def _ranked(self, depth: int, index_filter: IndexFilter) -> tuple[list[int], bool]:
+        """Keys of messages, best first, and whether a greater depth would give no others."""
+        search = self.rt.settings.search
+        pool = depth * CANDIDATES_PER_HIT
+        matches = self.rt.storage.text.search(
+            self.tx, MESSAGE, self.bounds.workspace, self.query.terms, pool, index_filter
+        )
+        best = frozenset(ranking.ranked(ranking.bm25(matches), depth * NEIGHBOUR_HITS))
+        exhausted = len(matches.hits) < pool and len(best) == len(matches.hits)
+        positions = self._readable(self.tx.messages.positions(sorted(best)))
+        # What the caller may not read must not lend its words to what it may.
+        matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in positions])
+        positions |= self._neighbours(positions)
+        scores = ranking.bm25_with_neighbours(
+            matches,
+            positions,
+            _header_terms(self.query, best, positions),
+            share=search.neighbour_weight,
+        )
+        by_text = self._boosted(scores, positions)
+        exhausted = exhausted and len(by_text) <= depth
+        lists = [by_text[:depth]]
+        if self.space is not None and self.vector is not None:
+            hits = self._nearest(depth, index_filter)
+            missing = [key for key in hits if key not in positions]
+            positions |= self._readable(self.tx.messages.positions(missing))
+            lists.append(self._boosted(hits, positions))
+            exhausted = exhausted and len(hits) < depth
+        return ranking.fuse(lists, search.fusion_k), exhausted
+
+    def _ranked_among(self, messages: Sequence[Message]) -> list[Message]:
+        """Those of a few messages that the query hits, best first. Their neighbours lend to them
+        whether they match or not."""
+        by_key = {message.key: message for message in messages}
+        positions = self._readable(self.tx.messages.positions(sorted(by_key)))
+        positions |= self._neighbours(positions)
+        matches = self.rt.storage.text.search(
+            self.tx,
+            MESSAGE,
+            self.bounds.workspace,
+            self.query.terms,
+            len(positions),
+            EVERYTHING,
+            sorted(positions),
+        )
+        heads = _header_terms(self.query, [hit.key for hit in matches.hits], positions)
+        search = self.rt.settings.search
+        scores = ranking.bm25_with_neighbours(
+            matches, positions, heads, share=search.neighbour_weight
+        )
+        own_scores = {key: score for key, score in scores.items() if key in by_key}
+        lists = [self._boosted(own_scores, positions)]
+        if self.space is not None and self.vector is not None:
+            hits = self._nearest(len(by_key), EVERYTHING, sorted(by_key))
+            lists.append(self._boosted(hits, positions))
+        return [by_key[key] for key in ranking.fuse(lists, search.fusion_k)]
+
+    def _nearest(
+        self, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+    ) -> dict[int, float]:
+        """Similarities of the nearest messages, by key."""
+        if self.space is None or self.vector is None:
+            return {}
+        hits = vector_query.query(self.rt, self.tx, self.space, self.vector, k, index_filter, ids)
+        return {hit.key: hit.score for hit in hits or []}
+
+    def _neighbours(self, positions: Mapping[int, Position]) -> dict[int, Position]:
+        near = self.tx.messages.around(
+            [(position.session_key, position.seq) for position in positions.values()],
+            ranking.WINDOW,
+        )
+        return self._readable(near)
+
+    def _readable(self, positions: Iterable[Position]) -> dict[int, Position]:
+        return {
+            position.key: position
+            for position in positions
+            if self.bounds.may_read(position.session_key, position.seq)
+        }
+
+    def _boosted(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> list[int]:
+        """A list in order, its scores as shares of the best, raised for the peer and the day that
+        the query names."""
+        search = self.rt.settings.search
+        named, dates = self.query.named, self.query.dates
+        boosted = {}
+        for key, score in ranking.normalise(scores).items():
+            position = positions.get(key)
+            if position is None:
+                continue
+            if named is not None and position.author_key == named.key:
+                score += search.name_boost
+            if any(date.matches(position.created_at) for date in dates):
+                score += search.date_boost
+            boosted[key] = score
+        return ranking.ranked(boosted)
+
+
+def _header_terms(
+    query: Query, hits: Collection[int], positions: Mapping[int, Position]
+) -> dict[int, frozenset[str]]:
+    """The query's terms that a hit has only because of its author and its day: its neighbours do
+    not share them."""
+    heads: dict[int, frozenset[str]] = {}
+    for key in hits:
+        position = positions.get(key)
+        if position is None:
+            continue
+        terms = query.names.get(position.author_key, _NOTHING)
+        if any(date.matches(position.created_at) for date in query.dates):
+            terms |= frozenset(analyse(f"{position.created_at.day} {position.created_at:%B %Y}"))
+        if terms:
+            heads[key] = terms
+    return heads

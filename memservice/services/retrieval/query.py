@@ -1,0 +1,43 @@
+"""A query, analysed against the names of a workspace's peers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memservice.domain.records import Peer
+from memservice.domain.text.analysis import analyse
+from memservice.domain.text.dates import NamedDate, dates_named
+from memservice.domain.text.names import candidate_name_tokens, without_names
+from memservice.domain.values import strip_nul
+from memservice.services.peers import spoken_name
+from memservice.spi.storage import Transaction
+
+MAX_TERMS = 64
+"""Distinct terms of a query that count; further ones are too many to tell anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The parts of a query that rankings use."""
+
+    text: str
+    terms: tuple[str, ...]
+    named: Peer | None
+    """The one peer that the query names."""
+    dates: Sequence[NamedDate]
+    names: Mapping[int, frozenset[str]]
+    """For each peer that it names (by key), the terms of that peer's name."""
+    unnamed: str
+    """The query without the names of the workspace's peers: a short message that says a name is by
+    the other speaker."""
+
+
+def analyse_query(tx: Transaction, workspace_key: int, query: str) -> Query:
+    text: str = strip_nul(query)
+    terms = tuple(dict.fromkeys(analyse(text)))[:MAX_TERMS]
+    namesakes = tx.peers.named(workspace_key, candidate_name_tokens(text))
+    peers = {peer.key: peer for several in namesakes.values() for peer in several}
+    named = next(iter(peers.values())) if len(peers) == 1 else None
+    names = {peer.key: frozenset(analyse(spoken_name(peer))) for peer in peers.values()}
+    return Query(text, terms, named, dates_named(text), names, without_names(text, namesakes))
