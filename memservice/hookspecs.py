@@ -10,7 +10,7 @@ version only optional ones are added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from memservice.domain.records import Conclusion, Message
     from memservice.spi import providers
+    from memservice.spi.web import ConsolePage
 
 PROJECT = "memservice"
 
@@ -232,13 +233,16 @@ def memservice_cli_commands() -> Iterable[click.Command]:
 
 
 @hookspec
-def memservice_blueprints() -> Iterable[Blueprint]:
-    """Add routes of your own. Called once, when the application is built; a path that memservice
-    serves stays memservice's.
+def memservice_blueprints(settings: Any, pages: Sequence[ConsolePage]) -> Iterable[Blueprint]:
+    """Add routes of your own. Called once, when the application is built, with the settings in
+    force and the console pages of all plugins; a path that memservice serves stays memservice's. An
+    implementation leaves out the arguments that it does not need.
 
     While authentication is on, a route is opened by an admin key alone unless it, or its blueprint,
     declares otherwise with `memservice.spi.web.access`. What changes something and is not sent as
-    JSON is refused to pages of other origins.
+    JSON is refused to pages of other origins. A view gets the opened parts of the process from
+    `memservice.spi.web.runtime()` and its caller from `memservice.spi.web.principal()`; services
+    take both.
 
     Example:
 
@@ -263,6 +267,30 @@ def memservice_blueprints() -> Iterable[Blueprint]:
     @hookimpl
     def memservice_blueprints():
         yield extra
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def memservice_console_pages() -> Iterable[ConsolePage]:
+    """Add pages to the console. Called once, when the application is built.
+
+    Example:
+
+    ```python
+    from pathlib import Path
+
+    from memservice.hookspecs import hookimpl
+    from memservice.spi import web
+
+    def values():
+        return {"storage": web.runtime().storage.name}
+
+    @hookimpl
+    def memservice_console_pages():
+        template = Path(__file__).with_name("storage.html")  # for instance: <p>{{ storage }}</p>
+        yield web.ConsolePage("Storage", "storage", template, values)
     ```
     """
     raise NotImplementedError

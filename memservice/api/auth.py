@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from flask import request
 
+from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import Unauthorised
 from memservice.runtime import Runtime
 from memservice.services.auth import api_keys
@@ -27,6 +28,8 @@ SECURITY_SCHEME = "HTTPBearer"
 """Its name in the API's document."""
 
 EVERYBODY = rules.principal_of(None)
+KEYLESS = rules.principal_of(Claims())
+"""The caller of an open route without a key, while authentication is on: may do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,17 @@ def principal(app: Application, access: RouteAccess, path: Mapping[str, str]) ->
     if app.guard is None or access.open:
         return EVERYBODY
     return app.guard.admit(app.runtime, access, path, request.headers.get("Authorization"))
+
+
+def optional_principal(app: Application) -> Principal:
+    """The caller of an open route of a plugin: the bearer of the key that the request carries, if
+    it carries one. Raises `Unauthorised` for a key that is not valid."""
+    if app.guard is None:
+        return EVERYBODY
+    authorization = request.headers.get("Authorization")
+    if authorization is None:
+        return KEYLESS
+    return app.guard.admit(app.runtime, RouteAccess(handler=True), {}, authorization)
 
 
 def _bearer(authorization: str | None) -> str:

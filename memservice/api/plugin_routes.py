@@ -1,9 +1,11 @@
-"""Routes of plugins: served beside ours, and guarded before any code of theirs runs."""
+"""Routes of plugins: served beside those of the API, and guarded before any code of a plugin
+runs."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from flask import Flask, request
 
@@ -12,38 +14,62 @@ from memservice.api.auth import RouteAccess
 from memservice.api.forms import refuse_strangers
 from memservice.api.parsing import claims_json
 from memservice.api.routing import EXTENSION
+from memservice.api.shared_answer import SharedAnswer
+from memservice.api.streaming import Slots
 from memservice.domain.errors import ConfigurationError
+from memservice.operations.doctor import Check
 from memservice.plugins import Plugins
+from memservice.runtime import Runtime
+from memservice.services.auth.principal import Principal
+from memservice.settings import Settings
+from memservice.spi import web
 from memservice.spi.web import ADMIN, Access, declared
 
 log = logging.getLogger("memservice.plugins")
+
+
+class Application(auth.Application, Protocol):
+    """The parts of the application that routes of plugins work with."""
+
+    settings: Settings
+    slots: Slots
+    readiness: SharedAnswer[list[Check]]
+
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def mount(app: Flask, plugins: Plugins) -> None:
-    """Add what plugins serve. Everything that is not served yet is theirs, whenever they add it.
+    """Add the routes of plugins. Every route that is added after this call counts as a plugin's.
     Raises `ConfigurationError` for routes that cannot be added."""
     ours = frozenset(app.view_functions)
+    application: Application = app.extensions[EXTENSION]
 
     def guard() -> None:
         endpoint = request.endpoint
         if endpoint is None or endpoint in ours:
             return
+        bound = _Bound(application)
+        web.bind(bound)  # error handlers of plugins use it too
         if request.method not in _SAFE and not claims_json(request):
             refuse_strangers(request)
         rule = _access(app, endpoint, request.blueprints) or ADMIN
         path = {name: str(value) for name, value in (request.view_args or {}).items()}
-        auth.principal(
-            app.extensions[EXTENSION],
-            RouteAccess(rule.open, _is_for_admins(rule), rule.workspace),
-            path,
-        )
+        required = RouteAccess(rule.open, _is_for_admins(rule), rule.workspace)
+        if not rule.open:
+            bound.admit(auth.principal(application, required, path))
 
-    app.before_request(guard)  # before theirs
-    for blueprints in plugins.hook.memservice_blueprints():
+    def forget(error: BaseException | None) -> None:
+        web.bind(None)
+
+    app.before_request(guard)  # registered before those of plugins, so it runs first
+    app.teardown_request(forget)
+    pages = [page for of_plugin in plugins.hook.memservice_console_pages() for page in of_plugin]
+    for blueprints in plugins.hook.memservice_blueprints(
+        settings=application.settings, pages=pages
+    ):
         for blueprint in blueprints:
-            # Of two rules for one path, werkzeug takes the first: ours.
+            # Of two rules for one path, werkzeug takes the first: that of the API.
             try:
                 app.register_blueprint(blueprint)
             except ValueError as error:
@@ -51,6 +77,40 @@ def mount(app: Flask, plugins: Plugins) -> None:
                     f"The routes of the blueprint {blueprint.name!r} cannot be added: {error}"
                 ) from error
     _check(app, ours)
+
+
+class _Bound:
+    """What the functions of `memservice.spi.web` give during one request."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._principal: Principal | None = None
+
+    def admit(self, principal: Principal) -> None:
+        self._principal = principal
+
+    @property
+    def runtime(self) -> Runtime:
+        return self._application.runtime
+
+    @property
+    def settings(self) -> Settings:
+        return self._application.settings
+
+    @property
+    def requires_keys(self) -> bool:
+        return self._application.guard is not None
+
+    def principal(self) -> Principal:
+        if self._principal is None:
+            self._principal = auth.optional_principal(self._application)
+        return self._principal
+
+    def health(self) -> Sequence[Check]:
+        return self._application.readiness.get()
+
+    def hold_slot(self) -> Callable[[], None]:
+        return self._application.slots.take()
 
 
 def _check(app: Flask, ours: frozenset[str]) -> None:

@@ -1,17 +1,20 @@
-"""What a plugin says of its own routes: which keys open them while authentication is on.
+"""Routes and console pages of plugins: who may use them, and what they work with.
 
 ```python
 @extra.get("/extra/<workspace_id>")
 @access(Access(workspace="workspace_id"))
-def answer(workspace_id): ...
+def answer(workspace_id):
+    return {"peers": count_peers(runtime(), principal(), workspace_id)}
 ```
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -24,7 +27,8 @@ class Access:
     other key."""
 
     open: bool = False
-    """No key is needed."""
+    """No key is needed. `principal()` is then the bearer of the key that the request carries, or,
+    while authentication is on and there is no key, a principal that may do nothing."""
     workspace: str | None = None
     """The name of a parameter of the path: a key of the workspace that it names opens the route.
     Keys of peers and sessions do not."""
@@ -46,6 +50,96 @@ def access(rule: Access) -> Callable[[T], T]:
 
 
 def declared(target: Any) -> Access | None:
-    """What was declared for a view function or a blueprint; None if nothing was."""
-    found = getattr(target, _ATTRIBUTE, None)
-    return found if isinstance(found, Access) else None
+    """The access that a view function or a blueprint declares; None if it declares none."""
+    rule = getattr(target, _ATTRIBUTE, None)
+    return rule if isinstance(rule, Access) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolePage:
+    """A page of a plugin in the console, with an entry in its menu
+    (`memservice_console_pages`)."""
+
+    name: str
+    """Its title, and its text in the menu."""
+    path: str
+    """Its address below `/console/plugins/`: lower-case letters, digits and dashes."""
+    template: Path
+    """A Jinja template: what the page shows below its title. Values are escaped. Scripts and
+    styles inside it do not run: the console's Content-Security-Policy forbids both."""
+    values: Callable[[], Mapping[str, Any]] = dict
+    """Called for each request; returns the template's variables. It can call `runtime()` and
+    `principal()`."""
+    access: Access = ADMIN
+    """Who may see it: administrators, or (`OPEN`) everyone who may use the console."""
+
+
+class Bound(Protocol):
+    """What the application provides for one request to a route of a plugin."""
+
+    @property
+    def runtime(self) -> Any: ...
+
+    @property
+    def settings(self) -> Any: ...
+
+    @property
+    def requires_keys(self) -> bool: ...
+
+    def principal(self) -> Any: ...
+
+    def health(self) -> Any: ...
+
+    def hold_slot(self) -> Callable[[], None]: ...
+
+
+_bound: ContextVar[Bound | None] = ContextVar("memservice_web", default=None)
+
+
+def bind(bound: Bound | None) -> None:
+    """For the application: what the next calls in this request work with; None after its end."""
+    _bound.set(bound)
+
+
+def _current() -> Bound:
+    bound = _bound.get()
+    if bound is None:
+        raise RuntimeError(
+            "memservice.spi.web works only while a request to a route of a plugin is handled"
+        )
+    return bound
+
+
+def runtime() -> Any:
+    """The opened parts of this process (`memservice.runtime.Runtime`), which every service
+    takes first."""
+    return _current().runtime
+
+
+def settings() -> Any:
+    """The settings in force. Opens no storage."""
+    return _current().settings
+
+
+def principal() -> Any:
+    """The caller (`memservice.services.auth.principal.Principal`), which every service takes
+    second: it decides what the service returns and changes. Raises `Unauthorised` for a key that
+    is not valid. While authentication is off, every caller may do everything."""
+    return _current().principal()
+
+
+def requires_keys() -> bool:
+    """Whether authentication is on."""
+    return _current().requires_keys
+
+
+def health() -> Any:
+    """The checks of `memservice doctor` (`memservice.operations.doctor.Check`), at most a few
+    seconds old; all requests share them."""
+    return _current().health()
+
+
+def hold_slot() -> Callable[[], None]:
+    """Reserve one of the process's places for slow answers. Returns the function that frees it,
+    which can be called repeatedly. Raises `Busy` if there is none."""
+    return _current().hold_slot()

@@ -26,7 +26,7 @@ from memservice.hookspecs import hookimpl
 from memservice.plugins import KINDS, Plugins, load_plugins
 from memservice.settings import Settings, load_settings
 from memservice.spi import providers as p
-from memservice.spi.web import OPEN, Access, declared
+from memservice.spi.web import ADMIN, OPEN, Access, declared
 
 CONTEXT = p.Context(
     clock=lambda: datetime(2026, 1, 1, tzinfo=UTC), logger=logging.getLogger("test")
@@ -108,7 +108,7 @@ def memservice_storages():
 
 
 def test_every_hook_has_a_test_that_bears_its_name() -> None:
-    assert len(HOOKS) == 12
+    assert len(HOOKS) == 13
     assert [hook for hook in HOOKS if f"test_{hook}" not in globals()] == []
 
 
@@ -203,13 +203,23 @@ def test_memservice_cli_commands() -> None:
 
 def test_memservice_blueprints() -> None:
     app = Flask("test")
-    for answer in only(example("memservice_blueprints")).hook.memservice_blueprints():
+    for answer in only(example("memservice_blueprints")).hook.memservice_blueprints(
+        settings=None, pages=[]
+    ):
         for blueprint in answer:
             assert isinstance(blueprint, Blueprint)
             app.register_blueprint(blueprint)
     assert app.test_client().get("/extra").get_json() == {"extra": True}
     assert declared(app.view_functions["extra.answer"]) == OPEN
     assert declared(app.view_functions["extra.answer_keys_of"]) == Access(workspace="workspace_id")
+
+
+def test_memservice_console_pages(tmp_path: Path) -> None:
+    module = example("memservice_console_pages")
+    module.__file__ = str(tmp_path / "plugin.py")
+    (page,) = next(iter(only(module).hook.memservice_console_pages()))
+    assert (page.name, page.path, page.access) == ("Storage", "storage", ADMIN)
+    assert page.template == tmp_path / "storage.html"
 
 
 def test_memservice_message_storing() -> None:
