@@ -37,6 +37,7 @@ from memservice.settings.service import (
     App,
     Auth,
     Budget,
+    Console,
     Db,
     Metrics,
     PluginSwitches,
@@ -80,6 +81,7 @@ class Settings:
     db: Db = section(Db(), "DB_")
     auth: Auth = section(Auth(), "AUTH_")
     api: Api = section(Api(), "API_")
+    console: Console = section(Console(), "CONSOLE_")
     llm: Llm = section(Llm(), "LLM_")
     embedding: Embedding = section(Embedding(), "EMBEDDING_")
     deriver: Deriver = section(Deriver(), "DERIVER_")

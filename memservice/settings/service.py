@@ -199,6 +199,13 @@ class Api(Group):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Console(Group):
+    """The console: pages for operators, at `/console`."""
+
+    enabled: bool = setting(True, "serve the console, and `/`")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Worker(Group):
     """Background work, wherever it runs."""
 

@@ -19,19 +19,10 @@ from support.docs.blocks import blocks, table
 
 PRINTED_URL = "http://127.0.0.1:8000"
 
-MISSING = {
-    "A web console": r"^/(dashboard|console)",
-}
-"""What the README says is not here, by the path that would be."""
-
 
 @pytest.fixture(scope="module")
 def readme(root: Path) -> Path:
     return root / "README.md"
-
-
-def paths() -> list[str]:
-    return [rule.rule for rule in create_app(Settings()).url_map.iter_rules()]
 
 
 def commands(text: str, *homes: str) -> list[list[str]]:
@@ -124,15 +115,3 @@ def test_the_common_settings_have_their_defaults(readme: Path) -> None:
             assert list(Settings().app.cors_origins) == given
         else:
             assert [rows[name] for name in found] == given
-
-
-def test_what_is_missing_is_missing(readme: Path) -> None:
-    """When one of these is built, the README has to say so."""
-    _, _, rest = readme.read_text(encoding="utf-8").partition("<!-- missing -->")
-    named = re.findall(r"^- \*\*(.+?)\*\*(?: and \*\*(.+?)\*\*)?", rest.split("## ")[0], re.M)
-    assert sorted(name for pair in named for name in pair if name) == sorted(MISSING)
-    served = paths()
-    for name, pattern in MISSING.items():
-        assert [path for path in served if re.search(pattern, path)] == [], (
-            f"the README says that there is no {name}"
-        )

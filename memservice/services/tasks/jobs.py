@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import all_of, equals
@@ -20,6 +20,7 @@ from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Page, Paging, read_page
 from memservice.services.tasks.kinds import WEBHOOK
+from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
 STATES = (PENDING, DONE, FAILED)
@@ -53,6 +54,19 @@ class JobFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class Backlog:
+    """The background work of all workspaces."""
+
+    due: int
+    """Pending tasks that are due now."""
+    timers: int
+    """Pending tasks that become due later."""
+    failed: int
+    oldest: timedelta | None
+    """How long the oldest due task has been due; None: nothing is due."""
+
+
+@dataclass(frozen=True, slots=True)
 class Retried:
     retried: int
     """How many tasks are to be tried again."""
@@ -76,6 +90,24 @@ def failures(rt: Runtime, principal: Principal, workspace_id: str, paging: Pagin
         if workspace is None:
             return Page([], 0, paging.page, paging.size)
         return _page(rt, tx, _failed(workspace), paging, "finished_at")
+
+
+def backlog(rt: Runtime, principal: Principal) -> Backlog:
+    """Counts of the tasks that are not done."""
+    policy.require_admin(principal, needs=Permission.VIEW)
+    now = rt.clock()
+    pending = equals(state=PENDING)
+    due = all_of(pending, Compare("not_before", "lte", now))
+    with rt.storage.read() as tx:
+        # A task is due for as long as it could have been worked on, which `not_before` alone does
+        # not say of one that never waited.
+        oldest = tx.rows.page(Task, due, (Order("created_at"), Order("key")), 1)
+        return Backlog(
+            tx.rows.count(Task, due),
+            tx.rows.count(Task, all_of(pending, Compare("not_before", "gt", now))),
+            tx.rows.count(Task, equals(state=FAILED)),
+            now - oldest[0].due_since if oldest else None,
+        )
 
 
 def show(rt: Runtime, principal: Principal, uid: str) -> Job:

@@ -1,0 +1,250 @@
+"""Listings for people who look around: pages that continue after a row, so that the cost of a page
+does not depend on how many rows there are. Nothing is counted.
+
+A listing is newest first. Its `after` is the uid of the last row of the previous page; one that
+does not exist (any more) starts from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from memservice.domain.filters import Condition, all_of, equals
+from memservice.domain.filters.ast import Compare
+from memservice.domain.records import (
+    ACTIVE,
+    DELETING,
+    LIVE,
+    PEER,
+    SUPERSEDED,
+    Collection,
+    Conclusion,
+    Member,
+    Message,
+    Peer,
+    Session,
+    Summary,
+    Workspace,
+)
+from memservice.runtime import Runtime
+from memservice.services import cards, sessions, visibility, workspaces
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.indexing import CONCLUSION, MESSAGE
+from memservice.spi.index_filter import EVERYTHING
+from memservice.spi.rows import Order
+from memservice.spi.storage import Transaction
+
+PAGE_SIZE = 50
+MAX_RELATED = 200
+"""Rows of a kind that belong to one row: members of a session, observers of a peer."""
+NEWEST_FIRST = (Order("key", descending=True),)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    items: Sequence[T]
+    after: str | None = None
+    """Continues with the next page; None: this is the last one."""
+
+
+def page_after(
+    tx: Transaction,
+    record: type[Any],
+    condition: Condition,
+    after: str | None,
+    limit: int = PAGE_SIZE,
+) -> Listing[Any]:
+    """Rows of a record type that has uids."""
+    start = None if after is None else tx.rows.get(record, all_of(condition, equals(uid=after)))
+    if start is not None:
+        condition = all_of(condition, Compare("key", "lt", start.key))
+    rows = tx.rows.page(record, condition, NEWEST_FIRST, limit + 1)
+    more = len(rows) > limit
+    return Listing(rows[:limit], rows[limit - 1].uid if more else None)
+
+
+def list_workspaces(
+    rt: Runtime, principal: Principal, after: str | None = None
+) -> Listing[Workspace]:
+    """All workspaces for an admin key; for any other key, its own."""
+    with rt.storage.read() as tx:
+        if principal.admin:
+            return page_after(tx, Workspace, equals(state=ACTIVE), after)
+        if principal.workspace_id is None:
+            return Listing([])
+        workspace = tx.workspaces.by_slug(principal.workspace_id)
+        return Listing([] if workspace is None else [workspace])
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceOverview:
+    workspace: Workspace
+    peers: Listing[Peer]
+    sessions: Listing[Session]
+    messages: int
+    """Messages in the text index: those whose session is being erased count until they are."""
+    conclusions: int
+    """Live conclusions in the text index."""
+    last_message_at: datetime | None
+
+
+def overview(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peers_after: str | None = None,
+    sessions_after: str | None = None,
+) -> WorkspaceOverview:
+    """A workspace with its newest peers and sessions. Raises `NotFound`."""
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        workspace = workspaces.require(tx, workspace_id)
+        peers = page_after(tx, Peer, equals(workspace_key=workspace.key, kind=PEER), peers_after)
+        of_workspace = page_after(
+            tx, Session, equals(workspace_key=workspace.key, state=ACTIVE), sessions_after
+        )
+        newest = tx.rows.page(Message, equals(workspace_key=workspace.key), NEWEST_FIRST, 1)
+        return WorkspaceOverview(
+            workspace,
+            peers,
+            of_workspace,
+            _indexed(rt, tx, MESSAGE, workspace),
+            _indexed(rt, tx, CONCLUSION, workspace),
+            newest[0].created_at if newest else None,
+        )
+
+
+def _indexed(rt: Runtime, tx: Transaction, kind: str, workspace: Workspace) -> int:
+    return rt.storage.text.search(tx, kind, workspace.key, (), 1, EVERYTHING).documents
+
+
+@dataclass(frozen=True, slots=True)
+class PeerOverview:
+    peer: Peer
+    observers: Sequence[str]
+    """Ids of the peers that hold conclusions about this one, itself first."""
+    observer: str
+    """Whose card and conclusions these are."""
+    card: Sequence[str]
+    conclusions: Listing[Conclusion]
+    """Live and superseded ones."""
+    sources: Mapping[int, Message]
+    """The messages that the conclusions were derived from, by key, as far as they exist."""
+    successors: Mapping[int, Conclusion]
+    """Of superseded conclusions, by key."""
+
+
+def peer_overview(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    peer_id: str,
+    observer_id: str | None = None,
+    after: str | None = None,
+) -> PeerOverview:
+    """What an observer (by default the peer itself) holds about a peer. Raises `NotFound`."""
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        workspace = workspaces.require(tx, workspace_id)
+        observer_id = observer_id or peer_id
+        pair = tx.peers.by_slugs(workspace.key, sorted({peer_id, observer_id}))
+        for name in (peer_id, observer_id):
+            if name not in pair:
+                raise cards.no_observer(workspace_id, name)
+        peer, observer = pair[peer_id], pair[observer_id]
+        collections = tx.rows.page(
+            Collection,
+            equals(workspace_key=workspace.key, observed_key=peer.key),
+            limit=MAX_RELATED,
+        )
+        others = sorted({row.observer for row in collections} - {peer_id})
+        listing = page_after(
+            tx,
+            Conclusion,
+            equals(
+                workspace_key=workspace.key,
+                observer_key=observer.key,
+                observed_key=peer.key,
+                state=(LIVE, SUPERSEDED),
+            ),
+            after,
+        )
+        keys = sorted({key for row in listing.items for key in row.message_keys})
+        successors = sorted(
+            {row.superseded_by for row in listing.items if row.superseded_by is not None}
+        )
+        # Messages of a session that is being erased are not shown.
+        visible = visibility.visible(tx, workspace.key, archived=True)
+        return PeerOverview(
+            peer,
+            [peer_id, *others],
+            observer_id,
+            cards.held(tx, observer, peer_id) or [],
+            listing,
+            tx.messages.matching(workspace.key, keys, visible),
+            {
+                row.key: row
+                for row in tx.rows.page(
+                    Conclusion, equals(workspace_key=workspace.key, key=tuple(successors))
+                )
+            }
+            if successors
+            else {},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    session: Session
+    messages: Sequence[Message]
+    """One run of the session, oldest first."""
+    members: Sequence[Member]
+    """Peers that are or were members, in the order in which they joined."""
+    summaries: Mapping[int, Sequence[Summary]]
+    """By the seq of the last message that they cover."""
+
+    @property
+    def earlier(self) -> int | None:
+        """The `before` of the previous page; None: this is the first one."""
+        first = self.messages[0].seq if self.messages else 1
+        return first if first > 1 else None
+
+
+def transcript(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    session_id: str,
+    before: int | None = None,
+) -> Transcript:
+    """The last messages of a session, or the last ones before a seq. Raises `NotFound`."""
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        session = visibility.find(tx, workspace_id, session_id=session_id).session
+        if session is None or session.state == DELETING:
+            raise sessions.not_found(workspace_id, session_id)
+        last = session.message_count if before is None else min(before - 1, session.message_count)
+        members = tx.rows.page(
+            Member,
+            equals(session_key=session.key, kind=PEER),
+            (Order("joined_at"), Order("key")),
+            MAX_RELATED,
+        )
+        summaries: dict[int, list[Summary]] = {}
+        of_session = tx.summaries.of_session(session.key)
+        covered = tx.messages.by_keys(sorted({row.message_key for row in of_session.values()}))
+        for summary in of_session.values():
+            if summary.message_key in covered:
+                summaries.setdefault(covered[summary.message_key].seq, []).append(summary)
+        return Transcript(
+            session,
+            tx.messages.run(session.key, max(1, last - PAGE_SIZE + 1), last) if last > 0 else [],
+            members,
+            summaries,
+        )

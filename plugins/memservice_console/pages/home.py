@@ -1,0 +1,53 @@
+"""Home: whether everything works, and how to connect a client."""
+
+from __future__ import annotations
+
+import platform
+
+from flask import Response, request
+
+from memservice.operations import doctor
+from memservice.runtime import Runtime
+from memservice.services.tasks import jobs
+from memservice.spi import web
+from memservice_console.rendering import redirect, render
+from memservice_console.routes import Routes
+from memservice_console.visitors import visitor
+
+routes = Routes()
+
+
+@routes.get("/console")
+def home() -> Response:
+    if not visitor().admin:
+        return redirect("workspaces")
+    checks = web.health()
+    state = doctor.overall(checks)
+    if state == doctor.BROKEN:
+        return render("home.html", checks=checks, state=state, parts=(), backlog=None, url=_url())
+    rt: Runtime = web.runtime()
+    return render(
+        "home.html",
+        checks=checks,
+        state=state,
+        parts=_parts(rt),
+        backlog=jobs.backlog(rt, visitor().principal),
+        url=_url(),
+    )
+
+
+def _parts(rt: Runtime) -> list[tuple[str, str]]:
+    reasoners = sorted(set(rt.reasoners.values()))
+    return [
+        ("Python", platform.python_version()),
+        ("Storage", f"{rt.storage.name}, schema {rt.storage.schema_version()}"),
+        ("Vectors", rt.settings.vector_store.type or "in the storage"),
+        ("Embedder", f"{rt.embedder.id}, dimension {rt.embedder.dimension}"),
+        ("Reasoner", ", ".join(reasoners)),
+        ("Runner", "RQ workers" if rt.settings.app.redis_url else "memservice workers"),
+    ]
+
+
+def _url() -> str:
+    """The address of this server, as clients are configured with it."""
+    return request.host_url.rstrip("/") + request.script_root

@@ -1,0 +1,140 @@
+"""Pages: templates, addresses and headers."""
+
+from __future__ import annotations
+
+import posixpath
+from functools import cache
+from json import dumps
+from typing import Any
+
+from flask import Response, current_app, request, url_for
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import memservice
+from memservice.spi import web
+from memservice_console import shown
+from memservice_console.visitors import CSRF_FIELD, Visitor, visitor
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+DONE = {
+    "created": "Created.",
+    "saved": "Saved.",
+    "deleted": "Deleted. Its data is erased in the background.",
+    "invalidated": "Invalidated.",
+    "restored": "Restored.",
+    "retried": "The chosen tasks are tried again.",
+    "cancelled": "The chosen tasks were cancelled: they rest as failed.",
+    "purged": "The tasks were erased.",
+    "revoked": "The key was revoked.",
+    "tested": "A test event is on its way to every endpoint of the workspace.",
+    "redelivered": "The event is delivered again.",
+}
+"""What a page says after a form, by the query parameter `done`."""
+MENU = (
+    ("home", "Home", True),
+    ("workspaces", "Workspaces", False),
+)
+"""Endpoint, text, and whether it is for administrators only."""
+PAGES = "memservice_console_pages"
+"""Under which `app.extensions` holds the pages of plugins."""
+
+
+def link(endpoint: str, **values: Any) -> str:
+    """The address of a page, relative to the present one, so that a proxy may add a prefix."""
+    name = endpoint if "." in endpoint else f"console.{endpoint}"
+    root = request.script_root
+    path, mark, rest = url_for(name, **values).removeprefix(root).partition("?")
+    path, hash_mark, fragment = path.partition("#")
+    folder, last = posixpath.split(path)
+    up = posixpath.relpath(folder, posixpath.dirname(request.path))
+    relative = last if up == "." else f"{up}/{last}"
+    return f"{relative}{mark}{rest}{hash_mark}{fragment}"
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("memservice_console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown.visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "moment": shown.moment,
+        "duration": shown.duration,
+        "number": shown.number,
+        "exact": shown.exact,
+        "json": shown.as_json,
+        "pair": lambda name: (name, name),
+    }
+    made.globals |= {
+        "link": link,
+        "bars": shown.bars,
+        "csrf_field": CSRF_FIELD,
+        "menu": MENU,
+        "version": memservice.__version__,
+    }
+    return made
+
+
+def render(template: str, status: int = 200, /, **values: Any) -> Response:
+    """A page for the visitor of the current request."""
+    return page(template, status, visitor=visitor(), **values)
+
+
+def page(
+    template: str, status: int = 200, /, *, visitor: Visitor | None, **values: Any
+) -> Response:
+    text = (
+        environment()
+        .get_template(template)
+        .render(
+            visitor=visitor,
+            here=request.endpoint,
+            is_open=not web.requires_keys(),
+            done=DONE.get(request.args.get("done", "")),
+            plugin_pages=_plugin_pages(visitor),
+            **values,
+        )
+    )
+    return Response(text, status, mimetype="text/html", headers={"Cache-Control": "no-store"})
+
+
+def _plugin_pages(visitor: Visitor | None) -> list[web.ConsolePage]:
+    if visitor is None:
+        return []
+    pages: dict[str, web.ConsolePage] = current_app.extensions[PAGES]
+    return [page for page in pages.values() if may_see(visitor, page)]
+
+
+def may_see(visitor: Visitor, page: web.ConsolePage) -> bool:
+    return visitor.admin or page.access.open
+
+
+def redirect(endpoint: str, **values: Any) -> Response:
+    """To a page, with GET."""
+    return Response(b"", 303, headers={"Location": link(endpoint, **values)})
+
+
+def json(value: Any) -> Response:
+    return Response(dumps(value), mimetype="application/json")

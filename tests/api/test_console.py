@@ -1,0 +1,391 @@
+"""The console's pages: what they show, that their forms work without JavaScript, and that stored
+text stays text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+import memservice_console
+from memservice.hookspecs import hookimpl
+from memservice.spi import web
+from support.api.console_site import KEYS, Page, Site, opened
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }}",
+    "safe \u202egnp.exe \u2066isolated",
+    "\x1b[31mred\x1b[0m \x07 bell",
+    "x" * 24_000,
+)
+MAX_STATEMENTS = 20
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with opened(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def world(site: Site) -> Site:
+    site.say("w", "s1", *(("alice", f"message {number}") for number in range(70)))
+    site.say("w", "s1", ("bob", "I like tea"))
+    site.conclude("w", "alice", "alice", "likes tea", "lives in Ghent")
+    site.conclude("w", "bob", "alice", "is kind")
+    return site
+
+
+def paths(page: Page) -> set[str]:
+    return {urlsplit(link).path for link in page.links}
+
+
+# --- every page
+
+
+def crawled(site: Site, start: str = "/console") -> dict[str, Page]:
+    """Every page that links lead to, by its address."""
+    pages: dict[str, Page] = {}
+    left = [start]
+    while left:
+        url = left.pop()
+        if url in pages:
+            continue
+        pages[url] = page = site.page(url)
+        for link in page.links:
+            parts = urlsplit(link)
+            assert parts.netloc == "localhost"
+            if parts.path.startswith("/console"):
+                left.append(parts.path + (f"?{parts.query}" if parts.query else ""))
+        assert len(pages) < 100
+    return pages
+
+
+def test_every_link_leads_to_a_page_and_every_file_is_here(world: Site) -> None:
+    pages = crawled(world)
+    assert {"/console", "/console/workspaces", "/console/workspaces/w"} <= pages.keys()
+    assert "/console/workspaces/w/sessions/s1" in pages
+    for asset in {asset for page in pages.values() for asset in page.assets}:
+        with world.open(urlsplit(asset).path) as answer:
+            assert answer.status_code == 200
+
+
+def test_nothing_is_loaded_from_elsewhere_and_no_script_is_injected(world: Site) -> None:
+    for path in ("/console", "/console/assets/console.js", "/console/workspaces/none"):
+        with world.open(path) as answer:
+            policy = answer.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "script-src 'self'" in policy
+            assert "style-src 'self'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert not re.search(r"https?:|\*|unsafe", policy)
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_htmx_is_as_it_was_published() -> None:
+    vendor = Path(memservice_console.__file__).parent / "vendor"
+    sums = re.findall(r"^    ([0-9a-f]{64})  (.*)$", (vendor / "README.md").read_text(), re.M)
+    assert {name for _, name in sums} == {"htmx.min.js", "LICENSE"}
+    for digest, name in sums:
+        assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() == digest, name
+
+
+def test_stored_text_is_shown_and_does_nothing(site: Site) -> None:
+    site.say("w", "s1", *(("alice", text) for text in HOSTILE))
+    site.conclude("w", "alice", "alice", *HOSTILE[:5])
+    for path in (
+        "/console/workspaces/w/sessions/s1",
+        "/console/workspaces/w/sessions/s1/context?tokens=50000&target=alice",
+        "/console/workspaces/w/peers/alice",
+    ):
+        page = site.page(path)
+        assert HOSTILE[0] in page.text, "as text"
+        assert "{{ 7 * 7 }}" in page.text
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", page.source), path
+        assert "⟨U+202E⟩" in page.text
+        assert "␛[31m" in page.text
+    assert "x" * 24_000 in site.page("/console/workspaces/w/sessions/s1").text
+
+
+def test_pages_take_few_statements(tmp_path: Path) -> None:
+    statements: list[str] = []
+
+    def note(*given: object) -> None:
+        statements.append(str(given[2]))
+
+    with opened(tmp_path, DB_CONNECTION_URI=f"sqlite:///{tmp_path}/s.db") as site:
+        site.say("w", "s1", *(("alice", f"message {number}") for number in range(60)))
+        site.say("w", "s2", *((f"peer{number}", "hello") for number in range(60)))
+        site.conclude("w", "alice", "alice", *(f"fact {number}" for number in range(60)))
+        pages = crawled(site)
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            counts = {}
+            for path in pages:
+                statements.clear()
+                site.page(path)
+                counts[path] = len(statements)
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+    assert {path: count for path, count in counts.items() if count > MAX_STATEMENTS} == {}
+    assert any(counts.values())
+
+
+# --- the root
+
+
+def test_browsers_are_sent_to_the_console_and_programs_get_links(site: Site) -> None:
+    answer = site.open("/")
+    assert (answer.status_code, answer.headers["Location"]) == (303, "console")
+    for accept in ("application/json", "*/*"):
+        answer = site.client.get("/", headers={"Accept": accept})
+        assert answer.json is not None
+        assert answer.json["name"] == "memservice"
+        for link in answer.json["links"].values():
+            assert site.client.get(f"/{link}").status_code == 200
+
+
+def test_the_console_can_be_switched_off(tmp_path: Path) -> None:
+    with opened(tmp_path, CONSOLE_ENABLED="false") as site:
+        for path in ("/", "/console", "/console/workspaces", "/console/assets/console.css"):
+            assert site.open(path).status_code == 404
+
+
+# --- home
+
+
+def test_home_shows_health_with_advice_and_how_to_connect(world: Site) -> None:
+    page = world.page("/console")
+    for part in ("storage", "embedder", "work", "plugins"):
+        assert part in page.text
+    assert "hashed-v1" in page.text
+    assert "Authentication is off" in page.text
+    for client in ("curl", "Python", "TypeScript"):
+        assert client in page.text
+    assert 'base_url="http://localhost"' in page.text
+    assert "YOUR_KEY" not in page.text
+
+
+# --- workspaces
+
+
+def test_a_workspace_is_created_once_and_problems_stand_beside_their_field(site: Site) -> None:
+    page = site.page("/console/workspaces")
+    assert "There is no workspace yet" in page.text
+    form = page.form("/workspaces")
+    wrong = site.send(form, {"id": "not a name!"}, 422)
+    assert wrong.form("/workspaces").fields["id"] == "not a name!", "nothing typed is lost"
+    assert re.search(r'aria-describedby="(f-id-problem)"(.|\n)*id="\1"', wrong.source)
+    assert "w1" in site.send(form, {"id": "w1"}).text
+    assert "choose another one" in site.send(form, {"id": "w1"}, 422).text
+
+
+def test_lists_continue_where_the_page_before_ended(site: Site) -> None:
+    names = [f"w{number:03}" for number in range(120)]
+    for name in names:
+        site.client.post("/v3/workspaces", json={"id": name})
+    seen: list[str] = []
+    url = "/console/workspaces"
+    while url:
+        assert len(seen) < 200
+        page = site.page(url)
+        found = re.findall(r"workspaces/(w\d+)", page.source)
+        assert len(found) <= 50
+        seen += found
+        more = [urlsplit(link) for link in page.links if "after=" in link]
+        url = f"{more[0].path}?{more[0].query}" if more else ""
+    assert seen == names[::-1]
+
+
+def test_a_workspace_shows_its_sizes_peers_and_sessions(world: Site) -> None:
+    page = world.page("/console/workspaces/w")
+    assert re.search(r"Messages\s*71\s*Conclusions\s*3\s", page.text)
+    assert {"/console/workspaces/w/peers/alice", "/console/workspaces/w/sessions/s1"} <= paths(page)
+
+
+def test_a_configuration_is_changed_by_its_form(world: Site) -> None:
+    form = world.page("/console/workspaces/w").form("/configuration")
+    assert form.fields["reasoning.enabled"] == ""
+    typed = {
+        "reasoning.enabled": "false",
+        "summary.messages_per_short_summary": "30",
+        "custom_instructions": "Be brief\nand kind",
+    }
+    page = world.send(form, typed)
+    assert page.form("/configuration").fields.items() >= typed.items()
+    stored = world.client.post("/v3/workspaces", json={"id": "w"}).get_json()["configuration"]
+    assert stored["reasoning"] == {"enabled": False}
+    assert stored["custom_instructions"] == "Be brief\nand kind"
+    emptied = world.send(page.form("/configuration"), dict.fromkeys(typed, ""))
+    assert emptied.form("/configuration").fields == form.fields
+
+
+@pytest.mark.parametrize("typed", ["5", "many"])
+def test_a_wrong_configuration_is_shown_again(world: Site, typed: str) -> None:
+    form = world.page("/console/workspaces/w").form("/configuration")
+    field = "summary.messages_per_short_summary"
+    page = world.send(form, {field: typed, "custom_instructions": "keep me"}, 422)
+    assert page.form("/configuration").fields[field] == typed
+    assert page.form("/configuration").fields["custom_instructions"] == "keep me"
+    assert f'id="c-{field}-problem"' in page.source
+
+
+def test_a_workspace_is_deleted_after_its_id_was_typed(world: Site) -> None:
+    form = world.page("/console/workspaces/w").form("/delete")
+    assert "Type w to delete" in world.send(form, {"id": "W"}, 422).text
+    assert "Deleted" in world.send(form, {"id": "w"}).text
+    world.page("/console/workspaces/w", 404)
+
+
+# --- peers
+
+
+def test_a_peer_shows_its_card_and_the_conclusions_of_each_observer(world: Site) -> None:
+    own = world.page("/console/workspaces/w/peers/alice")
+    assert "likes tea" in own.text
+    assert "is kind" not in own.text
+    form = own.form("/peers/alice")
+    assert form.fields == {"observer": "alice"}
+    assert "is kind" in world.page("/console/workspaces/w/peers/alice?observer=bob").text
+    page = world.send(own.form("/card"), {"lines": "Vegetarian\n\nvegetarian\nSpeaks Dutch"})
+    assert page.form("/card").fields["lines"] == "Vegetarian\nSpeaks Dutch"
+
+
+def test_a_conclusion_is_invalidated(world: Site) -> None:
+    page = world.page("/console/workspaces/w/peers/alice")
+    (form, *_) = [form for form in page.forms if form.action.endswith("/invalidate")]
+    after = world.send(form)
+    assert len([form for form in after.forms if form.action.endswith("/invalidate")]) == 1
+
+
+# --- sessions
+
+
+def test_a_transcript_is_read_backwards(world: Site) -> None:
+    page = world.page("/console/workspaces/w/sessions/s1")
+    assert "I like tea" in page.text
+    assert "m22" in page.ids
+    assert "m21" not in page.ids
+    assert page.ids.count("m71") == 1
+    earlier = world.page("/console/workspaces/w/sessions/s1?before=22")
+    assert "m1" in earlier.ids
+    assert "m22" not in earlier.ids
+    assert "before=72" in earlier.source, "later messages"
+
+
+def test_the_context_preview_shows_what_context_returns(world: Site) -> None:
+    url = "/console/workspaces/w/sessions/s1/context"
+    page = world.page(f"{url}?tokens=100&target=alice")
+    context = world.client.get(
+        "/v3/workspaces/w/sessions/s1/context", query_string={"tokens": 100, "peer_target": "alice"}
+    ).get_json()
+    assert 0 < len(context["messages"]) < 71
+    assert [message["content"] for message in context["messages"]] == re.findall(
+        r"message \d+|I like tea", page.text
+    )
+    assert "likes tea" in page.text
+    wrong = world.page(f"{url}?tokens=9999999", 422)
+    assert wrong.form("/context").fields["tokens"] == "9999999"
+
+
+# --- who may
+
+
+def test_without_a_key_there_is_nothing_to_see(tmp_path: Path) -> None:
+    with opened(tmp_path, **KEYS) as site:
+        admin = site.as_bearer_of(site.key())
+        admin.say("w", "s1", ("alice", "a secret"))
+        for path in ("/console", "/console/workspaces", "/console/workspaces/w/sessions/s1"):
+            page = site.page(path, 401)
+            assert "Sign in" in page.text
+            assert "secret" not in page.text
+        assert site.open("/console/workspaces", "POST", data={"id": "x"}).status_code == 401
+        assert "a secret" in admin.page("/console/workspaces/w/sessions/s1").text
+        assert "Authentication is off" not in admin.page("/console").text
+        assert "YOUR_KEY" in admin.page("/console").text
+
+
+def test_a_workspace_key_sees_its_workspace_only(tmp_path: Path) -> None:
+    with opened(tmp_path, **KEYS) as site:
+        admin = site.as_bearer_of(site.key())
+        admin.say("mine", "s1", ("alice", "hello"))
+        admin.say("theirs", "s1", ("bob", "hello"))
+        own = site.as_bearer_of(site.key(workspace_id="mine"))
+        assert own.open("/console").headers["Location"] == "console/workspaces"
+        listed = own.page("/console/workspaces")
+        assert "mine" in listed.text
+        assert "theirs" not in listed.text
+        assert "/console" in paths(listed)
+        own.page("/console/workspaces/mine/sessions/s1")
+        for path in ("", "/sessions/s1", "/sessions/s1/context", "/peers/bob"):
+            own.page(f"/console/workspaces/theirs{path}", 403)
+        answer = own.open("/console/workspaces/theirs/delete", "POST", data={"id": "theirs"})
+        assert answer.status_code == 403
+        admin.page("/console/workspaces/theirs")
+
+
+@pytest.mark.parametrize("narrow", ["peer_id", "session_id"])
+def test_narrow_and_wrong_keys_are_refused(tmp_path: Path, narrow: str) -> None:
+    with opened(tmp_path, **KEYS) as site:
+        admin = site.as_bearer_of(site.key())
+        admin.say("w", "x", ("x", "hello"))
+        key = site.key(workspace_id="w", **{narrow: "x"})
+        assert "whole workspace" in site.as_bearer_of(key).page("/console/workspaces", 403).text
+        site.as_bearer_of("none").page("/console/workspaces", 403)
+
+
+def test_pages_of_other_origins_send_no_forms(site: Site) -> None:
+    answer = site.open(
+        "/console/workspaces", "POST", data={"id": "x"}, headers={"Origin": "https://evil.example"}
+    )
+    assert answer.status_code == 400
+    assert "There is no workspace yet" in site.page("/console/workspaces").text
+
+
+# --- pages of plugins
+
+
+class Weather:
+    def __init__(self, folder: Path, *, path: str = "weather") -> None:
+        self._template = folder / "weather.html"
+        self._template.write_text("<p>{{ sky }}</p><p>{{ admin }}</p>", encoding="utf-8")
+        self._path = path
+
+    @hookimpl
+    def memservice_console_pages(self) -> Iterator[web.ConsolePage]:
+        def values() -> dict[str, object]:
+            return {"sky": "<b>grey</b>", "admin": web.principal().admin}
+
+        yield web.ConsolePage("Weather", self._path, self._template, values)
+        yield web.ConsolePage("Sea", "sea", self._template, values, web.OPEN)
+
+
+def test_a_plugin_adds_pages(tmp_path: Path) -> None:
+    with opened(tmp_path, Weather(tmp_path), **KEYS) as site:
+        admin = site.as_bearer_of(site.key())
+        page = admin.page("/console/plugins/weather")
+        assert "<b>grey</b>" in page.text
+        assert "True" in page.text
+        assert {"/console/plugins/weather", "/console/plugins/sea"} <= paths(page)
+        own = site.as_bearer_of(site.key(workspace_id="w"))
+        own.page("/console/plugins/weather", 404)
+        assert "/console/plugins/weather" not in paths(own.page("/console/plugins/sea"))
+        site.page("/console/plugins/sea", 401)
+
+
+def test_two_pages_at_one_place_are_refused(tmp_path: Path) -> None:
+    from memservice.domain.errors import ConfigurationError
+
+    with (
+        pytest.raises(ConfigurationError, match="Two plugins add a console page"),
+        opened(tmp_path, Weather(tmp_path, path="sea")),
+    ):
+        pass
