@@ -32,6 +32,7 @@ from memservice.domain.records import (
 from memservice.runtime import Runtime
 from memservice.services import cards, sessions, visibility, workspaces
 from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.indexing import CONCLUSION, MESSAGE
 from memservice.spi.index_filter import EVERYTHING
@@ -72,13 +73,13 @@ def page_after(
 def list_workspaces(
     rt: Runtime, principal: Principal, after: str | None = None
 ) -> Listing[Workspace]:
-    """All workspaces for an admin key; for any other key, its own."""
+    """Those that `policy.listable` names; for the key of a workspace, its own."""
     with rt.storage.read() as tx:
-        if principal.admin:
-            return page_after(tx, Workspace, equals(state=ACTIVE), after)
-        if principal.workspace_id is None:
-            return Listing([])
-        workspace = tx.workspaces.by_slug(principal.workspace_id)
+        if principal.admin or principal.is_member:
+            condition = all_of(policy.listable(principal), equals(state=ACTIVE))
+            return page_after(tx, Workspace, condition, after)
+        policy.require_key_of(principal, principal.workspace_id or "")
+        workspace = tx.workspaces.by_slug(principal.workspace_id or "")
         return Listing([] if workspace is None else [workspace])
 
 
@@ -102,7 +103,7 @@ def overview(
     sessions_after: str | None = None,
 ) -> WorkspaceOverview:
     """A workspace with its newest peers and sessions. Raises `NotFound`."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         workspace = workspaces.require(tx, workspace_id)
         peers = page_after(tx, Peer, equals(workspace_key=workspace.key, kind=PEER), peers_after)
@@ -149,7 +150,7 @@ def peer_overview(
     after: str | None = None,
 ) -> PeerOverview:
     """What an observer (by default the peer itself) holds about a peer. Raises `NotFound`."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         workspace = workspaces.require(tx, workspace_id)
         observer_id = observer_id or peer_id
@@ -224,7 +225,7 @@ def transcript(
     before: int | None = None,
 ) -> Transcript:
     """The last messages of a session, or the last ones before a seq. Raises `NotFound`."""
-    policy.require(principal, workspace_id)
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=session_id).session
         if session is None or session.state == DELETING:

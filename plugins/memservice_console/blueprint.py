@@ -23,7 +23,7 @@ from memservice_console.pages import (
     sessions,
     workspaces,
 )
-from memservice_console.visitors import SignInRequired, visitor
+from memservice_console.visitors import SignInRequired, keep_form_secret, visitor
 
 PREFIX = "/console"
 MODULES = (home, workspaces, peers, sessions, plugin_pages)
@@ -115,6 +115,7 @@ def _asset(name: str) -> Response:
 
 def _protect(answer: Response) -> Response:
     answer.headers.update(rendering.HEADERS)
+    keep_form_secret(answer)
     return answer
 
 
@@ -128,7 +129,7 @@ def _refused(error: errors.MemserviceError) -> Response:
         raise error
     try:
         known = visitor()
-    except (SignInRequired, errors.Unauthorised):
+    except (SignInRequired, errors.MemserviceError):
         known = None
     text = (
         "The store cannot be used at the moment: try again."

@@ -11,9 +11,11 @@ from flask import Response, current_app, request, url_for
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import memservice
+from memservice.services.auth.permissions import Permission
+from memservice.services.members.visitors import Visitor
 from memservice.spi import web
 from memservice_console import shown
-from memservice_console.visitors import CSRF_FIELD, Visitor, visitor
+from memservice_console.visitors import CSRF_FIELD, visitor
 
 POLICY = "; ".join(
     (
@@ -48,11 +50,12 @@ DONE = {
     "redelivered": "The event is delivered again.",
 }
 """What a page says after a form, by the query parameter `done`."""
-MENU = (
-    ("home", "Home", True),
-    ("workspaces", "Workspaces", False),
+MENU: tuple[tuple[str, str, Permission | None, bool], ...] = (
+    ("home", "Home", None, True),
+    ("workspaces", "Workspaces", None, False),
 )
-"""Endpoint, text, and whether it is for administrators only."""
+"""Endpoint, text, the permission that it needs (None: to view), and whether it is for visitors of
+all workspaces only."""
 PAGES = "memservice_console_pages"
 """Under which `app.extensions` holds the pages of plugins."""
 
@@ -91,7 +94,7 @@ def environment() -> Environment:
         "link": link,
         "bars": shown.bars,
         "csrf_field": CSRF_FIELD,
-        "menu": MENU,
+        "Permission": Permission,
         "version": memservice.__version__,
     }
     return made
@@ -113,11 +116,23 @@ def page(
             here=request.endpoint,
             is_open=not web.requires_keys(),
             done=DONE.get(request.args.get("done", "")),
+            menu=_menu(visitor),
             plugin_pages=_plugin_pages(visitor),
             **values,
         )
     )
     return Response(text, status, mimetype="text/html", headers={"Cache-Control": "no-store"})
+
+
+def _menu(visitor: Visitor | None) -> list[tuple[str, str]]:
+    if visitor is None:
+        return []
+    return [
+        (endpoint, text)
+        for endpoint, text, permission, everywhere in MENU
+        if visitor.may(permission or Permission.VIEW)
+        and (visitor.workspaces is None or not everywhere)
+    ]
 
 
 def _plugin_pages(visitor: Visitor | None) -> list[web.ConsolePage]:
@@ -128,7 +143,7 @@ def _plugin_pages(visitor: Visitor | None) -> list[web.ConsolePage]:
 
 
 def may_see(visitor: Visitor, page: web.ConsolePage) -> bool:
-    return visitor.admin or page.access.open
+    return page.access.open or visitor.may(Permission.MANAGE_KEYS) or visitor.principal.admin
 
 
 def redirect(endpoint: str, **values: Any) -> Response:

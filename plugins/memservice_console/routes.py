@@ -9,7 +9,7 @@ from typing import TypeVar
 from flask import Blueprint
 from flask.typing import ResponseReturnValue
 
-from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
 from memservice_console.visitors import check_form, visitor
 
 Handler = TypeVar("Handler", bound=Callable[..., ResponseReturnValue])
@@ -19,8 +19,10 @@ class Routes:
     """The routes of one module. Each view runs for a visitor only; one that takes a form runs
     only if the form carries the visitor's token."""
 
-    def __init__(self, *, admin: bool = False) -> None:
-        self._admin = admin
+    def __init__(self, needs: Permission | None = None) -> None:
+        """`needs`: the permission that every page of the module needs; None: the services alone
+        decide."""
+        self._needs = needs
         self._views: list[tuple[str, str, Callable[..., ResponseReturnValue]]] = []
 
     def get(self, rule: str) -> Callable[[Handler], Handler]:
@@ -33,10 +35,9 @@ class Routes:
         def declare(view: Handler) -> Handler:
             @wraps(view)
             def guarded(**path: str) -> ResponseReturnValue:
-                if self._admin:
-                    policy.require_admin(visitor().principal)
-                else:
-                    visitor()
+                known = visitor()
+                if self._needs is not None:
+                    known.require(self._needs)
                 if method == "POST":
                     check_form()
                 return view(**path)

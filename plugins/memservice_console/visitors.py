@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import hmac
-from dataclasses import dataclass
-
-from flask import g, request
+from flask import Response, g, request
 
 from memservice.domain.errors import Unauthorised
+from memservice.services.auth.permissions import OF_ADMIN_KEY, OF_WORKSPACE_KEY
 from memservice.services.auth.principal import Principal
+from memservice.services.members import tokens, visitors
+from memservice.services.members.visitors import Browser, Visitor
 from memservice.spi import web
 
 CSRF_FIELD = "csrf_token"
+SESSION_COOKIE = "memservice_session"
+"""Holds the secret of a browser session (`services.members.sign_ins`)."""
+FORM_COOKIE = "memservice_form"
+"""Holds a secret for forms, while authentication is off."""
 NARROW = "The console needs an admin key, or a key of a whole workspace"
-STALE_FORM = "This form is no longer valid, or was sent by another page: reload it and try again"
+STALE_FORM = "This form is no longer valid, or another page sent it: reload the page and try again"
 
 
 class SignInRequired(Exception):
     """The request carries nothing that says who sends it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Visitor:
-    principal: Principal
-    """What services get: it carries the visitor's bounds."""
-    name: str | None = None
-    """Shown in the header; None while authentication is off."""
-    csrf_token: str | None = None
-    """Every form of the visitor must carry it. None where the browser sends nothing by itself that
-    lets the visitor in, so that no other page can send a form in its name."""
-
-    @property
-    def admin(self) -> bool:
-        return self.principal.admin
 
 
 def visitor() -> Visitor:
@@ -46,20 +35,77 @@ def visitor() -> Visitor:
 
 def _recognise() -> Visitor:
     if not web.requires_keys():
-        return Visitor(web.principal())
-    if "Authorization" not in request.headers:
+        return _without_authentication()
+    if "Authorization" in request.headers:
+        return _of_key(web.principal())
+    known = visitors.visitor_of(web.runtime(), request.cookies.get(SESSION_COOKIE))
+    if known is None:
         raise SignInRequired
-    principal: Principal = web.principal()
-    if principal.is_peer or principal.is_session or principal.collection is not None:
+    if _is_narrow(known.principal):
         raise Unauthorised(NARROW)
-    name = "admin key" if principal.admin else f"key of {principal.workspace_id}"
-    return Visitor(principal, name)
+    return known
+
+
+def _without_authentication() -> Visitor:
+    # A proxy's header names the sender behind it.
+    forwarded = request.headers.get("X-Forwarded-For", "").split(",")
+    senders = [name for name in forwarded if name.strip()]
+    host = request.host.rpartition(":")[0] if _has_port(request.host) else request.host
+    visitors.require_loopback([request.remote_addr, host, *senders])
+    return visitors.visitor_without_authentication(web.runtime(), form_secret())
+
+
+def _has_port(host: str) -> bool:
+    return host.rpartition(":")[2].isdecimal() and not host.endswith("]")
+
+
+def _is_narrow(principal: Principal) -> bool:
+    return principal.is_peer or principal.is_session or principal.collection is not None
+
+
+def _of_key(principal: Principal) -> Visitor:
+    """The bearer of a key in the header `Authorization`, which no browser sends by itself."""
+    if _is_narrow(principal) or not (principal.admin or principal.workspace_id):
+        raise Unauthorised(NARROW)
+    return Visitor(
+        name="admin key" if principal.admin else f"key of {principal.workspace_id}",
+        principal=principal,
+        permissions=OF_ADMIN_KEY if principal.admin else OF_WORKSPACE_KEY,
+        workspaces=None if principal.admin else (principal.workspace_id or "",),
+        csrf_token="",
+    )
+
+
+def form_secret() -> str:
+    """Of this browser, while authentication is off; `keep_form_secret` sends a new one."""
+    known = request.cookies.get(FORM_COOKIE)
+    if known:
+        return known
+    if "console_form_secret" not in g:
+        g.console_form_secret = tokens.new_token()
+    made: str = g.console_form_secret
+    return made
+
+
+def keep_form_secret(answer: Response) -> None:
+    if "console_form_secret" in g:
+        answer.set_cookie(
+            FORM_COOKIE,
+            g.console_form_secret,
+            path=f"{request.script_root}/",
+            httponly=True,
+            samesite="Strict",
+            secure=request.is_secure,
+        )
 
 
 def check_form() -> None:
     """Raises `Unauthorised` for a form without the visitor's token."""
     token = visitor().csrf_token
-    if token is not None and not hmac.compare_digest(
-        token.encode(), request.form.get(CSRF_FIELD, "").encode()
-    ):
+    if token and not tokens.is_same(token, request.form.get(CSRF_FIELD, "")):
         raise Unauthorised(STALE_FORM)
+
+
+def browser() -> Browser:
+    """The sender of the current request, for the audit log."""
+    return Browser(request.remote_addr or "", request.headers.get("User-Agent", "")[:200])

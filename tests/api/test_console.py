@@ -329,6 +329,7 @@ def test_a_workspace_key_sees_its_workspace_only(tmp_path: Path) -> None:
             own.page(f"/console/workspaces/theirs{path}", 403)
         answer = own.open("/console/workspaces/theirs/delete", "POST", data={"id": "theirs"})
         assert answer.status_code == 403
+        assert own.open("/console/workspaces", "POST", data={"id": "new"}).status_code == 403
         admin.page("/console/workspaces/theirs")
 
 
@@ -340,6 +341,35 @@ def test_narrow_and_wrong_keys_are_refused(tmp_path: Path, narrow: str) -> None:
         key = site.key(workspace_id="w", **{narrow: "x"})
         assert "whole workspace" in site.as_bearer_of(key).page("/console/workspaces", 403).text
         site.as_bearer_of("none").page("/console/workspaces", 403)
+
+
+def test_a_form_needs_the_token_of_its_browser(site: Site) -> None:
+    form = site.page("/console/workspaces").form("/workspaces")
+    assert site.open("/console/workspaces", "POST", data={"id": "x"}).status_code == 403
+    assert (
+        site.open("/console/workspaces", "POST", data={"id": "x", "csrf_token": "x"}).status_code
+        == 403
+    )
+    site.send(form, {"id": "x"})
+
+
+@pytest.mark.parametrize(
+    ("sender", "headers"),
+    [
+        ("192.0.2.1", {}),
+        ("127.0.0.1", {"X-Forwarded-For": "192.0.2.1"}),
+        ("127.0.0.1", {"Host": "192.0.2.1:8000"}),
+    ],
+)
+def test_without_authentication_only_this_machine_is_answered(
+    world: Site, sender: str, headers: dict[str, str]
+) -> None:
+    answer = world.open(
+        "/console/workspaces", headers=headers, environ_base={"REMOTE_ADDR": sender}
+    )
+    assert answer.status_code == 400
+    assert "AUTH_USE_AUTH" in answer.text
+    assert "alice" not in answer.text
 
 
 def test_pages_of_other_origins_send_no_forms(site: Site) -> None:

@@ -19,7 +19,7 @@ routes = Routes()
 
 @routes.get("/console")
 def home() -> Response:
-    if not visitor().admin:
+    if visitor().workspaces is not None:
         return redirect("workspaces")
     checks = web.health()
     state = doctor.overall(checks)

@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from memservice.app import create_app
+from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services.auth import api_keys
@@ -188,7 +189,7 @@ def opened(folder: Path, *extra: object, **given: str) -> Iterator[Site]:
     """A console over a store of its own, in memory unless `given` names another."""
     overrides = {"DB_CONNECTION_URI": "memory://", **given}
     settings = load_settings(environ={}, cwd=folder, overrides=overrides)
-    runtime = Runtime(settings, load_plugins(settings, extra))
+    runtime = open_runtime(settings, "api", plugins=load_plugins(settings, extra))
     runtime.storage.migrate()
     try:
         yield Site(create_app(runtime=runtime), runtime)
