@@ -1,5 +1,5 @@
-"""The storage in memory: for tests, and the simplest reading of the storage contract. Nothing
-survives the process."""
+"""The storage in memory: for tests, and as the simplest implementation of the storage contract.
+Its rows are lost when the process ends."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def _open(settings: Settings, context: Context) -> Storage:
 
 @hookimpl
 def memservice_storages() -> Iterable[StorageProvider]:
-    """`DB_CONNECTION_URI=memory://`: each opening is a store of its own."""
+    """`DB_CONNECTION_URI=memory://`. Each call of `open` creates a separate store."""
     yield StorageProvider(name="memory", schemes=("memory",), open=_open)

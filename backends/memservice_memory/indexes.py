@@ -1,7 +1,7 @@
-"""Full text and vectors of the memory storage: a look at every row, the simplest reading of the two
-protocols.
+"""Full text and vectors of the memory storage: the simplest implementation of the two protocols,
+which reads every row.
 
-Rows lie in dicts that the storage keeps with its tables (`rows.extra(name)`), so that they are
+Rows are in dicts that the storage keeps with its tables (`rows.extra(name)`), so that they are
 committed and rolled back together. Values in them are replaced, never changed.
 """
 
@@ -27,14 +27,14 @@ KINDS = ("message", "conclusion", "document")
 
 class _Extras(Protocol):
     def extra(self, name: str) -> dict[Any, Any]:
-        """A dict that lives in the transaction: changes are committed and rolled back with the
+        """A dict that is part of the transaction: changes are committed and rolled back with the
         rows."""
         ...
 
 
 def _extra(tx: Transaction | None, name: str) -> dict[Any, Any]:
     if tx is None or not hasattr(tx.rows, "extra"):
-        raise TypeError("this index lives in the memory storage and needs one of its views")
+        raise TypeError("this index needs a transaction of the memory storage")
     return cast(_Extras, tx.rows).extra(name)  # noqa: S610 - not the Django method
 
 
@@ -45,7 +45,7 @@ class _Text:
 
 
 class MemoryTextIndex:
-    """The `TextIndex` of the memory storage. Holds no state of its own."""
+    """The `TextIndex` of the memory storage. The object has no state."""
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
@@ -74,21 +74,26 @@ class MemoryTextIndex:
         ids: Sequence[int] | None = None,
     ) -> TextMatches:
         texts = self._texts(tx, kind, workspace_key)
-        sought, wanted = set(terms), None if ids is None else set(ids)
+        unique_terms, allowed_keys = set(terms), None if ids is None else set(ids)
         frequencies = dict.fromkeys(terms, 0)
         hits: list[TextHit] = []
         for text in texts.values():
-            held = {term: text.counts[term] for term in sought if term in text.counts}
-            for term in held:
+            counts = {term: text.counts[term] for term in unique_terms if term in text.counts}
+            for term in counts:
                 frequencies[term] += 1
-            if held and fits(text.row, index_filter) and (wanted is None or text.row.key in wanted):
-                hits.append(TextHit(text.row.key, held, len(text.row.terms)))
-        # Rarest first: by the frequencies of the terms held, in rising order. Of equals the newest.
+            if (
+                counts
+                and fits(text.row, index_filter)
+                and (allowed_keys is None or text.row.key in allowed_keys)
+            ):
+                hits.append(TextHit(text.row.key, counts, len(text.row.terms)))
+        # Rows with the rarest terms first: compare the ascending frequencies of each row's terms.
+        # Ties: newest first.
         hits.sort(key=lambda hit: -hit.key)
         hits.sort(key=lambda hit: sorted(frequencies[term] for term in hit.terms))
-        length = sum(len(text.row.terms) for text in texts.values())
+        total_length = sum(len(text.row.terms) for text in texts.values())
         return TextMatches(
-            len(texts), length / len(texts) if texts else 0.0, frequencies, hits[: max(k, 0)]
+            len(texts), total_length / len(texts) if texts else 0.0, frequencies, hits[: max(k, 0)]
         )
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
@@ -107,7 +112,7 @@ class MemoryTextIndex:
 
 
 class MemoryVectorIndex:
-    """The `VectorIndex` of the memory storage. Holds no state of its own."""
+    """The `VectorIndex` of the memory storage. The object has no state."""
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
@@ -134,13 +139,13 @@ class MemoryVectorIndex:
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        asked = _unit(space, vector)
+        query_vector = _unit(space, vector)
         vectors = self._vectors(tx, space)
-        if asked is None:
+        if query_vector is None:
             return []
         keys = vectors if ids is None else set(ids) & vectors.keys()
         hits = [
-            VectorHit(key, min(1.0, max(-1.0, float((vectors[key][1] * asked).sum()))))
+            VectorHit(key, min(1.0, max(-1.0, float((vectors[key][1] * query_vector).sum()))))
             for key in keys
             if fits(vectors[key][0], index_filter)
         ]
@@ -167,18 +172,18 @@ class MemoryVectorIndex:
 
 
 def _unit(space: Space, vector: Vector) -> Any:
-    """The vector scaled to length one in float64; None for zero. Raises ValueError for a wrong
-    dimension or numbers not finite."""
+    """The vector scaled to length one in float64; None for a zero vector. Raises ValueError for a
+    wrong dimension and for numbers that are not finite."""
     import numpy as np
 
-    checked = np.asarray(vector, np.float32).astype(np.float64)
-    if checked.shape != (space.dimension,):
-        shape = "×".join(map(str, checked.shape))
+    array = np.asarray(vector, np.float32).astype(np.float64)
+    if array.shape != (space.dimension,):
+        shape = "×".join(map(str, array.shape))
         raise ValueError(
             f"a vector of dimension {shape} does not fit space {space.key}, whose "
             f"dimension is {space.dimension}"
         )
-    if not np.isfinite(checked).all():
+    if not np.isfinite(array).all():
         raise ValueError("a vector has numbers that are not finite")
-    length = float(np.sqrt((checked * checked).sum()))
-    return checked / length if length else None
+    length = float(np.sqrt((array * array).sum()))
+    return array / length if length else None

@@ -1,4 +1,4 @@
-"""The row operations on tables in memory, as one transaction sees them."""
+"""The row operations of one transaction on tables in memory."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from memservice.domain.filters.ast import TRUE, All, Condition, Equal, OneOf
 from memservice.domain.filters.evaluate import matches
 from memservice.spi.rows import BY_KEY, Order, ReadOnly
 from memservice.spi.schema import TABLES
-from memservice_memory.tables import Moment, Table, uniques
+from memservice_memory.tables import Snapshot, Table, uniques
 
 R = TypeVar("R")
 
 
 class MemoryRows:
-    """`memservice.spi.rows.Rows` over a `Moment`. Without `next_key` it is a read view.
+    """`memservice.spi.rows.Rows` over a `Snapshot`. Read-only without `next_key`.
 
-    JSON is copied on the way in and on the way out: nobody outside holds a part of the store.
+    JSON is copied on the way in and on the way out, so that callers never share objects with the
+    store.
     """
 
-    def __init__(self, moment: Moment, next_key: Callable[[type[Any]], int] | None = None) -> None:
-        self._tables = dict(moment.tables)
-        self._extras = dict(moment.extras)
+    def __init__(
+        self, snapshot: Snapshot, next_key: Callable[[type[Any]], int] | None = None
+    ) -> None:
+        self._tables = dict(snapshot.tables)
+        self._extras = dict(snapshot.extras)
         self._next_key = next_key
         self._copied: set[type[Any] | str] = set()
 
-    def moment(self) -> Moment:
-        """What the transaction made of the store."""
-        return Moment(self._tables, self._extras)
+    def result(self) -> Snapshot:
+        """The snapshot to publish when the transaction commits."""
+        return Snapshot(self._tables, self._extras)
 
     def extra(self, name: str) -> dict[Any, Any]:
-        """A side store that commits and rolls back with the rows, for an index. In a read view it
-        must not be changed.
+        """A side table for an index, committed and rolled back with the rows. Must not be changed
+        in a read-only transaction.
 
-        Only the dict itself is copied by a transaction: replace its values, never change them in
-        place.
+        A transaction copies only the dict itself: replace its values, never change them in place.
         """
         if self._next_key is None:
             return self._extras.get(name, {})
@@ -47,8 +49,8 @@ class MemoryRows:
 
     def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
         """`lock` does nothing: there is one writer at a time."""
-        found = next(self._matching(record, condition), None)
-        return None if found is None else _copy(found)
+        row = next(self._matching(record, condition), None)
+        return None if row is None else _copy(row)
 
     def page(
         self,
@@ -58,12 +60,12 @@ class MemoryRows:
         limit: int | None = None,
         offset: int = 0,
     ) -> list[R]:
-        found: Iterable[R] = self._matching(record, condition)
+        rows: Iterable[R] = self._matching(record, condition)
         if tuple(order) != BY_KEY:
-            for step in reversed(order):
-                found = sorted(found, key=_sort_key(step.field), reverse=step.descending)
+            for term in reversed(order):
+                rows = sorted(rows, key=_sort_key(term.field), reverse=term.descending)
         end = None if limit is None else offset + limit
-        return [_copy(row) for row in list(found)[offset:end]]
+        return [_copy(row) for row in list(rows)[offset:end]]
 
     def count(self, record: type[Any], condition: Condition = TRUE) -> int:
         return sum(1 for _ in self._matching(record, condition))
@@ -102,24 +104,24 @@ class MemoryRows:
 
     def delete(self, record: type[Any], condition: Condition) -> int:
         self._writable()
-        doomed = list(self._matching(record, condition))
-        if doomed:
+        rows = list(self._matching(record, condition))
+        if rows:
             table = self._own(record)
-            for row in doomed:
+            for row in rows:
                 table.erase(row)
-        return len(doomed)
+        return len(rows)
 
     def _store(self, record: type[R], rows: list[R]) -> list[R]:
-        """Store all of them or, when one violates a constraint, none."""
+        """Store all rows, or none if one violates a constraint."""
         if not rows:
             return []
         table = self._own(record)
-        done: list[tuple[Any, Any | None]] = []
+        stored: list[tuple[Any, Any | None]] = []
         try:
             for row in rows:
-                done.append((row, table.store(row)))
+                stored.append((row, table.store(row)))
         except Exception:
-            for row, previous in reversed(done):
+            for row, previous in reversed(stored):
                 if previous is None:
                     table.erase(row)
                 else:
@@ -128,7 +130,7 @@ class MemoryRows:
         return [_copy(row) for row in rows]
 
     def _matching(self, record: type[R], condition: Condition) -> Iterator[R]:
-        """Matching rows, as they lie in the table, by rising key."""
+        """Matching rows by ascending key; the table's own objects, not copies."""
         return (
             row for row in _candidates(self._table(record), condition) if matches(row, condition)
         )
@@ -137,7 +139,7 @@ class MemoryRows:
         return self._tables.get(record) or Table.empty(record)
 
     def _own(self, record: type[Any]) -> Table:
-        """The table, copied when the transaction first touches it."""
+        """The transaction's own copy of the table, made at its first change."""
         if record not in self._copied:
             table = self._tables.get(record)
             self._tables[record] = Table.empty(record) if table is None else table.copy()
@@ -146,25 +148,26 @@ class MemoryRows:
 
     def _writable(self) -> Callable[[type[Any]], int]:
         if self._next_key is None:
-            raise ReadOnly("this view is for reading; use Storage.write")
+            raise ReadOnly("this transaction is read-only; use Storage.write")
         return self._next_key
 
 
 def _candidates(table: Table, condition: Condition) -> Iterable[Any]:
-    """Rows among which all that match are: few, where the condition names keys or unique values."""
-    equal: dict[str, tuple[Any, ...]] = {}
-    for part in condition.parts if isinstance(condition, All) else (condition,):
-        if isinstance(part, Equal):
-            equal[part.field] = (part.value,)
-        elif isinstance(part, OneOf) and part.field == "key":
-            equal[part.field] = part.values
-    if "key" in equal:
+    """A superset of the matching rows. It is small if the condition names keys or unique values."""
+    values_by_field: dict[str, tuple[Any, ...]] = {}
+    for operand in condition.parts if isinstance(condition, All) else (condition,):
+        if isinstance(operand, Equal):
+            values_by_field[operand.field] = (operand.value,)
+        elif isinstance(operand, OneOf) and operand.field == "key":
+            values_by_field[operand.field] = operand.values
+    if "key" in values_by_field:
         return [
-            table.rows[key] for key in sorted({key for key in equal["key"] if key in table.rows})
+            table.rows[key]
+            for key in sorted({key for key in values_by_field["key"] if key in table.rows})
         ]
     for unique, taken in zip(uniques(table.record), table.taken, strict=True):
-        if not unique.unless_state and all(name in equal for name in unique.fields):
-            key = taken.get(tuple(equal[name][0] for name in unique.fields))
+        if not unique.unless_state and all(name in values_by_field for name in unique.fields):
+            key = taken.get(tuple(values_by_field[name][0] for name in unique.fields))
             return () if key is None else (table.rows[key],)
     return table.rows.values()
 
@@ -178,7 +181,7 @@ def _sort_key(name: str) -> Callable[[Any], tuple[bool, Any]]:
 
 
 def _copy(row: R, **values: Any) -> R:
-    """The row with these values, and with JSON of its own."""
+    """A copy of the row with these values and its own JSON objects."""
     own = {
         name: _copy_json(getattr(row, name))
         for name in _JSON_FIELDS[type(row)]

@@ -1,4 +1,4 @@
-"""The storage: one moment that readers see, replaced whole by each commit."""
+"""The storage: one snapshot that readers see. Each commit replaces it as a whole."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Transaction
 from memservice_memory.indexes import MemoryTextIndex, MemoryVectorIndex
 from memservice_memory.rows import MemoryRows
-from memservice_memory.tables import Moment
+from memservice_memory.tables import Snapshot
 
 REVISION = "memory"
-"""The only schema there is: the records themselves."""
+"""The schema version. There is only one: the records themselves."""
 
 
 class MemoryStorage(BaseStorage):
-    """Writers take turns; readers never wait. A write waits at most `lock_seconds` for its turn.
+    """One writer at a time; readers never wait. A write waits at most `lock_seconds` for the lock.
 
-    A subclass that wants other rows or nouns sets `rows_type` or `view_type`.
+    A subclass sets `rows_type` or `transaction_type` to use other rows or repositories.
     """
 
     name = "memory"
     capabilities: frozenset[Capability] = frozenset()
     rows_type: type[MemoryRows] = MemoryRows
-    view_type: type[Transaction] = Transaction
+    transaction_type: type[Transaction] = Transaction
 
     def __init__(self, lock_seconds: float = 30.0) -> None:
         super().__init__()
         self.text = MemoryTextIndex()
         self.vectors = MemoryVectorIndex()
         self._lock_seconds = lock_seconds
-        self._turn = threading.Lock()
-        self._moment = Moment()
+        self._writer_lock = threading.Lock()
+        self._snapshot = Snapshot()
         self._closed = False
-        # Outside the moment: a rolled-back transaction leaves a gap, so that no key is ever used
+        # Outside the snapshot: a rolled-back transaction leaves a gap, so that no key is ever used
         # twice.
         self._keys: dict[type[Any], Iterator[int]] = defaultdict(lambda: count(1))
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         self.check()
-        if not self._turn.acquire(timeout=self._lock_seconds):
+        if not self._writer_lock.acquire(timeout=self._lock_seconds):
             raise Unavailable("the store stayed locked by another write")
         try:
-            rows = self.rows_type(self._moment, lambda record: next(self._keys[record]))
-            yield self.view_type(rows)
-            self._moment = rows.moment()
+            rows = self.rows_type(self._snapshot, lambda record: next(self._keys[record]))
+            yield self.transaction_type(rows)
+            self._snapshot = rows.result()
         finally:
-            self._turn.release()
+            self._writer_lock.release()
 
     @contextmanager
     def snapshot(self) -> Iterator[Transaction]:
         self.check()
-        yield self.view_type(self.rows_type(self._moment))
+        yield self.transaction_type(self.rows_type(self._snapshot))
 
     def check(self) -> None:
         if self._closed:

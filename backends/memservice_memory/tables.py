@@ -1,4 +1,5 @@
-"""One moment of the store: tables of records with their unique constraints, and side stores."""
+"""A snapshot of the store: tables of records with their unique constraints, and the indexes' side
+tables."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from memservice.spi.schema import BY_RECORD, Unique
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows by key, in key order, and for each unique constraint the keys by value."""
+    """Rows by key, in key order, and for each unique constraint a mapping from value to key."""
 
     record: type[Any]
     rows: dict[int, Any]
@@ -27,8 +28,8 @@ class Table:
         return Table(self.record, dict(self.rows), tuple(dict(values) for values in self.taken))
 
     def store(self, row: Any) -> Any | None:
-        """Put the row in place of the one of its key, and return that. Raises `UniqueViolation` and
-        changes nothing then."""
+        """Store the row in place of the one with its key, and return that one. Raises
+        `UniqueViolation`, with nothing changed."""
         previous = self.rows.get(row.key)
         values = [_value(unique, row) for unique in uniques(self.record)]
         for unique, taken, value in zip(uniques(self.record), self.taken, values, strict=True):
@@ -54,9 +55,9 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """Everything as it was at one commit. Never changed once it is published: a transaction copies
-    what it touches."""
+class Snapshot:
+    """Everything in the store as of one commit. Never changed after publication: a transaction
+    copies what it changes."""
 
     tables: Mapping[type[Any], Table] = field(default_factory=lambda: MappingProxyType({}))
     extras: Mapping[str, dict[Any, Any]] = field(default_factory=lambda: MappingProxyType({}))
@@ -67,7 +68,7 @@ def uniques(record: type[Any]) -> tuple[Unique, ...]:
 
 
 def _value(unique: Unique, row: Any) -> tuple[Any, ...] | None:
-    """What the row takes of a constraint; None where it is exempt."""
+    """The row's value for a unique constraint; None if the constraint does not apply to the row."""
     if unique.unless_state and row.state in unique.unless_state:
         return None
     value = tuple(getattr(row, name) for name in unique.fields)

@@ -1,5 +1,5 @@
 """The storage in a PostgreSQL database: for many writers and several machines. Full text and
-vectors live in the same database."""
+vectors are in the same database."""
 
 from __future__ import annotations
 

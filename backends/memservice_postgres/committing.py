@@ -1,7 +1,6 @@
-"""Committing so that it is known whether something was stored, also if the connection is lost
-meanwhile.
+"""Commit with a known outcome, even if the connection is lost during COMMIT.
 
-A client that gets an error sends its request again. So an error must mean that nothing was stored.
+A client repeats a request that failed. So an error must mean that nothing was stored.
 """
 
 from __future__ import annotations
@@ -10,70 +9,73 @@ import time
 
 import psycopg
 
-from memservice_postgres.connections import ConnectionConfig, Driver, execute_pipelined
+from memservice_postgres.connections import ConnectionConfig, Driver, execute_directly
 
-SECONDS = 10.0
-"""How long the server is asked what became of a transaction, while it is away or still at it."""
+STATUS_TIMEOUT = 10.0
+"""How long to query the outcome of a transaction, while the server is unreachable or the
+transaction is in progress."""
 PAUSE_SECONDS = 0.1
 
-# A server that recovered from a crash has begun to count anew, and gives numbers again of which it
-# had written nothing to disk.
+# After a crash the server resets its statistics, and reuses transaction ids of which it had written
+# nothing to disk.
 _NUMBER = b"SELECT pg_current_xact_id_if_assigned(), pg_stat_get_bgwriter_stat_reset_time()"
 _STATUS = "SELECT pg_xact_status(%s::xid8), pg_stat_get_bgwriter_stat_reset_time()::text"
 
 
 def commit(driver: Driver, config: ConnectionConfig) -> None:
-    """Commit the transaction. If the connection is lost while that is under way, another one is
-    asked whether it was.
+    """Commit the transaction. If the connection is lost during that, query the outcome on another
+    connection.
 
-    Raises psycopg.OperationalError if it was not; also if nobody could say so within `SECONDS`,
-    which its text tells.
+    Raises psycopg.OperationalError if the transaction was not committed. Raises it too if the
+    outcome is not known within `STATUS_TIMEOUT`, and says so in the message.
     """
-    number, counting_since = _number(driver)
+    number, stats_reset_at = _number(driver)
     try:
-        execute_pipelined(driver, b"COMMIT")
+        execute_directly(driver, b"COMMIT")
     except psycopg.OperationalError as error:
         if number is None or not driver.closed:
             raise
-        became = _became(config, number, counting_since)
-        if became == "committed":
+        outcome = _outcome(config, number, stats_reset_at)
+        if outcome == "committed":
             return
         unknown = (
             ""
-            if became == "aborted"
-            else " while committing: it is not known whether that was stored"
+            if outcome == "aborted"
+            else " while committing: the outcome of the transaction is not known"
         )
         raise psycopg.OperationalError(f"the connection was lost{unknown}") from error
 
 
 def _number(driver: Driver) -> tuple[str | None, str | None]:
-    """Of the transaction (None if it has written nothing), and since when the server counts."""
-    told = execute_pipelined(driver, _NUMBER)
-    number, since = (
-        None if (found := told.get_value(0, column)) is None else found.decode()
+    """The transaction's id (None if it has written nothing), and the time of the last reset of the
+    server's statistics."""
+    result = execute_directly(driver, _NUMBER)
+    number, stats_reset = (
+        None if (value := result.get_value(0, column)) is None else value.decode()
         for column in (0, 1)
     )
-    return number, since
+    return number, stats_reset
 
 
-def _became(config: ConnectionConfig, number: str, counting_since: str | None) -> str | None:
-    """`committed`, `aborted`, or None where that cannot be said."""
-    deadline = time.monotonic() + SECONDS
+def _outcome(config: ConnectionConfig, number: str, stats_reset_at: str | None) -> str | None:
+    """`committed`, `aborted`, or None if it cannot be determined."""
+    deadline = time.monotonic() + STATUS_TIMEOUT
     while True:
         try:
             with config.connect() as other:
-                found, since = other.execute(_STATUS, (number,)).fetchall()[0]
+                status, stats_reset = other.execute(_STATUS, (number,)).fetchall()[0]
         except psycopg.OperationalError:
-            found, since = "in progress", None  # for all we know
+            status, stats_reset = "in progress", None  # as far as known
         except psycopg.errors.InvalidParameterValue:
-            # The server has not given that number yet: it crashed before anything of the
-            # transaction was on disk.
+            # The server has not assigned that id yet: it crashed before anything of the transaction
+            # was on disk.
             return "aborted"
-        if found != "in progress":
-            # Whoever has the number now: what was not written to disk was not committed.
+        if status != "in progress":
+            # The id may now belong to another transaction: this one was not on disk, so it was not
+            # committed.
             return (
-                found
-                if found == "aborted" or (found == "committed" and since == counting_since)
+                status
+                if status == "aborted" or (status == "committed" and stats_reset == stats_reset_at)
                 else None
             )
         if time.monotonic() > deadline:

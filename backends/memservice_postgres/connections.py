@@ -1,4 +1,4 @@
-"""Where the database is, how a connection to it is opened, and what it is told."""
+"""Connections to a PostgreSQL database: configuration, opening, and checks."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ from sqlalchemy.exc import ArgumentError
 
 from memservice.domain.errors import ConfigurationError
 from memservice_postgres.json_text import read
-from memservice_postgres.reals import Reals, RealsDumper
+from memservice_postgres.reals import FloatArray, FloatArrayDumper
 
 
 class Driver(psycopg.Connection[tuple[Any, ...]]):
-    """A connection, and what each of its transactions has to begin with."""
+    """A connection, and the commands that each of its transactions starts with."""
 
     pooler = False
-    """Whether a connection pooler stands between: what is set, or prepared, may be gone with the
-    next transaction."""
+    """Whether there is a connection pooler before the server: then settings and prepared statements
+    may not exist in the next transaction."""
     settings = b""
-    """Follows `BEGIN`: sets what this connection could not be opened with, for one transaction."""
+    """Follows `BEGIN`: applies the settings that a pooler dropped, for one transaction."""
 
 
 PREPARED_AFTER = 3
-"""A statement that a connection has run so often is prepared."""
-STATEMENTS_KEPT = 300
-"""Prepared statements that each connection keeps."""
+"""A connection prepares a statement after it has run this many times."""
+MAX_PREPARED = 300
+"""Maximum number of prepared statements of each connection."""
 IDLE_SECONDS = 60.0
-"""A connection that was not used for so long is asked whether the server still knows it."""
+"""A connection that was idle for this time is tested before use."""
 ABANDONED_SECONDS = 60
-"""A transaction of a process that has stopped is rolled back by the server after so long."""
-DEAD_LINE_SECONDS = 10
-"""So long an unanswered packet keeps a connection alive."""
+"""The server rolls back an idle transaction after this time, for instance of a stopped process."""
+TCP_TIMEOUT_SECONDS = 10
+"""A connection is closed if a packet is not acknowledged for this time."""
 
 
-REFUSES_SETTINGS = "unsupported startup parameter"
-"""What PgBouncer says of a connection that is to be opened with settings, unless it is told to
-ignore them."""
+SETTINGS_REJECTED = "unsupported startup parameter"
+"""Part of PgBouncer's error for a connection with settings, unless it is configured to ignore
+them."""
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What is known of a place since it was connected to."""
+class _Observed:
+    """Properties of the server that were observed while connecting."""
 
-    refuses_settings: bool = False
+    rejects_settings: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +71,22 @@ class ConnectionConfig:
     statement_seconds: float = 30.0
     durable: bool = True
     prepares: bool = True
-    _seen: _Seen = field(default_factory=_Seen, init=False, repr=False, compare=False)
+    _observed: _Observed = field(default_factory=_Observed, init=False, repr=False, compare=False)
 
     def connect(self, application_name: str | None = None, **settings: str) -> Driver:
         """A new connection without implicit transactions, usable from one thread at a time.
         `settings` are further server settings.
 
-        Where a pooler stands between, they hold in transactions that begin with `Driver.settings`,
-        and nothing is prepared.
+        Behind a pooler, the settings apply to transactions that begin with `Driver.settings`, and
+        no statement is prepared.
         """
-        told = {
-            # Extensions that this database has already are in one of the others.
+        server_settings = {
+            # Existing extensions of this database are in one of the other schemas.
             "search_path": f"{self.schema},public,extensions",
             "timezone": "UTC",
-            # Every statement has its index, and a plan is kept with its statement: one that scans
-            # or hashes a whole table, because the table is small or its statistics are old, would
-            # still do so when it is large.
+            # Every statement has its index, and its plan is cached. A plan that scans or hashes a
+            # whole table, because the table is small or its statistics are old, would still do so
+            # when the table is large.
             **dict.fromkeys(("enable_seqscan", "enable_hashjoin", "enable_mergejoin"), "off"),
             "lock_timeout": _milliseconds(self.lock_seconds),
             "statement_timeout": _milliseconds(self.statement_seconds),
@@ -94,15 +94,15 @@ class ConnectionConfig:
             **({} if self.durable else {"synchronous_commit": "off"}),
             **settings,
         }
-        given = {
+        defaults = {
             "application_name": "memservice",
             "keepalives_idle": 30,
             "keepalives_interval": 5,
             "keepalives_count": 3,
         }
         arguments: dict[str, Any] = {
-            **given,
-            "tcp_user_timeout": DEAD_LINE_SECONDS * 1_000,
+            **defaults,
+            "tcp_user_timeout": TCP_TIMEOUT_SECONDS * 1_000,
             **self.arguments,
         }
         if application_name is not None:
@@ -111,42 +111,42 @@ class ConnectionConfig:
         options = " ".join(
             [
                 *filter(None, [given_options]),
-                *(f"-c {name}={value}" for name, value in told.items()),
+                *(f"-c {name}={value}" for name, value in server_settings.items()),
             ]
         )
-        # libpq counts in whole seconds, and takes 0 for ever.
+        # libpq takes whole seconds, and 0 means no timeout.
         arguments["connect_timeout"] = max(1, math.ceil(self.connect_seconds))
         driver = self._connected(arguments, options)
         try:
-            _look_for_pooler(driver, told)
+            _detect_pooler(driver, server_settings)
         except BaseException:
             driver.close()
             raise
         driver.prepare_threshold = PREPARED_AFTER if self.prepares and not driver.pooler else None
-        driver.prepared_max = STATEMENTS_KEPT
-        driver.adapters.register_dumper(Reals, RealsDumper)
-        # One type for all integers: else each statement is prepared again for small and for large
-        # ones.
+        driver.prepared_max = MAX_PREPARED
+        driver.adapters.register_dumper(FloatArray, FloatArrayDumper)
+        # One type for all integers: otherwise each statement is prepared separately for small and
+        # for large ones.
         for dumper in (Int8Dumper, Int8BinaryDumper):
             driver.adapters.register_dumper(int, dumper)
         set_json_loads(read, driver)
         return driver
 
     def _connected(self, arguments: Mapping[str, Any], options: str) -> Driver:
-        if not self._seen.refuses_settings:
+        if not self._observed.rejects_settings:
             try:
                 return Driver.connect(autocommit=True, options=options, **arguments)
             except psycopg.OperationalError as error:
-                if REFUSES_SETTINGS not in str(error):
+                if SETTINGS_REJECTED not in str(error):
                     raise
-                self._seen.refuses_settings = True
+                self._observed.rejects_settings = True
         return Driver.connect(autocommit=True, **arguments)
 
 
-def _look_for_pooler(driver: Driver, told: Mapping[str, str]) -> None:
-    """The server has been told what we asked for, and is the process that it says it is; or
-    something stands between."""
-    found = execute_pipelined(
+def _detect_pooler(driver: Driver, server_settings: Mapping[str, str]) -> None:
+    """Set `driver.pooler` if the server process is not the one that was connected to, or does not
+    have the requested settings."""
+    result = execute_directly(
         driver,
         (
             b"SELECT pg_backend_pid(), current_setting('search_path'), "
@@ -154,28 +154,30 @@ def _look_for_pooler(driver: Driver, told: Mapping[str, str]) -> None:
         ),
     )
     pid, path, scans = (
-        None if (value := found.get_value(0, column)) is None else value.decode()
+        None if (value := result.get_value(0, column)) is None else value.decode()
         for column in range(3)
     )
     driver.pooler = (pid, path, scans) != (
         str(driver.info.backend_pid),
-        told["search_path"],
-        told["enable_seqscan"],
+        server_settings["search_path"],
+        server_settings["enable_seqscan"],
     )
     if driver.pooler:
-        # Names are ours; of values one is the schema, whose letters are looked at when settings are
-        # loaded.
-        each = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in told.items())
-        driver.settings = f"; SELECT {each}".encode()
+        # Names are constants. Values are constants or numbers, except the schema, whose characters
+        # are validated when settings are loaded.
+        calls = ", ".join(
+            f"set_config('{name}', '{value}', true)" for name, value in server_settings.items()
+        )
+        driver.settings = f"; SELECT {calls}".encode()
 
 
 def config_of(uri: str, **settings: Any) -> ConnectionConfig:
-    """The database that `uri` names. Raises `ConfigurationError`, saying what to write instead."""
+    """The database that `uri` names. Raises `ConfigurationError` with an example of a valid URI."""
     example = "postgresql+psycopg://user:password@localhost:5432/memservice"
     try:
         url = make_url(uri)
     except (ArgumentError, ValueError) as error:
-        raise ConfigurationError(f"The connection URI is no URI; write {example}") from error
+        raise ConfigurationError(f"The connection URI is not a URI; write {example}") from error
     if not url.database:
         raise ConfigurationError(f"The connection URI names no database; write {example}")
     _, arguments = PGDialect_psycopg().create_connect_args(url)  # type: ignore[no-untyped-call]
@@ -189,11 +191,11 @@ class _Record(Protocol):
 
 
 def is_alive(driver: Driver, record: _Record) -> bool:
-    """Whether a connection that was pooled can be used, without asking the server if it was used a
-    moment ago.
+    """Whether a pooled connection is usable. Queries the server only if the connection was idle for
+    `IDLE_SECONDS` or has unread data.
 
-    What a server says unasked is that it is closing the connection, so a silent socket is a sound
-    one.
+    A server sends data unrequested only when it closes the connection, so a socket without data is
+    usable.
     """
     if driver.closed or driver.pgconn.status != ConnStatus.OK:
         return False
@@ -203,21 +205,22 @@ def is_alive(driver: Driver, record: _Record) -> bool:
     if silent and time.monotonic() - record.info.get("used", 0.0) < IDLE_SECONDS:
         return True
     try:
-        execute_pipelined(driver, b"SELECT 1")
+        execute_directly(driver, b"SELECT 1")
     except psycopg.Error:
         return False
     return True
 
 
-def execute_pipelined(driver: Driver, command: bytes) -> PGresult:
-    """Run a command that has no parameters, without the cost of a cursor."""
+def execute_directly(driver: Driver, command: bytes) -> PGresult:
+    """Run a command without parameters through libpq, without the cost of a cursor."""
+    # fast path: see docs/decisions/fast-paths.md#pipelining
     result = driver.pgconn.exec_(command)
     if driver.pgconn.status != ConnStatus.OK:
         raise psycopg.OperationalError("the connection was lost")
     if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
         raise psycopg.errors.error_from_result(result)
     if command == b"COMMIT" and result.command_status != b"COMMIT":
-        raise RuntimeError("a transaction in which a statement had failed was to be committed")
+        raise RuntimeError("COMMIT of a transaction in which a statement had failed")
     return result
 
 
@@ -230,10 +233,10 @@ def in_transaction(driver: Driver) -> bool:
 
 
 def driver_of(connection: Any) -> Driver:
-    """The driver's connection below an SQLAlchemy one."""
+    """The driver's connection of an SQLAlchemy connection."""
     return cast(Driver, connection.connection.driver_connection)
 
 
 def _milliseconds(seconds: float) -> str:
-    # 0 would mean no limit at all.
+    # 0 would mean no limit.
     return str(max(1, int(seconds * 1_000)))

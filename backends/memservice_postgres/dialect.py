@@ -1,4 +1,4 @@
-"""What is PostgreSQL's own, behind the questions of `memservice_sql.dialect`."""
+"""PostgreSQL's implementation of `memservice_sql.dialect`."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from memservice_postgres.connections import (
     ConnectionConfig,
     Driver,
     driver_of,
-    execute_pipelined,
+    execute_directly,
     in_transaction,
     is_alive,
 )
 from memservice_postgres.json_text import encode, encode_rows, read
-from memservice_postgres.patient_pool import PatientPool
+from memservice_postgres.waiting_pool import WaitingPool
 from memservice_sql.dialect import JsonLeaf, SqlDialect
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.tables import metadata
 
 MIGRATION_SECONDS = 120
-"""How long to wait for another process that migrates."""
-MIGRATING = 0x6D656D73657276
-"""The number of the advisory lock under which this release and all later ones migrate."""
+"""How long to wait while another process migrates."""
+MIGRATION_LOCK = 0x6D656D73657276
+"""The number of the advisory lock for migrations. The same in all releases."""
 
 _BEGIN = {True: b"BEGIN", False: b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"}
 
 _LISTED = "FROM json_array_elements(%s::json) WITH ORDINALITY AS given (v, place) ORDER BY place"
 
-described: sa.Dialect = PGDialect_psycopg(  # type: ignore[no-untyped-call]
+sqlalchemy_dialect: sa.Dialect = PGDialect_psycopg(  # type: ignore[no-untyped-call]
     paramstyle="format", json_serializer=encode, json_deserializer=read
 )
-"""Compiles our statements."""
+"""Compiles the statements of `memservice_sql`."""
 
 
 class PostgresDialect(SqlDialect):
@@ -62,16 +62,16 @@ class PostgresDialect(SqlDialect):
         pre_ping: bool = True,
         pooled: bool = True,
     ) -> None:
-        self._place = config
+        self._config = config
         self.schema = config.schema
         self._pre_ping = pre_ping and pooled
-        self.most_connections = pool_size + max_overflow + 1 if pooled else 0
-        """Of one process: its pool's, and the one by which it is told of work. 0: that depends on
-        how busy it is."""
+        self.max_connections = pool_size + max_overflow + 1 if pooled else 0
+        """Maximum connections of one process: its pool's, and the one for notifications. 0: no
+        pool, so there is no limit."""
         self._pool: dict[str, Any] = {"poolclass": NullPool}
         if pooled:
             self._pool = {
-                "poolclass": PatientPool,
+                "poolclass": WaitingPool,
                 "pool_size": pool_size,
                 "max_overflow": max_overflow,
                 "pool_timeout": config.lock_seconds,
@@ -88,35 +88,35 @@ class PostgresDialect(SqlDialect):
     def engine(self) -> sa.Engine:
         engine = sa.create_engine(
             "postgresql+psycopg://",
-            creator=self._place.connect,
-            pool_reset_on_return=None,  # `transaction` ends what it began
-            use_native_hstore=False,  # looking for it costs each connection a query
-            hide_parameters=True,  # errors may be logged, and are kept with tasks
+            creator=self._config.connect,
+            pool_reset_on_return=None,  # `transaction` ends every transaction that it begins
+            use_native_hstore=False,  # detecting it costs each connection a query
+            hide_parameters=True,  # errors may be logged, and are stored with tasks
             json_deserializer=read,
             **self._pool,
         )
         if self._pre_ping:
             sa.event.listen(engine, "checkout", _check)
-            sa.event.listen(engine, "checkin", _note_use)
+            sa.event.listen(engine, "checkin", _record_use)
         return engine
 
-    def turn(self) -> AbstractContextManager[None]:
+    def writer_turn(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     @contextmanager
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
         driver = driver_of(connection)
         try:
-            execute_pipelined(driver, _BEGIN[writing] + driver.settings)
+            execute_directly(driver, _BEGIN[writing] + driver.settings)
             try:
                 yield
                 if writing:
-                    commit(driver, self._place)
+                    commit(driver, self._config)
                 else:
-                    execute_pipelined(driver, b"COMMIT")
+                    execute_directly(driver, b"COMMIT")
             finally:
                 if in_transaction(driver):
-                    execute_pipelined(driver, b"ROLLBACK")
+                    execute_directly(driver, b"ROLLBACK")
         finally:
             if driver.closed:
                 connection.invalidate()
@@ -125,8 +125,8 @@ class PostgresDialect(SqlDialect):
         encoding = driver.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise ConfigurationError(
-                f"The database {self._place.name} has the encoding {encoding}, which "
-                "cannot hold every text. "
+                f"The database {self._config.name} has the encoding {encoding}, which "
+                "cannot store all texts. "
                 "Create one with: createdb --encoding UTF8 --template template0 memservice"
             )
 
@@ -134,23 +134,23 @@ class PostgresDialect(SqlDialect):
     def migration(self, connection: sa.Connection) -> Iterator[None]:
         driver = driver_of(connection)
         with self.transaction(connection, writing=True):
-            execute_pipelined(
+            execute_directly(
                 driver,
                 (
                     "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = "
                     f"'{MIGRATION_SECONDS}s'"
                 ).encode(),
             )
-            execute_pipelined(driver, f"SELECT pg_advisory_xact_lock({MIGRATING})".encode())
+            execute_directly(driver, f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})".encode())
             self.require_unicode(driver)
-            if self._place.schema != "public":
-                execute_pipelined(
-                    driver, f'CREATE SCHEMA IF NOT EXISTS "{self._place.schema}"'.encode()
+            if self._config.schema != "public":
+                execute_directly(
+                    driver, f'CREATE SCHEMA IF NOT EXISTS "{self._config.schema}"'.encode()
                 )
             yield
 
     def translate(self, error: Exception) -> Exception | None:
-        return errors.meaning(error, self._place.name)
+        return errors.meaning(error, self._config.name)
 
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
         return (
@@ -167,8 +167,8 @@ class PostgresDialect(SqlDialect):
         keys = _keys(cursor, self._insert(table, columns, several=several, yields=True), values)
         if len(keys) == len(rows):
             return keys
-        # Some row is there already. The statement did not fail, so the transaction lives; now find
-        # out what stood in the way.
+        # Some row exists already. The statement did not fail, so the transaction is usable. Run it
+        # again to get the error that names the constraint.
         if keys:
             cursor.execute(f'DELETE FROM "{table.name}" WHERE key = ANY(%s)', [keys])  # noqa: S608 - a table of ours
         cursor.execute("SAVEPOINT inserting", ())
@@ -192,27 +192,29 @@ class PostgresDialect(SqlDialect):
     def _insert(
         self, table: sa.Table, columns: Sequence[str], *, several: bool, yields: bool
     ) -> str:
-        """An INSERT of one row (a parameter for each column) or several (one JSON text), that
-        `yields` where a row is there already."""
-        known_as = (table.name, several, yields)
-        if known_as not in self._inserts:
+        """An INSERT of one row (a parameter for each column) or `several` (one JSON text). With
+        `yields`, it skips rows that violate a unique constraint."""
+        insert_key = (table.name, several, yields)
+        if insert_key not in self._inserts:
             names = [table.c[name] for name in columns]
             types = {
-                column.name: column.type.compile(described).removesuffix(' COLLATE "C"')
+                column.name: column.type.compile(sqlalchemy_dialect).removesuffix(' COLLATE "C"')
                 for column in names
             }
             listed = ", ".join(f'"{name}"' for name in types)
             if several:
-                # Keys are given out in the order of the list.
-                places = ", ".join(f"(v->>{n})::{type_}" for n, type_ in enumerate(types.values()))
-                source = f"SELECT {places} {_LISTED}"
+                # Keys are assigned in the order of the list.
+                columns_sql = ", ".join(
+                    f"(v->>{n})::{type_}" for n, type_ in enumerate(types.values())
+                )
+                source = f"SELECT {columns_sql} {_LISTED}"
             else:
                 source = f"VALUES ({', '.join(f'%s::{type_}' for type_ in types.values())})"
             conflict = " ON CONFLICT DO NOTHING" if yields else ""
-            self._inserts[known_as] = (
+            self._inserts[insert_key] = (
                 f'INSERT INTO "{table.name}" ({listed}) {source}{conflict} RETURNING key'
             )
-        return self._inserts[known_as]
+        return self._inserts[insert_key]
 
     def affected(self, cursor: Cursor) -> int:
         return cursor.rowcount
@@ -250,7 +252,7 @@ class PostgresDialect(SqlDialect):
         search_schema.create(connection)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
 
 def _keys(cursor: Cursor, sql: str, values: Sequence[Any]) -> list[int]:
@@ -259,7 +261,7 @@ def _keys(cursor: Cursor, sql: str, values: Sequence[Any]) -> list[int]:
 
 
 def _bare(type_: TypeEngine[Any]) -> TypeEngine[Any]:
-    """The type without a collation: that of the column decides."""
+    """The type without a collation: the column's collation applies."""
     return sa.Text() if isinstance(type_, sa.Text) else type_
 
 
@@ -268,5 +270,5 @@ def _check(driver: Any, record: Any, fairy: Any) -> None:
         raise sa.exc.DisconnectionError("the connection was closed")
 
 
-def _note_use(driver: Any, record: Any) -> None:
+def _record_use(driver: Any, record: Any) -> None:
     record.info["used"] = time.monotonic()

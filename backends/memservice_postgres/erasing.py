@@ -1,5 +1,5 @@
-"""Taking a whole store away: the schema that holds it. The extension of vectors stays, which all
-stores of a database share."""
+"""Deletion of a whole store, by dropping its schema. The extension pgvector stays: all stores of a
+database share it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 def erase(settings: Settings) -> None:
     """Drop the schema that `settings` name, with everything in it. Raises `ConfigurationError` for
-    `public`, which is not ours alone, and `Unavailable` where the server cannot be reached."""
+    `public`, which other software may use, and `Unavailable` if the server cannot be reached."""
     schema: str = settings["schema"]
     if schema == "public":
         raise ConfigurationError(
-            "The schema public is shared with others and is not dropped: DB_SCHEMA has to "
-            "name another one"
+            "The schema public is shared with other software and cannot be dropped: set "
+            "DB_SCHEMA to another schema"
         )
     config = config_of(
         settings["uri"], schema=schema, connect_seconds=settings["connect_timeout_seconds"]

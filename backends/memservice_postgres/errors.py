@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean."""
+"""Translation of PostgreSQL's errors to memservice's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RETRY = {
     "0A000": "a prepared statement was made before the schema changed",
 }
 _DAMAGED = {"XX001", "XX002"}
-"""Data, index corrupted."""
+"""Corrupted data, corrupted index."""
 _MISSING = {"42P01", "42703", "3F000", "42883"}
 """No such table, column, schema, function."""
 _UNAVAILABLE = {
@@ -46,7 +46,7 @@ def meaning(error: Exception, location: str) -> Exception | None:
     if code in _RETRY and (code != "0A000" or "cached plan" in str(error)):
         return TransientConflict(f"{_RETRY[code]}: {_first_line(error)}")
     if code == "23503":
-        return Conflict("something that this refers to was deleted meanwhile")
+        return Conflict("an object that this refers to was deleted at the same time")
     if code in _DAMAGED:
         return Damaged(f"The database {location} is damaged ({_first_line(error)})")
     if code in _MISSING:
@@ -54,16 +54,16 @@ def meaning(error: Exception, location: str) -> Exception | None:
             f"The database {location} lacks tables ({_first_line(error)}). Create them "
             "with: memservice db upgrade"
         )
-    found = _UNAVAILABLE.get(code) or _UNAVAILABLE_CLASSES.get(code[:2])
-    if found is None and not code and isinstance(error, psycopg.OperationalError):
-        found = "cannot be reached"
+    problem = _UNAVAILABLE.get(code) or _UNAVAILABLE_CLASSES.get(code[:2])
+    if problem is None and not code and isinstance(error, psycopg.OperationalError):
+        problem = "cannot be reached"
     return (
         None
-        if found is None
-        else Unavailable(f"the database {location} {found} ({_first_line(error)})")
+        if problem is None
+        else Unavailable(f"the database {location} {problem} ({_first_line(error)})")
     )
 
 
 def _first_line(error: Exception) -> str:
-    """Without what follows: it may hold values."""
+    """The first line of the message. The others may contain values."""
     return str(error).partition("\n")[0].strip()

@@ -1,5 +1,4 @@
-"""What is wrong with a database that answers. Each asks the server one thing, in the connection's
-transaction."""
+"""Health checks of a reachable database. Each runs one query, in the connection's transaction."""
 
 from __future__ import annotations
 
@@ -9,13 +8,13 @@ from memservice.spi.base import RESTORE
 from memservice.spi.storage import Finding
 from memservice_postgres.connections import Driver
 
-NOTIFIER_NAME = "memservice-bell"
-"""The name of the one connection by which each process is told of work
+NOTIFIER_NAME = "memservice-notifier"
+"""The application name of each process's connection for notifications
 (`memservice_postgres.notifier`)."""
 
 _WRITABLE = "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on'"
 _CHECKSUMS = "SELECT checksum_failures FROM pg_stat_database WHERE datname = current_database()"
-_ROOM = """
+_CAPACITY = """
     SELECT current_setting('max_connections')::int -
         current_setting('superuser_reserved_connections')::int
            - coalesce(nullif(current_setting('reserved_connections', true), ''), '0')::int,
@@ -33,13 +32,13 @@ def writable(driver: Driver) -> Iterator[Finding]:
             "name the primary, or promote this server",
         )
     elif read_only:
-        found = (
+        problem = (
             "the server makes transactions read-only (default_transaction_read_only), so it "
             "takes no writes"
         )
         yield Finding(
             "failed",
-            found,
+            problem,
             (
                 "let this user write: the setting `default_transaction_read_only` of the "
                 "server forbids it"
@@ -52,13 +51,13 @@ def pooler(driver: Driver, location: str) -> Iterator[Finding]:
         yield Finding(
             "degraded",
             (
-                f"a connection pooler stands before the database {location}: settings are sent "
-                "with each transaction, nothing is prepared, and "
+                f"the database {location} is behind a connection pooler: settings are sent "
+                "with each transaction, statements are not prepared, and "
                 "large spaces get no vector index"
             ),
             (
-                "connect to PostgreSQL itself, and bound the connections with `DB_POOL_SIZE` "
-                "and `DB_MAX_OVERFLOW`"
+                "connect to PostgreSQL directly, and limit the connections with "
+                "`DB_POOL_SIZE` and `DB_MAX_OVERFLOW`"
             ),
         )
 
@@ -72,14 +71,14 @@ def checksums(driver: Driver) -> Iterator[Finding]:
 
 
 def connections(driver: Driver, each: int) -> Iterator[Finding]:
-    """`each`: so many connections may one process open."""
-    room, processes = driver.execute(_ROOM, (NOTIFIER_NAME,)).fetchall()[0]
-    if processes * each > room:
+    """`each`: the maximum number of connections of one process."""
+    capacity, processes = driver.execute(_CAPACITY, (NOTIFIER_NAME,)).fetchall()[0]
+    if processes * each > capacity:
         yield Finding(
             "degraded",
             (
-                f"{processes} processes may open {each} connections each, and the server has "
-                f"{room} to give: when busy, some have to wait"
+                f"{processes} processes may open {each} connections each, but the server "
+                f"allows {capacity}: under load, some processes have to wait"
             ),
             "raise the server's `max_connections`, or lower `DB_POOL_SIZE` and `DB_MAX_OVERFLOW`",
         )

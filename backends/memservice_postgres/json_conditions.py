@@ -1,8 +1,8 @@
-"""Conditions inside JSON, as `memservice.domain.filters.jsontext` says them in SQL.
+"""Conditions inside JSON, with the meaning of `memservice.domain.filters.jsontext`.
 
-The columns are `json`, which keeps what was written, key order and number format included;
-conditions ask the same as `jsonb`, as the indexes do (`memservice_postgres.search_schema`). What
-can be said by containment is: that is what the indexes know.
+The columns are `json`, which preserves the order of keys and the format of numbers. Conditions cast
+to `jsonb`, as the indexes do (`memservice_postgres.search_schema`), and use containment wherever
+possible, since the indexes support it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from memservice_sql.statements import Slots
 FOLD = "memservice_fold"
 
 _NUMBER_TEXT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
-"""Numbers written as `jsontext.number_text` writes them."""
+"""Numbers in the format of `jsontext.number_text`."""
 _OPERATORS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -43,14 +43,14 @@ _OPERATORS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
 
 
 def parts(leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
-    """What of a leaf shapes the SQL, and the values of its slots."""
+    """The shape that determines a leaf's SQL, and the values of its slots."""
     match leaf:
         case Contains(_, None):
             return "null", []
-        case Contains(_, dict() | list() as wanted):
-            return "contains", [encode(wanted)]
-        case Contains(_, wanted):
-            return "is", [encode(wanted)]
+        case Contains(_, dict() | list() as value):
+            return "contains", [encode(value)]
+        case Contains(_, value):
+            return "is", [encode(value)]
         case Holds(_, item):
             return "contains", [encode([item])]
         case KeyEqual(_, key, text):
@@ -71,7 +71,7 @@ def parts(leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
 
 
 def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.ColumnElement[bool]:
-    """The SQL of that shape. May be null."""
+    """The SQL of that shape. Its value may be null."""
     whole = sa.cast(column, postgresql.JSONB)
     match shape.split():
         case ["null"]:
@@ -111,9 +111,9 @@ def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.Col
 
 
 def folded(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """Text as `memservice.domain.filters.jsontext.fold` makes it."""
-    made: sa.ColumnElement[Any] = getattr(sa.func, FOLD)(text)
-    return made
+    """The text as folded by `memservice.domain.filters.jsontext.fold`."""
+    function_call: sa.ColumnElement[Any] = getattr(sa.func, FOLD)(text)
+    return function_call
 
 
 def _contains(whole: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
@@ -125,19 +125,19 @@ def _contains(whole: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bo
 def _text(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     plain = value.op("#>>", return_type=sa.Text())(sa.literal_column("'{}'"))
     number = sa.cast(sa.func.trim_scale(sa.cast(plain, sa.Numeric)), sa.Text())
-    found = sa.case(
+    text = sa.case(
         (_is(value, "string") | _is(value, "boolean"), plain),
         (_is(value, "number"), number),
     )
-    return sa.collate(found, "C")
+    return sa.collate(text, "C")
 
 
 def _number(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     plain = value.op("#>>", return_type=sa.Text())(sa.literal_column("'{}'"))
-    spelled = _is(value, "string") & plain.op("~", is_comparison=True)(
+    is_number_text = _is(value, "string") & plain.op("~", is_comparison=True)(
         sa.literal_column(f"'^({NUMERIC})$'")
     )
-    return sa.case((_is(value, "number") | spelled, sa.cast(plain, sa.Numeric)))
+    return sa.case((_is(value, "number") | is_number_text, sa.cast(plain, sa.Numeric)))
 
 
 def _is(value: sa.ColumnElement[Any], type_: str) -> sa.ColumnElement[bool]:

@@ -1,4 +1,4 @@
-"""What the two indexes share: the view's connection, and `IndexFilter` as SQL."""
+"""Code that the two indexes share: the transaction's connection, and `IndexFilter` as SQL."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _CONDITIONS = {
 
 
 def driver_behind(tx: Transaction | None) -> Driver:
-    """The connection of the view's transaction. Raises TypeError for a view of another kind of
-    storage, or for None."""
+    """The transaction's connection. Raises TypeError for a transaction of another storage, and for
+    None."""
     connection = getattr(getattr(tx, "rows", None), "connection", None)
     if not isinstance(connection, Connection) or connection.dialect.name != "postgresql":
-        raise TypeError("this index lives in the PostgreSQL storage and needs one of its views")
+        raise TypeError("this index needs a transaction of the PostgreSQL storage")
     return driver_of(connection)
 
 
 def fitting(index_filter: IndexFilter) -> tuple[str, dict[str, Any]]:
-    """Conditions on the narrowed table `r`, each begun with AND, and their parameters."""
-    given = {
+    """Conditions on the filtered table `r`, each preceded by AND, and their parameters."""
+    values = {
         field.name: value
         for field in fields(index_filter)
         if (value := getattr(index_filter, field.name)) is not None
     }
-    text = "".join(f" AND {_CONDITIONS[name]}" for name in given)
+    text = "".join(f" AND {_CONDITIONS[name]}" for name in values)
     return text, {
-        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
     }

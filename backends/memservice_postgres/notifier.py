@@ -1,4 +1,4 @@
-"""How processes tell each other that there may be work: LISTEN and NOTIFY, on one connection per
+"""Notifications between processes that there may be work: LISTEN and NOTIFY, on one connection per
 process."""
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ NOTIFY_INTERVAL = 0.02
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """How long to wait before connecting again."""
 CLOSE_TIMEOUT = 1.0
-"""How long closing waits for the last notification to leave."""
+"""How long `close` waits until the last notification is sent."""
 
 
 class Notifier:
-    """Rings in every other process when one rings it. Its thread and connection are made at first
-    use, by each process for itself.
+    """Notifies all other processes of commits. Each process starts its thread and connection at
+    first use.
 
-    It does not notify in the writing transaction: PostgreSQL commits those one by one, waiting for
-    the disk each time. A notification that is lost with its process costs delay, since workers also
-    look for work without being told.
+    NOTIFY is not part of the writing transaction: PostgreSQL commits transactions with NOTIFY one
+    at a time, with a disk flush each. A notification that is lost with its process causes only a
+    delay, since workers also poll.
     """
 
     def __init__(
         self, config: ConnectionConfig, on_notification: Callable[[], None], log: logging.Logger
     ) -> None:
-        """`on_notification` is called, in the bell's thread, when another process may have
-        committed something."""
-        self._place = config
+        """`on_notification` is called in the notifier's thread when another process may have
+        committed."""
+        self._config = config
         self._on_notification = on_notification
         self._log = log
         self._pid = 0
@@ -47,11 +47,11 @@ class Notifier:
         self._closed = False
 
     def notify(self) -> None:
-        """Something was committed."""
+        """Notify the other processes of a commit."""
         self._running_thread().notify()
 
     def listen(self) -> None:
-        """From now on `heard` is called."""
+        """Start to call `on_notification`."""
         self._running_thread()
 
     def close(self) -> None:
@@ -60,13 +60,13 @@ class Notifier:
             self._thread.end()
 
     def _running_thread(self) -> _NotifyThread:
-        here = os.getpid()
+        pid = os.getpid()
         notify_thread = self._thread
-        # A thread does not survive a fork, and its connection is the parent's. At worst two are
-        # started, which does no harm.
-        if notify_thread is None or self._pid != here or not notify_thread.is_alive():
-            notify_thread = _NotifyThread(self._place, self._on_notification, self._log)
-            self._thread, self._pid = notify_thread, here
+        # A thread does not survive a fork, and its connection belongs to the parent. At worst two
+        # threads start, which is harmless.
+        if notify_thread is None or self._pid != pid or not notify_thread.is_alive():
+            notify_thread = _NotifyThread(self._config, self._on_notification, self._log)
+            self._thread, self._pid = notify_thread, pid
             if not self._closed:
                 notify_thread.start()
         return notify_thread
@@ -74,28 +74,28 @@ class Notifier:
 
 class _NotifyThread(threading.Thread):
     def __init__(
-        self, place: ConnectionConfig, heard: Callable[[], None], log: logging.Logger
+        self, config: ConnectionConfig, on_notification: Callable[[], None], log: logging.Logger
     ) -> None:
-        super().__init__(name="memservice-bell", daemon=True)
-        self._place = place
-        self._on_notification = heard
+        super().__init__(name=NOTIFIER_NAME, daemon=True)
+        self._config = config
+        self._on_notification = on_notification
         self._log = log
-        self._ending = False
-        self._wanted = False
-        # Written to in order to end the wait for the socket.
+        self._closing = False
+        self._pending = False
+        # A write to this pipe ends the wait for the socket.
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_in, False)
 
     def notify(self) -> None:
-        if not self._wanted:
-            self._wanted = True
+        if not self._pending:
+            self._pending = True
             self._wake()
 
     def end(self) -> None:
-        self._ending = True
+        self._closing = True
         self._wake()
         if self.is_alive() and threading.current_thread() is not self:
-            self.join(CLOSE_TIMEOUT + self._place.connect_seconds)
+            self.join(CLOSE_TIMEOUT + self._config.connect_seconds)
 
     def run(self) -> None:
         try:
@@ -106,47 +106,47 @@ class _NotifyThread(threading.Thread):
 
     def _connected(self) -> None:
         failures = 0
-        while not self._ending or (self._wanted and not failures):
+        while not self._closing or (self._pending and not failures):
             try:
-                # Idle is what this connection is for, and it waits for nobody.
-                with self._place.connect(application_name=NOTIFIER_NAME) as driver:
+                # This connection is idle on purpose.
+                with self._config.connect(application_name=NOTIFIER_NAME) as driver:
                     driver.execute(f"LISTEN {CHANNEL}")
                     failures = 0
-                    # What was committed while nobody listened is not known.
+                    # There may have been commits before LISTEN.
                     self._on_notification()
-                    self._attend(driver)
+                    self._serve(driver)
             except psycopg.Error as error:
                 pause = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)]
                 failures += 1
                 self._log.warning(
-                    "not told of other processes' work for now, trying again in %g s: %s",
+                    "the LISTEN connection failed, reconnecting in %g s: %s",
                     pause,
                     str(error).partition("\n")[0],
                 )
                 self._sleep(pause)
 
-    def _attend(self, driver: Driver) -> None:
-        mine = driver.info.backend_pid
+    def _serve(self, driver: Driver) -> None:
+        own_pid = driver.info.backend_pid
         poll = select.poll()
         poll.register(driver.pgconn.socket, select.POLLIN)
         poll.register(self._wake_out, select.POLLIN)
-        rung = 0.0
+        notified_at = 0.0
         while True:
-            if self._wanted:
-                self._sleep(rung + NOTIFY_INTERVAL - time.monotonic(), drain=False)
-                self._wanted = False
+            if self._pending:
+                self._sleep(notified_at + NOTIFY_INTERVAL - time.monotonic(), drain=False)
+                self._pending = False
                 driver.execute(f"NOTIFY {CHANNEL}")
-                rung = time.monotonic()
-            elif self._ending:
+                notified_at = time.monotonic()
+            elif self._closing:
                 return
             else:
                 poll.poll()
             self._drain()
-            if any(notice.pid != mine for notice in driver.notifies(timeout=0)):
+            if any(notice.pid != own_pid for notice in driver.notifies(timeout=0)):
                 self._on_notification()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # full: it will wake up; closed: it has ended
+        with suppress(OSError):  # pipe full: the thread will wake; pipe closed: it has ended
             os.write(self._wake_in, b".")
 
     def _drain(self) -> None:

@@ -1,5 +1,7 @@
-"""Vectors on their way to the database and back, in binary: as text they would cost a thousand
-times as much."""
+"""Vectors on their way to the database and back, in binary: as text they cost a thousand times as
+much."""
+
+# fast path: see docs/decisions/fast-paths.md#floats
 
 from __future__ import annotations
 
@@ -17,33 +19,32 @@ _FLOAT4 = 700
 _FLOAT4_ARRAY = 1021
 
 
-class Reals:
-    """One vector as a parameter; the statement casts it, `%s::real[]::vector`."""
+class FloatArray:
+    """A vector as a parameter. The statement casts it: `%s::real[]::vector`."""
 
     __slots__ = ("data",)
 
     def __init__(self, vector: Vector) -> None:
         import numpy as np
 
-        # An array of float4 as PostgreSQL sends it: dimensions, nulls, type, size, first index;
-        # then each number after its length.
+        # PostgreSQL's binary format of a float4 array: dimensions, null flag, type, size, first
+        # index; then for each number its length and value.
         numbers = np.empty(len(vector), [("length", ">i4"), ("value", ">f4")])
         numbers["length"] = 4
         numbers["value"] = vector
         self.data = struct.pack(">5i", 1, 0, _FLOAT4, len(vector), 1) + numbers.tobytes()
 
 
-class RealsDumper(Dumper):
+class FloatArrayDumper(Dumper):
     format = Format.BINARY
     oid = _FLOAT4_ARRAY
 
-    def dump(self, obj: Reals) -> Buffer:
+    def dump(self, obj: FloatArray) -> Buffer:
         return obj.data
 
 
 def vector_of(sent: bytes) -> Vector:
-    """A vector as pgvector's `vector_send` gives it: its dimension, two bytes of nothing, and the
-    numbers."""
+    """The vector in the output of pgvector's `vector_send`: dimension, two empty bytes, numbers."""
     import numpy as np
 
     return np.frombuffer(sent, ">f4", offset=4).astype(np.float32)

@@ -1,24 +1,25 @@
-"""What only this database has: folding, indexes into JSON, and the tables of full text, in the same
-database as the rows they describe."""
+"""Objects that only this database has: a folding function, indexes on JSON, and the tables of full
+text."""
 
 from __future__ import annotations
 
 from sqlalchemy import Connection
 
 FOLDINGS = ("pg_unicode_fast", "und-x-icu", "pg_c_utf8")
-"""Collations that know the lower case of all of Unicode, the best first: of PostgreSQL 18, of one
-built with ICU, of 17."""
+"""Collations that convert all of Unicode to lower case, best first: of PostgreSQL 18, of builds
+with ICU, of PostgreSQL 17."""
 
-_KNOWN = "SELECT collname FROM pg_collation WHERE collname = ANY(%s) AND collencoding IN (-1, 6)"
+_AVAILABLE = (
+    "SELECT collname FROM pg_collation WHERE collname = ANY(%s) AND collencoding IN (-1, 6)"
+)
 
 STATEMENTS = (
-    # Listings that callers filter by metadata, of rows that are many and seldom written. Messages
-    # are filtered within a session instead: an index on each message's metadata would cost every
-    # write more than it saves there.
+    # For lists that callers filter by metadata, of tables with many rows and few writes. Messages
+    # are filtered within a session: an index on their metadata costs each write more than it saves.
     "CREATE INDEX ix_sessions_metadata ON sessions USING gin ((metadata::jsonb) jsonb_path_ops)",
     "CREATE INDEX ix_peers_metadata ON peers USING gin ((metadata::jsonb) jsonb_path_ops)",
-    # One row per indexed text. `terms` are written as `memservice_postgres.text` does, `counts`
-    # says how often each occurs.
+    # One row per indexed text. `terms` are prefixed terms (`memservice_postgres.text`); `counts`
+    # are the numbers of their occurrences.
     """
     CREATE TABLE text_rows (
         id BIGINT PRIMARY KEY,
@@ -36,14 +37,14 @@ STATEMENTS = (
     )
     """,
     "CREATE INDEX text_rows_place ON text_rows (workspace_key, kind, session_key)",
-    # With a short list of pending entries (kB): it makes writes a third cheaper, but every search,
-    # of whichever workspace, reads all of it.
+    # A short pending list (in kB): it makes writes a third cheaper, but every search in any
+    # workspace reads the whole list.
     (
         "CREATE INDEX text_rows_terms ON text_rows USING gin (terms) WITH (fastupdate = on, "
         "gin_pending_list_limit = 256)"
     ),
     # Each workspace's statistics, in several parts, so that writers do not wait for each other's
-    # commit; a reader adds them up.
+    # commit. Readers add the parts up.
     """
     CREATE TABLE text_statistics (
         workspace_key BIGINT NOT NULL,
@@ -58,10 +59,10 @@ STATEMENTS = (
 
 
 def create(connection: Connection) -> None:
-    """Create all of it, in the connection's transaction."""
-    known = set(connection.exec_driver_sql(_KNOWN, (list(FOLDINGS),)).scalars())
-    collation = next((f' COLLATE "{name}"' for name in FOLDINGS if name in known), "")
-    # The last sigma of a word is told apart by no filter
+    """Create all objects, in the connection's transaction."""
+    available = set(connection.exec_driver_sql(_AVAILABLE, (list(FOLDINGS),)).scalars())
+    collation = next((f' COLLATE "{name}"' for name in FOLDINGS if name in available), "")
+    # No filter distinguishes the final sigma of a word
     # (`memservice.domain.filters.jsontext.fold`).
     connection.exec_driver_sql(
         "CREATE FUNCTION memservice_fold(folded TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE "

@@ -1,5 +1,5 @@
-"""Settings of the PostgreSQL storage. Apart from the rest, so that offering it imports neither
-SQLAlchemy nor the driver."""
+"""Settings of the PostgreSQL storage. In a module of their own, so that registering the provider
+imports neither SQLAlchemy nor the driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _POSITIVE = validate.Range(min=0, min_inclusive=False)
 
 
 class PostgresSettings(Schema):
-    """The `DB_` section, and below it what only this storage knows (`DB_OPTIONS`)."""
+    """The `DB_` section, then the options of this storage (`DB_OPTIONS`)."""
 
     uri = fields.String(required=True)
     schema = fields.String(
@@ -27,13 +27,13 @@ class PostgresSettings(Schema):
 
     statement_timeout_seconds = fields.Float(load_default=30.0, validate=_POSITIVE)
     prepared_statements = fields.Boolean(load_default=True)
-    """False behind a connection pooler that cannot keep them (pgbouncer before 1.21 in transaction
-    mode)."""
+    """Set to false behind a connection pooler without support for them (pgbouncer before 1.21 in
+    transaction mode)."""
     vectors = fields.Boolean(load_default=True)
-    """False: no vectors in this database, and no pgvector needed; `VECTOR_STORE_TYPE` then names
-    another place."""
+    """False: this database stores no vectors and does not need pgvector; `VECTOR_STORE_TYPE` names
+    another index."""
     half_precision = fields.Boolean(load_default=False)
-    """True: vector indexes hold 16-bit numbers. Half the size; the best hits are scored again
-    exactly."""
+    """True: vector indexes use 16-bit numbers, which halves their size. The best hits are scored
+    again exactly."""
     index_memory_mb = fields.Integer(load_default=2_560, validate=validate.Range(min=64))
-    """The most memory, of the database server, that building a vector index may take."""
+    """Maximum memory of the database server for building a vector index."""

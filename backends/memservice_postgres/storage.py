@@ -1,4 +1,4 @@
-"""Opening the storage: its database, and what lives in it."""
+"""The storage in a PostgreSQL database, and how it is opened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Finding
 from memservice_postgres import health, vector_schema
 from memservice_postgres.connections import ConnectionConfig, config_of, driver_of
-from memservice_postgres.dialect import PostgresDialect, described
+from memservice_postgres.dialect import PostgresDialect, sqlalchemy_dialect
 from memservice_postgres.notifier import Notifier
 from memservice_postgres.text import PostgresTextIndex
 from memservice_postgres.vector_indexes import SpaceIndexes
@@ -29,8 +29,8 @@ class PostgresStorage(SqlStorage):
     name = "postgres"
     capabilities = CAPABILITIES
     attempts_at_taken = 8
-    """Writers that run at once meet in one row after the other: the workspace, the session, each
-    peer."""
+    """Concurrent writers can conflict in several rows one after the other: the workspace, the
+    session, each peer."""
 
     def __init__(
         self,
@@ -39,12 +39,12 @@ class PostgresStorage(SqlStorage):
         log: logging.Logger,
         indexes: SpaceIndexes | None,
     ) -> None:
-        """`indexes`: None if vectors are kept elsewhere."""
-        super().__init__(dialect, described, config.name)
+        """`indexes`: None if vectors are stored elsewhere."""
+        super().__init__(dialect, sqlalchemy_dialect, config.name)
         self._require_unicode = dialect.require_unicode
-        self._own_connections = dialect.most_connections
+        self._max_connections = dialect.max_connections
         self._log = log
-        self._told_of_pooler = False
+        self._pooler_reported = False
         self.text = PostgresTextIndex()
         self._notifier = Notifier(config, super().announce, log)
         self._indexes = indexes
@@ -52,7 +52,7 @@ class PostgresStorage(SqlStorage):
     if TYPE_CHECKING:
         vectors: VectorIndex | None
     else:
-        # numpy is imported by the first who asks for vectors.
+        # Imports numpy at the first use of vectors.
         @cached_property
         def vectors(self) -> VectorIndex | None:
             if self._indexes is None:
@@ -62,11 +62,11 @@ class PostgresStorage(SqlStorage):
             return PostgresVectorIndex(self._indexes)
 
     def check(self) -> None:
-        self._tell_of_pooler()
+        self._report_pooler()
         try:
             super().check()
         except SchemaVersionError:
-            # No use in upgrading a database that cannot be used.
+            # Report the encoding first: an upgrade would not make this database usable.
             with self.translated(), self.engine.connect() as connection:
                 self._require_unicode(driver_of(connection))
             raise
@@ -78,7 +78,7 @@ class PostgresStorage(SqlStorage):
             ):
                 if not vector_schema.exists(driver_of(connection)):
                     raise SchemaVersionError(
-                        f"The database {self._place} has no table of vectors yet. Create "
+                        f"The database {self._location} has no table for vectors yet. Create "
                         "it with: memservice db upgrade"
                     )
 
@@ -92,7 +92,7 @@ class PostgresStorage(SqlStorage):
                 missing = not vector_schema.exists(driver)
             if missing:
                 with self._dialect.migration(connection):
-                    vector_schema.ensure(driver, self._place)
+                    vector_schema.ensure(driver, self._location)
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
         with self._noticing(), self.translated(), self.engine.connect() as connection:
@@ -100,21 +100,21 @@ class PostgresStorage(SqlStorage):
                 driver = driver_of(connection)
                 findings = [*health.writable(driver)]
                 if thorough:
-                    findings += [*health.pooler(driver, self._place), *health.checksums(driver)]
-                    findings += health.connections(driver, self._own_connections)
+                    findings += [*health.pooler(driver, self._location), *health.checksums(driver)]
+                    findings += health.connections(driver, self._max_connections)
         return (
             findings
             if any(finding.state == "failed" for finding in findings)
             else [*super().examine(thorough=thorough), *findings]
         )
 
-    def _tell_of_pooler(self) -> None:
-        if self._told_of_pooler:
+    def _report_pooler(self) -> None:
+        if self._pooler_reported:
             return
         with self.translated(), self.engine.connect() as connection:
-            for finding in health.pooler(driver_of(connection), self._place):
+            for finding in health.pooler(driver_of(connection), self._location):
                 self._log.warning("%s; %s", finding.found, finding.advice)
-        self._told_of_pooler = True
+        self._pooler_reported = True
 
     def announce(self) -> None:
         super().announce()
@@ -130,31 +130,31 @@ class PostgresStorage(SqlStorage):
 
 
 def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
-    """`settings` as `PostgresSettings` loads them. Connects to nothing yet."""
-    given: dict[str, Any] = dict(settings)
+    """`settings` as `PostgresSettings` loads them. Does not connect yet."""
+    options: dict[str, Any] = dict(settings)
     config = config_of(
-        given["uri"],
-        schema=given["schema"],
-        connect_seconds=given["connect_timeout_seconds"],
-        lock_seconds=given["pool_timeout"],
-        statement_seconds=given["statement_timeout_seconds"],
-        durable=given["synchronous"] != "normal",
-        prepares=given["prepared_statements"],
+        options["uri"],
+        schema=options["schema"],
+        connect_seconds=options["connect_timeout_seconds"],
+        lock_seconds=options["pool_timeout"],
+        statement_seconds=options["statement_timeout_seconds"],
+        durable=options["synchronous"] != "normal",
+        prepares=options["prepared_statements"],
     )
     dialect = PostgresDialect(
         config,
-        pool_size=given["pool_size"],
-        max_overflow=given["max_overflow"],
-        recycle=given["pool_recycle"],
-        lifo=given["pool_use_lifo"],
-        pre_ping=given["pool_pre_ping"],
-        pooled=given["pool_class"] != "null",
+        pool_size=options["pool_size"],
+        max_overflow=options["max_overflow"],
+        recycle=options["pool_recycle"],
+        lifo=options["pool_use_lifo"],
+        pre_ping=options["pool_pre_ping"],
+        pooled=options["pool_class"] != "null",
     )
     indexes = (
         SpaceIndexes(
-            config, log, half=given["half_precision"], most_memory_mb=given["index_memory_mb"]
+            config, log, half=options["half_precision"], max_memory_mb=options["index_memory_mb"]
         )
-        if given["vectors"]
+        if options["vectors"]
         else None
     )
     return PostgresStorage(config, dialect, log, indexes)

@@ -1,8 +1,8 @@
-"""Full text in a GIN index: the terms of one workspace's rows, found by rarest term first.
+"""Full text in a GIN index: rows of one workspace, searched by their rarest terms first.
 
-Every term is indexed under its kind's and workspace's prefix ("m12_axolotl"), so that postings,
-document frequencies and cost are the workspace's own. The index keeps which rows hold which term;
-how often is read from the rows that are returned.
+Every term is indexed with a prefix for its kind and workspace ("m12_axolotl"), so that postings,
+document frequencies and cost depend on that workspace only. The index stores which rows contain a
+term; the number of occurrences is read from the returned rows.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ if TYPE_CHECKING:
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
 MAX_TERM_LENGTH = 200
-"""Characters of a term that count: nobody searches for a kilobyte without a space, and an index
-entry has a limit."""
+"""Maximum indexed characters of a term; the rest is cut. The size of an index entry is limited."""
 MAX_COUNTED = 32_767
-"""Occurrences of a term in one text that count."""
+"""Maximum counted occurrences of a term in one text."""
 PARTS = 64
-"""Of each workspace's statistics; a connection adds to one of them."""
-FINE = 1_000_000
-"""Weights are compared as whole numbers of this part, so that their sums do not depend on the order
-of adding."""
+"""Parts of each workspace's statistics. A connection adds to one of them."""
+WEIGHT_SCALE = 1_000_000
+"""Weights are multiplied by this and rounded to integers, so that their sums do not depend on the
+order of addition."""
 
 _COUNTED = f"""
     INSERT INTO text_statistics AS s (workspace_key, kind, part, documents, length)
@@ -65,11 +64,11 @@ _REMOVE = f"""
 """  # noqa: S608 - constants
 _OF_WORKSPACE = "SELECT id FROM text_rows WHERE workspace_key = %s LIMIT %s"
 _MINE = "SELECT id FROM text_rows WHERE id = ANY(%s) AND workspace_key = %s"
-_FORGET_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = %s"
+_DELETE_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = %s"
 
-# How many rows hold each term: counted up to a limit, in the order in which rows lie in the table,
-# which is about that in which they came. Beyond it the rest is estimated from how far through the
-# workspace's rows the limit was reached.
+# The number of rows with each term: counted up to a limit, in the physical order of rows, which is
+# roughly the order of insertion. Larger numbers are estimated from the share of the workspace's
+# rows that were read when the limit was reached.
 _STATISTICS = """
     SELECT NULL, sum(documents)::bigint, sum(length)::bigint, 0, 0
     FROM text_statistics WHERE workspace_key = %(workspace)s AND kind = %(kind)s
@@ -124,7 +123,7 @@ _EACH_COMMON = """
 """
 
 Row = tuple[int, int, list[int], list[str]]
-"""Id, length, how often each term occurs, and the terms."""
+"""Id, length, number of occurrences of each term, and the terms."""
 
 
 def kind_code(kind: str) -> int:
@@ -135,39 +134,41 @@ def kind_code(kind: str) -> int:
 
 
 class PostgresTextIndex:
-    """The `TextIndex` of the PostgreSQL storage. Holds no state: safe for threads and processes.
+    """The `TextIndex` of the PostgreSQL storage. Has no state: safe for threads and processes.
 
-    `budget` bounds the postings that one search reads once it has enough candidates; past it the
-    commonest terms only rank. Rows that hold a term are counted up to `counted`; what lies beyond
-    is estimated.
+    `budget` bounds the postings that one search reads once it has enough candidates. Beyond it, the
+    most common terms are used for ranking only. Rows with a term are counted up to `count_limit`;
+    larger numbers are estimated.
     """
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def __init__(self, budget: int = 10_000, counted: int = 10_000) -> None:
+    def __init__(self, budget: int = 10_000, count_limit: int = 10_000) -> None:
         self._budget = budget
-        self._counted = counted
+        self._count_limit = count_limit
 
     def add(
         self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
     ) -> None:
         driver, code = driver_behind(tx), kind_code(kind)
-        given = {row.key * 4 + code: row for row in rows}
-        if not given:
+        unique = {row.key * 4 + code: row for row in rows}
+        if not unique:
             return
         prefix = _prefix(code, workspace_key)
-        written = {id: _written(id, row, prefix) for id, row in given.items()}
+        encoded = {id: _encoded(id, row, prefix) for id, row in unique.items()}
         shared = {"workspace": workspace_key, "kind": code, "sign": 1}
-        added = {
+        added_ids = {
             id
             for (id,) in driver.execute(
-                _ADD, {**shared, "rows": encode_rows(list(written.values()))}
+                _ADD, {**shared, "rows": encode_rows(list(encoded.values()))}
             )
         }
-        there = [id for id in written if id not in added]
-        if there:
-            _remove(driver, there)
-            driver.execute(_ADD, {**shared, "rows": encode_rows([written[id] for id in there])})
+        existing_ids = [id for id in encoded if id not in added_ids]
+        if existing_ids:
+            _remove(driver, existing_ids)
+            driver.execute(
+                _ADD, {**shared, "rows": encode_rows([encoded[id] for id in existing_ids])}
+            )
 
     def remove(
         self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
@@ -185,12 +186,12 @@ class PostgresTextIndex:
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         driver = driver_behind(tx)
-        gone = _remove(
+        removed = _remove(
             driver, [id for (id,) in driver.execute(_OF_WORKSPACE, (workspace_key, limit))]
         )
-        if not gone:
-            driver.execute(_FORGET_STATISTICS, (workspace_key,))
-        return gone
+        if not removed:
+            driver.execute(_DELETE_STATISTICS, (workspace_key,))
+        return removed
 
     def search(
         self,
@@ -204,156 +205,198 @@ class PostgresTextIndex:
     ) -> TextMatches:
         driver, code = driver_behind(tx), kind_code(kind)
         prefix = _prefix(code, workspace_key)
-        written = {term: prefix + term[:MAX_TERM_LENGTH] for term in terms}
-        place = {"workspace": workspace_key, "kind": code}
-        limit = self._counted + 1
-        (_, documents, length, *_), *found = driver.execute(
-            _STATISTICS, {**place, "terms": list(dict.fromkeys(written.values())), "limit": limit}
+        prefixed = {term: prefix + term[:MAX_TERM_LENGTH] for term in terms}
+        workspace_parameters = {"workspace": workspace_key, "kind": code}
+        limit = self._count_limit + 1
+        (_, documents, length, *_), *statistics = driver.execute(
+            _STATISTICS,
+            {
+                **workspace_parameters,
+                "terms": list(dict.fromkeys(prefixed.values())),
+                "limit": limit,
+            },
         ).fetchall()
-        held = {term: rows for term, rows, *_ in found if rows}
+        row_counts = {term: rows for term, rows, *_ in statistics if rows}
         documents = documents or 0
-        if any(rows == limit for rows in held.values()):
-            held = _estimated(driver, place, found, documents, limit)
-        frequencies = {term: held.get(one, 0) for term, one in written.items()}
+        if any(rows == limit for rows in row_counts.values()):
+            row_counts = _estimated(driver, workspace_parameters, statistics, documents, limit)
+        frequencies = {term: row_counts.get(stored, 0) for term, stored in prefixed.items()}
         mean_length = length / documents if documents else 0.0
-        if not held or k <= 0:
+        if not row_counts or k <= 0:
             return TextMatches(documents, mean_length, frequencies)
-        sought = [
-            _Sought(
-                one,
-                held[one],
-                round(FINE * log(1 + max(0.0, documents - held[one] + 0.5) / (held[one] + 0.5))),
+        search_terms = [
+            _SearchTerm(
+                term,
+                row_counts[term],
+                round(
+                    WEIGHT_SCALE
+                    * log(
+                        1 + max(0.0, documents - row_counts[term] + 0.5) / (row_counts[term] + 0.5)
+                    )
+                ),
             )
-            for one in sorted(held, key=lambda one: (held[one], one))
+            for term in sorted(row_counts, key=lambda term: (row_counts[term], term))
         ]
         if ids is None:
-            rows = self._rows(driver, place, sought, k, index_filter)
+            rows = self._rows(driver, workspace_parameters, search_terms, k, index_filter)
         else:
-            fits, named = fitting(index_filter)
-            named |= {"ids": [key * 4 + code for key in ids], "terms": [one.term for one in sought]}
-            rows = driver.execute(_OF_KEYS.format(fits=fits), {**place, **named}).fetchall()
-        return TextMatches(documents, mean_length, frequencies, _best(rows, sought, written, k))
+            fits, filter_values = fitting(index_filter)
+            filter_values |= {
+                "ids": [key * 4 + code for key in ids],
+                "terms": [term.term for term in search_terms],
+            }
+            rows = driver.execute(
+                _OF_KEYS.format(fits=fits), {**workspace_parameters, **filter_values}
+            ).fetchall()
+        return TextMatches(
+            documents, mean_length, frequencies, _best(rows, search_terms, prefixed, k)
+        )
 
     def _rows(
         self,
         driver: Driver,
-        place: dict[str, int],
-        sought: Sequence[_Sought],
+        workspace_parameters: dict[str, int],
+        search_terms: Sequence[_SearchTerm],
         k: int,
         index_filter: IndexFilter,
     ) -> list[Row]:
-        """Rows that hold the rarest terms: the best `k` of them if the postings of all terms were
-        read, some more if not."""
-        fits, named = fitting(index_filter)
+        """Rows with the rarest terms: the best `k` if the postings of all terms were read, else
+        more."""
+        fits, filter_values = fitting(index_filter)
         all_terms: dict[str, Any] = {
-            "terms": [one.term for one in sought],
-            "weights": [one.weight for one in sought],
+            "terms": [term.term for term in search_terms],
+            "weights": [term.weight for term in search_terms],
         }
         if index_filter.sessions is not None:
-            # Sessions that hold clearly fewer rows than the terms have postings are read instead.
-            enough = sum(one.rows for one in sought) // 4 + 1
+            # If the sessions have less than about a quarter as many rows as the terms have
+            # postings, read the sessions' rows.
+            enough = sum(term.rows for term in search_terms) // 4 + 1
             if (
                 driver.execute(
-                    _SESSION_ROWS, {**place, "sessions": named["sessions"], "enough": enough}
+                    _SESSION_ROWS,
+                    {
+                        **workspace_parameters,
+                        "sessions": filter_values["sessions"],
+                        "enough": enough,
+                    },
                 ).fetchall()[0][0]
                 < enough
             ):
                 return driver.execute(
-                    _IN_SESSIONS.format(fits=fits), {**place, **named, **all_terms, "limit": k}
+                    _IN_SESSIONS.format(fits=fits),
+                    {**workspace_parameters, **filter_values, **all_terms, "limit": k},
                 ).fetchall()
-        affordable = sum(total <= self._budget for total in accumulate(one.rows for one in sought))
-        common = [one.term for one in sought[affordable:]]
-        rare: dict[str, Any] = {name: values[:affordable] for name, values in all_terms.items()}
-        limit = 4 * k if common else k
-        found: dict[int, Row] = {}
+        affordable_count = sum(
+            total <= self._budget for total in accumulate(term.rows for term in search_terms)
+        )
+        common_terms = [term.term for term in search_terms[affordable_count:]]
+        rare_terms: dict[str, Any] = {
+            name: values[:affordable_count] for name, values in all_terms.items()
+        }
+        limit = 4 * k if common_terms else k
+        rows: dict[int, Row] = {}
 
         def read(sql: str, limit: int, **values: Any) -> None:
-            found.update(
+            rows.update(
                 {
                     row[0]: row
-                    for row in driver.execute(sql, {**named, **values, "limit": limit}).fetchall()
+                    for row in driver.execute(
+                        sql, {**filter_values, **values, "limit": limit}
+                    ).fetchall()
                 }
             )
 
-        if affordable:
-            read(_HEAVIEST.format(fits=fits), limit, **rare)
-        if len(found) < k and len(common) > 1:
-            # Of the common terms, first the rows that hold the rarest of them and another one.
+        if affordable_count:
+            read(_HEAVIEST.format(fits=fits), limit, **rare_terms)
+        if len(rows) < k and len(common_terms) > 1:
+            # First the rows with the rarest of the common terms and another common term.
             read(
                 _TWO_COMMON.format(fits=fits),
                 max(limit, self._budget // 10),
-                first=common[0],
-                others=common[1:],
+                first=common_terms[0],
+                others=common_terms[1:],
             )
-        if len(found) < k and common:
-            read(_EACH_COMMON.format(fits=fits), k, terms=common)
-        return list(found.values())
+        if len(rows) < k and common_terms:
+            read(_EACH_COMMON.format(fits=fits), k, terms=common_terms)
+        return list(rows.values())
 
 
-class _Sought(NamedTuple):
+class _SearchTerm(NamedTuple):
     term: str
-    """As it is stored."""
+    """The term as stored, with its prefix."""
     rows: int
-    """In how many rows of the workspace it occurs."""
+    """The number of rows of the workspace that contain it."""
     weight: int
-    """Its inverse document frequency, as in BM25, in parts of `FINE`."""
+    """Its inverse document frequency, as in BM25, times `WEIGHT_SCALE`."""
 
 
 def _estimated(
-    driver: Driver, place: dict[str, int], found: Sequence[Any], documents: int, limit: int
+    driver: Driver,
+    workspace_parameters: dict[str, int],
+    statistics: Sequence[Any],
+    documents: int,
+    limit: int,
 ) -> dict[str, int]:
-    """Frequencies, of those terms that were not counted to the end by how soon the limit was
-    reached."""
-    first, last = driver.execute(_EXTENT, (place["workspace"], place["kind"])).fetchall()[0]
-    held: dict[str, int] = {}
-    for term, rows, _, lowest, highest in found:
+    """The number of rows with each term. If counting reached the limit, it is estimated from the
+    share of rows that were read."""
+    first, last = driver.execute(
+        _EXTENT, (workspace_parameters["workspace"], workspace_parameters["kind"])
+    ).fetchall()[0]
+    row_counts: dict[str, int] = {}
+    for term, rows, _, lowest, highest in statistics:
         if rows == limit:
             share = min(1.0, (highest - lowest + 1) / (last - first + 1))
             rows = min(max(documents, rows), round(rows / share))
         if rows:
-            held[term] = rows
-    return held
+            row_counts[term] = rows
+    return row_counts
 
 
 def _best(
-    rows: Iterable[Row], sought: Sequence[_Sought], written: dict[str, str], k: int
+    rows: Iterable[Row], search_terms: Sequence[_SearchTerm], prefixed: dict[str, str], k: int
 ) -> list[TextHit]:
-    """The `k` rows with the greatest weight of terms held (ties: newest), with the count of each
-    term."""
-    weights = {one.term: one.weight for one in sought}
-    asked: dict[str, list[str]] = {}
-    for term, one in written.items():
-        asked.setdefault(one, []).append(term)
+    """The `k` rows whose terms have the greatest total weight (ties: newest first), with the count
+    of each term."""
+    weights = {search_term.term: search_term.weight for search_term in search_terms}
+    terms_of_prefixed: dict[str, list[str]] = {}
+    for term, search_term in prefixed.items():
+        terms_of_prefixed.setdefault(search_term, []).append(term)
     ranked: list[tuple[int, int, TextHit]] = []
     for id, length, counts, terms in rows:
-        held = {term: count for term, count in zip(terms, counts, strict=True) if term in weights}
+        term_counts = {
+            term: count for term, count in zip(terms, counts, strict=True) if term in weights
+        }
         hit = TextHit(
             id // 4,
-            {spelled: count for term, count in held.items() for spelled in asked[term]},
+            {
+                original: count
+                for term, count in term_counts.items()
+                for original in terms_of_prefixed[term]
+            },
             length,
         )
-        ranked.append((sum(weights[term] for term in held), id, hit))
+        ranked.append((sum(weights[term] for term in term_counts), id, hit))
     ranked.sort(key=lambda entry: entry[:2], reverse=True)
     return [hit for _, _, hit in ranked[:k]]
 
 
 def _remove(driver: Driver, ids: list[int]) -> int:
-    """Forget rows, and their share of the statistics; returns how many."""
+    """Remove rows and their share of the statistics. Returns the number of rows."""
     if not ids:
         return 0
     return int(driver.execute(_REMOVE, {"ids": ids, "sign": -1}).fetchall()[0][0])
 
 
-def _written(id: int, row: TextRow, prefix: str) -> list[Any]:
-    held = Counter(term[:MAX_TERM_LENGTH] for term in row.terms)
-    counts = ",".join(str(min(count, MAX_COUNTED)) for count in held.values())
-    terms = ",".join(_quoted(prefix + term) for term in held)
-    place = [row.session, row.author, row.observer, row.observed, row.level, row.at]
-    return [id, *place, len(row.terms), f"{{{counts}}}", f"{{{terms}}}"]
+def _encoded(id: int, row: TextRow, prefix: str) -> list[Any]:
+    term_counts = Counter(term[:MAX_TERM_LENGTH] for term in row.terms)
+    counts = ",".join(str(min(count, MAX_COUNTED)) for count in term_counts.values())
+    terms = ",".join(_quoted(prefix + term) for term in term_counts)
+    attributes = [row.session, row.author, row.observer, row.observed, row.level, row.at]
+    return [id, *attributes, len(row.terms), f"{{{counts}}}", f"{{{terms}}}"]
 
 
 def _quoted(term: str) -> str:
-    """As an element of an array in text."""
+    """The term as an element of an array literal."""
     escaped = term.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

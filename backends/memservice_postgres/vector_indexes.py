@@ -1,8 +1,8 @@
-"""HNSW indexes of large spaces, one per space, so that no tenant's vectors lie in another's way.
+"""HNSW indexes of large spaces: one per space, so that a search visits no vectors of other tenants.
 
-A small space is searched exactly, which is fast, and needs none. Once a space is large its index is
-built beside the running service (`CREATE INDEX CONCURRENTLY`), in a thread of whichever process
-noticed; until it is there, and whenever it is not, search is exact.
+A small space is searched exactly, which is fast, and has no index. When a space becomes large, the
+process that notices it first builds its index in a thread, while the service runs (`CREATE INDEX
+CONCURRENTLY`). Without an index, search is exact.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dataclasses import dataclass
 import psycopg
 
 from memservice.domain.records import Space
-from memservice_postgres.connections import ConnectionConfig, Driver, execute_pipelined
+from memservice_postgres.connections import ConnectionConfig, Driver, execute_directly
 
 LARGE = 20_000
-"""Vectors from which on a space has an index."""
+"""Minimum number of vectors in a space with an index."""
 LOOK_AGAIN_SECONDS = 60.0
-"""How long a process goes by what it knows of a space's index."""
+"""How long a process caches whether a space has an index."""
 MAX_FULL, MAX_HALF = 2_000, 4_000
-"""Dimensions that an index of 32-bit and of 16-bit numbers can have."""
+"""Maximum dimensions of an index of 32-bit numbers and of 16-bit numbers."""
 MAX_MEMORY_MB = 2_560
-"""For building an index, unless the settings say otherwise: a graph that does not fit is built many
-times slower."""
+"""Default of the memory for building an index. A graph that does not fit in memory is built many
+times more slowly."""
 LINKS = 800
-"""Bytes that a graph needs for each vector beside the vector."""
+"""Bytes of the graph for each vector, in addition to the vector."""
 
 _FIND = """
     SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -41,12 +41,12 @@ _OURS = r"""
 _ROWS = "SELECT count(*) FROM vectors WHERE space_key = %s"
 _ANY = "SELECT EXISTS (SELECT 1 FROM vectors WHERE space_key = %s)"
 _LOCK = 0x6D656D7376656374
-"""Of the advisory lock under which indexes are built and dropped, one at a time."""
+"""The number of the advisory lock for building and dropping indexes, one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceIndex:
-    """The index of one space: of which type its numbers are."""
+    """The index of one space. `half`: its numbers have 16 bits."""
 
     space: int
     dimension: int
@@ -61,7 +61,7 @@ class SpaceIndex:
         return f"{'halfvec' if self.half else 'vector'}({self.dimension})"
 
     def megabytes(self, rows: int) -> int:
-        """What its graph takes while it is built."""
+        """The memory for its graph while it is built."""
         return rows * (self.dimension * (2 if self.half else 4) + LINKS) // 1_000_000 + 1
 
     @property
@@ -74,7 +74,7 @@ class SpaceIndex:
 
 
 class SpaceIndexes:
-    """Which spaces have an index, as one process knows, and the building of new ones."""
+    """Finds the indexes of spaces, cached in the process, and builds new ones."""
 
     def __init__(
         self,
@@ -83,75 +83,77 @@ class SpaceIndexes:
         *,
         half: bool = False,
         large: int = LARGE,
-        most_memory_mb: int = MAX_MEMORY_MB,
+        max_memory_mb: int = MAX_MEMORY_MB,
     ) -> None:
-        self._place = config
+        self._config = config
         self._log = log
         self._half = half
         self._large = large
-        self._most_memory_mb = most_memory_mb
-        self._known: dict[int, tuple[float, SpaceIndex | None]] = {}
-        self._busy: set[tuple[int, int]] = set()
+        self._max_memory_mb = max_memory_mb
+        self._cached: dict[int, tuple[float, SpaceIndex | None]] = {}
+        self._in_progress: set[tuple[int, int]] = set()
 
     def of(self, driver: Driver, space: Space) -> SpaceIndex | None:
-        """The index by which the space can be searched, if there is one. Has one built if there
-        should be."""
-        looked, space_index = self._known.get(space.key, (0.0, None))
+        """The space's index; None if there is none. Starts to build a missing index if the space is
+        large."""
+        checked_at, space_index = self._cached.get(space.key, (0.0, None))
         now = time.monotonic()
-        if looked and now - looked < LOOK_AGAIN_SECONDS:
+        if checked_at and now - checked_at < LOOK_AGAIN_SECONDS:
             return space_index
         space_index, _ = _find(driver, space)
-        self._known[space.key] = (now, space_index)
-        if space_index is None and self._fitting(space) is not None:
+        self._cached[space.key] = (now, space_index)
+        if space_index is None and self._possible_index(space) is not None:
             self._start(space)
         return space_index
 
-    def keep(self, space: Space) -> None:
-        """Build the space's index if it is large and has none, and drop those of spaces that are
-        gone. May take minutes."""
-        wanted = self._fitting(space)
+    def build_if_large(self, space: Space) -> None:
+        """Build the space's index if the space is large and has none, and drop indexes of deleted
+        spaces. May take minutes."""
+        possible_index = self._possible_index(space)
         settings = {
             "statement_timeout": "0",
             "lock_timeout": "0",
             "application_name": "memservice-vectors",
         }
-        with self._place.connect(**settings) as driver:
+        with self._config.connect(**settings) as driver:
             if driver.pooler:
-                return  # it is not known on which connection the lock would be, nor for how long
+                return  # a pooler may move the session, and so its lock, to another connection
             if not driver.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchall()[0][0]:
-                return  # another process is at it
+                return  # another process is building
             self._drop_orphans(driver)
             rows = driver.execute(_ROWS, (space.key,)).fetchall()[0][0]
             space_index, broken = _find(driver, space)
             for name in broken:
                 driver.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
-            if space_index is None and wanted is not None and rows >= self._large:
-                began = time.monotonic()
-                self._build(driver, wanted, rows)
+            if space_index is None and possible_index is not None and rows >= self._large:
+                started_at = time.monotonic()
+                self._build(driver, possible_index, rows)
                 self._log.info(
-                    "vector index of space %d built in %.0f s", space.key, time.monotonic() - began
+                    "vector index of space %d built in %.0f s",
+                    space.key,
+                    time.monotonic() - started_at,
                 )
-        self._known.pop(space.key, None)
+        self._cached.pop(space.key, None)
 
     def _build(self, driver: Driver, index: SpaceIndex, rows: int) -> None:
         create = f"CREATE INDEX CONCURRENTLY {index.name} {index.definition}".encode()
-        memory = f"{min(self._most_memory_mb, max(64, index.megabytes(rows)))}MB"
-        execute_pipelined(driver, f"SET maintenance_work_mem = '{memory}'".encode())
+        memory = f"{min(self._max_memory_mb, max(64, index.megabytes(rows)))}MB"
+        execute_directly(driver, f"SET maintenance_work_mem = '{memory}'".encode())
         try:
             driver.execute(create)
         except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory) as error:
-            # Several processes build it in shared memory, of which a container may have little:
-            # then one does, in its own.
+            # A parallel build uses shared memory, of which a container may have little. Build it in
+            # one process, in its own memory.
             self._log.info(
                 "vector index of space %d: %s; building it in one process",
                 index.space,
                 str(error).partition("\n")[0],
             )
             driver.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}".encode())
-            execute_pipelined(driver, b"SET max_parallel_maintenance_workers = 0")
+            execute_directly(driver, b"SET max_parallel_maintenance_workers = 0")
             driver.execute(create)
 
-    def _fitting(self, space: Space) -> SpaceIndex | None:
+    def _possible_index(self, space: Space) -> SpaceIndex | None:
         half = self._half or space.dimension > MAX_FULL
         return (
             SpaceIndex(space.key, space.dimension, half)
@@ -161,15 +163,18 @@ class SpaceIndexes:
 
     def _start(self, space: Space) -> None:
         mark = (os.getpid(), space.key)
-        if mark not in self._busy:
-            self._busy.add(mark)
+        if mark not in self._in_progress:
+            self._in_progress.add(mark)
             threading.Thread(
-                target=self._keep, args=(space, mark), name="memservice-vectors", daemon=True
+                target=self._build_in_thread,
+                args=(space, mark),
+                name="memservice-vectors",
+                daemon=True,
             ).start()
 
-    def _keep(self, space: Space, mark: tuple[int, int]) -> None:
+    def _build_in_thread(self, space: Space, mark: tuple[int, int]) -> None:
         try:
-            self.keep(space)
+            self.build_if_large(space)
         except psycopg.Error as error:
             self._log.warning(
                 "the vector index of space %d could not be built: %s",
@@ -177,7 +182,7 @@ class SpaceIndexes:
                 str(error).partition("\n")[0],
             )
         finally:
-            self._busy.discard(mark)
+            self._in_progress.discard(mark)
 
     def _drop_orphans(self, driver: Driver) -> None:
         for (name,) in driver.execute(_OURS).fetchall():
@@ -186,12 +191,12 @@ class SpaceIndexes:
 
 
 def _find(driver: Driver, space: Space) -> tuple[SpaceIndex | None, list[str]]:
-    """The space's index, and the names of those that were not finished."""
+    """The space's index, and the names of its unfinished indexes."""
     possible = {
         index.name: index
         for index in (SpaceIndex(space.key, space.dimension, half) for half in (False, True))
     }
-    found = driver.execute(_FIND, (list(possible),)).fetchall()
-    return next((possible[name] for name, valid in found if valid), None), [
-        name for name, valid in found if not valid
+    rows = driver.execute(_FIND, (list(possible),)).fetchall()
+    return next((possible[name] for name, valid in rows if valid), None), [
+        name for name, valid in rows if not valid
     ]

@@ -1,5 +1,5 @@
-"""The table of vectors. Apart from the migrations, since a database may do without: it needs the
-extension pgvector."""
+"""The table of vectors. It is not in the migrations, because it is optional: it needs the extension
+pgvector."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import psycopg
 from memservice.domain.errors import ConfigurationError
 from memservice_postgres.connections import Driver
 
-OLDEST = (0, 8)
-"""pgvector that goes on searching when a filter took too many hits away."""
+MIN_VERSION = (0, 8)
+"""The first version of pgvector that continues a search if a filter removes too many hits."""
 
-_WITHOUT = 'Or keep vectors elsewhere: set VECTOR_STORE_TYPE, and DB_OPTIONS to {"vectors": false}.'
+_ALTERNATIVE = (
+    'Or store vectors elsewhere: set VECTOR_STORE_TYPE, and DB_OPTIONS to {"vectors": false}.'
+)
 
 _STATEMENTS = (
-    # Of several dimensions: a space has one, so its index names it
+    # The column has no dimension: each space has its own, named by its index
     # (`memservice_postgres.vector_indexes`).
     """
     CREATE TABLE IF NOT EXISTS vectors (
@@ -32,8 +34,8 @@ _STATEMENTS = (
         PRIMARY KEY (space_key, row_key)
     )
     """,
-    # As long as it fits into a page, a vector stays with its row: fetching it from elsewhere takes
-    # longer than comparing it.
+    # A vector that fits into a page is stored in its row: reading it from another page takes longer
+    # than comparing it.
     "ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL",
     "ALTER TABLE vectors SET (toast_tuple_target = 8160)",
     "CREATE INDEX IF NOT EXISTS vectors_pair ON vectors (space_key, observed_key, observer_key)",
@@ -43,7 +45,7 @@ _STATEMENTS = (
 
 
 def exists(driver: Driver) -> bool:
-    """In the store's own schema: others of the database may be in the search path as well."""
+    """Whether the table exists in the store's own schema. The search path may include others."""
     return bool(
         driver.execute(
             "SELECT to_regclass(format('%I.vectors', current_schema())) IS NOT NULL"
@@ -52,8 +54,8 @@ def exists(driver: Driver) -> bool:
 
 
 def ensure(driver: Driver, location: str) -> None:
-    """Create what is missing, in the connection's transaction. Raises `ConfigurationError`, saying
-    what to do, without pgvector."""
+    """Create missing objects, in the connection's transaction. Raises `ConfigurationError` with
+    instructions if pgvector is not available."""
     version = _one(driver, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     if version is None:
         version = _one(
@@ -64,48 +66,49 @@ def ensure(driver: Driver, location: str) -> None:
                 f"The server of the database {location} does not have the extension "
                 "pgvector. Install it there (on Debian: apt install "
                 "postgresql-<version>-pgvector), then run: memservice db upgrade. "
-                f"{_WITHOUT}"
+                f"{_ALTERNATIVE}"
             )
-        # Where every store of the database sees it, if that may be.
-        common = (
+        # In `public`, if this user may create there, so that every store of the database can use
+        # it.
+        may_use_public = (
             "SELECT 'public' FROM pg_namespace WHERE nspname = 'public' AND "
             "has_schema_privilege(oid, 'CREATE')"
         )
         try:
             driver.execute(
                 "CREATE EXTENSION vector SCHEMA public"
-                if _one(driver, common)
+                if _one(driver, may_use_public)
                 else "CREATE EXTENSION vector"
             )
         except psycopg.errors.InsufficientPrivilege as error:
             raise ConfigurationError(
                 f"This user may not add the extension pgvector to the database {location}. "
-                "Let its owner or a superuser run there: "
-                f"CREATE EXTENSION vector; then run: memservice db upgrade. {_WITHOUT}"
+                "As the database's owner or a superuser, run there: "
+                f"CREATE EXTENSION vector; then run: memservice db upgrade. {_ALTERNATIVE}"
             ) from error
     elif _one(driver, "SELECT to_regtype('vector')::text") is None:
-        where = _one(
+        schema = _one(
             driver,
             "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'",
         )
         raise ConfigurationError(
-            f"The database {location} has pgvector in the schema {where}, which this store "
-            "does not see. Let its owner or a superuser run "
+            f"The database {location} has pgvector in the schema {schema}, which is not in "
+            "the search path of this store. As the extension's owner or a superuser, run "
             "there: ALTER EXTENSION vector SET SCHEMA public; then run: memservice db "
-            f"upgrade. {_WITHOUT}"
+            f"upgrade. {_ALTERNATIVE}"
         )
-    if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < MIN_VERSION:
         raise ConfigurationError(
             f"The database {location} has pgvector {version}; this needs "
-            f"{'.'.join(map(str, OLDEST))} or newer. Install that on "
+            f"{'.'.join(map(str, MIN_VERSION))} or newer. Install that on "
             "its server, "
             "then run there: ALTER EXTENSION vector UPDATE; and: memservice db upgrade. "
-            f"{_WITHOUT}"
+            f"{_ALTERNATIVE}"
         )
     for statement in _STATEMENTS:
         driver.execute(statement)
 
 
 def _one(driver: Driver, sql: str) -> str | None:
-    found = driver.execute(sql.encode()).fetchone()
-    return None if found is None or found[0] is None else str(found[0])
+    row = driver.execute(sql.encode()).fetchone()
+    return None if row is None or row[0] is None else str(row[0])

@@ -1,7 +1,7 @@
-"""Vectors in pgvector, in the rows' own transaction: exact where few are in question, by HNSW where
-a space is large.
+"""Vectors in pgvector, in the rows' own transaction: exact search if few vectors match, HNSW in a
+large space.
 
-They are stored with length one, so that their inner product is the cosine similarity.
+Vectors are stored with length one, so that their inner product is the cosine similarity.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.unit_vectors import checked, unit
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice_postgres.connections import Driver, execute_pipelined
+from memservice_postgres.connections import Driver, execute_directly
 from memservice_postgres.narrowing import driver_behind, fitting
-from memservice_postgres.reals import Reals, vector_of
+from memservice_postgres.reals import FloatArray, vector_of
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes
 
 if TYPE_CHECKING:
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 EXACT = 10_000
-"""So many vectors that fit a filter are compared one by one, also in a space that has an index."""
+"""Up to this many vectors that match a filter are compared one by one, even in a space with an
+index."""
 MIN_EF_SEARCH = 200
-"""Neighbours that a search in an index keeps in mind, also where few are wanted: recall for a few
-milliseconds (benchmarks/vectors.py)."""
+"""Minimum candidates of a search in an index, for better recall at the cost of a few milliseconds
+(benchmarks/vectors.py)."""
 MAX_SCANNED = 40_000
-"""How many neighbours the index offers to a filter before the filter's own rows are compared
-instead."""
+"""Maximum neighbours that the index checks against a filter, before the query falls back to
+comparing the matching rows."""
 
 _PUT = """
     INSERT INTO vectors (space_key, row_key, session_key, author_key, observer_key, observed_key,
@@ -58,17 +59,18 @@ _FITTING = (
     "%(limit)s) AS found"
 )
 _NEAREST = """
-    SELECT r.row_key, -(r.vector <#> asked.vector)
-        FROM vectors r, (SELECT %(asked)s::real[]::vector AS vector) AS asked
-    WHERE r.space_key = %(space)s {fits} ORDER BY r.vector <#> asked.vector, r.row_key
+    SELECT r.row_key, -(r.vector <#> query.vector)
+        FROM vectors r, (SELECT %(query_vector)s::real[]::vector AS vector) AS query
+    WHERE r.space_key = %(space)s {fits} ORDER BY r.vector <#> query.vector, r.row_key
         LIMIT %(limit)s
 """
-# The index's own order may be that of shorter numbers: what it offers is compared again.
+# The index may compare 16-bit numbers, so its candidates are compared again exactly.
 _NEAREST_BY_INDEX = """
-    SELECT near.row_key, -(near.vector <#> %(asked)s::real[]::vector) FROM (
+    SELECT near.row_key, -(near.vector <#> %(query_vector)s::real[]::vector) FROM (
         SELECT r.row_key, r.vector FROM vectors r WHERE r.space_key = {space} {fits}
-        ORDER BY (r.vector::{type}) <#> %(asked)s::real[]::{type} LIMIT %(offered)s
-    ) AS near ORDER BY near.vector <#> %(asked)s::real[]::vector, near.row_key LIMIT %(limit)s
+        ORDER BY (r.vector::{type}) <#> %(query_vector)s::real[]::{type} LIMIT %(candidates)s
+    ) AS near ORDER BY near.vector <#> %(query_vector)s::real[]::vector, near.row_key
+        LIMIT %(limit)s
 """
 
 
@@ -82,22 +84,21 @@ class PostgresVectorIndex:
         self._exact = exact
 
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from
-        then on.
+        """Store vectors and replace those of the same rows. A zero vector removes the row's vector.
 
-        Raises ValueError for another dimension than the space's, and for numbers that are not
-        finite.
+        Raises ValueError if a vector does not have the space's dimension, or has a number that is
+        not finite.
         """
         driver = driver_behind(tx)
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
-        gone = [key for key, (_, vector) in unique.items() if not vector.any()]
-        kept = [(row, vector) for row, vector in unique.values() if vector.any()]
-        if gone:
-            driver.execute(_DELETE, (space.key, gone))
-        if not kept:
+        zero_keys = [key for key, (_, vector) in unique.items() if not vector.any()]
+        nonzero = [(row, vector) for row, vector in unique.values() if vector.any()]
+        if zero_keys:
+            driver.execute(_DELETE, (space.key, zero_keys))
+        if not nonzero:
             return
-        units = unit(np.stack([vector for _, vector in kept]))
-        # In the order of keys: two writers of the same rows wait for each other, and not in a ring.
+        units = unit(np.stack([vector for _, vector in nonzero]))
+        # By ascending key, so that two writers of the same rows cannot deadlock.
         values = sorted(
             (
                 (
@@ -109,9 +110,9 @@ class PostgresVectorIndex:
                     r.observed,
                     r.level,
                     r.at,
-                    Reals(vector),
+                    FloatArray(vector),
                 )
-                for (r, _), vector in zip(kept, units, strict=True)
+                for (r, _), vector in zip(nonzero, units, strict=True)
             ),
             key=lambda each: each[1],
         )
@@ -129,8 +130,8 @@ class PostgresVectorIndex:
         driver_behind(tx).execute(_DROP, (space.key,))
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        found = driver_behind(tx).execute(_FETCH, (space.key, list(keys)), binary=True).fetchall()
-        return {key: vector_of(sent) for key, sent in found}
+        rows = driver_behind(tx).execute(_FETCH, (space.key, list(keys)), binary=True).fetchall()
+        return {key: vector_of(data) for key, data in rows}
 
     def keys(
         self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
@@ -152,43 +153,54 @@ class PostgresVectorIndex:
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert`
+        """See `VectorIndex.query`. A zero vector has no hits. Raises ValueError as `upsert`
         does."""
         driver = driver_behind(tx)
-        asked = checked(space, vector)
-        if k <= 0 or not asked.any():
+        query_vector = checked(space, vector)
+        if k <= 0 or not query_vector.any():
             return []
-        fits, named = fitting(index_filter)
+        fits, filter_values = fitting(index_filter)
         if ids is not None:
-            fits, named = f"{fits} AND r.row_key = ANY(%(ids)s)", {**named, "ids": list(ids)}
-        given = {**named, "asked": Reals(unit(asked[None, :])[0]), "space": space.key, "limit": k}
+            fits, filter_values = (
+                f"{fits} AND r.row_key = ANY(%(ids)s)",
+                {**filter_values, "ids": list(ids)},
+            )
+        arguments = {
+            **filter_values,
+            "query_vector": FloatArray(unit(query_vector[None, :])[0]),
+            "space": space.key,
+            "limit": k,
+        }
         index = self.indexes.of(driver, space) if ids is None else None
-        if index is not None and (index_filter == EVERYTHING or self._many(driver, fits, given)):
-            hits = _by_index(driver, index, fits, given)
+        if index is not None and (
+            index_filter == EVERYTHING or self._exceeds_exact(driver, fits, arguments)
+        ):
+            hits = _by_index(driver, index, fits, arguments)
             if len(hits) == k:
                 return hits
         return _hits(
-            driver.execute(_NEAREST.format(fits=fits).encode(), given, binary=True).fetchall()
+            driver.execute(_NEAREST.format(fits=fits).encode(), arguments, binary=True).fetchall()
         )
 
-    def _many(self, driver: Driver, fits: str, given: dict[str, Any]) -> bool:
-        """Do more rows fit than are quickly compared one by one?"""
+    def _exceeds_exact(self, driver: Driver, fits: str, arguments: dict[str, Any]) -> bool:
+        """Whether more rows match than are quickly compared one by one."""
         sql = _FITTING.format(fits=fits).encode()
         return bool(
-            driver.execute(sql, {**given, "limit": self._exact + 1}).fetchall()[0][0] > self._exact
+            driver.execute(sql, {**arguments, "limit": self._exact + 1}).fetchall()[0][0]
+            > self._exact
         )
 
 
 def _by_index(
-    driver: Driver, index: SpaceIndex, fits: str, given: dict[str, Any]
+    driver: Driver, index: SpaceIndex, fits: str, arguments: dict[str, Any]
 ) -> list[VectorHit]:
-    offered = 2 * given["limit"] if index.half else given["limit"]
-    # A filter takes hits away: then the index goes on offering, from the nearest to the farthest,
-    # until there are enough.
-    execute_pipelined(
+    candidates = 2 * arguments["limit"] if index.half else arguments["limit"]
+    # If a filter removes hits, the index continues with the next nearest ones until there are
+    # enough.
+    execute_directly(
         driver,
         (
-            f"SET LOCAL hnsw.ef_search = {min(1_000, max(MIN_EF_SEARCH, 2 * offered))}; SET "
+            f"SET LOCAL hnsw.ef_search = {min(1_000, max(MIN_EF_SEARCH, 2 * candidates))}; SET "
             "LOCAL hnsw.iterative_scan = strict_order; "
             f"SET LOCAL hnsw.max_scan_tuples = {MAX_SCANNED}"
         ).encode(),
@@ -196,7 +208,7 @@ def _by_index(
     sql = _NEAREST_BY_INDEX.format(space=index.space, type=index.type, fits=fits)
     return _hits(
         driver.execute(
-            sql.encode(), {**given, "offered": offered}, binary=True, prepare=False
+            sql.encode(), {**arguments, "candidates": candidates}, binary=True, prepare=False
         ).fetchall()
     )
 

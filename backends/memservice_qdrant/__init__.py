@@ -1,5 +1,4 @@
-"""Vectors in a Qdrant server: for many workspaces, and for more vectors than one database should
-hold."""
+"""Vectors in a Qdrant server: for many workspaces, and for more vectors than fit one database."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def _erase(settings: Settings, context: Context) -> None:
 @hookimpl
 def memservice_vector_indexes() -> Iterable[VectorIndexProvider]:
     """`VECTOR_STORE_TYPE=qdrant` and `VECTOR_STORE_URL=http://host:6333`, with
-    `VECTOR_STORE_API_KEY` if it asks for one."""
+    `VECTOR_STORE_API_KEY` if the server requires a key."""
     from memservice_qdrant.settings import QdrantSettings
 
     yield VectorIndexProvider(

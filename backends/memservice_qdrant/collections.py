@@ -1,10 +1,10 @@
 """Collections: one for all spaces of a kind, an embedder and a dimension, in which each workspace
 is a tenant.
 
-A collection costs the server memory and threads of its own, so workspaces do not have one each. Its
-points carry the key of their space, which the server is told is the tenant's: it stores a tenant's
-points together and builds a graph for each tenant only. So each query has a graph of its own
-workspace, and none can come across another's points.
+Each collection costs the server memory and threads, so workspaces share one. Every point carries
+the key of its space, which is declared as the tenant key: the server stores a tenant's points
+together and builds one graph per tenant. So a query uses the graph of its own workspace, and cannot
+reach points of another.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ PAYLOAD_INDEXES: dict[str, Any] = {
     "level": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD),
     "at": _RANGE,
 }
-"""Every field that is filtered or sorted by. Without its index the server would read every point,
-or refuse."""
+"""An index for every field that queries filter or sort by. Without it the server reads every point,
+or rejects the query."""
 LINKS = 16
-"""Of each point in its tenant's graph."""
+"""Links of each point in its tenant's graph (`m` of HNSW)."""
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 
 
 def collection_of(namespace: str, space: Space) -> str:
-    """The name of the space's collection. Embedders are named with characters that names of
-    collections may not have, so what is left of one is followed by a hash of all of it."""
+    """The name of the space's collection. An embedder's name may have characters that are not
+    allowed in a collection's name, so its allowed characters are followed by a hash of the whole
+    name."""
     digest = hashlib.sha256(space.embedder.encode()).hexdigest()[:10]
     embedder = _UNSAFE.sub("-", space.embedder.lower()).strip("-")[:60]
     return "_".join((namespace, space.kind, embedder, digest, str(space.dimension)))
 
 
 def is_of(namespace: str, collection: str) -> bool:
-    """Is that the name of a collection of this namespace, and of no other one that begins alike?"""
+    """Whether the collection belongs to this namespace, and not to one whose name begins alike."""
     return (
         re.fullmatch(rf"{re.escape(namespace)}_[a-z]+_[a-z0-9-]*_[0-9a-f]{{10}}_[0-9]+", collection)
         is not None
@@ -57,19 +58,21 @@ def is_of(namespace: str, collection: str) -> bool:
 
 
 def is_missing(error: Exception) -> bool:
-    """Did the server, or the stand-in in the process, say that there is no such collection?"""
+    """Whether the error says that the collection does not exist, on the server or in process."""
     if isinstance(error, UnexpectedResponse):
         return error.status_code == HTTPStatus.NOT_FOUND
     return isinstance(error, ValueError) and "not found" in str(error)
 
 
 class Collections:
-    """Makes collections when something is first stored in them. Safe for threads; other processes
-    may make the same at once."""
+    """Creates each collection before its first points are stored. Safe for threads, and for other
+    processes that create the same collection at the same time."""
 
-    def __init__(self, client: QdrantClient, made_with: dict[str, Any], in_process: bool) -> None:
+    def __init__(
+        self, client: QdrantClient, collection_options: dict[str, Any], in_process: bool
+    ) -> None:
         self._client = client
-        self._made_with = made_with
+        self._collection_options = collection_options
         self._in_process = in_process
         self._ready: set[str] = set()
         self._lock = threading.Lock()
@@ -84,8 +87,8 @@ class Collections:
                 self._index_payloads(name)
             self._ready.add(name)
 
-    def lost(self, name: str) -> None:
-        """The server does not have it any more."""
+    def mark_missing(self, name: str) -> None:
+        """Record that the server no longer has the collection."""
         with self._lock:
             self._ready.discard(name)
 
@@ -93,26 +96,27 @@ class Collections:
         vectors = models.VectorParams(
             size=space.dimension,
             distance=models.Distance.COSINE,
-            on_disk=self._made_with.get("on_disk"),
+            on_disk=self._collection_options.get("on_disk"),
         )
         try:
             self._client.create_collection(
                 name,
                 vectors_config=vectors,
-                # No graph over all points, one for each tenant.
+                # One graph for each tenant, none over all points.
                 hnsw_config=models.HnswConfigDiff(m=0, payload_m=LINKS),
-                shard_number=self._made_with.get("shard_number"),
-                replication_factor=self._made_with.get("replication_factor"),
+                shard_number=self._collection_options.get("shard_number"),
+                replication_factor=self._collection_options.get("replication_factor"),
             )
         except UnexpectedResponse as error:
             if error.status_code != HTTPStatus.CONFLICT:  # another process was faster
                 raise
 
     def _index_payloads(self, name: str) -> None:
-        """Also those that a process which ended in between did not come to."""
-        there = self._client.get_collection(name).payload_schema
+        """Create missing payload indexes, including those that a process which ended early did not
+        create."""
+        existing = self._client.get_collection(name).payload_schema
         for field, schema in PAYLOAD_INDEXES.items():
-            if field not in there:
+            if field not in existing:
                 self._client.create_payload_index(
                     name, field_name=field, field_schema=schema, wait=True
                 )

@@ -1,4 +1,4 @@
-"""`IndexFilter` in the server's words."""
+"""`IndexFilter` as a filter of Qdrant, and the payload of points."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def tenant_of(space: Space) -> str:
-    """The tenant is a workspace; within a collection it has one space."""
+    """The name of the space's tenant. A tenant is a workspace, which has one space in a
+    collection."""
     return f"{space.workspace_key}/{space.key}"
 
 
 def micros(at: datetime) -> int:
-    """Whole microseconds, which the doubles that bounds are sent as hold exactly until the year
-    2255."""
+    """Whole microseconds since 1970. Bounds are sent as doubles, which represent them exactly until
+    the year 2255."""
     return (at - _EPOCH) // _MICROSECOND
 
 
 def payload_of(space: Space, row: VectorRow) -> dict[str, Any]:
-    """What a point carries besides its vector; what the row does not have is left out, and no
-    condition on it holds."""
-    found = {
+    """The payload of the row's point. Missing attributes are omitted: a condition on them is
+    false."""
+    payload = {
         TENANT: tenant_of(space),
         "key": row.key,
         "uid": row.uid,
@@ -42,18 +43,18 @@ def payload_of(space: Space, row: VectorRow) -> dict[str, Any]:
         "level": row.level,
         "at": None if row.at is None else micros(row.at),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in payload.items() if value is not None}
 
 
 def of_space(
-    space: Space, index_filter: IndexFilter = EVERYTHING, *further: models.Condition
+    space: Space, index_filter: IndexFilter = EVERYTHING, *more_conditions: models.Condition
 ) -> models.Filter:
-    """The points of this space that fit `index_filter` (no any-of of which is empty), and
-    `further`. The tenant's condition always comes first."""
+    """A filter for the points of this space that match `index_filter` and `more_conditions`. No
+    any-of condition may be empty. The tenant's condition always comes first."""
     must: list[models.Condition] = [
         models.FieldCondition(key=TENANT, match=models.MatchValue(value=tenant_of(space)))
     ]
-    several: tuple[tuple[str, Sequence[int] | Sequence[str] | None], ...] = (
+    any_of: tuple[tuple[str, Sequence[int] | Sequence[str] | None], ...] = (
         ("session", index_filter.sessions),
         ("author", index_filter.authors),
         ("observer", index_filter.observers),
@@ -62,7 +63,7 @@ def of_space(
     )
     must += [
         models.FieldCondition(key=name, match=models.MatchAny(any=list(values)))  # type: ignore[arg-type]  # of one type each
-        for name, values in several
+        for name, values in any_of
         if values is not None
     ]
     if index_filter.since is not None or index_filter.until is not None:
@@ -71,4 +72,4 @@ def of_space(
             for bound in (index_filter.since, index_filter.until)
         )
         must.append(models.FieldCondition(key="at", range=models.Range(gte=since, lte=until)))
-    return models.Filter(must=[*must, *further])
+    return models.Filter(must=[*must, *more_conditions])

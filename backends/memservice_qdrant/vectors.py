@@ -1,5 +1,5 @@
-"""Vectors in Qdrant: points named after the row's space and key, in the collection of the space's
-kind, embedder and dimension."""
+"""Vectors in Qdrant: one point per space and row, in the collection for the space's kind, embedder
+and dimension."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 IN_PROCESS = ":memory:"
 NAMESPACE = "memservice"
-"""Where the settings name none."""
+"""The default, if the settings name none."""
 POINTS = UUID("a6a6b5d4-6f0c-5d0b-9a52-0a4b6f3f4a51")
-"""Within which points are named. Never changes: points of older releases would no longer be
-found."""
+"""The UUID namespace of point ids. Never changes: points of older releases would become
+unreachable."""
 BATCH_SIZE = 200
 ID_BATCH_SIZE = 1_000
 READ_BATCH_SIZE = 200
@@ -45,35 +45,38 @@ T = TypeVar("T")
 
 
 class QdrantVectorIndex:
-    """The `VectorIndex` of a Qdrant server. Safe for threads and processes: all state is in the
-    server."""
+    """The `VectorIndex` of a Qdrant server, which holds all state. Safe for threads and
+    processes."""
 
     capabilities: frozenset[Capability]
 
     def __init__(
-        self, client: QdrantClient, location: str, namespace: str = NAMESPACE, **made_with: Any
+        self,
+        client: QdrantClient,
+        location: str,
+        namespace: str = NAMESPACE,
+        **collection_options: Any,
     ) -> None:
-        """`location`: where it is, as messages call it; `made_with`: what new collections are made
-        with."""
+        """`location`: the server's address for messages; `collection_options`: for new
+        collections."""
         self._client = client
-        self._place = location
+        self._location = location
         self._namespace = namespace
         in_process = location == IN_PROCESS
         self.capabilities = frozenset() if in_process else frozenset({Capability.SHARED})
-        # The stand-in in the process is exact always, and warns whoever asks for it.
+        # The client's in-process mode is always exact, and warns about `exact`.
         self._exact = None if in_process else models.SearchParams(exact=True)
-        self._collections = Collections(client, made_with, in_process)
-        # The stand-in in the process is not made for threads.
-        self._alone: threading.Lock | nullcontext[None] = (
+        self._collections = Collections(client, collection_options, in_process)
+        # The client's in-process mode is not safe for threads.
+        self._client_lock: threading.Lock | nullcontext[None] = (
             threading.Lock() if in_process else nullcontext()
         )
 
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from
-        then on.
+        """Store vectors and replace those of the same rows. A zero vector removes the row's vector.
 
-        Raises ValueError for another dimension than the space's, and for numbers that are not
-        finite.
+        Raises ValueError if a vector does not have the space's dimension, or has a number that is
+        not finite.
         """
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
         points = [
@@ -86,15 +89,15 @@ class QdrantVectorIndex:
             if vector.any()
         ]
         self.delete(tx, space, [key for key, (_, vector) in unique.items() if not vector.any()])
-        for portion in _portions(points, BATCH_SIZE):
-            self._store(space, portion)
+        for batch in _batches(points, BATCH_SIZE):
+            self._store(space, batch)
 
     def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
-        for portion in _portions(keys, ID_BATCH_SIZE):
-            gone: list[int | str | UUID] = [_point(space, key) for key in portion]
-            with self._asked(space) as name:
+        for batch in _batches(keys, ID_BATCH_SIZE):
+            point_ids: list[int | str | UUID] = [_point(space, key) for key in batch]
+            with self._existing(space) as name:
                 self._client.delete(
-                    name, points_selector=models.PointIdsList(points=gone), wait=True
+                    name, points_selector=models.PointIdsList(points=point_ids), wait=True
                 )
 
     def query(
@@ -106,49 +109,53 @@ class QdrantVectorIndex:
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert`
+        """See `VectorIndex.query`. A zero vector has no hits. Raises ValueError as `upsert`
         does."""
-        asked = checked(space, vector)
-        if k <= 0 or not asked.any() or matches_nothing(index_filter):
+        query_vector = checked(space, vector)
+        if k <= 0 or not query_vector.any() or matches_nothing(index_filter):
             return []
-        given = unit(asked[None, :])[0].tolist()
+        unit_vector = unit(query_vector[None, :])[0].tolist()
         if ids is None:
             return stable_top_k(
-                lambda n: self._near(space, given, n, of_space(space, index_filter), None), k
+                lambda n: self._near(space, unit_vector, n, of_space(space, index_filter), None), k
             )
         hits: list[VectorHit] = []
-        for portion in _portions(sorted(set(ids)), ID_BATCH_SIZE):
-            named = models.HasIdCondition(has_id=[_point(space, key) for key in portion])
+        for batch in _batches(sorted(set(ids)), ID_BATCH_SIZE):
+            among_ids = models.HasIdCondition(has_id=[_point(space, key) for key in batch])
             hits += self._near(
-                space, given, len(portion), of_space(space, index_filter, named), self._exact
+                space,
+                unit_vector,
+                len(batch),
+                of_space(space, index_filter, among_ids),
+                self._exact,
             )
         return stable_top_k(lambda n: hits, k)
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        found: dict[int, Vector] = {}
-        for portion in _portions(sorted(set(keys)), READ_BATCH_SIZE):
-            by_point = {_point(space, key): key for key in portion}
-            with self._asked(space) as name:
+        vectors: dict[int, Vector] = {}
+        for batch in _batches(sorted(set(keys)), READ_BATCH_SIZE):
+            by_point = {_point(space, key): key for key in batch}
+            with self._existing(space) as name:
                 records = self._client.retrieve(
                     name, ids=list(by_point), with_payload=False, with_vectors=True
                 )
-                found |= {
+                vectors |= {
                     by_point[str(record.id)]: np.array(record.vector, np.float32)
                     for record in records
                 }
-        return found
+        return vectors
 
     def keys(
         self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
     ) -> list[int]:
         if limit <= 0:
             return []
-        later = models.FieldCondition(key="key", range=models.Range(gt=float(after)))
+        after_key = models.FieldCondition(key="key", range=models.Range(gt=float(after)))
         records: Sequence[models.Record] = []
-        with self._asked(space) as name:
+        with self._existing(space) as name:
             records, _ = self._client.scroll(
                 name,
-                scroll_filter=of_space(space, IndexFilter(), later),
+                scroll_filter=of_space(space, IndexFilter(), after_key),
                 limit=limit,
                 order_by=models.OrderBy(key="key", direction=models.Direction.ASC),
                 with_payload=["key"],
@@ -158,40 +165,40 @@ class QdrantVectorIndex:
 
     def count(self, tx: Transaction | None, space: Space) -> int:
         number = 0
-        with self._asked(space) as name:
+        with self._existing(space) as name:
             number = self._client.count(name, count_filter=of_space(space), exact=True).count
         return number
 
     def drop(self, tx: Transaction | None, space: Space) -> None:
-        """The collection stays: it is other workspaces' as well."""
-        with self._asked(space) as name:
+        """Delete the space's points. The collection stays: other workspaces use it too."""
+        with self._existing(space) as name:
             self._client.delete(
                 name, points_selector=models.FilterSelector(filter=of_space(space)), wait=True
             )
 
     def erase(self) -> None:
-        """Forget everything in the namespace: its collections go."""
-        with self._told():
+        """Delete all collections of the namespace."""
+        with self._errors_translated():
             for collection in self._client.get_collections().collections:
                 if is_of(self._namespace, collection.name):
                     self._client.delete_collection(collection.name)
-                    self._collections.lost(collection.name)
+                    self._collections.mark_missing(collection.name)
 
     def _near(
         self,
         space: Space,
-        given: list[float],
+        unit_vector: list[float],
         number: int,
-        narrowed: models.Filter,
-        how: models.SearchParams | None,
+        query_filter: models.Filter,
+        search_params: models.SearchParams | None,
     ) -> list[VectorHit]:
         points: Sequence[models.ScoredPoint] = []
-        with self._asked(space) as name:
+        with self._existing(space) as name:
             points = self._client.query_points(
                 name,
-                query=given,
-                query_filter=narrowed,
-                search_params=how,
+                query=unit_vector,
+                query_filter=query_filter,
+                search_params=search_params,
                 limit=number,
                 with_payload=["key"],
                 with_vectors=False,
@@ -200,50 +207,50 @@ class QdrantVectorIndex:
 
     def _store(self, space: Space, points: Sequence[models.PointStruct]) -> None:
         name = collection_of(self._namespace, space)
-        with self._told():
+        with self._errors_translated():
             self._collections.ensure(name, space)
             try:
                 self._client.upsert(name, points=list(points), wait=True)
             except (UnexpectedResponse, ValueError) as error:
                 if not is_missing(error):
                     raise
-                # It was there once. A server that lost it is begun anew.
-                self._collections.lost(name)
+                # The server lost a collection that existed. Create it again.
+                self._collections.mark_missing(name)
                 self._collections.ensure(name, space)
                 self._client.upsert(name, points=list(points), wait=True)
 
     @contextmanager
-    def _asked(self, space: Space) -> Iterator[str]:
-        """For requests about a collection that may not be there: then the body ends early, and
-        nothing was found."""
+    def _existing(self, space: Space) -> Iterator[str]:
+        """The name of the space's collection, for requests in the body. If the collection does not
+        exist, the body ends early, without an error."""
         name = collection_of(self._namespace, space)
-        with self._told():
+        with self._errors_translated():
             try:
                 yield name
             except (UnexpectedResponse, ValueError) as error:
                 if not is_missing(error):
                     raise
-                self._collections.lost(name)
+                self._collections.mark_missing(name)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Raises `IndexUnavailable` for what the server or the way to it does."""
+    def _errors_translated(self) -> Iterator[None]:
+        """Raises `IndexUnavailable` if the server fails or cannot be reached."""
         try:
-            with self._alone:
+            with self._client_lock:
                 yield
         except UnexpectedResponse as error:
             if error.status_code in (401, 403):
                 raise IndexUnavailable(
-                    f"the vector index at {self._place} refuses the key in VECTOR_STORE_API_KEY"
+                    f"the vector index at {self._location} rejects the key in VECTOR_STORE_API_KEY"
                 ) from error
             raise IndexUnavailable(
-                f"the vector index at {self._place} answered {error.status_code} "
+                f"the vector index at {self._location} answered {error.status_code} "
                 f"{error.reason_phrase}"
             ) from error
         except (ApiException, ResourceExhaustedResponse) as error:
             cause = getattr(error, "source", None) or error
             raise IndexUnavailable(
-                f"the vector index at {self._place} cannot be reached: "
+                f"the vector index at {self._location} cannot be reached: "
                 f"{type(cause).__name__}: {cause}"
             ) from error
 
@@ -252,26 +259,30 @@ def _point(space: Space, key: int) -> str:
     return str(uuid5(POINTS, f"{tenant_of(space)}/{key}"))
 
 
-def _portions(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def _batches(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def open_index(settings: Settings) -> QdrantVectorIndex:
-    """Open it, whether the server is there or not. Raises `ConfigurationError` without a URL that
-    can be used."""
+    """Open the index, even if the server cannot be reached. Raises `ConfigurationError` without a
+    usable URL."""
     url = settings["url"]
     if not url:
         raise ConfigurationError(
             "the vector index 'qdrant' needs VECTOR_STORE_URL, for instance http://localhost:6333"
         )
-    made_with = {name: settings[name] for name in ("on_disk", "replication_factor", "shard_number")}
+    collection_options = {
+        name: settings[name] for name in ("on_disk", "replication_factor", "shard_number")
+    }
     namespace = settings["namespace"] or NAMESPACE
     if url == IN_PROCESS:
-        return QdrantVectorIndex(QdrantClient(IN_PROCESS), IN_PROCESS, namespace, **made_with)
+        return QdrantVectorIndex(
+            QdrantClient(IN_PROCESS), IN_PROCESS, namespace, **collection_options
+        )
     try:
         parts = urlsplit(url)
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        # Looking at the server's version would need it to be there.
+        # No compatibility check: it needs a reachable server.
         client = QdrantClient(
             url=url,
             api_key=settings["api_key"],
@@ -279,7 +290,5 @@ def open_index(settings: Settings) -> QdrantVectorIndex:
             check_compatibility=False,
         )
     except (ValueError, InvalidURL) as error:
-        raise ConfigurationError(
-            f"VECTOR_STORE_URL is not one that Qdrant is reached by: {error}"
-        ) from error
-    return QdrantVectorIndex(client, shown, namespace, **made_with)
+        raise ConfigurationError(f"VECTOR_STORE_URL is not a URL of Qdrant: {error}") from error
+    return QdrantVectorIndex(client, shown, namespace, **collection_options)

@@ -1,5 +1,4 @@
-"""Vectors in Redis 8 or newer, in its vector sets. The server may be the one that carries the
-queues."""
+"""Vectors in the vector sets of Redis 8 or newer. The same server may also carry the queues."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What the server may be asked of a row besides its vector: JSON attributes, and the expressions
-that filter by them.
+"""Filterable attributes of a vector, as JSON, and the filter expressions over them.
 
-Every value of an any-of condition is stored and asked for as `<…>` with nothing but digits or
-hexadecimal digits inside. So no value can be taken for syntax, and none is part of another. Times
-are whole microseconds, which a double holds exactly until the year 2255.
+Each value of an any-of condition is stored and queried as `<…>` with only decimal or hexadecimal
+digits inside. So no value can be read as syntax, and no value is a substring of another. Times are
+whole microseconds, which a double represents exactly until the year 2255.
 """
 
 from __future__ import annotations
@@ -33,34 +32,35 @@ def word(text: str) -> str:
 
 
 def attributes(row: VectorRow) -> str:
-    """The row's attributes as JSON; those that it does not have are left out, and no condition on
-    them holds."""
-    found: dict[str, Any] = {
-        name: key(value)
-        for name, value in (
+    """The row's attributes as JSON. Missing attributes are omitted: a condition on them is
+    false."""
+    values: dict[str, Any] = {
+        name: key(row_key)
+        for name, row_key in (
             ("s", row.session),
             ("a", row.author),
             ("r", row.observer),
             ("d", row.observed),
         )
-        if value is not None
+        if row_key is not None
     }
     if row.level is not None:
-        found["l"] = word(row.level)
+        values["l"] = word(row.level)
     if row.at is not None:
-        found["t"] = micros(row.at)
-    return json.dumps({"uid": row.uid, **found}, separators=(",", ":"))
+        values["t"] = micros(row.at)
+    return json.dumps({"uid": row.uid, **values}, separators=(",", ":"))
 
 
 def expression(index_filter: IndexFilter) -> str | None:
-    """The filter of `index_filter`, no any-of of which is empty; None if it has no condition."""
-    several = (
+    """The filter expression for `index_filter`; None if it has no condition. No any-of condition
+    may be empty."""
+    any_of = (
         ("s", index_filter.sessions),
         ("a", index_filter.authors),
         ("r", index_filter.observers),
         ("d", index_filter.observed),
     )
-    parts = [_any_of(name, map(key, values)) for name, values in several if values is not None]
+    parts = [_any_of(name, map(key, values)) for name, values in any_of if values is not None]
     if index_filter.levels is not None:
         parts.append(_any_of("l", map(word, index_filter.levels)))
     if index_filter.since is not None:
@@ -75,27 +75,27 @@ def _any_of(name: str, values: Iterable[str]) -> str:
     return f".{name} in [{listed}]"
 
 
-def fits(stored: bytes | None, index_filter: IndexFilter) -> bool:
-    """Does a row with these attributes fit? For the few whose attributes are read here instead of
-    being filtered there."""
-    if stored is None:
+def fits(attributes_json: bytes | None, index_filter: IndexFilter) -> bool:
+    """Whether a row with these attributes matches the filter. For rows whose attributes are read
+    here and not filtered by the server."""
+    if attributes_json is None:
         return False
-    found = json.loads(stored)
-    several = (
+    values = json.loads(attributes_json)
+    any_of = (
         ("s", index_filter.sessions),
         ("a", index_filter.authors),
         ("r", index_filter.observers),
         ("d", index_filter.observed),
     )
     return (
-        all(values is None or found.get(name) in map(key, values) for name, values in several)
-        and (index_filter.levels is None or found.get("l") in map(word, index_filter.levels))
+        all(allowed is None or values.get(name) in map(key, allowed) for name, allowed in any_of)
+        and (index_filter.levels is None or values.get("l") in map(word, index_filter.levels))
         and (
             index_filter.since is None
-            or ("t" in found and found["t"] >= micros(index_filter.since))
+            or ("t" in values and values["t"] >= micros(index_filter.since))
         )
         and (
             index_filter.until is None
-            or ("t" in found and found["t"] <= micros(index_filter.until))
+            or ("t" in values and values["t"] <= micros(index_filter.until))
         )
     )

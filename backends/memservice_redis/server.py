@@ -1,5 +1,5 @@
-"""The connection: made at first use, to a server that is new enough, its failures told in words
-that help."""
+"""The connection: opened at first use, with a check of the server's version and with errors that
+say what to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Pipeline(Protocol):
 
 
 class Client(Protocol):
-    """What is used of the client, with types: vector sets are newer than its own methods."""
+    """The part of the client that is used here, with types. The client has no methods for vector
+    sets."""
 
     def execute_command(self, *words: Word) -> Any: ...
 
@@ -36,32 +37,33 @@ MIN_VERSION = "Redis 8.0"
 
 
 class Server:
-    """A Redis whose version is looked at once, as soon as it can be reached. Safe for threads."""
+    """A Redis server whose version is checked once, as soon as it can be reached. Safe for
+    threads."""
 
     def __init__(self, client: Redis, location: str) -> None:
-        """`location`: where it is, as messages call it; without a password."""
+        """`location`: the server's address for messages, without a password."""
         self._client = client
-        self._place = location
+        self._location = location
         self._checked = False
         self._lock = threading.Lock()
 
     @contextmanager
-    def asked(self) -> Iterator[Client]:
-        """The client. Raises `IndexUnavailable` for what Redis or the way to it does,
-        `ConfigurationError` for an older server."""
+    def client(self) -> Iterator[Client]:
+        """The client. Raises `IndexUnavailable` if Redis fails or cannot be reached, and
+        `ConfigurationError` if the server is too old."""
         try:
             self._check()
             yield cast(Client, self._client)
         except RedisError as error:
             raise IndexUnavailable(
-                f"the vector index at {self._place} failed: {type(error).__name__}: {error}"
+                f"the vector index at {self._location} failed: {type(error).__name__}: {error}"
             ) from error
 
     def check_now(self, log: logging.Logger) -> None:
-        """Look at the version already at the start, if the server is there: whoever set up an old
-        one should hear it then."""
+        """Check the version at startup if the server can be reached, so that a wrong server is
+        reported then and not at the first query. Otherwise log a warning."""
         try:
-            with self.asked():
+            with self.client():
                 pass
         except IndexUnavailable as error:
             log.warning("%s: search answers from text until it is back", error)
@@ -75,14 +77,14 @@ class Server:
             relative = info.get("server_name") or info.get("valkey_version")
             if relative and str(relative) != "redis":
                 raise ConfigurationError(
-                    f"{self._place} is not Redis but {relative} (it calls itself "
-                    f"{version}), which has no vector sets: "
+                    f"{self._location} is {relative}, not Redis (version {version}), and has no "
+                    "vector sets: "
                     f"point VECTOR_STORE_URL at {MIN_VERSION} or newer"
                 )
             major = version.partition(".")[0]
             if not major.isdigit() or int(major) < MIN_MAJOR_VERSION:
                 raise ConfigurationError(
-                    f"{self._place} is Redis {version}, which has no vector sets: point "
+                    f"{self._location} is Redis {version}, which has no vector sets: point "
                     f"VECTOR_STORE_URL at {MIN_VERSION} or newer, "
                     "or choose another VECTOR_STORE_TYPE"
                 )
@@ -90,7 +92,7 @@ class Server:
 
 
 def pairs(answer: Any, value: Callable[[Any], float]) -> list[tuple[int, float]]:
-    """Elements with their scores: a mapping by the newer protocol, a flat list by the older one."""
+    """Elements with their scores. The answer is a mapping in RESP3 and a flat list in RESP2."""
     if isinstance(answer, dict):
         return [(int(key), value(score)) for key, score in answer.items()]
     return [(int(key), value(score)) for key, score in zip(answer[::2], answer[1::2], strict=True)]

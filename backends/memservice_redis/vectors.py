@@ -1,9 +1,9 @@
-"""Vectors in Redis: a vector set for each space, and beside it a sorted set of the rows' keys, so
-that they can be listed in order.
+"""Vectors in Redis: for each space a vector set, and a sorted set of row keys to list them in
+order.
 
-Both change in one transaction of the server. A filtered query compares every vector of a space that
-is small enough; in a larger one it follows the graph, and compares all of them where the graph does
-not offer enough rows that fit, so that a filter loses nothing.
+Both sets change in one transaction of the server. A query compares all vectors of a small space,
+and follows the graph in a larger one. If a filtered query finds too few matching rows in the graph,
+it is repeated exactly, so that a filter loses no rows.
 """
 
 from __future__ import annotations
@@ -35,25 +35,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NAMESPACE = "memservice"
-"""Where the settings name none."""
+"""The default, if the settings name none."""
 
 BATCH_SIZE = 100
-"""Rows in one exchange that writes: adding to the graph takes the server about a millisecond a row,
-and it does one thing at a time."""
+"""Rows in one write request. Adding a row to the graph takes the server about a millisecond, during
+which it serves no other client."""
 READ_BATCH_SIZE = 500
 _GLOB = re.compile(r"[*?\[\]\\^-]")
-"""What has a meaning in the patterns of SCAN …"""
+"""Characters with a meaning in patterns of SCAN."""
 _ESCAPED = r"\\\g<0>"
-"""… and what takes it away."""
+"""The replacement that escapes such a character."""
 EF_BUILD = "200"
 EF_SEARCH = 200
-"""Candidates that a walk through the graph keeps, at least; more than is asked for."""
+"""Minimum number of candidates that a graph search keeps."""
 MAX_VISITED = 20_000
-"""Rows that a walk offers to a filter before all vectors are compared instead."""
+"""Maximum number of rows that a graph search checks against a filter, before the query falls back
+to comparing all vectors."""
 
 
 class RedisVectorIndex:
-    """The `VectorIndex` of a Redis. Safe for threads and processes: all state is in the server."""
+    """The `VectorIndex` of a Redis server, which holds all state. Safe for threads and
+    processes."""
 
     capabilities = frozenset({Capability.SHARED})
 
@@ -65,20 +67,19 @@ class RedisVectorIndex:
         self._exact_up_to = exact_up_to
 
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from
-        then on.
+        """Store vectors and replace those of the same rows. A zero vector removes the row's vector.
 
-        Raises ValueError for another dimension than the space's, and for numbers that are not
-        finite.
+        Raises ValueError if a vector does not have the space's dimension, or has a number that is
+        not finite.
         """
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
-        vectors, keys = self._places(space)
-        for portion in _portions(list(unique.values()), BATCH_SIZE):
-            with self._server.asked() as client, client.pipeline(transaction=True) as pipe:
-                for row, vector in portion:
+        vectors, keys = self._set_names(space)
+        for batch in _batches(list(unique.values()), BATCH_SIZE):
+            with self._server.client() as client, client.pipeline(transaction=True) as pipe:
+                for row, vector in batch:
                     pipe.execute_command("VREM", vectors, row.key)
                     if vector.any():
-                        given = (
+                        arguments = (
                             "FP32",
                             _bytes(vector),
                             row.key,
@@ -88,19 +89,19 @@ class RedisVectorIndex:
                             "SETATTR",
                             attributes(row),
                         )
-                        pipe.execute_command("VADD", vectors, *given)
+                        pipe.execute_command("VADD", vectors, *arguments)
                         pipe.execute_command("ZADD", keys, row.key, row.key)
                     else:
                         pipe.execute_command("ZREM", keys, row.key)
                 pipe.execute()
 
     def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
-        vectors, listed = self._places(space)
-        for portion in _portions(keys, READ_BATCH_SIZE):
-            with self._server.asked() as client, client.pipeline(transaction=True) as pipe:
-                for key in portion:
+        vectors, listed = self._set_names(space)
+        for batch in _batches(keys, READ_BATCH_SIZE):
+            with self._server.client() as client, client.pipeline(transaction=True) as pipe:
+                for key in batch:
                     pipe.execute_command("VREM", vectors, key)
-                pipe.execute_command("ZREM", listed, *portion)
+                pipe.execute_command("ZREM", listed, *batch)
                 pipe.execute()
 
     def query(
@@ -112,158 +113,187 @@ class RedisVectorIndex:
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert`
+        """See `VectorIndex.query`. A zero vector has no hits. Raises ValueError as `upsert`
         does."""
-        asked = checked(space, vector)
-        if k <= 0 or not asked.any() or matches_nothing(index_filter):
+        query_vector = checked(space, vector)
+        if k <= 0 or not query_vector.any() or matches_nothing(index_filter):
             return []
         if ids is not None:
-            return self._among(space, asked, k, index_filter, ids)
-        number = self.count(None, space)
-        if number == 0:
+            return self._exact_among(space, query_vector, k, index_filter, ids)
+        size = self.count(None, space)
+        if size == 0:
             return []
-        narrowed = expression(index_filter)
-        if number <= self._exact_up_to:
-            return stable_top_k(lambda n: self._similar(space, asked, n, narrowed, "TRUTH"), k)
+        filter_expression = expression(index_filter)
+        if size <= self._exact_up_to:
+            return stable_top_k(
+                lambda n: self._similar(space, query_vector, n, filter_expression, "TRUTH"), k
+            )
         hits = stable_top_k(
-            lambda n: self._similar(space, asked, n, narrowed, *_walk(n, narrowed)), k
+            lambda n: self._similar(
+                space, query_vector, n, filter_expression, *_walk(n, filter_expression)
+            ),
+            k,
         )
-        if len(hits) < k and narrowed is not None:
-            hits = stable_top_k(lambda n: self._similar(space, asked, n, narrowed, "TRUTH"), k)
+        if len(hits) < k and filter_expression is not None:
+            hits = stable_top_k(
+                lambda n: self._similar(space, query_vector, n, filter_expression, "TRUTH"), k
+            )
         return hits
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        vectors, _ = self._places(space)
-        found: dict[int, Vector] = {}
-        for portion in _portions(sorted(set(keys)), READ_BATCH_SIZE):
-            with self._server.asked() as client, client.pipeline(transaction=False) as pipe:
-                for key in portion:
+        vectors, _ = self._set_names(space)
+        fetched: dict[int, Vector] = {}
+        for batch in _batches(sorted(set(keys)), READ_BATCH_SIZE):
+            with self._server.client() as client, client.pipeline(transaction=False) as pipe:
+                for key in batch:
                     pipe.execute_command("VEMB", vectors, key, "RAW")
                 answers = pipe.execute()
-            found |= {
+            fetched |= {
                 key: _vector(stored)
-                for key, stored in zip(portion, answers, strict=True)
+                for key, stored in zip(batch, answers, strict=True)
                 if stored is not None
             }
-        return found
+        return fetched
 
     def keys(
         self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
     ) -> list[int]:
-        vectors, listed = self._places(space)
-        with self._server.asked() as client:
+        vectors, listed = self._set_names(space)
+        with self._server.client() as client:
             if after == 0:
-                self._relist(client, vectors, listed)
-            found = client.execute_command(
+                self._rebuild_key_list(client, vectors, listed)
+            keys = client.execute_command(
                 "ZRANGEBYSCORE", listed, f"({after}", "+inf", "LIMIT", 0, limit
             )
-        return [int(key) for key in found]
+        return [int(key) for key in keys]
 
     def count(self, tx: Transaction | None, space: Space) -> int:
-        with self._server.asked() as client:
-            return int(client.execute_command("VCARD", self._places(space)[0]))
+        with self._server.client() as client:
+            return int(client.execute_command("VCARD", self._set_names(space)[0]))
 
     def drop(self, tx: Transaction | None, space: Space) -> None:
-        with self._server.asked() as client:
-            client.execute_command("UNLINK", *self._places(space))
+        with self._server.client() as client:
+            client.execute_command("UNLINK", *self._set_names(space))
 
     def erase(self) -> None:
-        """Forget everything in the namespace."""
+        """Delete everything in the namespace."""
         pattern = f"{{{_GLOB.sub(_ESCAPED, self._namespace)}:vectors:*"
         cursor = 0
-        with self._server.asked() as client:
+        with self._server.client() as client:
             while True:
-                cursor, found = client.execute_command(
+                cursor, names = client.execute_command(
                     "SCAN", cursor, "MATCH", pattern, "COUNT", READ_BATCH_SIZE
                 )
-                if found:
-                    client.execute_command("UNLINK", *found)
+                if names:
+                    client.execute_command("UNLINK", *names)
                 if int(cursor) == 0:
                     return
 
-    def _places(self, space: Space) -> tuple[str, str]:
-        """The names of the vector set and of its list of keys. The braces keep both on one node of
-        a cluster."""
-        location = f"{{{self._namespace}:vectors:{space.workspace_key}:{space.key}}}"
-        return location, f"{location}:keys"
+    def _set_names(self, space: Space) -> tuple[str, str]:
+        """The names of the vector set and of the sorted set of its keys. The braces keep both on
+        one node of a cluster."""
+        name = f"{{{self._namespace}:vectors:{space.workspace_key}:{space.key}}}"
+        return name, f"{name}:keys"
 
     def _similar(
-        self, space: Space, asked: Vector, number: int, narrowed: str | None, *how: str | int
+        self,
+        space: Space,
+        query_vector: Vector,
+        number: int,
+        filter_expression: str | None,
+        *options: str | int,
     ) -> list[VectorHit]:
-        filtered = () if narrowed is None else ("FILTER", narrowed)
-        given = ("FP32", _bytes(asked), "WITHSCORES", "COUNT", number, *filtered, *how)
-        with self._server.asked() as client:
-            answer = client.execute_command("VSIM", self._places(space)[0], *given)
-        # The server's scores go from 0 to 1.
+        filter_arguments = () if filter_expression is None else ("FILTER", filter_expression)
+        arguments = (
+            "FP32",
+            _bytes(query_vector),
+            "WITHSCORES",
+            "COUNT",
+            number,
+            *filter_arguments,
+            *options,
+        )
+        with self._server.client() as client:
+            answer = client.execute_command("VSIM", self._set_names(space)[0], *arguments)
+        # The server's scores range from 0 to 1.
         return [
             VectorHit(key, score)
             for key, score in pairs(answer, lambda score: 2.0 * float(score) - 1.0)
         ]
 
-    def _among(
-        self, space: Space, asked: Vector, k: int, index_filter: IndexFilter, ids: Sequence[int]
+    def _exact_among(
+        self,
+        space: Space,
+        query_vector: Vector,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int],
     ) -> list[VectorHit]:
-        """The nearest of these rows, compared here."""
-        wanted = sorted(set(ids))
+        """The nearest of the rows `ids`, compared in this process."""
+        keys = sorted(set(ids))
         if index_filter != EVERYTHING:
-            vectors, _ = self._places(space)
-            with self._server.asked() as client, client.pipeline(transaction=False) as pipe:
-                for key in wanted:
+            vectors, _ = self._set_names(space)
+            with self._server.client() as client, client.pipeline(transaction=False) as pipe:
+                for key in keys:
                     pipe.execute_command("VGETATTR", vectors, key)
-                stored = pipe.execute()
-            wanted = [
-                key for key, about in zip(wanted, stored, strict=True) if fits(about, index_filter)
+                attributes = pipe.execute()
+            keys = [
+                key
+                for key, row_attributes in zip(keys, attributes, strict=True)
+                if fits(row_attributes, index_filter)
             ]
-        found = self.fetch(None, space, wanted)
-        if not found:
+        vectors_by_key = self.fetch(None, space, keys)
+        if not vectors_by_key:
             return []
-        scores = unit(np.stack(list(found.values()))).astype(np.float64) @ unit(asked[None, :])[0]
+        scores = (
+            unit(np.stack(list(vectors_by_key.values()))).astype(np.float64)
+            @ unit(query_vector[None, :])[0]
+        )
         hits = [
             VectorHit(key, min(1.0, max(-1.0, float(score))))
-            for key, score in zip(found, scores, strict=True)
+            for key, score in zip(vectors_by_key, scores, strict=True)
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:k]
 
-    def _relist(self, client: Client, vectors: str, listed: str) -> None:
-        """Make the list of keys anew if a server that evicts, or somebody's hand, took one of the
-        two away."""
-        number = int(client.execute_command("VCARD", vectors))
-        if number == int(client.execute_command("ZCARD", listed)):
+    def _rebuild_key_list(self, client: Client, vectors: str, listed: str) -> None:
+        """Rebuild the sorted set of keys if it has another size than the vector set: eviction or an
+        operator may have deleted either one."""
+        size = int(client.execute_command("VCARD", vectors))
+        if size == int(client.execute_command("ZCARD", listed)):
             return
-        there = client.execute_command("VRANDMEMBER", vectors, number) if number else []
+        elements = client.execute_command("VRANDMEMBER", vectors, size) if size else []
         with client.pipeline(transaction=True) as pipe:
             pipe.execute_command("DEL", listed)
-            for portion in _portions([int(key) for key in there], READ_BATCH_SIZE):
+            for batch in _batches([int(key) for key in elements], READ_BATCH_SIZE):
                 pipe.execute_command(
-                    "ZADD", listed, *(each for key in portion for each in (key, key))
+                    "ZADD", listed, *(each for key in batch for each in (key, key))
                 )
             pipe.execute()
 
 
-def _portions(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def _batches(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
-def _walk(number: int, narrowed: str | None) -> tuple[str | int, ...]:
-    """How the graph is followed for so many hits."""
-    breadth = ("EF", max(EF_SEARCH, 2 * number))
-    return breadth if narrowed is None else (*breadth, "FILTER-EF", MAX_VISITED)
+def _walk(number: int, filter_expression: str | None) -> tuple[str | int, ...]:
+    """Arguments of a graph search for `number` hits."""
+    arguments = ("EF", max(EF_SEARCH, 2 * number))
+    return arguments if filter_expression is None else (*arguments, "FILTER-EF", MAX_VISITED)
 
 
 def _bytes(vector: Vector) -> bytes:
-    """As the server reads it: of length one, float32, little-endian."""
+    """The vector as the server reads it: of length one, float32, little-endian."""
     return bytes(unit(vector[None, :])[0].astype("<f4").tobytes())
 
 
-def _vector(stored: Sequence[Any]) -> Vector:
-    """From what `VEMB … RAW` answers: the form, the numbers of a vector of length one, its
-    length."""
-    return np.frombuffer(stored[1], "<f4").astype(np.float32)
+def _vector(answer: Sequence[Any]) -> Vector:
+    """The vector in an answer of `VEMB … RAW`: encoding, numbers of the unit vector, length."""
+    return np.frombuffer(answer[1], "<f4").astype(np.float32)
 
 
 def open_index(settings: Settings, log: logging.Logger) -> RedisVectorIndex:
-    """Open it, whether the server is there or not. Raises `ConfigurationError` without a URL, and
-    for a server that is too old."""
+    """Open the index, even if the server cannot be reached. Raises `ConfigurationError` without a
+    URL, and if the server is too old."""
     url = settings["url"]
     if not url:
         raise ConfigurationError(
@@ -278,15 +308,13 @@ def open_index(settings: Settings, log: logging.Logger) -> RedisVectorIndex:
             **password,
         )
     except ValueError as error:
-        raise ConfigurationError(
-            f"VECTOR_STORE_URL is not one that Redis is reached by: {error}"
-        ) from error
+        raise ConfigurationError(f"VECTOR_STORE_URL is not a URL of Redis: {error}") from error
     server = Server(client, _shown(url))
     server.check_now(log)
     return RedisVectorIndex(server, settings["namespace"] or NAMESPACE, settings["exact_up_to"])
 
 
 def _shown(url: str) -> str:
-    """The URL without who enters by it."""
+    """The URL without user name and password."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

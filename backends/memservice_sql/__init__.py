@@ -1,3 +1,3 @@
-"""Storage in an SQL database, by SQLAlchemy Core: tables, rows, the faster nouns, migrations. What
-differs between databases is asked of a `memservice_sql.dialect.SqlDialect` by intention; nothing
-else here names one."""
+"""Storage in an SQL database with SQLAlchemy Core: tables, rows, faster repositories, migrations.
+Everything that differs between databases is behind `memservice_sql.dialect.SqlDialect`; no other
+module here names a database."""

@@ -1,11 +1,14 @@
-"""Filter trees to SQL, meaning exactly what `memservice.domain.filters.evaluate.matches` says.
+"""Conversion of conditions to SQL, with exactly the meaning of
+`memservice.domain.filters.evaluate.matches`.
 
-Two passes in the same order, so that compiled statements can be kept: `shape` lists a tree's values
-and returns what is left without them, a hashable; `to_sql` writes the SQL of such a shape.
+Two passes in the same order, so that compiled statements can be cached: `shape` lists the values of
+a condition and returns the rest as a hashable shape; `to_sql` writes the SQL of such a shape.
 
-SQL's third truth value never decides: a null in a condition counts as false, and under `Not` every
-leaf that may be null is wrapped.
+A null in a condition counts as false. Under `Not`, every leaf that may be null is wrapped in
+`coalesce`.
 """
+
+# fast path: see docs/decisions/fast-paths.md#statements
 
 from __future__ import annotations
 
@@ -45,14 +48,14 @@ from memservice_sql.types import JSON, UtcDateTime
 
 Shape = tuple[Any, ...]
 
-NOTHING: Shape = ("nothing",)
+NO_MATCH: Shape = ("nothing",)
 STATES = frozenset(
     {r.ACTIVE, r.ARCHIVED, r.DELETING, r.LIVE, r.SUPERSEDED, r.DELETED, r.PENDING, r.DONE, r.FAILED}
 )
-"""Written into the statement, so that indexes on rows of one state are recognised."""
+"""States are literals in the statement, so that the database can use partial indexes on a state."""
 
-MANY = 8
-"""More alternatives than this are asked of the database as a list."""
+MAX_ALTERNATIVES = 8
+"""More alternatives than this are passed to the database as a list."""
 
 _FLAT = frozenset({"eq", "gt", "gte", "lt", "lte", "state", "null"})
 
@@ -61,7 +64,7 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Filterable:
-    """A table as conditions see it."""
+    """A table and the types of its columns, for conditions on it."""
 
     table: sa.Table
     kinds: dict[str, type]
@@ -82,129 +85,131 @@ def _kind(column: sa.Column[Any]) -> type:
 # First pass: shapes and values.
 
 
-def shape(on: Filterable, node: Condition, values: list[Any]) -> Shape:
-    """What is left of `node` without its values, which are appended to `values`."""
-    return _SHAPES[type(node)](on, node, values)
+def shape(on: Filterable, condition: Condition, values: list[Any]) -> Shape:
+    """The shape of `condition`: everything but its values, which are appended to `values`."""
+    return _SHAPES[type(condition)](on, condition, values)
 
 
-def _all(on: Filterable, node: All, values: list[Any]) -> Shape:
-    return ("all", *[shape(on, part, values) for part in node.parts])
+def _all(on: Filterable, condition: All, values: list[Any]) -> Shape:
+    return ("all", *[shape(on, part, values) for part in condition.parts])
 
 
-def _any(on: Filterable, node: Any_, values: list[Any]) -> Shape:
-    if len(node.parts) <= MANY:
-        return ("any", *[shape(on, part, values) for part in node.parts])
-    # Parts of one shape become rows of a list: else there would be a statement for each number of
-    # them, and databases limit its size.
+def _any(on: Filterable, condition: Any_, values: list[Any]) -> Shape:
+    if len(condition.parts) <= MAX_ALTERNATIVES:
+        return ("any", *[shape(on, alternative, values) for alternative in condition.parts])
+    # Alternatives of one shape become rows of a list: otherwise each number of them would need a
+    # statement of its own, and databases limit the size of a statement.
     by_shape: dict[Shape, list[list[Any]]] = {}
-    for part in node.parts:
-        own: list[Any] = []
-        by_shape.setdefault(shape(on, part, own), []).append(own)
+    for alternative in condition.parts:
+        own_values: list[Any] = []
+        by_shape.setdefault(shape(on, alternative, own_values), []).append(own_values)
     shapes: list[Shape] = []
-    for shaped, listed in by_shape.items():
-        if len(listed) > 1 and listed[0] and _is_flat(shaped):
-            values.append(on.dialect.list_value([tuple(own) for own in listed]))
-            shapes.append(("some", shaped))
+    for shape_, value_lists in by_shape.items():
+        if len(value_lists) > 1 and value_lists[0] and _is_flat(shape_):
+            values.append(on.dialect.list_value([tuple(own_values) for own_values in value_lists]))
+            shapes.append(("some", shape_))
         else:
-            values += [value for own in listed for value in own]
-            shapes += [shaped] * len(listed)
+            values += [value for own_values in value_lists for value in own_values]
+            shapes += [shape_] * len(value_lists)
     return ("any", *shapes)
 
 
-def _is_flat(shaped: Shape) -> bool:
-    """Are all its leaves such that a value of theirs can as well come from a row?"""
-    return all(_is_flat(part) for part in shaped[1:]) if shaped[0] == "all" else shaped[0] in _FLAT
+def _is_flat(shape_: Shape) -> bool:
+    """Whether the values of all leaves can be columns of a list of rows."""
+    return all(_is_flat(part) for part in shape_[1:]) if shape_[0] == "all" else shape_[0] in _FLAT
 
 
-def _not(on: Filterable, node: Not, values: list[Any]) -> Shape:
-    return ("not", shape(on, node.part, values))
+def _not(on: Filterable, condition: Not, values: list[Any]) -> Shape:
+    return ("not", shape(on, condition.part, values))
 
 
-def _equal(on: Filterable, node: Equal, values: list[Any]) -> Shape:
-    value = _fitting(on.kinds[node.field], node.value)
+def _equal(on: Filterable, condition: Equal, values: list[Any]) -> Shape:
+    value = _fitting(on.kinds[condition.field], condition.value)
     if value is None:
-        return NOTHING
-    if node.field == "state" and value in STATES:
-        return ("state", node.field, value)
+        return NO_MATCH
+    if condition.field == "state" and value in STATES:
+        return ("state", condition.field, value)
     values.append(value)
-    return ("eq", node.field)
+    return ("eq", condition.field)
 
 
-def _compare(on: Filterable, node: Compare, values: list[Any]) -> Shape:
-    kind = on.kinds[node.field]
-    op: str = node.op
-    value: Any = node.value
+def _compare(on: Filterable, condition: Compare, values: list[Any]) -> Shape:
+    kind = on.kinds[condition.field]
+    op: str = condition.op
+    value: Any = condition.value
     if kind is int and isinstance(value, int | float) and not isinstance(value, bool):
         bound = _integer_bound(op, value)
         if bound is None:
-            return NOTHING
+            return NO_MATCH
         op, value = bound
     elif _fitting(kind, value) is None:
-        return NOTHING
+        return NO_MATCH
     values.append(value)
-    return (op, node.field)
+    return (op, condition.field)
 
 
-def _one_of(on: Filterable, node: OneOf, values: list[Any]) -> Shape:
-    kind = on.kinds[node.field]
+def _one_of(on: Filterable, condition: OneOf, values: list[Any]) -> Shape:
+    kind = on.kinds[condition.field]
     fitting = [
-        value for value in (_fitting(kind, value) for value in node.values) if value is not None
+        value
+        for value in (_fitting(kind, value) for value in condition.values)
+        if value is not None
     ]
     if not fitting:
-        return NOTHING
+        return NO_MATCH
     if len(fitting) == 1:
-        return _equal(on, Equal(node.field, fitting[0]), values)
+        return _equal(on, Equal(condition.field, fitting[0]), values)
     values.append(on.dialect.list_value(fitting))
-    return ("in", node.field)
+    return ("in", condition.field)
 
 
-def _is_null(on: Filterable, node: IsNull, values: list[Any]) -> Shape:
-    return ("null", node.field)
+def _is_null(on: Filterable, condition: IsNull, values: list[Any]) -> Shape:
+    return ("null", condition.field)
 
 
-def _substring(on: Filterable, node: Substring, values: list[Any]) -> Shape:
-    if on.kinds[node.field] is not str:
-        return NOTHING
-    values.append(fold(node.needle))
-    return ("substring", node.field)
+def _substring(on: Filterable, condition: Substring, values: list[Any]) -> Shape:
+    if on.kinds[condition.field] is not str:
+        return NO_MATCH
+    values.append(fold(condition.needle))
+    return ("substring", condition.field)
 
 
-def _holds(on: Filterable, node: Holds, values: list[Any]) -> Shape:
-    for listed in LIST_TABLES.get(on.table.name, ()):
-        if listed.field == node.field:
-            if not isinstance(node.item, listed.kind):
-                return NOTHING
-            values.append(node.item)
-            return ("holds", node.field)
-    return _json(on, node, values)
+def _holds(on: Filterable, condition: Holds, values: list[Any]) -> Shape:
+    for list_table in LIST_TABLES.get(on.table.name, ()):
+        if list_table.field == condition.field:
+            if not isinstance(condition.item, list_table.kind):
+                return NO_MATCH
+            values.append(condition.item)
+            return ("holds", condition.field)
+    return _json(on, condition, values)
 
 
-def _contains(on: Filterable, node: Contains, values: list[Any]) -> Shape:
-    if on.kinds[node.field] is dict:
-        return _json(on, node, values)
-    if node.value is None:
-        return ("null", node.field)
+def _contains(on: Filterable, condition: Contains, values: list[Any]) -> Shape:
+    if on.kinds[condition.field] is dict:
+        return _json(on, condition, values)
+    if condition.value is None:
+        return ("null", condition.field)
     return (
-        NOTHING
-        if isinstance(node.value, dict | list)
-        else _equal(on, Equal(node.field, node.value), values)
+        NO_MATCH
+        if isinstance(condition.value, dict | list)
+        else _equal(on, Equal(condition.field, condition.value), values)
     )
 
 
 def _json(
     on: Filterable,
-    node: Contains | Holds | KeyEqual | KeyCompare | KeyOneOf | KeySubstring,
+    condition: Contains | Holds | KeyEqual | KeyCompare | KeyOneOf | KeySubstring,
     values: list[Any],
 ) -> Shape:
-    if on.kinds[node.field] is not dict:
-        return NOTHING
-    shaped, added = on.dialect.json_values(node)
-    values.extend(added)
-    return ("json", node.field, shaped)
+    if on.kinds[condition.field] is not dict:
+        return NO_MATCH
+    shape_, leaf_values = on.dialect.json_values(condition)
+    values.extend(leaf_values)
+    return ("json", condition.field, shape_)
 
 
 def _fitting(kind: type, value: Any) -> Any:
-    """`value` as a column of that kind may equal it; None where it cannot."""
+    """`value` converted for comparison with a column of that kind; None if they cannot be equal."""
     if kind is int and isinstance(value, float) and value.is_integer():
         value = int(Decimal(repr(value)))
     if (
@@ -213,12 +218,12 @@ def _fitting(kind: type, value: Any) -> Any:
         or (isinstance(value, bool) and kind is not bool)
     ):
         return None
-    fits: Any = value
-    return None if kind is int and not INT_MIN <= fits <= INT_MAX else fits
+    result: Any = value
+    return None if kind is int and not INT_MIN <= result <= INT_MAX else result
 
 
 def _integer_bound(op: str, value: float) -> tuple[str, int] | None:
-    """The same comparison of an integer column with a 64-bit integer; None where no integer
+    """The equivalent comparison of an integer column with a 64-bit integer; None if no integer
     satisfies it."""
     if not isfinite(value):
         return ("gte", INT_MIN) if (value > 0) == (op in ("lt", "lte")) else None
@@ -252,32 +257,32 @@ _SHAPES: dict[type, Callable[[Filterable, Any, list[Any]], Shape]] = {
 
 
 def to_sql(
-    on: Filterable, shaped: Shape, slots: Slots, *, negated: bool = False
+    on: Filterable, shape_: Shape, slots: Slots, *, negated: bool = False
 ) -> sa.ColumnElement[bool]:
-    """The SQL of a shape. `negated`: somewhere under a `Not`, where null must be false already."""
-    name = shaped[0]
+    """The SQL of a shape. `negated`: the shape is under a `Not`, so null must become false here."""
+    name = shape_[0]
     if name == "all":
         return _joined(
-            sa.and_, sa.true(), [to_sql(on, part, slots, negated=negated) for part in shaped[1:]]
+            sa.and_, sa.true(), [to_sql(on, part, slots, negated=negated) for part in shape_[1:]]
         )
     if name == "any":
         return _joined(
-            sa.or_, sa.false(), [to_sql(on, part, slots, negated=negated) for part in shaped[1:]]
+            sa.or_, sa.false(), [to_sql(on, part, slots, negated=negated) for part in shape_[1:]]
         )
     if name == "not":
-        return sa.not_(to_sql(on, shaped[1], slots, negated=True))
+        return sa.not_(to_sql(on, shape_[1], slots, negated=True))
     if name == "nothing":
         return sa.false()
     if name == "some":
-        listed = on.dialect.value_rows(slots, list(_types(on, shaped[1])))
+        value_table = on.dialect.value_rows(slots, list(_types(on, shape_[1])))
         return sa.exists(
             sa.select(sa.text("1"))
-            .select_from(listed)
-            .where(to_sql(on, shaped[1], _Listed(listed)))
+            .select_from(value_table)
+            .where(to_sql(on, shape_[1], _Listed(value_table)))
             .correlate(on.table)
         )
-    column = on.table.c[shaped[1]]
-    leaf = _leaf(on, column, shaped, slots)
+    column = on.table.c[shape_[1]]
+    leaf = _leaf(on, column, shape_, slots)
     maybe_null = name == "json" or (column.nullable and name != "null")
     return (
         sa.func.coalesce(leaf, sa.false(), type_=sa.Boolean()) if negated and maybe_null else leaf
@@ -285,51 +290,51 @@ def to_sql(
 
 
 class _Listed(Slots):
-    """Gives the columns of a list of rows where values would be taken from the caller."""
+    """Slots that are the columns of a list of rows in place of bind parameters."""
 
-    def __init__(self, listed: sa.CTE) -> None:
+    def __init__(self, value_table: sa.CTE) -> None:
         super().__init__()
-        self._columns = iter(listed.c)
+        self._columns = iter(value_table.c)
 
     def take(self, type_: TypeEngine[Any]) -> Any:
         return next(self._columns)
 
 
-def _types(on: Filterable, shaped: Shape) -> Iterator[TypeEngine[Any]]:
-    """Types of the values of a flat shape, in their order."""
-    if shaped[0] == "all":
-        for part in shaped[1:]:
+def _types(on: Filterable, shape_: Shape) -> Iterator[TypeEngine[Any]]:
+    """Types of the values of a flat shape, in the same order."""
+    if shape_[0] == "all":
+        for part in shape_[1:]:
             yield from _types(on, part)
-    elif shaped[0] not in ("state", "null"):
-        yield on.table.c[shaped[1]].type
+    elif shape_[0] not in ("state", "null"):
+        yield on.table.c[shape_[1]].type
 
 
 def _joined(
     join: Callable[..., sa.ColumnElement[bool]], empty: sa.ColumnElement[bool], parts: list[Any]
 ) -> sa.ColumnElement[bool]:
-    """Joined a hundred at a time: databases limit how deep an expression is, and `a OR b OR c` is
+    """The parts joined in groups: databases limit the depth of an expression, and `a OR b OR c` is
     as deep as it is long.
 
-    The first ones stay where an index can be chosen for them; the others are wrapped, since
-    brackets alone would be taken off again.
+    The first 50 stay at the top level, where an index can be chosen for them. The others are
+    wrapped in `coalesce`, since SQLAlchemy removes plain parentheses.
     """
     while len(parts) > 100:
-        rest = [parts[start : start + 50] for start in range(50, len(parts), 50)]
+        groups = [parts[start : start + 50] for start in range(50, len(parts), 50)]
         parts = [
             *parts[:50],
-            *[sa.func.coalesce(join(*some), sa.false(), type_=sa.Boolean()) for some in rest],
+            *[sa.func.coalesce(join(*group), sa.false(), type_=sa.Boolean()) for group in groups],
         ]
     return join(empty, *parts)
 
 
 def _leaf(
-    on: Filterable, column: sa.Column[Any], shaped: Shape, slots: Slots
+    on: Filterable, column: sa.Column[Any], shape_: Shape, slots: Slots
 ) -> sa.ColumnElement[bool]:
-    match shaped[0]:
+    match shape_[0]:
         case "eq":
             return column == slots.take(column.type)
         case "state":
-            return column == sa.literal_column(f"'{shaped[2]}'")
+            return column == sa.literal_column(f"'{shape_[2]}'")
         case "gt":
             return column > slots.take(column.type)
         case "gte":
@@ -345,12 +350,16 @@ def _leaf(
         case "substring":
             return on.dialect.substring(column, slots)
         case "holds":
-            listed = next(
-                listed for listed in LIST_TABLES[on.table.name] if listed.field == column.name
+            list_table = next(
+                list_table
+                for list_table in LIST_TABLES[on.table.name]
+                if list_table.field == column.name
             )
-            holders = sa.select(listed.parent).where(listed.item == slots.take(listed.item.type))
+            holders = sa.select(list_table.parent).where(
+                list_table.item == slots.take(list_table.item.type)
+            )
             return on.table.c.key.in_(holders)
         case "json":
-            return on.dialect.json_condition(column, cast(Hashable, shaped[2]), slots)
+            return on.dialect.json_condition(column, cast(Hashable, shape_[2]), slots)
         case unknown:
             raise AssertionError(f"no shape {unknown!r}")

@@ -1,4 +1,4 @@
-"""What differs between databases, asked by intention."""
+"""Everything that differs between databases, one method for each purpose."""
 
 from __future__ import annotations
 
@@ -24,110 +24,111 @@ JsonLeaf = Contains | Holds | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
 
 
 class SqlDialect(ABC):
-    """One database, as the rest of `memservice_sql` sees it. Stateless but for settings; used by
-    several threads.
+    """The interface of one database to the rest of `memservice_sql`. Has no state but its settings;
+    used by several threads.
 
-    Conditions come in pairs, since a statement is compiled once per shape: one method gives the
-    values, the other the SQL around the places (`Slots`) that these values will take, in the same
+    A condition needs two methods, since a statement is compiled once per shape: one returns the
+    values, the other the SQL with the bind parameters (`Slots`) for these values, in the same
     order.
     """
 
     driver_error: type[Exception]
     """Root of the driver's exceptions."""
     schema: str | None = None
-    """Where the tables are, in a database that has schemas; None for its only place."""
+    """The schema of the tables, in a database that has schemas; else None."""
     survives_errors: bool
-    """Does a transaction go on after a statement of it that broke a unique constraint?"""
+    """Whether a transaction remains usable after a statement that violated a unique constraint."""
     inserts_whole: bool
-    """Does `insert` store nothing, and leave the transaction usable, when a row breaks a unique
-    constraint?"""
+    """Whether `insert` stores no row, and leaves the transaction usable, when a row violates a
+    unique constraint."""
 
     @abstractmethod
     def engine(self) -> sa.Engine:
-        """A new engine with a pool of configured connections, none of them open yet. One per
+        """A new engine with a pool of configured connections, none of them open. One per
         process."""
 
     @abstractmethod
-    def turn(self) -> AbstractContextManager[None]:
-        """Entered before a writing transaction takes a connection: where one writer at a time is
-        all there is, they queue here."""
+    def writer_turn(self) -> AbstractContextManager[None]:
+        """Entered before a writing transaction takes a connection. A database with one writer at a
+        time queues the writers here."""
 
     @abstractmethod
     def transaction(
         self, connection: sa.Connection, *, writing: bool
     ) -> AbstractContextManager[None]:
-        """A transaction: committed at the end of the block, rolled back if it raises. For reading:
-        one consistent view."""
+        """A transaction: committed at the end of the block, rolled back if it raises. A read-only
+        transaction reads one snapshot."""
 
     @abstractmethod
     def migration(self, connection: sa.Connection) -> AbstractContextManager[None]:
-        """A writing transaction that waits patiently while another process migrates. Tables may be
-        made in it."""
+        """A writing transaction that may create tables. Waits while another process migrates."""
 
     @abstractmethod
     def translate(self, error: Exception) -> Exception | None:
-        """What a driver's exception means; None where it means a mistake of ours.
+        """The meaning of a driver's exception; None if it is a programming error.
 
-        One of `memservice.domain.errors` (`Unavailable` only where nothing was committed), or
-        `memservice.spi.base.TransientConflict` where the same transaction would probably succeed if
-        it ran again.
+        One of `memservice.domain.errors` (`Unavailable` only if nothing was committed), or
+        `memservice.spi.base.TransientConflict` if the same transaction will probably succeed when
+        it runs again.
         """
 
     @abstractmethod
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
-        """Table and columns of the unique index that a driver's exception reports as broken; None
+        """Table and columns of the unique index that a driver's exception reports as violated; None
         for any other exception."""
 
     @abstractmethod
     def insert(
         self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]
     ) -> list[int]:
-        """Insert rows (as the driver takes them) and return the keys that they got, in order.
-        Raises the driver's error at a row that breaks a rule; see `inserts_whole`."""
+        """Insert rows (converted for the driver) and return their new keys, in order. Raises the
+        driver's error for a row that violates a constraint; see `inserts_whole`."""
 
     @abstractmethod
     def insert_unless_there(
         self, cursor: Cursor, table: sa.Table, columns: Sequence[str], row: Sequence[Any]
     ) -> int | None:
-        """As `insert`, for one row; None where it would break a unique constraint, which is not an
-        error."""
+        """Insert one row and return its key; None, without an error, if it would violate a unique
+        constraint."""
 
     @abstractmethod
     def affected(self, cursor: Cursor) -> int:
-        """How many rows the update or delete that the cursor just ran has changed."""
+        """The number of rows that the cursor's last update or delete has changed."""
 
     @abstractmethod
     def list_value(self, values: Sequence[Any]) -> Any:
-        """The value of the one slot of `one_of` and, for equally long tuples, of `value_rows`."""
+        """The value for the slot of `one_of` and, for tuples of equal length, of `value_rows`."""
 
     @abstractmethod
     def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
-        """The column's value is in a list of any length."""
+        """The condition that the column's value is in a list of any length (one slot)."""
 
     @abstractmethod
     def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
-        """A table with columns `v0`, `v1` … of these types, made once per statement, whose rows are
-        one slot's value."""
+        """A table with columns `v0`, `v1` … of these types, materialised once per statement. Its
+        rows are the value of one slot."""
 
     @abstractmethod
     def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
-        """The column's text, folded (`memservice.domain.filters.jsontext.fold`), contains a needle
-        that is folded already (one slot)."""
+        """The condition that the column's text, folded (`memservice.domain.filters.jsontext.fold`),
+        contains a folded needle (one slot)."""
 
     @abstractmethod
     def json_values(self, leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
-        """For a leaf on a JSON column: what of it shapes the SQL, and the values of its slots."""
+        """For a leaf on a JSON column: the shape that determines its SQL, and the values of its
+        slots."""
 
     @abstractmethod
     def json_condition(
         self, column: sa.ColumnElement[Any], shape: Hashable, slots: Slots
     ) -> sa.ColumnElement[bool]:
-        """The condition of that shape. May be null."""
+        """The condition of that shape. Its value may be null."""
 
     @abstractmethod
     def create_indexes(self, connection: sa.Connection) -> None:
-        """Create what only this database has (full text, vectors), in the first migration."""
+        """Create the tables and indexes that only this database has (full text, vectors), in the
+        first migration."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the dialect itself holds in this process."""
+        """Release the dialect's resources in this process."""

@@ -1,4 +1,4 @@
-"""The noun `Ledger` with sums made by the database."""
+"""The repository `Ledger`, with sums computed by the database."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class SqlLedger(base.Ledger):
         until: str | None = None,
     ) -> list[base.UsageTotal]:
         values: list[Any] = []
-        shaped = self.rows.shape(Usage, chosen(workspace_key, since, until), values)
+        shape_ = self.rows.shape(Usage, chosen(workspace_key, since, until), values)
 
         def write(slots: Slots) -> sa.Executable:
             c = t.usage.c
             failed = sa.case((c.outcome == sa.literal_column(f"'{SUCCESS}'"), 0), else_=1)
-            numbers = (
+            amounts = (
                 failed,
                 c.input_tokens,
                 c.output_tokens,
@@ -44,20 +44,20 @@ class SqlLedger(base.Ledger):
                 c.duration_ms,
             )
             groups = [c[name] for name in by]
-            found = sa.select(
-                *groups, sa.func.count(), *(sa.func.sum(number) for number in numbers)
+            query = sa.select(
+                *groups, sa.func.count(), *(sa.func.sum(amount) for amount in amounts)
             ).select_from(t.usage)
-            return found.where(self.rows.condition(Usage, shaped, slots)).group_by(*groups)
+            return query.where(self.rows.condition(Usage, shape_, slots)).group_by(*groups)
 
-        rows = self.rows.run(("usage", tuple(by), shaped), write, values).fetchall()
-        width = len(by)
-        # Without groups there is one sum always, over nothing as well; sums of big integers may
-        # come as decimals.
+        rows = self.rows.run(("usage", tuple(by), shape_), write, values).fetchall()
+        group_count = len(by)
+        # Without groups there is always one sum, even over no rows. Sums of big integers may be
+        # decimals.
         return in_order(
             by,
             [
-                total(by, row[:width], [int(number) for number in row[width:]])
+                total(by, row[:group_count], [int(amount) for amount in row[group_count:]])
                 for row in rows
-                if row[width]
+                if row[group_count]
             ],
         )

@@ -1,4 +1,6 @@
-"""Rows of a table to records and back, a column at a time."""
+"""Conversion between rows of a table and records, a column at a time."""
+
+# fast path: see docs/decisions/fast-paths.md#records
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ Convert = Callable[[Any], Any]
 
 
 class Mapping(Generic[R]):
-    """How one record type lies in its table on one database. Rows are tuples of the record's
+    """The mapping of one record type to its table on one database. Rows are tuples of the record's
     fields, in order."""
 
     def __init__(self, record: type[R], table: sa.Table, dialect: Dialect) -> None:
@@ -36,17 +38,17 @@ class Mapping(Generic[R]):
         )
 
     def records(self, rows: Sequence[Sequence[Any]]) -> list[R]:
-        """Frozen records are filled through their slots: their own constructor takes three times as
-        long."""
+        """The records of these rows. Sets the slots of frozen records directly: their constructor
+        takes three times as long."""
         if not rows:
             return []
         columns: list[Iterable[Any]] = list(zip(*rows, strict=True))
         for index, convert in self._reading:
             columns[index] = map(convert, columns[index])
-        made: list[R] = [object.__new__(self.record) for _ in rows]
+        records: list[R] = [object.__new__(self.record) for _ in rows]
         for setter, column in zip(self._setters, columns, strict=True):
-            deque(map(setter, made, column), maxlen=0)
-        return made
+            deque(map(setter, records, column), maxlen=0)
+        return records
 
     def one(self, row: Sequence[Any] | None) -> R | None:
         if row is None:
@@ -54,18 +56,18 @@ class Mapping(Generic[R]):
         values = list(row)
         for index, convert in self._reading:
             values[index] = convert(values[index])
-        made: R = object.__new__(self.record)
+        record: R = object.__new__(self.record)
         for setter, value in zip(self._setters, values, strict=True):
-            setter(made, value)
-        return made
+            setter(record, value)
+        return record
 
     def rows(self, records: Sequence[R]) -> list[tuple[Any, ...]]:
-        """As the driver takes them, key first."""
+        """The records as rows for the driver, key first."""
         columns: list[Iterable[Any]] = list(zip(*map(self._values, records), strict=True))
         for index, convert in self._writing:
             columns[index] = map(convert, columns[index])
         return list(zip(*columns, strict=True))
 
 
-def _converters(found: Iterable[Convert | None]) -> list[tuple[int, Convert]]:
-    return [(index, convert) for index, convert in enumerate(found) if convert is not None]
+def _converters(converters: Iterable[Convert | None]) -> list[tuple[int, Convert]]:
+    return [(index, convert) for index, convert in enumerate(converters) if convert is not None]

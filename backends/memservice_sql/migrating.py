@@ -1,5 +1,4 @@
-"""Run the migrations. Imported only where there is something to migrate: Alembic is slow to
-import."""
+"""Run the migrations. Imported only if there is something to migrate: Alembic is slow to import."""
 
 from __future__ import annotations
 
@@ -15,16 +14,15 @@ from memservice_sql.tables import metadata
 
 
 def scripts() -> ScriptDirectory:
-    """The history."""
+    """The history of migrations."""
     return ScriptDirectory(Path(__file__).parent / "migrations")
 
 
 def upgrade(connection: sa.Connection, dialect: SqlDialect, to: str = "head") -> None:
-    """Bring the schema to a revision, the newest if nothing is said, in the connection's
-    transaction."""
+    """Upgrade the schema to a revision, by default the newest, in the connection's transaction."""
     history = scripts()
     config = Config()
-    # For what only one database has: the migrations themselves name none.
+    # Creates the objects that only one database has: the migrations themselves name no database.
     config.attributes["create_indexes"] = dialect.create_indexes
     with EnvironmentContext(
         config, history, fn=lambda revision, context: history._upgrade_revs(to, revision)

@@ -1,5 +1,5 @@
-"""The nouns where one statement of SQL does what several calls of the primitives do, or where it
-reads less."""
+"""Repositories with methods where one SQL statement replaces several calls of the primitives, or
+reads fewer rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from memservice_sql.statements import Slots
 from memservice_sql.types import KEY
 
 _PENDING = t.tasks.c.state == sa.literal_column(f"'{PENDING}'")
-"""Written as the partial indexes have it."""
+"""Written like the condition of the partial indexes."""
 
 
 class SqlWorkspaces(base.Workspaces):
@@ -52,15 +52,15 @@ class SqlWorkspaces(base.Workspaces):
             for table, name in ((t.sessions, session_id), (t.peers, peer_id)):
                 if name is not None:
                     columns += table.c
-                    here = (table.c.workspace_key == t.workspaces.c.key) & (
+                    same_workspace = (table.c.workspace_key == t.workspaces.c.key) & (
                         table.c.slug == slots.take(table.c.slug.type)
                     )
-                    joined = joined.outerjoin(table, here)  # type: ignore[assignment]
-            named = t.workspaces.c.slug == slots.take(t.workspaces.c.slug.type)
+                    joined = joined.outerjoin(table, same_workspace)  # type: ignore[assignment]
+            same_slug = t.workspaces.c.slug == slots.take(t.workspaces.c.slug.type)
             return (
                 sa.select(*columns)
                 .select_from(joined)
-                .where(named, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'"))
+                .where(same_slug, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'"))
             )
 
         names = [name for name in (session_id, peer_id, slug) if name is not None]
@@ -69,16 +69,16 @@ class SqlWorkspaces(base.Workspaces):
         ).fetchone()
         if row is None:
             return base.Located()
-        found: list[Any] = []
+        records: list[Any] = []
         start = 0
-        for record, wanted in ((Workspace, slug), (Session, session_id), (Peer, peer_id)):
+        for record, name_given in ((Workspace, slug), (Session, session_id), (Peer, peer_id)):
             mapping: Any = self.rows.mapping(record)
-            if wanted is None or row[start] is None:
-                found.append(None)
+            if name_given is None or row[start] is None:
+                records.append(None)
             else:
-                found.append(mapping.one(row[start : start + mapping.width]))
-            start += mapping.width if wanted is not None else 0
-        return base.Located(*found)
+                records.append(mapping.one(row[start : start + mapping.width]))
+            start += mapping.width if name_given is not None else 0
+        return base.Located(*records)
 
 
 class SqlKeys(base.Keys):
@@ -89,7 +89,7 @@ class SqlKeys(base.Keys):
 
     def recognised(self, uid: str) -> tuple[ApiKey, bool] | None:
         def write(slots: Slots) -> sa.Executable:
-            places = (
+            references = (
                 (
                     t.workspaces,
                     t.api_keys.c.workspace_uid,
@@ -102,12 +102,12 @@ class SqlKeys(base.Keys):
                     t.sessions.c.state != sa.literal_column(f"'{DELETING}'"),
                 ),
             )
-            there = (
-                bound.is_(None) | sa.exists().where(table.c.uid == bound, going_on)
-                for table, bound, going_on in places
+            existing = (
+                uid_column.is_(None) | sa.exists().where(table.c.uid == uid_column, alive)
+                for table, uid_column, alive in references
             )
-            named = t.api_keys.c.uid == slots.take(t.api_keys.c.uid.type)
-            return sa.select(*t.api_keys.c, sa.and_(*there)).where(named)
+            same_uid = t.api_keys.c.uid == slots.take(t.api_keys.c.uid.type)
+            return sa.select(*t.api_keys.c, sa.and_(*existing)).where(same_uid)
 
         row = self.rows.run(("recognised",), write, [uid]).fetchone()
         if row is None:
@@ -127,21 +127,21 @@ class SqlPeers(base.Peers):
     def page_of_session(
         self, session_key: int, reverse: bool = False, limit: int = 50, offset: int = 0
     ) -> tuple[list[Peer], int]:
-        inside = (t.members.c.left_at.is_(None)) & (t.members.c.kind == PEER)
+        active = (t.members.c.left_at.is_(None)) & (t.members.c.kind == PEER)
 
         def page(slots: Slots) -> sa.Executable:
             joined = t.members.join(t.peers, t.peers.c.key == t.members.c.peer_key)
-            found = (
+            query = (
                 sa.select(*t.peers.c)
                 .select_from(joined)
-                .where(t.members.c.session_key == slots.take(KEY), inside)
+                .where(t.members.c.session_key == slots.take(KEY), active)
             )
             order = (Order("joined_at", reverse), Order("key", reverse))
-            return window(found.order_by(*ordering(t.members, order)), slots, limit, offset)
+            return window(query.order_by(*ordering(t.members, order)), slots, limit, offset)
 
         def count(slots: Slots) -> sa.Executable:
             return sa.select(sa.func.count()).where(
-                t.members.c.session_key == slots.take(KEY), inside
+                t.members.c.session_key == slots.take(KEY), active
             )
 
         rows = self.rows.run(
@@ -159,12 +159,12 @@ class SqlPeers(base.Peers):
 
         def write(slots: Slots) -> sa.Executable:
             joined = t.peer_names.join(t.peers, t.peers.c.key == t.peer_names.c.peer_key)
-            mine = t.peer_names.c.workspace_key == slots.take(KEY)
-            given = dialect.one_of(t.peer_names.c.token, slots)
+            same_workspace = t.peer_names.c.workspace_key == slots.take(KEY)
+            same_token = dialect.one_of(t.peer_names.c.token, slots)
             found = (
                 sa.select(t.peer_names.c.token, *t.peers.c)
                 .select_from(joined)
-                .where(mine, given, t.peers.c.kind != SCOPE)
+                .where(same_workspace, same_token, t.peers.c.kind != SCOPE)
             )
             return found.order_by(t.peer_names.c.key)
 
@@ -193,13 +193,13 @@ class SqlSessions(base.Sessions):
         offset: int = 0,
     ) -> tuple[list[Session], int]:
         values: list[Any] = [peer_key]
-        shaped = self.rows.shape(Session, condition, values)
+        shape_ = self.rows.shape(Session, condition, values)
 
         def matching(slots: Slots) -> sa.ColumnElement[bool]:
             joined = sa.select(t.members.c.session_key).where(
                 t.members.c.peer_key == slots.take(KEY)
             )
-            return t.sessions.c.key.in_(joined) & self.rows.condition(Session, shaped, slots)
+            return t.sessions.c.key.in_(joined) & self.rows.condition(Session, shape_, slots)
 
         def page(slots: Slots) -> sa.Executable:
             return window(
@@ -214,9 +214,11 @@ class SqlSessions(base.Sessions):
         def count(slots: Slots) -> sa.Executable:
             return sa.select(sa.func.count()).select_from(t.sessions).where(matching(slots))
 
-        known_as = ("sessions of peer", shaped, tuple(order), offset > 0)
-        rows = self.rows.run(known_as, page, [*values, *window_values(limit, offset)]).fetchall()
-        total = self.rows.run(("count sessions of peer", shaped), count, values).fetchone()[0]
+        statement_key = ("sessions of peer", shape_, tuple(order), offset > 0)
+        rows = self.rows.run(
+            statement_key, page, [*values, *window_values(limit, offset)]
+        ).fetchall()
+        total = self.rows.run(("count sessions of peer", shape_), count, values).fetchone()[0]
         return self.rows.mapping(Session).records(rows), total
 
     def page_of_scope(
@@ -228,24 +230,26 @@ class SqlSessions(base.Sessions):
         offset: int = 0,
     ) -> tuple[list[Session], int]:
         values: list[Any] = [scope_key]
-        shaped = self.rows.shape(Session, condition, values)
+        shape_ = self.rows.shape(Session, condition, values)
         joined = t.members.join(t.sessions, t.sessions.c.key == t.members.c.session_key)
 
         def matching(slots: Slots) -> sa.ColumnElement[bool]:
-            inside = (t.members.c.peer_key == slots.take(KEY)) & t.members.c.left_at.is_(None)
-            return inside & self.rows.condition(Session, shaped, slots)
+            active = (t.members.c.peer_key == slots.take(KEY)) & t.members.c.left_at.is_(None)
+            return active & self.rows.condition(Session, shape_, slots)
 
         def page(slots: Slots) -> sa.Executable:
-            found = sa.select(*t.sessions.c).select_from(joined).where(matching(slots))
+            query = sa.select(*t.sessions.c).select_from(joined).where(matching(slots))
             order = (Order("joined_at", reverse), Order("key", reverse))
-            return window(found.order_by(*ordering(t.members, order)), slots, limit, offset)
+            return window(query.order_by(*ordering(t.members, order)), slots, limit, offset)
 
         def count(slots: Slots) -> sa.Executable:
             return sa.select(sa.func.count()).select_from(joined).where(matching(slots))
 
-        known_as = ("sessions of scope", shaped, reverse, offset > 0)
-        rows = self.rows.run(known_as, page, [*values, *window_values(limit, offset)]).fetchall()
-        total = self.rows.run(("count sessions of scope", shaped), count, values).fetchone()[0]
+        statement_key = ("sessions of scope", shape_, reverse, offset > 0)
+        rows = self.rows.run(
+            statement_key, page, [*values, *window_values(limit, offset)]
+        ).fetchall()
+        total = self.rows.run(("count sessions of scope", shape_), count, values).fetchone()[0]
         return self.rows.mapping(Session).records(rows), total
 
 
@@ -276,11 +280,11 @@ class SqlMessages(base.Messages):
         dialect = self.rows.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
-            near = dialect.value_rows(slots, (KEY,) * 3)
-            within = (t.messages.c.session_key == near.c.v0) & t.messages.c.seq.between(
-                near.c.v1, near.c.v2
+            ranges_table = dialect.value_rows(slots, (KEY,) * 3)
+            in_range = (t.messages.c.session_key == ranges_table.c.v0) & t.messages.c.seq.between(
+                ranges_table.c.v1, ranges_table.c.v2
             )
-            return sa.select(*_POSITION).select_from(near.join(t.messages, within))
+            return sa.select(*_POSITION).select_from(ranges_table.join(t.messages, in_range))
 
         return self._positions(
             self.rows.run(("around",), write, [dialect.list_value(ranges)]).fetchall()
@@ -288,11 +292,11 @@ class SqlMessages(base.Messages):
 
     def seq_reaching(self, session_key: int, tokens: int) -> int | None:
         def write(slots: Slots) -> sa.Executable:
-            here = t.messages.c.session_key == slots.take(KEY)
+            same_session = t.messages.c.session_key == slots.take(KEY)
             enough = t.messages.c.tokens_through >= slots.take(KEY)
             return (
                 sa.select(t.messages.c.seq)
-                .where(here, enough)
+                .where(same_session, enough)
                 .order_by(t.messages.c.tokens_through, t.messages.c.seq)
                 .limit(1)
             )
@@ -301,9 +305,9 @@ class SqlMessages(base.Messages):
         return None if row is None else int(row[0])
 
     def _positions(self, rows: Sequence[Sequence[Any]]) -> list[base.Position]:
-        when = self.rows.store.read_time
+        read_time = self.rows.store.read_time
         return [
-            base.Position(key, session, author, seq, tokens, when(at))
+            base.Position(key, session, author, seq, tokens, read_time(at))
             for key, session, author, seq, tokens, at in rows
         ]
 
@@ -315,18 +319,18 @@ _POSITION = tuple(
 
 
 def _ranges(positions: Sequence[tuple[int, int]], distance: int) -> list[tuple[int, int, int]]:
-    """(session, first, last) around each place, joined where they overlap: then no message lies in
-    two of them."""
-    found: list[tuple[int, int, int]] = []
+    """(session, first, last) around each position. Overlapping ranges are joined, so that no
+    message is in two of them."""
+    ranges: list[tuple[int, int, int]] = []
     for session, group in groupby(sorted(positions), key=lambda position: position[0]):
         last: int | None = None
         for _, seq in group:
             if last is not None and seq - distance <= last + 1:
-                found[-1] = (session, found[-1][1], seq + distance)
+                ranges[-1] = (session, ranges[-1][1], seq + distance)
             else:
-                found.append((session, seq - distance, seq + distance))
+                ranges.append((session, seq - distance, seq + distance))
             last = seq + distance
-    return found
+    return ranges
 
 
 class SqlTasks(base.Tasks):
@@ -349,11 +353,11 @@ class SqlTasks(base.Tasks):
                 .group_by(t.tasks.c.unit)
                 .subquery()
             )
-            when, time = t.tasks.c.not_before, t.tasks.c.not_before.type
-            due = (when <= slots.take(time)) | (
-                (when > slots.take(time)) & (when < slots.take(time))
+            not_before, time = t.tasks.c.not_before, t.tasks.c.not_before.type
+            due = (not_before <= slots.take(time)) | (
+                (not_before > slots.take(time)) & (not_before < slots.take(time))
             )
-            held = sa.exists().where(
+            leased = sa.exists().where(
                 t.leases.c.unit == t.tasks.c.unit,
                 t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type),
             )
@@ -362,14 +366,14 @@ class SqlTasks(base.Tasks):
                 .over(partition_by=t.tasks.c.workspace_key, order_by=t.tasks.c.key)
                 .label("turn")
             )
-            each = sa.select(t.tasks.c.unit, t.tasks.c.key, turn).select_from(
+            units = sa.select(t.tasks.c.unit, t.tasks.c.key, turn).select_from(
                 oldest.join(t.tasks, t.tasks.c.key == oldest.c.key)
             )
             kinds = [slots.take(t.tasks.c.kind.type) for _ in without]
             others = [t.tasks.c.kind.not_in(kinds)] if kinds else []
-            found = each.where(due, ~held, *others).subquery()
+            ready = units.where(due, ~leased, *others).subquery()
             return window(
-                sa.select(found.c.unit).order_by(found.c.turn, found.c.key), slots, limit, 0
+                sa.select(ready.c.unit).order_by(ready.c.turn, ready.c.key), slots, limit, 0
             )
 
         values = [now, latest, NEVER, now, *without, limit]
@@ -379,10 +383,11 @@ class SqlTasks(base.Tasks):
         self.rows.writable()
 
         def write(slots: Slots) -> sa.Executable:
-            # A lease that somebody else is changing at this moment is not ours to take, and not
-            # worth waiting for.
-            held = sa.select(*t.leases.c).where(t.leases.c.unit == slots.take(t.leases.c.unit.type))
-            return held.with_for_update(key_share=True, skip_locked=True)
+            # Skip a lease that another transaction is changing: it cannot be claimed now.
+            query = sa.select(*t.leases.c).where(
+                t.leases.c.unit == slots.take(t.leases.c.unit.type)
+            )
+            return query.with_for_update(key_share=True, skip_locked=True)
 
         return self.take(
             unit,
@@ -393,8 +398,8 @@ class SqlTasks(base.Tasks):
         )
 
     def begin(self, lease: Lease) -> Lease | None:
-        # That another worker was faster is nothing out of the ordinary, and no error in the
-        # database's log.
+        # Another worker may be faster. That is normal, so it must not be an error in the database's
+        # log.
         key = self.rows.put_unless_there(lease)
         return None if key is None else replace(lease, key=key)
 
@@ -414,24 +419,24 @@ class SqlTasks(base.Tasks):
         self, workspace_key: int, kinds: tuple[str, ...], now: datetime, condition: Condition = TRUE
     ) -> list[base.QueueCount]:
         values: list[Any] = [now]
-        shaped = self.rows.shape(
+        shape_ = self.rows.shape(
             Task, all_of(equals(workspace_key=workspace_key, kind=kinds), condition), values
         )
 
         def write(slots: Slots) -> sa.Executable:
-            held = sa.exists().where(
+            leased = sa.exists().where(
                 t.leases.c.unit == t.tasks.c.unit,
                 t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type),
             )
-            working = sa.case((_PENDING & held, 1), else_=0).label("working")
-            each = (
+            working = sa.case((_PENDING & leased, 1), else_=0).label("working")
+            tasks = (
                 sa.select(t.tasks.c.session_key, t.tasks.c.state, working)
-                .where(self.rows.condition(Task, shaped, slots))
+                .where(self.rows.condition(Task, shape_, slots))
                 .subquery()
             )
-            return sa.select(*each.c, sa.func.count()).group_by(*each.c)
+            return sa.select(*tasks.c, sa.func.count()).group_by(*tasks.c)
 
-        rows = self.rows.run(("queue counts", shaped), write, values).fetchall()
+        rows = self.rows.run(("queue counts", shape_), write, values).fetchall()
         return [
             base.QueueCount(session, state, bool(working), number)
             for session, state, working, number in rows

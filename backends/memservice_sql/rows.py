@@ -23,14 +23,14 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What is known of one record type on this database."""
+class TableInfo:
+    """The table of one record type on this database."""
 
     mapping: Mapping[Any]
     filterable: Filterable
     lists: tuple[ListTable, ...]
     in_unique: frozenset[str]
-    """Columns on which it depends whether a row breaks a unique constraint."""
+    """Columns that decide whether a row violates a unique constraint."""
 
     @property
     def table(self) -> sa.Table:
@@ -38,13 +38,13 @@ class Kept:
 
 
 class Store:
-    """What all transactions of a storage share. Safe for threads, and across a fork."""
+    """State that all transactions of a storage share. Safe for threads, and across a fork."""
 
     def __init__(self, dialect: SqlDialect, sqlalchemy_dialect: sa.Dialect) -> None:
         self.dialect = dialect
         self.statements = Statements(sqlalchemy_dialect)
-        self.kept: dict[type[Any], Kept] = {
-            record: Kept(
+        self.tables: dict[type[Any], TableInfo] = {
+            record: TableInfo(
                 Mapping(record, table, sqlalchemy_dialect),
                 Filterable.of(table, dialect),
                 LIST_TABLES.get(table.name, ()),
@@ -55,7 +55,7 @@ class Store:
         self.read_time: Callable[[Any], Any] = (
             UtcDateTime().result_processor(sqlalchemy_dialect, None) or _same
         )
-        """A time as the driver gives it, to a datetime (null to None)."""
+        """Converts a time from the driver to a datetime (null to None)."""
 
 
 def _same(value: Any) -> Any:
@@ -74,33 +74,33 @@ class SqlRows:
     def __init__(self, store: Store, connection: sa.Connection, *, read_only: bool) -> None:
         self.store = store
         self._read_only = read_only
-        self.go_on_with(connection)
+        self.use_connection(connection)
 
-    def go_on_with(self, connection: sa.Connection) -> None:
-        """Read from here on in the transaction of this connection."""
+    def use_connection(self, connection: sa.Connection) -> None:
+        """Use the transaction of this connection from now on."""
         self.connection = connection
-        """The transaction's own; for indexes that live in the same database."""
+        """The transaction's connection, for indexes in the same database."""
         self._cursor = cast(Cursor, connection.connection.cursor())
 
     def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
         values: list[Any] = []
-        kept = self.store.kept[record]
-        shaped = shape(kept.filterable, condition, values)
+        info = self.store.tables[record]
+        shape_ = shape(info.filterable, condition, values)
         lock = lock and not self._read_only
 
         def write(slots: Slots) -> sa.Executable:
-            found = (
-                sa.select(*kept.mapping.columns)
-                .where(to_sql(kept.filterable, shaped, slots))
-                .order_by(kept.table.c.key)
+            query = (
+                sa.select(*info.mapping.columns)
+                .where(to_sql(info.filterable, shape_, slots))
+                .order_by(info.table.c.key)
                 .limit(1)
             )
-            # Not the lock that deleting takes: rows that refer to this one may be stored meanwhile.
-            # What is only read needs none.
-            return found.with_for_update(key_share=True) if lock else found
+            # A weaker lock than that of a deletion: other transactions may store rows that refer to
+            # this one. Read-only transactions take no lock.
+            return query.with_for_update(key_share=True) if lock else query
 
-        row = self.run(("get", record, shaped, lock), write, values).fetchone()
-        return cast("R | None", kept.mapping.one(row))
+        row = self.run(("get", record, shape_, lock), write, values).fetchone()
+        return cast("R | None", info.mapping.one(row))
 
     def page(
         self,
@@ -111,70 +111,73 @@ class SqlRows:
         offset: int = 0,
     ) -> list[R]:
         values: list[Any] = []
-        kept = self.store.kept[record]
-        shaped = shape(kept.filterable, condition, values)
+        info = self.store.tables[record]
+        shape_ = shape(info.filterable, condition, values)
         values += window_values(limit, offset)
 
         def write(slots: Slots) -> sa.Executable:
-            found = sa.select(*kept.mapping.columns).where(to_sql(kept.filterable, shaped, slots))
-            return window(found.order_by(*ordering(kept.table, order)), slots, limit, offset)
+            query = sa.select(*info.mapping.columns).where(to_sql(info.filterable, shape_, slots))
+            return window(query.order_by(*ordering(info.table, order)), slots, limit, offset)
 
         rows = self.run(
-            ("page", record, shaped, tuple(order), limit is None, offset > 0), write, values
+            ("page", record, shape_, tuple(order), limit is None, offset > 0), write, values
         ).fetchall()
-        return kept.mapping.records(rows)
+        return info.mapping.records(rows)
 
     def count(self, record: type[Any], condition: Condition = TRUE) -> int:
         values: list[Any] = []
-        kept = self.store.kept[record]
-        shaped = shape(kept.filterable, condition, values)
+        info = self.store.tables[record]
+        shape_ = shape(info.filterable, condition, values)
 
         def write(slots: Slots) -> sa.Executable:
             return (
                 sa.select(sa.func.count())
-                .select_from(kept.table)
-                .where(to_sql(kept.filterable, shaped, slots))
+                .select_from(info.table)
+                .where(to_sql(info.filterable, shape_, slots))
             )
 
-        return int(self.run(("count", record, shaped), write, values).fetchone()[0])
+        return int(self.run(("count", record, shape_), write, values).fetchone()[0])
 
     def put(self, rows: Sequence[R]) -> list[R]:
         self.writable()
         if not rows:
             return []
-        kept = self.store.kept[type(rows[0])]
+        info = self.store.tables[type(rows[0])]
         new = [index for index, row in enumerate(rows) if row.key == 0]  # type: ignore[attr-defined]
         old = [index for index, row in enumerate(rows) if row.key != 0]  # type: ignore[attr-defined]
         stored = list(rows)
-        given = kept.mapping.rows(rows)
-        # What is listed cannot break a rule, so new rows that are inserted whole need no way back.
-        alone = not old if self.store.dialect.inserts_whole else len(rows) == 1 and not kept.lists
-        with self._changing(savepoint=not alone and (len(rows) > 1 or bool(kept.lists))):
+        values = info.mapping.rows(rows)
+        # Inserts into list tables cannot violate a constraint, so new rows that are inserted whole
+        # need no savepoint.
+        is_atomic = (
+            not old if self.store.dialect.inserts_whole else len(rows) == 1 and not info.lists
+        )
+        with self._changing(savepoint=not is_atomic and (len(rows) > 1 or bool(info.lists))):
             if new:
-                columns = [column.name for column in kept.mapping.columns[1:]]
+                columns = [column.name for column in info.mapping.columns[1:]]
                 keys = self.store.dialect.insert(
-                    self._cursor, kept.table, columns, [given[index][1:] for index in new]
+                    self._cursor, info.table, columns, [values[index][1:] for index in new]
                 )
                 for index, key in zip(new, keys, strict=True):
                     stored[index] = replace(rows[index], key=key)  # type: ignore[type-var]
             for index in old:
-                self._replace(kept, given[index])
-            self._list(kept, stored, [rows[index] for index in old])
+                self._replace(info, values[index])
+            self._list(info, stored, [rows[index] for index in old])
         return stored
 
     def put_unless_there(self, row: Any) -> int | None:
-        """Insert a new row of a type without lists and return its key; None if it would break a
-        unique constraint. That is no error."""
+        """Insert a new row of a type without lists and return its key; None, without an error, if
+        it would violate a unique constraint."""
         self.writable()
-        kept = self.store.kept[type(row)]
-        columns = [column.name for column in kept.mapping.columns[1:]]
+        info = self.store.tables[type(row)]
+        columns = [column.name for column in info.mapping.columns[1:]]
         return self.store.dialect.insert_unless_there(
-            self._cursor, kept.table, columns, kept.mapping.rows([row])[0][1:]
+            self._cursor, info.table, columns, info.mapping.rows([row])[0][1:]
         )
 
     def change(self, record: type[Any], condition: Condition, **values: Any) -> int:
-        kept = self.store.kept[record]
-        if any(listed.field in values for listed in kept.lists):
+        info = self.store.tables[record]
+        if any(list_table.field in values for list_table in info.lists):
             return len(self.put([replace(row, **values) for row in self.page(record, condition)]))
         return self._update("change", record, condition, values)
 
@@ -183,127 +186,129 @@ class SqlRows:
 
     def delete(self, record: type[Any], condition: Condition) -> int:
         values: list[Any] = []
-        kept = self.store.kept[record]
-        shaped = shape(kept.filterable, condition, values)
+        info = self.store.tables[record]
+        shape_ = shape(info.filterable, condition, values)
 
         def write(slots: Slots) -> sa.Executable:
-            return sa.delete(kept.table).where(to_sql(kept.filterable, shaped, slots))
+            return sa.delete(info.table).where(to_sql(info.filterable, shape_, slots))
 
         with self._changing():
-            return self.store.dialect.affected(self.run(("delete", record, shaped), write, values))
+            return self.store.dialect.affected(self.run(("delete", record, shape_), write, values))
 
-    def run(self, known_as: tuple[Any, ...], write: Writer, values: Sequence[Any]) -> Cursor:
-        """Run the statement that `write` writes, compiled when `known_as` is met for the first
-        time. One result at a time."""
-        return self.store.statements.get(known_as, write).run(self._cursor, values)
+    def run(self, statement_key: tuple[Any, ...], write: Writer, values: Sequence[Any]) -> Cursor:
+        """Run the statement that `write` writes. It is compiled at the first use of
+        `statement_key`. Read each result before the next call."""
+        return self.store.statements.get(statement_key, write).run(self._cursor, values)
 
     def shape(self, record: type[Any], condition: Condition, values: list[Any]) -> Shape:
-        """First pass of a condition on `record`, for a statement of one's own."""
-        return shape(self.store.kept[record].filterable, condition, values)
+        """First pass of a condition on `record`, for a statement of a repository."""
+        return shape(self.store.tables[record].filterable, condition, values)
 
-    def condition(self, record: type[Any], shaped: Shape, slots: Slots) -> sa.ColumnElement[bool]:
+    def condition(self, record: type[Any], shape_: Shape, slots: Slots) -> sa.ColumnElement[bool]:
         """Second pass."""
-        return to_sql(self.store.kept[record].filterable, shaped, slots)
+        return to_sql(self.store.tables[record].filterable, shape_, slots)
 
     def mapping(self, record: type[R]) -> Mapping[R]:
-        return self.store.kept[record].mapping
+        return self.store.tables[record].mapping
 
     def _update(
-        self, how: str, record: type[Any], condition: Condition, fields: dict[str, Any]
+        self, operation: str, record: type[Any], condition: Condition, fields: dict[str, Any]
     ) -> int:
         values: list[Any] = list(fields.values())
-        kept = self.store.kept[record]
+        info = self.store.tables[record]
         names = tuple(fields)
-        shaped = shape(kept.filterable, condition, values)
+        shape_ = shape(info.filterable, condition, values)
 
         def write(slots: Slots) -> sa.Executable:
-            table = kept.table
-            given = {name: slots.take(table.c[name].type) for name in names}
-            added = (
-                {name: table.c[name] + slot for name, slot in given.items()}
-                if how == "increase"
-                else given
+            table = info.table
+            slots_by_name = {name: slots.take(table.c[name].type) for name in names}
+            new_values = (
+                {name: table.c[name] + slot for name, slot in slots_by_name.items()}
+                if operation == "increase"
+                else slots_by_name
             )
-            return sa.update(table).values(added).where(to_sql(kept.filterable, shaped, slots))
+            return sa.update(table).values(new_values).where(to_sql(info.filterable, shape_, slots))
 
         with self._changing(
             savepoint=not self.store.dialect.survives_errors
-            and not kept.in_unique.isdisjoint(names)
+            and not info.in_unique.isdisjoint(names)
         ):
             return self.store.dialect.affected(
-                self.run((how, record, names, shaped), write, values)
+                self.run((operation, record, names, shape_), write, values)
             )
 
-    def _replace(self, kept: Kept, given: Sequence[Any]) -> None:
-        """Overwrite the row of that key; `given` is converted already."""
+    def _replace(self, info: TableInfo, row: Sequence[Any]) -> None:
+        """Overwrite the row with the same key; `row` is converted for the driver."""
         survives = self.store.dialect.survives_errors
-        # Where a failed statement would end the transaction, the one that cannot fail is tried
-        # first: most rows keep their names.
-        if not survives and self._overwrite(kept, given, kept.in_unique) == 1:
+        # If a failed statement would end the transaction, try one first that cannot violate a
+        # constraint: most rows keep their unique values.
+        if not survives and self._overwrite(info, row, info.in_unique) == 1:
             return
         with self._changing(savepoint=not survives):
-            if self._overwrite(kept, given, frozenset()) != 1:
-                raise LookupError(f"{kept.table.name} has no row {given[0]} to replace")
+            if self._overwrite(info, row, frozenset()) != 1:
+                raise LookupError(f"{info.table.name} has no row {row[0]} to replace")
 
-    def _overwrite(self, kept: Kept, given: Sequence[Any], same: frozenset[str]) -> int:
-        """Set the columns of the row of that key, if those in `same` hold already what they are
-        given; the number of rows set."""
-        columns = kept.mapping.columns[1:]
+    def _overwrite(self, info: TableInfo, row: Sequence[Any], unchanged: frozenset[str]) -> int:
+        """Set the columns of the row with the same key, if the columns in `unchanged` already have
+        their new values. Returns the number of rows set."""
+        columns = info.mapping.columns[1:]
 
         def write(slots: Slots) -> sa.Executable:
-            key = kept.table.c.key == slots.take(sa.types.NullType())
+            key = info.table.c.key == slots.take(sa.types.NullType())
             values: dict[str, sa.ColumnElement[Any]] = {
                 column.name: slots.take(sa.types.NullType()) for column in columns
             }
-            alike = [
-                kept.table.c[name].is_not_distinct_from(values.pop(name)) for name in sorted(same)
+            unchanged_conditions = [
+                info.table.c[name].is_not_distinct_from(values.pop(name))
+                for name in sorted(unchanged)
             ]
             return (
-                sa.update(kept.table).values(values or {"key": kept.table.c.key}).where(key, *alike)
+                sa.update(info.table)
+                .values(values or {"key": info.table.c.key})
+                .where(key, *unchanged_conditions)
             )
 
         return self.store.dialect.affected(
-            self.run(("replace", kept.mapping.record, bool(same)), write, given)
+            self.run(("replace", info.mapping.record, bool(unchanged)), write, row)
         )
 
-    def _list(self, kept: Kept, stored: Sequence[Any], replaced: Sequence[Any]) -> None:
-        """Bring the list tables in step with rows that were just stored, of which `replaced` were
-        there before."""
-        for listed in kept.lists:
+    def _list(self, info: TableInfo, stored: Sequence[Any], replaced: Sequence[Any]) -> None:
+        """Update the list tables for the rows `stored`, of which `replaced` existed before."""
+        for list_table in info.lists:
             if replaced:
                 keys = self.store.dialect.list_value([row.key for row in replaced])
                 self.run(
-                    ("unlist", listed.table.name),
-                    lambda slots, listed=listed: sa.delete(listed.table).where(
-                        self.store.dialect.one_of(listed.parent, slots)
+                    ("unlist", list_table.table.name),
+                    lambda slots, list_table=list_table: sa.delete(list_table.table).where(
+                        self.store.dialect.one_of(list_table.parent, slots)
                     ),  # type: ignore[misc]
                     [keys],
                 )
             for row in stored:
-                for item in dict.fromkeys(getattr(row, listed.field) or ()):
+                for item in dict.fromkeys(getattr(row, list_table.field) or ()):
                     self.run(
-                        ("list", listed.table.name),
-                        lambda slots, listed=listed: sa.insert(listed.table).values(  # type: ignore[misc]
+                        ("list", list_table.table.name),
+                        lambda slots, list_table=list_table: sa.insert(list_table.table).values(  # type: ignore[misc]
                             {
-                                listed.parent.name: slots.take(listed.parent.type),
-                                listed.item.name: slots.take(listed.item.type),
+                                list_table.parent.name: slots.take(list_table.parent.type),
+                                list_table.item.name: slots.take(list_table.item.type),
                             }
                         ),
                         [row.key, item],
                     )
 
     def writable(self) -> None:
-        """Raise `ReadOnly` in a view for reading."""
+        """Raise `ReadOnly` in a read-only transaction."""
         if self._read_only:
-            raise ReadOnly("this view is for reading; use Storage.write")
+            raise ReadOnly("this transaction is read-only; use Storage.write")
 
     @contextmanager
     def _changing(self, *, savepoint: bool = False) -> Iterator[None]:
-        """A change that is stored whole or, when it breaks a rule, not at all, and leaves the
-        transaction usable.
+        """A change that is stored as a whole or, if it violates a constraint, not at all; either
+        way the transaction stays usable.
 
-        With `savepoint`, one is set for it: needed for a change of several statements, and for one
-        that the transaction would not survive.
+        `savepoint` is needed for a change of several statements, and for one whose error would end
+        the transaction.
         """
         self.writable()
         dialect = self.store.dialect
@@ -312,40 +317,39 @@ class SqlRows:
         try:
             yield
         except (dialect.driver_error, LookupError, UniqueViolation) as error:
-            broken = dialect.broken_unique(error)
-            # After any other error of the driver the transaction is over, and there may be no
-            # savepoint to return to.
+            violated = dialect.broken_unique(error)
+            # Any other error of the driver ends the transaction, and the savepoint may be gone.
             if savepoint and (
-                broken is not None or isinstance(error, LookupError | UniqueViolation)
+                violated is not None or isinstance(error, LookupError | UniqueViolation)
             ):
                 self._cursor.execute("ROLLBACK TO change", ())
                 self._cursor.execute("RELEASE change", ())
-            if broken is None:
+            if violated is None:
                 raise
-            raise UniqueViolation(*broken) from error
+            raise UniqueViolation(*violated) from error
         if savepoint:
             self._cursor.execute("RELEASE change", ())
 
 
 def ordering(table: sa.Table, order: Sequence[Order]) -> list[sa.ColumnElement[Any]]:
-    """`order`, made total by the key."""
+    """`order` as SQL, with the key added to make it total."""
     terms = [*order] if any(term.field == "key" for term in order) else [*order, Order("key")]
     return [_ordered(table.c[term.field], term.descending) for term in terms]
 
 
 def _ordered(column: sa.Column[Any], descending: bool) -> sa.ColumnElement[Any]:
-    """Null below every value: databases differ in where they put it unless they are told."""
+    """The column's order, with null below every value: databases have different defaults."""
     ordered = column.desc() if descending else column.asc()
     if not column.nullable:
         return ordered
     return ordered.nulls_last() if descending else ordered.nulls_first()
 
 
-def window(found: sa.Select[Any], slots: Slots, limit: int | None, offset: int) -> sa.Select[Any]:
-    """LIMIT and OFFSET as slots; without a limit an offset is still obeyed."""
+def window(query: sa.Select[Any], slots: Slots, limit: int | None, offset: int) -> sa.Select[Any]:
+    """The query with LIMIT and OFFSET as slots. An offset does not require a limit."""
     if limit is not None:
-        found = found.limit(slots.take(KEY))
-    return found.offset(slots.take(KEY)) if offset else found
+        query = query.limit(slots.take(KEY))
+    return query.offset(slots.take(KEY)) if offset else query
 
 
 def window_values(limit: int | None, offset: int) -> list[int]:

@@ -1,5 +1,5 @@
-"""Which schema this release works with. Kept apart from the migrations, so that looking costs no
-import of Alembic."""
+"""The schema version of this release. In a module of its own, so that checking it does not import
+Alembic."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ HISTORY = ("0001", "0002", "0003", "0004")
 HEAD = HISTORY[-1]
 
 
-def complaint(found: str | None, location: str) -> str | None:
-    """What to tell about a store whose schema is `found` (None: empty); None if it is this
-    release's."""
-    if found == HEAD:
+def schema_problem(version: str | None, location: str) -> str | None:
+    """The error message for a store with schema `version` (None: no tables); None if it is this
+    release's schema."""
+    if version == HEAD:
         return None
-    if found is None:
+    if version is None:
         return f"The database {location} has no tables yet. Create them with: memservice db upgrade"
-    if found in HISTORY:
+    if version in HISTORY:
         return (
-            f"The database {location} has the older schema {found}, not {HEAD}. Bring it up to "
-            "date with: memservice db upgrade"
+            f"The database {location} has the older schema {version}, not {HEAD}. Upgrade it "
+            "with: memservice db upgrade"
         )
-    return newer(found, location)
+    return newer_schema_message(version, location)
 
 
-def newer(found: str, location: str) -> str:
+def newer_schema_message(version: str, location: str) -> str:
     return (
-        f"The database {location} has schema {found}, which this release of memservice "
-        f"does not know (its own is {HEAD}): a newer release "
-        "wrote it. Upgrade memservice (pip install --upgrade memservice), or name another "
+        f"The database {location} has schema {version} of a newer release of memservice "
+        f"(this release has schema {HEAD}). "
+        "Upgrade memservice (pip install --upgrade memservice), or name another "
         "database in DB_CONNECTION_URI."
     )

@@ -1,10 +1,11 @@
-"""Statements written with SQLAlchemy Core, compiled once per shape, and run on the driver's own
-cursor.
+"""Statements of SQLAlchemy Core, compiled once per shape and run on the driver's own cursor.
 
 Building and compiling an expression costs ten times what SQLite takes to run it, and SQLAlchemy's
-execution three times as much again. So a statement is looked up by its shape (which conditions on
-which columns, in which order) and only its values change.
+execution costs three times as much. So a statement is looked up by its shape (conditions, their
+columns and their order), and only its values change.
 """
+
+# fast path: see docs/decisions/fast-paths.md#statements
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ Value = Any
 
 
 class Cursor(Protocol):
-    """What is used of a DB-API cursor."""
+    """The part of a DB-API cursor that is used here."""
 
     rowcount: int
     lastrowid: Any
@@ -33,14 +34,13 @@ class Cursor(Protocol):
 
 
 class Slots:
-    """The bind parameters of a statement that is being written, in the order in which its values
-    will be listed."""
+    """The bind parameters of a statement under construction, in the order of its values."""
 
     def __init__(self) -> None:
         self.taken: list[sa.BindParameter[Any]] = []
 
     def take(self, type_: TypeEngine[Any]) -> sa.BindParameter[Any]:
-        """The place of the next value."""
+        """The bind parameter for the next value."""
         slot: sa.BindParameter[Any] = sa.bindparam(f"v{len(self.taken)}", type_=type_)
         self.taken.append(slot)
         return slot
@@ -58,19 +58,22 @@ class Prepared:
         compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
         assert isinstance(compiled, SQLCompiler)
         self.sql = str(compiled)
-        places = {slot.key: index for index, slot in enumerate(slots.taken)}
+        index_of_name = {slot.key: index for index, slot in enumerate(slots.taken)}
         converters = [
             slot.type.dialect_impl(dialect).bind_processor(dialect) for slot in slots.taken
         ]
-        given = compiled.params  # computed at each look
+        constants = compiled.params  # computed at each access
         names: Sequence[str] = (
-            compiled.positiontup if compiled.positiontup is not None else list(given)
+            compiled.positiontup if compiled.positiontup is not None else list(constants)
         )
-        # Per parameter of the text: the place of its value (-1: a constant of the statement), how
-        # the value is converted, the constant.
-        self._constants = [given[name] for name in names]
+        # For each parameter of the text: the index of its value (-1: a constant of the statement),
+        # the converter of the value, and the constant.
+        self._constants = [constants[name] for name in names]
         self._converters = [
-            (places.get(name, -1), converters[places[name]] if name in places else None)
+            (
+                index_of_name.get(name, -1),
+                converters[index_of_name[name]] if name in index_of_name else None,
+            )
             for name in names
         ]
         self._names = None if compiled.positiontup is not None else tuple(names)
@@ -81,8 +84,8 @@ class Prepared:
         return cursor
 
     def parameters(self, values: Sequence[Value]) -> Any:
-        """As the driver takes them."""
-        given = [
+        """The parameters in the form that the driver needs."""
+        arguments = [
             self._constants[i]
             if index < 0
             else values[index]
@@ -90,34 +93,35 @@ class Prepared:
             else convert(values[index])
             for i, (index, convert) in enumerate(self._converters)
         ]
-        return given if self._names is None else dict(zip(self._names, given, strict=True))
+        return arguments if self._names is None else dict(zip(self._names, arguments, strict=True))
 
 
 class Statements:
-    """Compiled statements by shape. Shared between threads: at worst two compile the same one."""
+    """Compiled statements by shape. Shared between threads: at worst two of them compile the same
+    one."""
 
     LIMIT = 2_000
-    """Shapes that callers' filters make are without number; beyond this many, start again."""
+    """Maximum number of cached statements; the cache is emptied when it is full. Callers' filters
+    can have any number of shapes."""
     LARGE = 200
-    """A statement with more values than this is not worth keeping."""
+    """A statement with more values than this is not cached."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._known: dict[Hashable, Prepared] = {}
+        self._compiled: dict[Hashable, Prepared] = {}
 
     def get(self, shape: Hashable, write: Writer) -> Prepared:
-        prepared = self._known.get(shape)
+        prepared = self._compiled.get(shape)
         if prepared is None:
             slots = Slots()
             prepared = Prepared(write(slots), slots, self._dialect)
-            if len(self._known) >= self.LIMIT:
-                self._known.clear()
+            if len(self._compiled) >= self.LIMIT:
+                self._compiled.clear()
             if len(slots.taken) <= self.LARGE:
-                self._known[shape] = prepared
+                self._compiled[shape] = prepared
         return prepared
 
     @property
     def texts(self) -> list[str]:
-        """The SQL of every statement that is kept, for those who want to see how it is carried
-        out."""
-        return [prepared.sql for prepared in self._known.values()]
+        """The SQL of every cached statement, for instance to explain it."""
+        return [prepared.sql for prepared in self._compiled.values()]

@@ -1,11 +1,12 @@
 """One table per record of `memservice.spi.schema`, with the records' field names as column names,
-plus two that index list columns.
+and two tables that index list columns.
 
-* Keys are assigned by the database and never used again.
-* A foreign key is a constraint where the child cannot outlive the parent; it is checked at commit,
-  so that a transaction may erase in any order. References that may outlive what they name
+* The database assigns keys, and never reuses one.
+* A foreign key is a constraint if the child cannot outlive the parent. It is checked at commit, so
+  that a transaction can erase rows in any order. References that may outlive their target
   (`superseded_by`, a task's session …) are plain integers.
-* Every table has an index that starts with its workspace, so that erasing a workspace scans none.
+* Every table has an index that starts with its workspace, so that erasing a workspace scans no
+  table.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from memservice_sql.types import JSON, KEY, TEXT, UtcDateTime
 metadata = MetaData(
     naming_convention={"fk": "fk_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
 )
-"""Indexes are named by `_unique` and `_index`."""
+"""`_unique` and `_index` name the indexes."""
 
 
 def _text(name: str, *, null: bool = False) -> Column[Any]:
@@ -48,7 +49,7 @@ def _time(name: str, *, null: bool = False) -> Column[Any]:
 
 
 def _ref(name: str, table: str, *, null: bool = False) -> Column[Any]:
-    """A reference that its row does not outlive."""
+    """A reference to a row that exists as long as the referring row."""
     return Column(
         name,
         KEY,
@@ -397,7 +398,7 @@ audit_entries = _table(
 
 @dataclass(frozen=True, slots=True)
 class ListTable:
-    """The elements of a list column, one row each, so that `Holds` is an index look-up."""
+    """The elements of a list column, one row each, so that `Holds` can use an index."""
 
     owner: Table
     field: str

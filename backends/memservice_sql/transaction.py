@@ -1,4 +1,4 @@
-"""A transaction by noun, with the nouns that one statement answers faster."""
+"""A transaction with the repositories that have faster methods in SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SqlTransaction(Transaction):
     def __init__(
         self, rows: SqlRows, pause: Callable[[], AbstractContextManager[None]] | None = None
     ) -> None:
-        """`pause`: for a view that only reads."""
+        """`pause` releases the connection of a read-only transaction; None in a writing one."""
         super().__init__(rows)
         self._pause = pause
 

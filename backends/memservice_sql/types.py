@@ -1,4 +1,4 @@
-"""Column types that mean the same on every database."""
+"""Column types with the same meaning on every database."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment, exact to the microsecond, as an aware UTC datetime. Naive datetimes are refused.
+    """A time, exact to the microsecond, as an aware UTC datetime. Raises ValueError for naive ones.
 
-    SQLite has no such type: there it is text of fixed width (`2025-01-31T09:30:00.000000Z`), which
-    sorts and compares like the moment and is read by `datetime.fromisoformat` nine times faster
-    than an integer is turned into a datetime.
+    SQLite has no such type. It stores text of fixed width (`2025-01-31T09:30:00.000000Z`), which
+    sorts and compares like the time; `datetime.fromisoformat` reads it nine times faster than an
+    integer can be converted to a datetime.
     """
 
     impl = sa.DateTime(timezone=True)
@@ -58,8 +58,8 @@ def _utc(value: datetime) -> datetime:
 
 @lru_cache(1_024)
 def to_text(value: datetime | None) -> str | None:
-    """Fixed width, so that texts sort as the moments do. Remembers: rows that are written together
-    mostly share their times."""
+    """The time as text of fixed width, so that texts sort as times do. Cached: rows that are
+    written together mostly have the same times."""
     return None if value is None else f"{_utc(value).isoformat(timespec='microseconds')[:-6]}Z"
 
 
@@ -71,9 +71,9 @@ KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """Keys and references to them. SQLite assigns keys to INTEGER columns only."""
 
 TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-"""Text that compares and sorts by code point, whatever the database's locale is. SQLite knows no
-other order."""
+"""Text that compares and sorts by code point, in any locale of the database. SQLite has no other
+order."""
 
 JSON = sa.JSON(none_as_null=True)
-"""Objects and lists, kept as they were written: keys in their order, 1.0 apart from 1. None is
-SQL's null."""
+"""Objects and lists, stored as written: the order of keys is preserved, and 1.0 differs from 1.
+None is SQL's null."""

@@ -1,5 +1,5 @@
-"""The storage in a SQLite file: the default. Any number of processes may share it; full text and
-vectors live in the same file."""
+"""The default storage, in a SQLite file that any number of processes can share. Full text and
+vectors are in the same file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _open(settings: Settings, context: Context) -> Storage:
 
 @hookimpl
 def memservice_storages() -> Iterable[StorageProvider]:
-    """`DB_CONNECTION_URI=sqlite:///file.db`, relative to the working directory; `sqlite:////…` is
-    absolute."""
+    """`DB_CONNECTION_URI=sqlite:///file.db` is relative to the working directory, `sqlite:////…`
+    is absolute."""
     from memservice_sqlite.settings import SqliteSettings
 
     yield StorageProvider(

@@ -1,4 +1,4 @@
-"""How a connection to a SQLite file is opened, by whom, and what it is told."""
+"""Connections to a SQLite file: opening, configuration, and locks between writers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from memservice_sqlite import functions
 from memservice_sqlite.deadline import TimedConnection
 
 WAL_PAGES = 4_000
-"""Pages (16 MB) after which a commit copies the log into the file itself, should nobody have been
-idle enough to do it before."""
+"""Pages (16 MB) after which a commit copies the log into the database file, if no idle process has
+done so before."""
 JOURNAL_BYTES = 64 * 2**20
-"""A log that grew beyond this is cut back."""
-STATEMENTS_KEPT = 512
-"""Compiled statements that each connection keeps."""
+"""A log larger than this is truncated to it."""
+CACHED_STATEMENTS = 512
+"""Compiled statements that each connection caches."""
 IDLE_SECONDS = 1.0
-"""Quiet for so long, the log is copied into the file."""
+"""After this time without a commit the log is copied into the database file."""
 
 
 @dataclass(slots=True)
 class _Opened:
-    """The file that was opened first: device and inode. What has the name later may be another
-    one."""
+    """Device and inode of the file that was opened first. A later file of the same name may be
+    another one."""
 
     identity: tuple[int, int] | None = None
 
@@ -43,55 +43,55 @@ class ConnectionConfig:
     """How long to wait for another process's lock."""
     synchronous: str = "full"
     statement_seconds: float = 30.0
-    """The longest a statement of a transaction may run that only reads."""
+    """Timeout of a statement in a read-only transaction."""
     _opened: _Opened = field(default_factory=_Opened, init=False, repr=False, compare=False)
 
     def create(self) -> None:
-        """Make the file if there is none. Raises `Unavailable` if there was one, which this process
-        works on."""
+        """Create the file if it does not exist. Raises `Unavailable` if this process had opened it
+        and it was deleted."""
         if self._opened.identity is not None:
             self.require()
         if not self.path.exists():
             _make(self.path)
         if self.path.exists() and self.path.stat().st_size:
             return
-        with closing(self._open("mode=rwc")) as timed_connection:
-            # Only a file without tables can be told so. What is erased later can then be given back
-            # piece by piece.
-            timed_connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            self._use_wal(timed_connection)
+        with closing(self._open("mode=rwc")) as connection:
+            # Only possible in a file without tables. Lets free pages be returned to the file system
+            # step by step.
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            self._use_wal(connection)
 
     def connect(self) -> TimedConnection:
-        """A new connection, without implicit transactions, usable from any one thread at a time.
-        Never makes the file: `NoStore`.
+        """A new connection without implicit transactions, usable from any one thread at a time.
+        Raises `NoStore` if the file does not exist.
 
-        A file on a read-only file system can be read all the same, without locks and without a
+        A file on a read-only file system is opened for reading, without locks and without a
         log."""
-        before = self.require()
+        identity = self.require()
         read_only = cannot_change(self.path)
         if read_only:
             self._require_whole()
-        timed_connection = self._open("mode=ro&immutable=1" if read_only else "mode=rw")
+        connection = self._open("mode=ro&immutable=1" if read_only else "mode=rw")
         try:
             if read_only:
-                functions.install(timed_connection)
+                functions.install(connection)
             else:
-                self.configure(timed_connection)
-            if before is not None and self._opened.identity is None:
-                self._opened.identity = before
+                self.configure(connection)
+            if identity is not None and self._opened.identity is None:
+                self._opened.identity = identity
             self.require()
         except BaseException:
-            timed_connection.close()
+            connection.close()
             raise
-        return timed_connection
+        return connection
 
     def require(self) -> tuple[int, int] | None:
-        """Which file has the name. Raises `NoStore` if none has, and `Unavailable` if it is not the
-        one that this process opened: what is written to that one is lost. Takes microseconds. None
-        where it cannot be told: opening it says why."""
+        """Device and inode of the file. Raises `NoStore` if it does not exist, and `Unavailable` if
+        it is not the file that this process opened, since writes to that one are lost. Takes
+        microseconds. None if they cannot be read: opening the file reports why."""
         opened = self._opened.identity
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except FileNotFoundError:
             if opened is not None:
                 raise Unavailable(
@@ -99,12 +99,12 @@ class ConnectionConfig:
                     "put it back, and restart"
                 ) from None
             raise NoStore(
-                f"There is no file {self.path}: check DB_CONNECTION_URI, or make a new "
+                f"There is no file {self.path}: check DB_CONNECTION_URI, or create a new "
                 "store there with: memservice db upgrade"
             ) from None
         except OSError:
             return None
-        identity = (found.st_dev, found.st_ino)
+        identity = (status.st_dev, status.st_ino)
         if opened is not None and identity != opened:
             raise Unavailable(
                 f"the database {self.path} was replaced by another file while it was in "
@@ -119,40 +119,42 @@ class ConnectionConfig:
             timeout=self.lock_seconds,
             isolation_level=None,
             check_same_thread=False,
-            cached_statements=STATEMENTS_KEPT,
+            cached_statements=CACHED_STATEMENTS,
             factory=TimedConnection,
         )
 
-    def configure(self, made: sqlite3.Connection) -> None:
-        self._use_wal(made)
-        made.execute(f"PRAGMA synchronous={'NORMAL' if self.synchronous == 'normal' else 'FULL'}")
-        made.execute("PRAGMA foreign_keys=ON")
-        made.execute("PRAGMA secure_delete=ON")  # what is erased is overwritten
-        made.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
-        made.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
-        functions.install(made)
+    def configure(self, connection: sqlite3.Connection) -> None:
+        self._use_wal(connection)
+        connection.execute(
+            f"PRAGMA synchronous={'NORMAL' if self.synchronous == 'normal' else 'FULL'}"
+        )
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA secure_delete=ON")  # overwrites deleted content
+        connection.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
+        functions.install(connection)
 
     def _require_whole(self) -> None:
-        """What is in the log beside a file cannot be read where SQLite cannot lay its index of the
-        log beside them."""
+        """Raise `ConfigurationError` if there is a log with changes. SQLite cannot read it, because
+        it cannot create its index of the log on a read-only file system."""
         log = self.path.with_name(f"{self.path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise ConfigurationError(
-                f"{self.path} lies on a read-only file system, and its latest changes are "
+                f"{self.path} is on a read-only file system, and its latest changes are "
                 f"in {log.name} and not in the file itself: "
-                "copy both to a disk that can be written, and use the copy"
+                "copy both to a writable disk, and use the copy"
             )
 
-    def _use_wal(self, made: sqlite3.Connection) -> None:
-        """Switch the file to write-ahead logging, once in its life. SQLite does not wait for others
-        who do the same."""
+    def _use_wal(self, connection: sqlite3.Connection) -> None:
+        """Switch the file to write-ahead logging, which is needed once per file. Retries, because
+        SQLite does not wait for another process that does the same."""
         deadline = time.monotonic() + self.lock_seconds
-        while made.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             try:
-                if made.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
+                if connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
                     raise ConfigurationError(
-                        f"{self.path} lies on a file system on which SQLite cannot share "
-                        "it between processes (no write-ahead log there): "
+                        f"{self.path} is on a file system where SQLite cannot share "
+                        "it between processes (it does not support a write-ahead log): "
                         "move it to a local disk."
                     )
             except sqlite3.OperationalError as error:
@@ -165,38 +167,38 @@ class ConnectionConfig:
 
 
 def cannot_change(path: Path) -> bool:
-    """Does a file lie on a file system that is mounted read-only?"""
+    """Whether the path is on a file system that is mounted read-only."""
     try:
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
-    except OSError:  # there is no such file or folder, as SQLite will say
+    except OSError:  # the path does not exist; SQLite reports that
         return False
 
 
 def _make(path: Path) -> None:
-    """An empty file that only its owner may read; those that SQLite lays beside it get the same
-    rights.
+    """Create an empty file that only its owner may read. SQLite gives its log and index files the
+    same permissions.
 
-    Linked into its place, not opened there: closing a file would give up the locks that this
-    process has on it.
+    The file is created under another name and linked, not opened at `path`: closing a file releases
+    the locks that this process has on it.
     """
-    # Where this does not work (no links on that file system, no right to write there), SQLite makes
-    # the file, or says what is wrong.
+    # If this fails (no links on that file system, no permission to write there), SQLite creates the
+    # file, or reports the error.
     with suppress(OSError):
-        number, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(number)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(descriptor)
         try:
-            os.link(part, path)
+            os.link(temporary, path)
         finally:
-            os.unlink(part)
+            os.unlink(temporary)
 
 
 class Watch:
-    """Tells a process's threads whether the file changed since they last asked. Also copies the log
-    when nothing changes."""
+    """Detects commits of other connections, for each thread since its previous call. Also copies
+    the log into the file when there are no commits."""
 
     def __init__(self, config: ConnectionConfig) -> None:
-        self._place = config
-        self._mine = threading.local()
+        self._config = config
+        self._thread_state = threading.local()
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._version = -1
@@ -207,8 +209,8 @@ class Watch:
     def changed(self) -> bool:
         with self._lock:
             version = self._look()
-        seen = getattr(self._mine, "seen", version)
-        self._mine.seen = version
+        seen = getattr(self._thread_state, "seen", version)
+        self._thread_state.seen = version
         return bool(seen != version)
 
     def close(self) -> None:
@@ -219,8 +221,8 @@ class Watch:
 
     def _look(self) -> int:
         if self._connection is None:
-            self._connection = self._place.connect()
-        # A number that SQLite changes when another connection, in whichever process, commits.
+            self._connection = self._config.connect()
+        # SQLite changes this number when another connection in any process commits.
         version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         now = time.monotonic()
         if version != self._version:
@@ -232,8 +234,8 @@ class Watch:
 
 
 class WriterLock:
-    """One writer at a time within a process: a thread that waits here is woken at once, one that
-    waits for SQLite's lock polls."""
+    """One writer at a time within a process. A thread that waits for this lock is woken at once; a
+    thread that waits for SQLite's lock polls."""
 
     def __init__(self, seconds: float) -> None:
         self.pid = os.getpid()

@@ -1,4 +1,4 @@
-"""A deadline for each statement of a transaction that only reads: SQLite has none of its own."""
+"""A timeout for each statement of a read-only transaction: SQLite has none."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 INSTRUCTIONS = 100_000
-"""SQLite looks at the clock each time that a statement has taken so many steps: a few milliseconds.
-Each look takes Python's lock."""
+"""SQLite checks the clock after this many steps of a statement, a few milliseconds. Each check
+takes Python's global lock."""
 
 
 class Clock:
-    """When the present statement of one connection has to be at its end."""
+    """The deadline of the current statement of one connection."""
 
     __slots__ = ("ends", "seconds")
 
@@ -22,7 +22,7 @@ class Clock:
         self.limit(None)
 
     def limit(self, seconds: float | None) -> None:
-        """What each statement may take from now on; None: any time."""
+        """Set the timeout of each statement from now on; None: no timeout."""
         self.seconds = seconds
         self.ends = float("inf")
 
@@ -41,8 +41,8 @@ class TimedCursor(sqlite3.Cursor):
         return self
 
     def fetchmany(self, size: int | None = 1) -> list[Any]:
-        """As ever; the next rows have the time to themselves: what passed since the last ones is
-        the caller's."""
+        """Fetch rows with a new deadline, so that time spent in the caller since the previous fetch
+        does not count."""
         clock = self.connection.clock
         if clock.seconds is not None:
             clock.ends = time.monotonic() + clock.seconds
@@ -53,11 +53,11 @@ _execute = sqlite3.Cursor.execute
 
 
 class TimedConnection(sqlite3.Connection):
-    """A connection whose statements are interrupted (SQLITE_INTERRUPT) when the time is over that
-    `clock.limit` gives each."""
+    """A connection that interrupts a statement (SQLITE_INTERRUPT) after the timeout set by
+    `clock.limit`."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.clock = Clock()
         self.set_progress_handler(self.clock.is_over, INSTRUCTIONS)
 
@@ -65,20 +65,20 @@ class TimedConnection(sqlite3.Connection):
         return super().cursor(factory)
 
     def create_function(
-        self, name: str, narg: int, func: Callable[..., Any] | None, **named: Any
+        self, name: str, narg: int, func: Callable[..., Any] | None, **kwargs: Any
     ) -> None:
-        """As ever; the function looks at the clock each time, since a few steps with it may take as
-        long as many without."""
-        super().create_function(name, narg, None if func is None else self._timed(func), **named)
+        """Create a function that checks the clock at each call, since a few steps with the function
+        can take as long as many without."""
+        super().create_function(name, narg, None if func is None else self._timed(func), **kwargs)
 
     def _timed(self, func: Callable[..., Any]) -> Callable[..., Any]:
         clock, connection = self.clock, weakref.ref(self)
 
         def timed(*values: Any) -> Any:
             if clock.is_over():
-                here = connection()
-                assert here is not None
-                here.interrupt()  # heard before the next row
+                open_connection = connection()
+                assert open_connection is not None
+                open_connection.interrupt()  # takes effect before the next row
             return func(*values)
 
         return timed

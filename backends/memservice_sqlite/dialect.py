@@ -1,4 +1,4 @@
-"""What is SQLite's own, behind the questions of `memservice_sql.dialect`."""
+"""SQLite's implementation of `memservice_sql.dialect`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from memservice_sqlite.connections import ConnectionConfig, Watch, WriterLock, c
 from memservice_sqlite.deadline import TimedConnection
 
 MIGRATION_SECONDS = 120
-"""How long to wait for another process that migrates."""
-DAMAGES_TOLD = 3
+"""How long to wait while another process migrates."""
+MAX_DAMAGE_MESSAGES = 3
 
 _UNIQUE = re.compile(r"UNIQUE constraint failed: (.*)")
 _UNAVAILABLE = {
@@ -60,11 +60,11 @@ class SqliteDialect(SqlDialect):
         max_overflow: int = 20,
         pooled: bool = True,
     ) -> None:
-        self._place = config
+        self._config = config
         self._pool: dict[str, Any] = {"poolclass": NullPool}
         if pooled:
-            # Connections are returned clean: `transaction` ends what it began. The last one
-            # returned has the warmest cache.
+            # `transaction` ends every transaction that it begins, so returned connections are
+            # clean. The one returned last has the warmest cache.
             self._pool = {
                 "poolclass": QueuePool,
                 "pool_size": pool_size,
@@ -72,41 +72,41 @@ class SqliteDialect(SqlDialect):
                 "pool_timeout": config.lock_seconds,
                 "pool_use_lifo": True,
             }
-        self._turns = WriterLock(config.lock_seconds)
+        self._writer_lock = WriterLock(config.lock_seconds)
         self._watch = Watch(config)
         self._inserts: dict[str, str] = {}
 
     def engine(self) -> sa.Engine:
         return sa.create_engine(
             "sqlite://",
-            creator=self._place.connect,
+            creator=self._config.connect,
             pool_reset_on_return=None,
-            hide_parameters=True,  # errors may be logged, and are kept with tasks
+            hide_parameters=True,  # errors may be logged, and are stored with tasks
             json_serializer=json_text.write,
             json_deserializer=json_text.read,
             **self._pool,
         )
 
-    def turn(self) -> AbstractContextManager[None]:
-        if self._turns.pid != os.getpid():
-            self._turns = WriterLock(self._place.lock_seconds)
-        return self._turns
+    def writer_turn(self) -> AbstractContextManager[None]:
+        if self._writer_lock.pid != os.getpid():
+            self._writer_lock = WriterLock(self._config.lock_seconds)
+        return self._writer_lock
 
     @contextmanager
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
-        # IMMEDIATE: a transaction that turns from reading to writing would fail at once, without
-        # waiting for the lock.
+        # IMMEDIATE: SQLite does not wait for the lock when a transaction changes from reading to
+        # writing; the statement fails at once.
         driver = _driver(connection)
         if writing:
-            self._place.require()
+            self._config.require()
         driver.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
-        # What is being written is never interrupted: all of it would have to be done again.
-        driver.clock.limit(None if writing else self._place.statement_seconds)
+        # Writes have no time limit: an interrupted write has to be repeated as a whole.
+        driver.clock.limit(None if writing else self._config.statement_seconds)
         try:
             yield
             driver.execute("COMMIT")
             if writing:
-                self._place.require()  # else nobody will ever read it
+                self._config.require()  # else the write is lost with the old file
         finally:
             driver.clock.limit(None)
             if driver.in_transaction:
@@ -120,7 +120,7 @@ class SqliteDialect(SqlDialect):
             with self.transaction(connection, writing=True):
                 yield
         finally:
-            driver.execute(f"PRAGMA busy_timeout={int(self._place.lock_seconds * 1_000)}")
+            driver.execute(f"PRAGMA busy_timeout={int(self._config.lock_seconds * 1_000)}")
 
     def translate(self, error: Exception) -> Exception | None:
         code = getattr(error, "sqlite_errorcode", None)
@@ -129,27 +129,25 @@ class SqliteDialect(SqlDialect):
         if code == sqlite3.SQLITE_BUSY_SNAPSHOT:
             return TransientConflict(str(error))
         if code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
-            return Conflict("something that this refers to was deleted meanwhile")
+            return Conflict("an object that this refers to was deleted at the same time")
         if str(error).startswith(("no such table", "no such column")):
             return SchemaVersionError(
-                f"The database {self._place.path} lacks tables ({error}). Create them "
+                f"The database {self._config.path} lacks tables ({error}). Create them "
                 "with: memservice db upgrade"
             )
         damage = _DAMAGED.get(code & 0xFF)
         if damage is not None:
-            return Damaged(f"The database {self._place.path} {damage} ({error})")
+            return Damaged(f"The database {self._config.path} {damage} ({error})")
         meaning = _UNAVAILABLE.get(code & 0xFF)
-        path = self._place.path
+        path = self._config.path
         if code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) and cannot_change(
             path if path.exists() else path.parent
         ):
-            meaning = (
-                "lies on a read-only file system, where it can be read and exported but not served"
-            )
+            meaning = "is on a read-only file system: it can be read and exported, but not served"
         return (
             None
             if meaning is None
-            else Unavailable(f"the database {self._place.path} {meaning} ({error})")
+            else Unavailable(f"the database {self._config.path} {meaning} ({error})")
         )
 
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
@@ -212,9 +210,9 @@ class SqliteDialect(SqlDialect):
         return sa.func.instr(json_conditions.folded(column), slots.take(sa.Text())) > 0
 
     def json_values(self, leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
-        found = json_conditions.parts(leaf)
-        return tuple(shape for shape, _ in found), [
-            value for _, values in found for value in values
+        parts = json_conditions.parts(leaf)
+        return tuple(shape for shape, _ in parts), [
+            value for _, values in parts for value in values
         ]
 
     def json_condition(
@@ -229,36 +227,36 @@ class SqliteDialect(SqlDialect):
         search_schema.create(connection)
 
     def changed_elsewhere(self) -> bool:
-        """Did anything commit since this thread last asked? Called many times a second by those who
-        wait, when there is nothing to do."""
+        """Whether another connection committed since this thread's previous call. Idle workers call
+        this many times a second."""
         if self._watch.pid != os.getpid():
-            self._watch = Watch(self._place)
+            self._watch = Watch(self._config)
         return self._watch.changed()
 
     def damage(self, connection: sa.Connection) -> list[str]:
-        """What is wrong with the file's structure, or that of the text index. Reads all of it;
-        other writers wait for the second part. Raises the driver's error at a page that is no page
-        at all."""
+        """Errors in the structure of the file or of the text index, at most
+        `MAX_DAMAGE_MESSAGES`. Reads the whole file; other writers wait while the text index is
+        checked. Raises the driver's error for an unreadable page."""
         driver = _driver(connection)
-        found = [
-            str(said)
-            for (said,) in driver.execute(f"PRAGMA quick_check({DAMAGES_TOLD})")
-            if said != "ok"
+        errors = [
+            str(message)
+            for (message,) in driver.execute(f"PRAGMA quick_check({MAX_DAMAGE_MESSAGES})")
+            if message != "ok"
         ]
-        if not found:
-            with self.turn():
+        if not errors:
+            with self.writer_turn():
                 driver.execute("BEGIN IMMEDIATE")
                 try:
                     driver.execute("INSERT INTO text_index (text_index) VALUES ('integrity-check')")
                 finally:
                     driver.execute("ROLLBACK")
-        return found
+        return errors
 
     def reclaim(self, connection: sa.Connection, *, thorough: bool) -> bool:
         from memservice_sqlite import reclaiming
 
-        self._place.require()
-        with self.turn():
+        self._config.require()
+        with self.writer_turn():
             return reclaiming.step(_driver(connection), thorough=thorough)
 
     def close(self) -> None:

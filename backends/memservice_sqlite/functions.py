@@ -1,8 +1,7 @@
-"""SQL functions for what SQLite cannot say itself: lower case beyond ASCII, and conditions inside
-JSON.
+"""SQL functions that SQLite does not have: lower case beyond ASCII, and conditions inside JSON.
 
-What `memservice_sqlite.json_conditions` cannot ask of SQLite's own functions, SQLite asks of the
-reference evaluator.
+Where `memservice_sqlite.json_conditions` cannot use SQLite's own functions, SQLite calls the
+reference evaluator through these.
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ def install(connection: sqlite3.Connection) -> None:
     connection.create_function(FOLD, 1, _fold, deterministic=True)
 
 
-def spelled(leaf: JsonLeaf) -> str:
-    """A leaf as `memservice_matches` takes it."""
+def encode_leaf(leaf: JsonLeaf) -> str:
+    """The leaf as an argument of `memservice_matches`."""
     _, *operands = (getattr(leaf, name) for name in leaf.__slots__)
     return encode([type(leaf).__name__, *operands])
 
 
-def _matches(stored: str | None, leaf: str) -> bool:
-    return matches(_Row(None if stored is None else read(stored)), _leaf(leaf))
+def _matches(json_text: str | None, leaf: str) -> bool:
+    return matches(_Row(None if json_text is None else read(json_text)), _leaf(leaf))
 
 
 @lru_cache(1_024)
-def _leaf(spelling: str) -> JsonLeaf:
-    name, *operands = read(spelling)
+def _leaf(encoded: str) -> JsonLeaf:
+    name, *operands = read(encoded)
     if name == KeyOneOf.__name__:
         operands[-1] = tuple(operands[-1])
     return _LEAVES[name]("value", *operands)

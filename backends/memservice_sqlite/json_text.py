@@ -1,5 +1,5 @@
-"""How JSON lies in SQLite: compact text, always written the same way, so that conditions can look
-for a piece of it."""
+"""JSON as SQLite stores it: compact text, always encoded the same way, so that conditions can
+search for a part of it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def write(value: Any) -> str:
 
 
 def read(text: str) -> Any:
-    """Five times as fast as `json.loads`, which looks for blanks, byte order marks and rubbish at
-    the end."""
+    """Decode JSON text. Five times as fast as `json.loads`, which checks for white space, byte
+    order marks and trailing data."""
     return _decode(text)[0]

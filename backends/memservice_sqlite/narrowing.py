@@ -1,4 +1,4 @@
-"""What the two indexes share: the view's connection, `IndexFilter` as SQL, and times as
+"""Code that the two indexes share: the transaction's connection, `IndexFilter` as SQL, and times as
 integers."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
-# One constant text for every `IndexFilter`, so that SQLite compiles it once. `r` is the narrowed
+# One constant text for every `IndexFilter`, so that SQLite compiles it once. `r` is the filtered
 # table; see `parameters`.
 FITS = """
     (:sessions IS NULL OR r.session_key IN (SELECT value FROM json_each(:sessions)))
@@ -32,11 +32,11 @@ FITS = """
 
 
 def connection_of(tx: Transaction | None) -> Connection:
-    """The connection of the view's transaction. Raises TypeError for a view of another kind of
-    storage, or for None."""
+    """The transaction's connection. Raises TypeError for a transaction of another storage, and for
+    None."""
     connection = getattr(getattr(tx, "rows", None), "connection", None)
     if not isinstance(connection, Connection):
-        raise TypeError("this index lives in the SQLite storage and needs one of its views")
+        raise TypeError("this index needs a transaction of the SQLite storage")
     return connection
 
 
@@ -59,5 +59,5 @@ def parameters(index_filter: IndexFilter) -> dict[str, Any]:
 
 
 def array(values: Iterable[int | str] | None) -> str | None:
-    """Values as a parameter of `json_each`: any number of them, in one statement text."""
+    """Values as a parameter of `json_each`: any number of values in one statement text."""
     return None if values is None else json.dumps(list(values))

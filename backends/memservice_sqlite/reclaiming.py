@@ -1,9 +1,9 @@
-"""Letting go of what erased rows left behind: their words in the text index and in the log, and the
-room that they took.
+"""Removing the remains of erased rows: their words in the text index and in the log, and free
+pages.
 
-FTS5 only notes that a text was removed; its words go when the blocks that hold them are merged.
-Rows themselves are overwritten when they are erased (`secure_delete`), but the log has pages as
-they were before, until it is cut off.
+FTS5 only records that a text was removed; its words disappear when the blocks with them are merged.
+Rows are overwritten when they are erased (`secure_delete`), but the log contains earlier versions
+of their pages until it is truncated.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import sqlite3
 from memservice_sqlite.text import REMOVED
 
 MERGED_PAGES = 250
-"""Pages (1 MB) of the text index that one step writes at most."""
+"""Maximum pages (1 MB) of the text index that one step writes."""
 FREED_PAGES = 500
-"""Pages (2 MB) that one step takes from the file."""
-KEPT_PAGES = 1_000
-"""Free pages (4 MB) that stay in the file for what is written next."""
+"""Maximum pages (2 MB) that one step removes from the file."""
+MIN_FREE_PAGES = 1_000
+"""Free pages (4 MB) that stay in the file for the next writes."""
 LOG_SECONDS = 0.2
-"""How long others may wait while the log is cut off; a reader that is slow keeps it longer, and it
-is tried again."""
+"""How long other connections may wait while the log is truncated. If a slow reader prevents it, the
+next step tries again."""
 
 _MARK = "SELECT documents, length FROM text_statistics WHERE workspace_key = ? AND kind = ?"
 _BEGIN = "UPDATE text_statistics SET documents = 0, length = ? WHERE workspace_key = ? AND kind = ?"
@@ -28,11 +28,11 @@ _END = "UPDATE text_statistics SET length = 0 WHERE workspace_key = ? AND kind =
 
 
 def step(driver: sqlite3.Connection, *, thorough: bool) -> bool:
-    """One short transaction, or all that there is to do if `thorough`. True if there is more.
+    """One short transaction, or all work if `thorough`. True if there is more to do.
 
-    The mark is (removed since the last round began, removed before the round that is under way): a
-    round merges what there was at its beginning into one, in which nothing of the removed is left,
-    and ends when the log is cut off.
+    The mark is (texts removed since the current round began, texts removed before it). A round
+    merges all blocks that existed at its beginning into one, without the removed words, and ends
+    when the log is truncated.
     """
     removed, merging = driver.execute(_MARK, REMOVED).fetchone() or (0, 0)
     if removed or merging:
@@ -40,7 +40,7 @@ def step(driver: sqlite3.Connection, *, thorough: bool) -> bool:
             return True
         merging = merging or removed
     if thorough:
-        # of a file that was made without it, from now on
+        # enables it in a file that was created without it
         driver.execute("PRAGMA auto_vacuum=INCREMENTAL")
         driver.execute("VACUUM")
     elif _shrink(driver):
@@ -70,7 +70,7 @@ def _merge(driver: sqlite3.Connection, removed: int, merging: int, thorough: boo
             driver.execute(
                 "INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (-MERGED_PAGES,)
             )
-            more = driver.total_changes - before >= 2  # as FTS5 tells whether it did anything
+            more = driver.total_changes - before >= 2  # FTS5 reports so that it merged something
         driver.execute("COMMIT")
     finally:
         if driver.in_transaction:
@@ -79,12 +79,12 @@ def _merge(driver: sqlite3.Connection, removed: int, merging: int, thorough: boo
 
 
 def _shrink(driver: sqlite3.Connection) -> bool:
-    """Take free pages from the end of the file, where there are many; True if there are more. None
-    in a file that was not made for it."""
+    """Remove free pages from the end of the file if there are many; True if there are more. Does
+    nothing in a file without incremental vacuum."""
     free, pages = (
         driver.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count")
     )
-    spare = free - max(KEPT_PAGES, pages // 10)
+    spare = free - max(MIN_FREE_PAGES, pages // 10)
     if spare <= 0 or driver.execute("PRAGMA auto_vacuum").fetchone()[0] != 2:
         return False
     driver.execute(f"PRAGMA incremental_vacuum({min(spare, FREED_PAGES)})").fetchall()
@@ -92,11 +92,11 @@ def _shrink(driver: sqlite3.Connection) -> bool:
 
 
 def _cut_log(driver: sqlite3.Connection) -> bool:
-    """Copy the log into the file and leave nothing of it; False while somebody reads from it."""
-    patience = driver.execute("PRAGMA busy_timeout").fetchone()[0]
+    """Copy the log into the file and truncate it to zero; False if a reader prevents it."""
+    busy_timeout = driver.execute("PRAGMA busy_timeout").fetchone()[0]
     driver.execute(f"PRAGMA busy_timeout={int(LOG_SECONDS * 1_000)}")
     try:
         busy = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     finally:
-        driver.execute(f"PRAGMA busy_timeout={patience}")
+        driver.execute(f"PRAGMA busy_timeout={busy_timeout}")
     return not busy

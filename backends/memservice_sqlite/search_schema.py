@@ -1,5 +1,4 @@
-"""The tables of full text and vectors, in the same file and transaction as the rows they
-describe."""
+"""The tables of full text and vectors, in the same file and transactions as their rows."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from sqlalchemy import Connection
 
 STATEMENTS = (
     # One row per indexed text; `id` = row_key * 4 + the code of its kind
-    # (`memservice_sqlite.text`). Kept narrow: filters join it.
+    # (`memservice_sqlite.text`). Few columns, because filters join this table.
     """
     CREATE TABLE text_rows (
         id INTEGER PRIMARY KEY,
@@ -22,15 +21,15 @@ STATEMENTS = (
     )
     """,
     "CREATE INDEX text_rows_place ON text_rows (workspace_key, kind, session_key)",
-    # What each text holds, " term=count term=count ": read for the few rows that are returned, and
-    # to delete exactly.
+    # The terms of each text, " term=count term=count ": read for the returned rows, and to delete
+    # exactly its postings.
     (
         "CREATE TABLE text_terms (id INTEGER PRIMARY KEY, length INTEGER NOT NULL, terms TEXT "
         "NOT NULL)"
     ),
-    # Postings only: terms come analysed, so there is no text to keep, and no positions are asked
-    # for. The ascii tokenizer leaves everything outside ASCII alone; `text.token` writes the rest
-    # in letters, digits and "_".
+    # Postings only: terms are analysed before, so no text is stored, and no query uses positions.
+    # The ascii tokenizer does not change characters outside ASCII; `text.token` encodes all others
+    # as letters, digits and "_".
     """
     CREATE VIRTUAL TABLE text_index
     USING fts5(terms, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '_'")
@@ -45,8 +44,8 @@ STATEMENTS = (
         PRIMARY KEY (workspace_key, kind)
     ) WITHOUT ROWID
     """,
-    # Rows are never updated: a new vector is a new key. So "what is new" is a range of keys. A row
-    # of no observer has 0 there.
+    # Rows are never updated: a new vector has a new key, so new vectors are a range of keys. 0
+    # stands for no observer and for no observed peer.
     """
     CREATE TABLE vectors (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -74,7 +73,7 @@ STATEMENTS = (
     )
     """,
     "CREATE INDEX vector_tombstones_space ON vector_tombstones (space_key)",
-    # A trigger, so that no way of deleting leaves the caches of other processes behind.
+    # A trigger, so that every deletion reaches the caches of other processes.
     """
     CREATE TRIGGER vectors_buried AFTER DELETE ON vectors
     BEGIN

@@ -1,5 +1,5 @@
-"""Settings of the SQLite storage. Apart from the rest, so that offering it imports no
-SQLAlchemy."""
+"""Settings of the SQLite storage. In a module of their own, so that registering the provider does
+not import SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from marshmallow import Schema, fields, validate
 
 
 class SqliteSettings(Schema):
-    """Of the `DB_` section, what concerns a file, and below it what only storages with statements
-    know (`DB_OPTIONS`)."""
+    """The settings of the `DB_` section that apply to a file, then the options of this storage
+    (`DB_OPTIONS`)."""
 
     uri = fields.String(required=True)
     pool_class = fields.String(load_default="default", validate=validate.OneOf(("default", "null")))

@@ -1,4 +1,4 @@
-"""Opening the storage: its place, and what lives in it."""
+"""The storage in a SQLite file, and how it is opened."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class SqliteStorage(SqlStorage):
     poll_seconds = 0.05
 
     def __init__(self, config: ConnectionConfig, dialect: SqliteDialect) -> None:
-        described = SQLiteDialect_pysqlite(
+        sqlalchemy_dialect = SQLiteDialect_pysqlite(
             json_serializer=json_text.write, json_deserializer=json_text.read
         )
-        super().__init__(dialect, described, str(config.path))
-        self._watched = dialect
-        self._file = config
+        super().__init__(dialect, sqlalchemy_dialect, str(config.path))
+        self._sqlite_dialect = dialect
+        self._config = config
         self.text = SqliteTextIndex()
 
     def check(self) -> None:
-        self._file.require()
+        self._config.require()
         super().check()
 
     def migrate(self) -> None:
         with self.translated():
-            self._file.create()
+            self._config.create()
         super().migrate()
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
@@ -57,37 +57,37 @@ class SqliteStorage(SqlStorage):
             self._sweep()
         if thorough and not findings:
             with self._noticing(), self.translated(), self.engine.connect() as connection:
-                damage = self._watched.damage(connection)
+                damage = self._sqlite_dialect.damage(connection)
             if damage:
                 findings.append(
                     Finding(
                         "failed",
-                        f"the database {self._place} is damaged ({'; '.join(damage)})",
+                        f"the database {self._location} is damaged ({'; '.join(damage)})",
                         RESTORE,
                     )
                 )
         return findings
 
     def _sweep(self) -> None:
-        """Of vectors that were deleted by another process this one is not told; it looks when it is
-        looked at."""
-        held = self.__dict__.get("vectors")
-        if held is not None:
+        """Free the cached vectors of spaces that other processes deleted. This process gets no
+        notice of them, so it checks at each health check."""
+        vectors = self.__dict__.get("vectors")
+        if vectors is not None:
             with self.read() as tx:
-                held.sweep(tx)
+                vectors.sweep(tx)
 
     def reclaim(self, *, thorough: bool = False) -> bool:
         with self._noticing(), self.translated(), self.engine.connect() as connection:
-            return self._watched.reclaim(connection, thorough=thorough)
+            return self._sqlite_dialect.reclaim(connection, thorough=thorough)
 
     def changed_elsewhere(self) -> bool:
         with self.translated():
-            return self._watched.changed_elsewhere()
+            return self._sqlite_dialect.changed_elsewhere()
 
     if TYPE_CHECKING:
         vectors: VectorIndex | None
     else:
-        # numpy is imported by the first who asks for vectors.
+        # Imports numpy at the first use of vectors.
         @cached_property
         def vectors(self) -> VectorIndex:
             from memservice_sqlite.vectors import SqliteVectorIndex
@@ -96,25 +96,25 @@ class SqliteStorage(SqlStorage):
 
 
 def file_of(uri: str) -> Path:
-    """The absolute path of the file that `uri` names. Raises `ConfigurationError`, saying what to
-    write instead."""
+    """The absolute path of the file that `uri` names. Raises `ConfigurationError` with an example
+    of a valid URI."""
     try:
         url = make_url(uri)
     except ArgumentError as error:
         raise ConfigurationError(
-            f"{uri!r} is no URI; write sqlite:///memory.db or sqlite:////var/lib/memory.db"
+            f"{uri!r} is not a URI; write sqlite:///memory.db or sqlite:////var/lib/memory.db"
         ) from error
     if not url.database or url.database.startswith((":memory:", "file:")):
         raise ConfigurationError(
-            f"{uri!r} names no file. The server and its worker are several processes and "
-            "share one: write sqlite:///memory.db (in the "
+            f"{uri!r} names no file. The server and its worker are separate processes that "
+            "share one file: write sqlite:///memory.db (in the "
             "working directory) or sqlite:////var/lib/memory.db (absolute), or memory:// "
-            "for a single process that keeps nothing."
+            "for a single process without persistence."
         )
     if url.query:
         raise ConfigurationError(
-            f"{uri!r} has options ({', '.join(url.query)}), which SQLite databases do not "
-            "take; see the DB_ settings"
+            f"{uri!r} has options ({', '.join(url.query)}), but a SQLite URI takes none; "
+            "use the DB_ settings"
         )
     path = Path(url.database).absolute()
     if not path.parent.is_dir():
@@ -131,17 +131,20 @@ def file_of(uri: str) -> Path:
 
 def open_storage(settings: Settings) -> SqliteStorage:
     """`settings` as `SqliteSettings` loads them."""
-    given: dict[str, Any] = dict(settings)
+    options: dict[str, Any] = dict(settings)
     config = ConnectionConfig(
-        file_of(given["uri"]),
-        given["pool_timeout"],
-        given["synchronous"],
-        given["statement_timeout_seconds"],
+        file_of(options["uri"]),
+        options["pool_timeout"],
+        options["synchronous"],
+        options["statement_timeout_seconds"],
     )
-    pooled = given["pool_class"] != "null"
+    pooled = options["pool_class"] != "null"
     return SqliteStorage(
         config,
         SqliteDialect(
-            config, pool_size=given["pool_size"], max_overflow=given["max_overflow"], pooled=pooled
+            config,
+            pool_size=options["pool_size"],
+            max_overflow=options["max_overflow"],
+            pooled=pooled,
         ),
     )

@@ -1,8 +1,8 @@
-"""Full text in FTS5: the terms of one workspace's rows, found by rarest term first.
+"""Full text in FTS5: rows of one workspace, searched by their rarest terms first.
 
-Every term is indexed under its kind's and workspace's prefix ("m12_axolotl"), so that postings,
-document frequencies and cost are the workspace's own. FTS5 keeps only which rows hold which term;
-how often is read from the stored terms of the rows that are returned.
+Every term is indexed with a prefix for its kind and workspace ("m12_axolotl"), so that postings,
+document frequencies and cost depend on that workspace only. FTS5 stores which rows contain a term;
+the number of occurrences is read from the stored terms of the returned rows.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
 MAX_TERM_LENGTH = 200
-"""Characters of a term that count: FTS5 cuts tokens off at 32 kB, and nobody searches for a
-kilobyte without a space."""
+"""Maximum indexed characters of a term; the rest is cut. FTS5 truncates tokens at 32 kB."""
 
 _UNSAFE = re.compile(r"[\x00-\x2f\x3a-\x60\x7b-\x7f]")
 
@@ -40,15 +39,15 @@ _ADD_STATISTICS = """
 """
 _DROP_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = ?"
 REMOVED = (0, 0)
-"""The row of the statistics that is no workspace's: how many texts were removed whose words the
-index still holds (`memservice_sqlite.reclaiming`)."""
+"""The row of the statistics that belongs to no workspace: it counts removed texts whose words are
+still in the index (`memservice_sqlite.reclaiming`)."""
 _STATISTICS = """
     SELECT NULL, documents, length FROM text_statistics WHERE workspace_key = ? AND kind = ?
     UNION ALL
     SELECT term, doc, 0 FROM text_vocabulary WHERE term IN (SELECT value FROM json_each(?))
 """
-# Each query's ids come as one string: it halves the cost of a long list. Newest first, for the day
-# a list is cut off.
+# The ids of each query are concatenated in one string, which halves the cost of a long list.
+# Newest first, in case a list is cut off.
 _POSTINGS = """
     SELECT (
         SELECT group_concat(id) FROM (
@@ -109,10 +108,10 @@ _REMOVE_ROWS = "DELETE FROM text_rows WHERE id IN (SELECT value FROM json_each(?
 
 
 def token(term: str) -> str:
-    """A term in characters that FTS5's tokenizer keeps as they are: ASCII other than a-z and 0-9
+    """The term in characters that FTS5's tokenizer does not change: ASCII other than a-z and 0-9
     becomes "_" and two hex digits.
 
-    One to one, but for terms longer than `MAX_TERM_LENGTH`, which are cut.
+    Distinct terms have distinct tokens, except terms longer than `MAX_TERM_LENGTH`, which are cut.
     """
     return _UNSAFE.sub(lambda match: f"_{ord(match[0]):02x}", term[:MAX_TERM_LENGTH])
 
@@ -125,10 +124,10 @@ def kind_code(kind: str) -> int:
 
 
 class SqliteTextIndex:
-    """The `TextIndex` of the SQLite storage. Holds no state: safe for threads and processes.
+    """The `TextIndex` of the SQLite storage. Has no state: safe for threads and processes.
 
-    `budget` bounds the postings that one search reads once it has enough candidates; past it the
-    commonest terms only rank.
+    `budget` bounds the postings that one search reads once it has enough candidates. Beyond it, the
+    most common terms are used for ranking only.
     """
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
@@ -143,7 +142,7 @@ class SqliteTextIndex:
         unique = {row.key * 4 + code: row for row in rows}
         if not unique:
             return
-        _forget(connection, connection.exec_driver_sql(_INDEXED, (array(unique),)).all())
+        _remove_rows(connection, connection.exec_driver_sql(_INDEXED, (array(unique),)).all())
         counts = {id: Counter(map(token, row.terms)) for id, row in unique.items()}
         connection.exec_driver_sql(
             _ADD_ROW,
@@ -163,11 +162,16 @@ class SqliteTextIndex:
             ],
         )
         connection.exec_driver_sql(
-            _ADD_TERMS, [(id, len(unique[id].terms), _written(held)) for id, held in counts.items()]
+            _ADD_TERMS,
+            [
+                (id, len(unique[id].terms), _encoded(term_counts))
+                for id, term_counts in counts.items()
+            ],
         )
         prefix = _prefix(code, workspace_key)
         connection.exec_driver_sql(
-            _ADD_POSTINGS, [(id, _tokens(prefix, held)) for id, held in counts.items()]
+            _ADD_POSTINGS,
+            [(id, _tokens(prefix, term_counts)) for id, term_counts in counts.items()],
         )
         total = sum(len(row.terms) for row in unique.values())
         connection.exec_driver_sql(_ADD_STATISTICS, (workspace_key, code, len(unique), total))
@@ -176,14 +180,14 @@ class SqliteTextIndex:
         self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
     ) -> None:
         connection, code = connection_of(tx), kind_code(kind)
-        found = connection.exec_driver_sql(
+        rows = connection.exec_driver_sql(
             _INDEXED, (array({key * 4 + code for key in keys}),)
         ).all()
-        _forget(connection, [row for row in found if row[1] == workspace_key])
+        _remove_rows(connection, [row for row in rows if row[1] == workspace_key])
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         connection = connection_of(tx)
-        dropped = _forget(
+        dropped = _remove_rows(
             connection, connection.exec_driver_sql(_OF_WORKSPACE, (workspace_key, limit)).all()
         )
         if not dropped:
@@ -202,30 +206,29 @@ class SqliteTextIndex:
     ) -> TextMatches:
         connection, code = connection_of(tx), kind_code(kind)
         prefix = _prefix(code, workspace_key)
-        # Upper case is a character like any other to `token`, so what FTS5 stores is exactly what
-        # is asked for here.
+        # `token` encodes upper case too, so these are exactly the tokens that FTS5 stores.
         tokens = {term: token(term) for term in terms}
-        wanted = array({prefix + written for written in tokens.values()})
+        prefixed_tokens = array({prefix + term_token for term_token in tokens.values()})
         documents, mean_length = 0, 0.0
         by_token: dict[str, int] = {}
         for term, count, length in connection.exec_driver_sql(
-            _STATISTICS, (workspace_key, code, wanted)
+            _STATISTICS, (workspace_key, code, prefixed_tokens)
         ).all():
             if term is not None:
                 by_token[term[len(prefix) :]] = count
             elif count:
                 documents, mean_length = count, length / count
-        frequencies = {term: by_token.get(written, 0) for term, written in tokens.items()}
+        frequencies = {term: by_token.get(term_token, 0) for term, term_token in tokens.items()}
         if not by_token or k <= 0:
             return TextMatches(documents, mean_length, frequencies)
-        rarest_first = sorted(by_token, key=lambda written: (by_token[written], written))
-        sought = [
-            _Sought(
-                written,
-                by_token[written],
-                log(1 + (documents - by_token[written] + 0.5) / (by_token[written] + 0.5)),
+        rarest_first = sorted(by_token, key=lambda term_token: (by_token[term_token], term_token))
+        search_terms = [
+            _SearchTerm(
+                term_token,
+                by_token[term_token],
+                log(1 + (documents - by_token[term_token] + 0.5) / (by_token[term_token] + 0.5)),
             )
-            for written in rarest_first
+            for term_token in rarest_first
         ]
         if ids is None:
             rows = _rows_of_sessions(
@@ -234,26 +237,28 @@ class SqliteTextIndex:
         else:
             rows = _rows_of_keys(connection, code, workspace_key, ids, index_filter)
         if rows is None:
-            rows = self._candidates(connection, prefix, sought, k, index_filter)
-        spelling = {written: term for term, written in tokens.items()}
-        return TextMatches(documents, mean_length, frequencies, _best(rows, sought, spelling, k))
+            rows = self._candidates(connection, prefix, search_terms, k, index_filter)
+        term_of_token = {term_token: term for term, term_token in tokens.items()}
+        return TextMatches(
+            documents, mean_length, frequencies, _best(rows, search_terms, term_of_token, k)
+        )
 
     def _candidates(
         self,
         connection: Connection,
         prefix: str,
-        sought: Sequence[_Sought],
+        search_terms: Sequence[_SearchTerm],
         k: int,
         index_filter: IndexFilter,
     ) -> list[_Candidate]:
-        """Rows that hold the rarest terms: `k` of them if the postings of all terms were read, some
-        more if not."""
+        """Rows with the rarest terms: the best `k` if the postings of all terms were read, else up
+        to `4 * k`."""
         sql = _POSTINGS if index_filter == EVERYTHING else _POSTINGS_THAT_FIT
         named = {} if index_filter == EVERYTHING else parameters(index_filter)
-        held: dict[int, int] = {}
+        masks: dict[int, int] = {}
 
         def read(matches: Mapping[str, int], limit: int = -1) -> None:
-            """Note each query's bits for the rows that match it."""
+            """Set each query's bits in the masks of the rows that match it."""
             lists = (
                 connection.exec_driver_sql(sql, named | {"matches": array(matches), "limit": limit})
                 .scalars()
@@ -261,30 +266,38 @@ class SqliteTextIndex:
             )
             for ids, bits in zip(lists, matches.values(), strict=True):
                 for id in json.loads(f"[{ids or ''}]"):
-                    held[id] = held.get(id, 0) | bits
+                    masks[id] = masks.get(id, 0) | bits
 
-        queries = [f'"{prefix}{one.token}"' for one in sought]
-        affordable = sum(total <= self._budget for total in accumulate(one.rows for one in sought))
-        read({query: 1 << bit for bit, query in enumerate(queries[:affordable])})
-        common = queries[affordable:]
-        if len(held) < k and len(common) > 1:
-            # Of the common terms, first the rows that hold the rarest of them and another one.
-            read({f"{common[0]} AND ({' OR '.join(common[1:])})": 1 << affordable}, self._budget)
-        if common and len(held) < k:
-            read(dict.fromkeys(common, 0), k)
-        weights = {mask: _weight(sought, mask) for mask in set(held.values())}
-        best = sorted([(weights[mask], id) for id, mask in held.items()], reverse=True)[
-            : 4 * k if common else k
+        queries = [f'"{prefix}{term.token}"' for term in search_terms]
+        affordable_count = sum(
+            total <= self._budget for total in accumulate(term.rows for term in search_terms)
+        )
+        read({query: 1 << bit for bit, query in enumerate(queries[:affordable_count])})
+        common_queries = queries[affordable_count:]
+        if len(masks) < k and len(common_queries) > 1:
+            # First the rows with the rarest of the common terms and another common term.
+            read(
+                {
+                    f"{common_queries[0]} AND ({' OR '.join(common_queries[1:])})": 1
+                    << affordable_count
+                },
+                self._budget,
+            )
+        if common_queries and len(masks) < k:
+            read(dict.fromkeys(common_queries, 0), k)
+        weights = {mask: _weight(search_terms, mask) for mask in set(masks.values())}
+        best = sorted([(weights[mask], id) for id, mask in masks.items()], reverse=True)[
+            : 4 * k if common_queries else k
         ]
-        unread = (1 << len(queries)) - (1 << affordable)
+        unread = (1 << len(queries)) - (1 << affordable_count)
         rows = connection.exec_driver_sql(_ROWS, (array(id for _, id in best),)).all()
-        return [_Candidate(id, length, stored, held[id] | unread) for id, length, stored in rows]
+        return [_Candidate(id, length, stored, masks[id] | unread) for id, length, stored in rows]
 
 
-class _Sought(NamedTuple):
+class _SearchTerm(NamedTuple):
     token: str
     rows: int
-    """In how many rows of the workspace it occurs."""
+    """The number of rows of the workspace that contain it."""
     weight: float
     """Its inverse document frequency, as in BM25."""
 
@@ -292,14 +305,14 @@ class _Sought(NamedTuple):
 class _Candidate(NamedTuple):
     id: int
     length: int
-    stored: str
-    """As written by `_written`."""
+    terms: str
+    """As returned by `_encoded`."""
     mask: int
-    """Bit n is set if it may hold the n-th of the sought terms."""
+    """Bit n is set if the row may contain search term n."""
 
 
-def _weight(sought: Sequence[_Sought], mask: int) -> float:
-    return sum(one.weight for bit, one in enumerate(sought) if mask >> bit & 1)
+def _weight(search_terms: Sequence[_SearchTerm], mask: int) -> float:
+    return sum(term.weight for bit, term in enumerate(search_terms) if mask >> bit & 1)
 
 
 def _rows_of_keys(
@@ -314,16 +327,16 @@ def _rows_of_keys(
         "ids": array({key * 4 + code for key in keys}),
     }
     return [
-        _Candidate(id, length, stored, -1)
-        for id, length, stored in connection.exec_driver_sql(_FITTING_ROWS, named).all()
+        _Candidate(id, length, terms, -1)
+        for id, length, terms in connection.exec_driver_sql(_FITTING_ROWS, named).all()
     ]
 
 
 def _rows_of_sessions(
     connection: Connection, code: int, workspace_key: int, postings: int, index_filter: IndexFilter
 ) -> list[_Candidate] | None:
-    """All rows that fit, if the sessions asked for hold clearly fewer rows than the terms have
-    postings; else None."""
+    """All matching rows, if the sessions of the filter have less than about a quarter as many rows
+    as the terms have postings; else None."""
     if index_filter.sessions is None:
         return None
     enough = postings // 4 + 1
@@ -342,58 +355,63 @@ def _rows_of_sessions(
 
 
 def _best(
-    rows: Sequence[_Candidate], sought: Sequence[_Sought], spelling: Mapping[str, str], k: int
+    rows: Sequence[_Candidate],
+    search_terms: Sequence[_SearchTerm],
+    term_of_token: Mapping[str, str],
+    k: int,
 ) -> list[TextHit]:
-    """The `k` rows with the greatest weight of terms held (ties: newest), with the count of each
-    term."""
-    all_marks = [(spelling[one.token], f" {one.token}=", one.weight) for one in sought]
+    """The `k` rows whose terms have the greatest total weight (ties: newest first), with the count
+    of each term."""
+    all_marks = [
+        (term_of_token[term.token], f" {term.token}=", term.weight) for term in search_terms
+    ]
     marks_of = {
         mask: [mark for bit, mark in enumerate(all_marks) if mask >> bit & 1]
         for mask in {row.mask for row in rows}
     }
     ranked: list[tuple[float, int, int, dict[str, int]]] = []
-    for id, length, stored, mask in rows:
-        held: dict[str, int] = {}
+    for id, length, terms, mask in rows:
+        counts: dict[str, int] = {}
         weight = 0.0
-        for term, mark, value in marks_of[mask]:
-            at = stored.find(mark)
-            if at >= 0:
-                start = at + len(mark)
-                held[term] = int(stored[start : stored.index(" ", start)])
-                weight += value
-        if held:
-            ranked.append((weight, id, length, held))
-    ranked.sort(reverse=True)  # by weight and id, which no two share
-    return [TextHit(id // 4, held, length) for _, id, length, held in ranked[:k]]
+        for term, mark, term_weight in marks_of[mask]:
+            position = terms.find(mark)
+            if position >= 0:
+                start = position + len(mark)
+                counts[term] = int(terms[start : terms.index(" ", start)])
+                weight += term_weight
+        if counts:
+            ranked.append((weight, id, length, counts))
+    ranked.sort(reverse=True)  # by weight, then by id, which is unique
+    return [TextHit(id // 4, counts, length) for _, id, length, counts in ranked[:k]]
 
 
-def _forget(connection: Connection, rows: Iterable[tuple[int, int, int, int, str]]) -> int:
-    """Remove rows (id, workspace, kind, length, stored terms) with all their postings and their
-    share of the statistics."""
-    gone: list[tuple[int, str]] = []
+def _remove_rows(connection: Connection, rows: Iterable[tuple[int, int, int, int, str]]) -> int:
+    """Remove rows (id, workspace, kind, length, terms), their postings and their share of the
+    statistics. Returns the number of rows."""
+    removed: list[tuple[int, str]] = []
     statistics: dict[tuple[int, int], tuple[int, int]] = {}
-    for id, workspace_key, code, length, stored in rows:
-        held = (pair.rpartition("=")[0] for pair in stored.split(" ") if pair)
-        gone.append((id, _tokens(_prefix(code, workspace_key), held)))
+    for id, workspace_key, code, length, terms in rows:
+        tokens = (pair.rpartition("=")[0] for pair in terms.split(" ") if pair)
+        removed.append((id, _tokens(_prefix(code, workspace_key), tokens)))
         documents, total = statistics.get((workspace_key, code), (0, 0))
         statistics[workspace_key, code] = documents - 1, total - length
-    if gone:
-        ids = array(id for id, _ in gone)
-        connection.exec_driver_sql(_REMOVE_POSTINGS, gone)
+    if removed:
+        ids = array(id for id, _ in removed)
+        connection.exec_driver_sql(_REMOVE_POSTINGS, removed)
         connection.exec_driver_sql(_REMOVE_TERMS, (ids,))
         connection.exec_driver_sql(_REMOVE_ROWS, (ids,))
         changes = [(*position, *change) for position, change in statistics.items()]
-        connection.exec_driver_sql(_ADD_STATISTICS, [*changes, (*REMOVED, len(gone), 0)])
-    return len(gone)
+        connection.exec_driver_sql(_ADD_STATISTICS, [*changes, (*REMOVED, len(removed), 0)])
+    return len(removed)
 
 
 def _prefix(code: int, workspace_key: int) -> str:
     return f"{PREFIXES[code]}{workspace_key}_"
 
 
-def _tokens(prefix: str, written: Iterable[str]) -> str:
-    return " ".join(prefix + one for one in written)
+def _tokens(prefix: str, tokens: Iterable[str]) -> str:
+    return " ".join(prefix + term_token for term_token in tokens)
 
 
-def _written(counts: Mapping[str, int]) -> str:
-    return "".join(f" {written}={count}" for written, count in counts.items()) + " "
+def _encoded(counts: Mapping[str, int]) -> str:
+    return "".join(f" {term_token}={count}" for term_token, count in counts.items()) + " "

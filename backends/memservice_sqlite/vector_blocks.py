@@ -1,5 +1,5 @@
-"""Vectors in memory: rows of one (observer, observed) pair as numpy arrays, and the exact search
-over several of them."""
+"""Vectors in memory: the rows of one (observer, observed) pair as numpy arrays, and an exact search
+over several pairs."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
-NOTHING = int(np.iinfo(np.int64).min)
-"""In place of a null; no key, code or time is so low."""
-ALIVE = int(np.iinfo(np.int64).max)
+NULL = int(np.iinfo(np.int64).min)
+"""Stands for null; less than every key, code and time."""
+NEVER_DELETED = int(np.iinfo(np.int64).max)
 
 OVERHEAD = 1_000
 """Bytes of a partition without rows."""
 
 ROUNDING = 1e-5
-"""More than float32 scores can err by: rows this near to the last one kept are scored again, in
-float64."""
+"""An upper bound of the error of float32 scores: rows this close to the worst retained score are
+scored again in float64."""
 
-KEY, ROW, SESSION, AUTHOR, LEVEL, AT, DIED = range(7)
+KEY, ROW, SESSION, AUTHOR, LEVEL, AT, DELETED_AT = range(7)
 """Columns of a block's `facts`: the vector's key, its row's key, the row's session, author, level
-code and time, the tombstone's key."""
+code and time, and the key of its tombstone."""
 
 
 class Levels:
@@ -45,39 +45,39 @@ class Levels:
         self._codes: dict[str, int] = {}
 
     def code(self, level: str | None) -> int:
-        return NOTHING if level is None else self._codes.setdefault(level, len(self._codes))
+        return NULL if level is None else self._codes.setdefault(level, len(self._codes))
 
-    def known(self, levels: Iterable[str]) -> list[int]:
+    def codes(self, levels: Iterable[str]) -> list[int]:
         return [self._codes[level] for level in levels if level in self._codes]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows of one pair as they were at one moment: n facts (n × 7, int64) and n unit vectors
-    (n × dimension, float32)."""
+    """Rows of one pair at one version: facts (n × 7, int64) and unit vectors (n × dimension,
+    float32)."""
 
     facts: Integers
     matrix: Vector
 
 
 class Partition:
-    """All rows of one pair, growing at the end. Not locked: the index's lock guards it.
+    """All rows of one pair. New rows are appended. Not locked: the lock of the cache protects it.
 
-    A block that was given out stays right while the partition changes: rows are only added behind
-    its end, and a death is a key in a column that the reader compares with its own view's
-    tombstones.
+    A block stays valid while its partition changes: rows are only appended after its end, and a
+    deletion is a tombstone's key in a column, which the reader compares with the version that its
+    own transaction sees.
     """
 
     def __init__(self, dimension: int, since: int, capacity: int = 0) -> None:
         self._facts: Integers = np.empty((capacity, 7), np.int64)
         self._matrix: Vector = np.empty((capacity, dimension), np.float32)
         self.since = since
-        """A tombstone's key. Rows that died up to it may be missing here: views that do not see so
-        far must not use it."""
+        """A tombstone's key. Rows deleted up to it may be missing here, so a transaction that sees
+        an earlier version must not use this partition."""
         self.rows = 0
-        self.dead = 0
+        self.deleted_rows = 0
         self.counted = 0
-        """The bytes that its holder has counted for it."""
+        """The bytes that the cache has counted for it."""
 
     @property
     def nbytes(self) -> int:
@@ -87,7 +87,7 @@ class Partition:
         return Block(self._facts[: self.rows], self._matrix[: self.rows])
 
     def append(self, block: Block) -> None:
-        """Add rows, whose keys are greater than all that are here."""
+        """Append rows. Their keys must be greater than all existing ones."""
         end = self.rows + len(block.facts)
         if end > len(self._facts):
             capacity = max(end, self.rows * 5 // 4, 8)
@@ -97,59 +97,63 @@ class Partition:
         self._matrix[self.rows : end] = block.matrix
         self.rows = end
 
-    def bury(self, keys: Integers, tombstones: Integers) -> None:
-        """Note deaths: sorted vector keys, and beside each its tombstone's key. Vectors may have
-        come and gone unseen."""
-        held = self._facts[: self.rows, KEY]
-        at = np.searchsorted(held, keys)
-        found = np.flatnonzero(held[np.minimum(at, self.rows - 1)] == keys) if self.rows else at[:0]
-        self._facts[at[found], DIED] = tombstones[found]
-        self.dead += len(found)
-        if len(found) < len(keys):
+    def mark_deleted(self, keys: Integers, tombstones: Integers) -> None:
+        """Record deletions: sorted vector keys, and the tombstone's key for each. Keys that are not
+        here belong to vectors that were stored and deleted since the last refresh."""
+        keys_column = self._facts[: self.rows, KEY]
+        index = np.searchsorted(keys_column, keys)
+        matches = (
+            np.flatnonzero(keys_column[np.minimum(index, self.rows - 1)] == keys)
+            if self.rows
+            else index[:0]
+        )
+        self._facts[index[matches], DELETED_AT] = tombstones[matches]
+        self.deleted_rows += len(matches)
+        if len(matches) < len(keys):
             self.since = max(self.since, int(tombstones.max()))
 
-    def without_dead(self, since: int) -> Partition:
-        """A smaller copy of what was alive at tombstone `since`, the newest that is known."""
-        alive = self._facts[: self.rows, DIED] == ALIVE
+    def without_deleted(self, since: int) -> Partition:
+        """A smaller copy, without rows deleted up to tombstone `since`, the newest one."""
+        existing = self._facts[: self.rows, DELETED_AT] == NEVER_DELETED
         copy = Partition(self._matrix.shape[1], since)
-        copy.append(Block(self._facts[: self.rows][alive], self._matrix[: self.rows][alive]))
+        copy.append(Block(self._facts[: self.rows][existing], self._matrix[: self.rows][existing]))
         return copy
 
 
 def block_of(rows: Sequence[Sequence[Any]], dimension: int, levels: Levels) -> Block:
-    """Rows as selected (key, row, session, author, level, at, vector, …; `NOTHING` for a null key
-    or time): in the order given."""
+    """Selected rows (key, row, session, author, level, at, vector, …; `NULL` for a null key or
+    time), in the same order."""
     columns = list(zip(*rows, strict=True))
     facts = np.empty((len(rows), 7), np.int64)
     for column in (KEY, ROW, SESSION, AUTHOR, AT):
         facts[:, column] = columns[column]
     facts[:, LEVEL] = [levels.code(level) for level in columns[LEVEL]]
-    facts[:, DIED] = ALIVE
+    facts[:, DELETED_AT] = NEVER_DELETED
     return Block(
         facts, unit(np.frombuffer(b"".join(columns[AT + 1]), "<f4").reshape(-1, dimension))
     )
 
 
 def mask_of(
-    facts: Integers, index_filter: IndexFilter, levels: Levels, newest: int, buried: int
+    facts: Integers, index_filter: IndexFilter, levels: Levels, newest: int, deleted: int
 ) -> Mask:
-    """Which rows exist in a view that saw vectors up to key `newest` and tombstones up to `buried`,
-    and fit `index_filter`.
+    """A mask of the rows that match `index_filter` and exist in a version with vectors up to key
+    `newest` and tombstones up to `deleted`.
 
-    Observers and observed are not looked at: they are a block's own.
+    Observers and observed peers are not checked: they are the same for all rows of a block.
     """
-    mask: Mask = (facts[:, KEY] <= newest) & (facts[:, DIED] > buried)
+    mask: Mask = (facts[:, KEY] <= newest) & (facts[:, DELETED_AT] > deleted)
     if index_filter.sessions is not None:
         mask &= _any_of(facts[:, SESSION], index_filter.sessions)
     if index_filter.authors is not None:
         mask &= _any_of(facts[:, AUTHOR], index_filter.authors)
     if index_filter.levels is not None:
-        mask &= _any_of(facts[:, LEVEL], levels.known(index_filter.levels))
+        mask &= _any_of(facts[:, LEVEL], levels.codes(index_filter.levels))
     since, until = micros(index_filter.since), micros(index_filter.until)
     if since is not None:
         mask &= facts[:, AT] >= since
     if until is not None:
-        mask &= (facts[:, AT] <= until) & (facts[:, AT] != NOTHING)
+        mask &= (facts[:, AT] <= until) & (facts[:, AT] != NULL)
     return mask
 
 
@@ -161,31 +165,33 @@ class Nearest:
         self._k = k
         self._best: list[VectorHit] = []
 
-    def offer(self, block: Block, mask: Mask) -> None:
-        at = np.flatnonzero(mask)
-        if not len(at) or self._k <= 0:
+    def add(self, block: Block, mask: Mask) -> None:
+        index = np.flatnonzero(mask)
+        if not len(index) or self._k <= 0:
             return
-        # A few rows are copied together; of many, all are multiplied where they lie.
-        few = len(at) * 4 < len(block.matrix)
-        scores = block.matrix[at] @ self._query if few else (block.matrix @ self._query)[at]
+        # Few rows are copied to one matrix; for many, the whole block is multiplied in place.
+        is_sparse = len(index) * 4 < len(block.matrix)
+        scores = (
+            block.matrix[index] @ self._query if is_sparse else (block.matrix @ self._query)[index]
+        )
         if len(self._best) == self._k and scores.max() < self._best[-1].score - ROUNDING:
             return
         floor = (
             -2.0
-            if len(at) <= self._k
-            else np.partition(scores, len(at) - self._k)[len(at) - self._k]
+            if len(index) <= self._k
+            else np.partition(scores, len(index) - self._k)[len(index) - self._k]
         )
         if len(self._best) == self._k:
             floor = max(floor, self._best[-1].score)
-        near = at[scores >= floor - ROUNDING]
-        # The product of a matrix may round equal rows differently, by their place in it; a sum per
+        candidates = index[scores >= floor - ROUNDING]
+        # A matrix product may round equal rows differently, depending on their position; a sum per
         # row does not.
         exact = np.clip(
-            (block.matrix[near].astype(np.float64) * self._query).sum(axis=1), -1.0, 1.0
+            (block.matrix[candidates].astype(np.float64) * self._query).sum(axis=1), -1.0, 1.0
         )
         hits = [
             VectorHit(int(key), float(score))
-            for key, score in zip(block.facts[near, ROW], exact, strict=True)
+            for key, score in zip(block.facts[candidates, ROW], exact, strict=True)
         ]
         self._best = sorted([*self._best, *hits], key=lambda hit: (-hit.score, hit.key))[: self._k]
 

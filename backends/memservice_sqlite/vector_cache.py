@@ -1,5 +1,5 @@
-"""The vectors that this process holds in memory: committed rows only, grown by what is new, bounded
-in bytes."""
+"""Vectors that this process caches in memory: committed rows only, extended by new rows, bounded in
+bytes."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from sqlalchemy import Connection
 
 from memservice.domain.records import Space
 from memservice.spi.index_filter import IndexFilter
-from memservice_sqlite.vector_blocks import NOTHING, Block, Levels, Partition, block_of
+from memservice_sqlite.vector_blocks import NULL, Block, Levels, Partition, block_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Pair = tuple[int, int]
-"""(observer, observed); 0 for none. Rows of one pair lie together, since most questions are about
-one pair."""
+"""(observer, observed); 0 for none. Rows of one pair are stored together, since most queries are
+about one pair."""
 
-FETCH = 2_000
-"""Rows taken from SQLite at a time."""
+FETCH_SIZE = 2_000
+"""Rows fetched from SQLite at a time."""
 MAX_PAIRS = 1_000
-"""More pairs than this are not listed from a `IndexFilter`, but looked up among those that
-exist."""
+"""Maximum number of pairs listed from an `IndexFilter`. For more, the existing pairs are
+filtered."""
 
-# What block_of reads, and the row's pair.
+# The columns that `block_of` reads, and the row's pair.
 COLUMNS = f"""
-    r.key, r.row_key, coalesce(r.session_key, {NOTHING}), coalesce(r.author_key, {NOTHING}), \
-r.level, coalesce(r.at, {NOTHING}),
+    r.key, r.row_key, coalesce(r.session_key, {NULL}), coalesce(r.author_key, {NULL}), \
+r.level, coalesce(r.at, {NULL}),
     r.vector, r.observer_key, r.observed_key
 """
 _PAIR = itemgetter(7, 8)
 
-_MOMENT = """
+_VERSION = """
     SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'vectors'), 0),
            coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'vector_tombstones'), 0),
            (SELECT min(key) FROM vector_tombstones)
@@ -71,58 +71,59 @@ _OF_PAIR = f"""
 """  # noqa: S608 - two constants
 
 
-class Moment(NamedTuple):
-    """How far a view sees. Commits are in one order, so of two committed moments one is at or after
-    the other in both numbers."""
+class Version(NamedTuple):
+    """The version of the data that a transaction sees. Commits have one order, so for any two
+    committed versions, both numbers of one are greater than or equal to those of the other."""
 
     newest: int
-    """The greatest vector key that was ever given out."""
-    buried: int
-    """The greatest tombstone key that was ever given out."""
+    """The greatest vector key that was ever assigned."""
+    deleted: int
+    """The greatest tombstone key that was ever assigned."""
     oldest_tombstone: int | None
-    """The least tombstone key that is still kept."""
+    """The least tombstone key that is still stored."""
 
     @classmethod
-    def of(cls, connection: Connection) -> Moment:
-        return cls(*connection.exec_driver_sql(_MOMENT).one())
+    def of(cls, connection: Connection) -> Version:
+        return cls(*connection.exec_driver_sql(_VERSION).one())
 
 
 @dataclass(slots=True)
-class _Held:
-    """How far this process's copy of a space goes."""
+class _CachedSpace:
+    """The version of this process's copy of a space."""
 
     newest: int
-    buried: int
+    deleted: int
     pairs: set[Pair] | None = None
-    """All pairs of the space, once they were asked for."""
+    """All pairs of the space, once a query needed them."""
 
-    def misses_tombstones(self, moment: Moment) -> bool:
-        """Were tombstones pruned that this copy has not seen?"""
-        oldest = moment.buried + 1 if moment.oldest_tombstone is None else moment.oldest_tombstone
-        return self.buried + 1 < oldest
+    def misses_tombstones(self, version: Version) -> bool:
+        """Whether tombstones were pruned that this copy has not applied."""
+        oldest = (
+            version.deleted + 1 if version.oldest_tombstone is None else version.oldest_tombstone
+        )
+        return self.deleted + 1 < oldest
 
 
 @dataclass(slots=True)
-class Holdings:
-    """What is to be searched for one query: blocks from memory, and what only the view's own
-    connection can tell."""
+class CacheResult:
+    """The data for one query: blocks from memory, and the pairs to read from the connection."""
 
     blocks: list[Block] = field(default_factory=list)
     missing: list[Pair] = field(default_factory=list)
-    """Pairs to read from the connection, whole."""
+    """Pairs to read from the connection, with all their rows."""
     pairs: set[Pair] = field(default_factory=set)
-    """The pairs that `blocks` stand for."""
+    """The pairs of `blocks`."""
     newest: int = 0
-    buried: int = 0
-    """How far the blocks go; a view that wrote sees further."""
+    deleted: int = 0
+    """The version of the blocks. A transaction that wrote sees a later one."""
 
 
 class VectorCache:
     """Safe for threads. SQL runs under its lock, searches do not.
 
-    AUTOINCREMENT gives the keys of a rolled-back transaction out again. So rows enter from views
-    that have written no vectors (`committed`), whose keys are final; a view that has written reads
-    its own rows beside what is held (`Holdings`).
+    AUTOINCREMENT assigns the keys of a rolled-back transaction again. So rows are cached only from
+    transactions that have written no vectors (`committed`), whose keys are final. A transaction
+    that has written reads its own rows in addition to the cached ones (`CacheResult`).
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -130,137 +131,141 @@ class VectorCache:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._lock = Lock()
-        self._held: dict[int, _Held] = {}
+        self._spaces: dict[int, _CachedSpace] = {}
         self._partitions: OrderedDict[tuple[int, Pair], Partition] = OrderedDict()
         self._swept = 0
-        """The greatest tombstone key when it was last seen to which spaces are gone."""
+        """The greatest tombstone key at the last `sweep`."""
 
     @property
     def nbytes(self) -> int:
         return self._bytes
 
-    def forget(self, space_key: int) -> None:
-        """Hold nothing of a space any more. If it is still there, it is read again."""
+    def drop_space(self, space_key: int) -> None:
+        """Remove a space from the cache. If it still exists, the next query reads it again."""
         with self._lock:
-            self._forget(space_key)
+            self._drop_space(space_key)
 
-    def sweep(self, connection: Connection, moment: Moment) -> None:
-        """Forget spaces of which nothing is left, where anything was deleted since the last
-        time."""
+    def sweep(self, connection: Connection, version: Version) -> None:
+        """Remove empty spaces from the cache, if anything was deleted since the last call."""
         with self._lock:
-            if moment.buried <= self._swept:
+            if version.deleted <= self._swept:
                 return
-            self._swept = moment.buried
-            for space_key in list(self._held):
+            self._swept = version.deleted
+            for space_key in list(self._spaces):
                 if connection.exec_driver_sql(_ANY, (space_key,)).first() is None:
-                    self._forget(space_key)
+                    self._drop_space(space_key)
 
-    def _forget(self, space_key: int) -> None:
-        self._held.pop(space_key, None)
-        for place in [place for place in self._partitions if place[0] == space_key]:
-            self._discard(place)
+    def _drop_space(self, space_key: int) -> None:
+        self._spaces.pop(space_key, None)
+        for partition_key in [
+            partition_key for partition_key in self._partitions if partition_key[0] == space_key
+        ]:
+            self._discard(partition_key)
 
-    def holdings(
+    def lookup(
         self,
         connection: Connection,
         space: Space,
-        moment: Moment,
+        version: Version,
         index_filter: IndexFilter,
         committed: bool,
-    ) -> Holdings:
-        """Blocks for the pairs that `index_filter` asks for, as of `moment` or later, loaded if
-        need be."""
+    ) -> CacheResult:
+        """Blocks for the pairs that `index_filter` selects, as of `version` or later. Loads missing
+        pairs if possible."""
         with self._lock:
-            held = self._held.get(space.key)
-            if committed and (held is None or moment[:2] > (held.newest, held.buried)):
-                held = self._refresh(connection, space, held, moment)
-            if held is None or held.misses_tombstones(moment):
-                return Holdings(
-                    missing=wanted_pairs(index_filter, lambda: read_pairs(connection, space))
+            cached = self._spaces.get(space.key)
+            if committed and (cached is None or version[:2] > (cached.newest, cached.deleted)):
+                cached = self._refresh(connection, space, cached, version)
+            if cached is None or cached.misses_tombstones(version):
+                return CacheResult(
+                    missing=selected_pairs(index_filter, lambda: read_pairs(connection, space))
                 )
-            current = moment[:2] == (held.newest, held.buried)
-            if current and held.pairs is None and not _lists_pairs(index_filter):
-                held.pairs = read_pairs(connection, space)
-            known = held.pairs if current else None
-            result = Holdings(newest=held.newest, buried=held.buried)
-            for pair in wanted_pairs(
-                index_filter, lambda: read_pairs(connection, space) if known is None else known
+            current = version[:2] == (cached.newest, cached.deleted)
+            if current and cached.pairs is None and not _lists_pairs(index_filter):
+                cached.pairs = read_pairs(connection, space)
+            known_pairs = cached.pairs if current else None
+            result = CacheResult(newest=cached.newest, deleted=cached.deleted)
+            for pair in selected_pairs(
+                index_filter,
+                lambda: read_pairs(connection, space) if known_pairs is None else known_pairs,
             ):
                 partition = self._partitions.get((space.key, pair))
-                if partition is None or partition.since > moment.buried:
+                if partition is None or partition.since > version.deleted:
                     result.missing.append(pair)
                 else:
                     self._partitions.move_to_end((space.key, pair))
                     result.blocks.append(partition.block())
                     result.pairs.add(pair)
             if current and result.missing:
-                self._load(connection, space, held, result)
+                self._load(connection, space, cached, result)
             self._evict()
             return result
 
     def _refresh(
-        self, connection: Connection, space: Space, held: _Held | None, moment: Moment
-    ) -> _Held:
-        """Bring the copy of a space up to `moment` by its tombstones and new rows."""
-        if held is None or held.misses_tombstones(moment):
-            self._forget(space.key)
-            self._held[space.key] = _Held(moment.newest, moment.buried)
-            return self._held[space.key]
-        if moment.buried > held.buried:
-            self._bury(connection, space, held.buried, moment.buried)
-        if moment.newest > held.newest:
+        self, connection: Connection, space: Space, cached: _CachedSpace | None, version: Version
+    ) -> _CachedSpace:
+        """Bring the copy of a space up to `version`, by its tombstones and new rows."""
+        if cached is None or cached.misses_tombstones(version):
+            self._drop_space(space.key)
+            self._spaces[space.key] = _CachedSpace(version.newest, version.deleted)
+            return self._spaces[space.key]
+        if version.deleted > cached.deleted:
+            self._mark_deleted(connection, space, cached.deleted, version.deleted)
+        if version.newest > cached.newest:
             for pair, block in read_blocks(
-                connection, _NEW, (space.key, held.newest), space.dimension, self.levels
+                connection, _NEW, (space.key, cached.newest), space.dimension, self.levels
             ):
                 partition = self._partitions.get((space.key, pair))
-                if partition is None and held.pairs is not None and pair not in held.pairs:
-                    partition = Partition(space.dimension, moment.buried)
+                if partition is None and cached.pairs is not None and pair not in cached.pairs:
+                    partition = Partition(space.dimension, version.deleted)
                 if partition is not None:
                     partition.append(block)
-                    self._keep((space.key, pair), partition)
-                if held.pairs is not None:
-                    held.pairs.add(pair)
-        held.newest, held.buried = moment.newest, moment.buried
-        return held
+                    self._store((space.key, pair), partition)
+                if cached.pairs is not None:
+                    cached.pairs.add(pair)
+        cached.newest, cached.deleted = version.newest, version.deleted
+        return cached
 
-    def _bury(self, connection: Connection, space: Space, since: int, until: int) -> None:
+    def _mark_deleted(self, connection: Connection, space: Space, since: int, until: int) -> None:
         rows = connection.exec_driver_sql(_TOMBSTONES, (space.key, since)).all()
-        for pair, deaths in groupby(rows, key=itemgetter(2, 3)):
+        for pair, tombstone_rows in groupby(rows, key=itemgetter(2, 3)):
             partition = self._partitions.get((space.key, pair))
             if partition is not None:
-                keys, tombstones = np.array([death[:2] for death in deaths], np.int64).T
-                partition.bury(keys, tombstones)
-                if partition.dead * 2 > partition.rows:
-                    self._keep((space.key, pair), partition.without_dead(until))
+                keys, tombstones = np.array([row[:2] for row in tombstone_rows], np.int64).T
+                partition.mark_deleted(keys, tombstones)
+                if partition.deleted_rows * 2 > partition.rows:
+                    self._store((space.key, pair), partition.without_deleted(until))
 
-    def _load(self, connection: Connection, space: Space, held: _Held, result: Holdings) -> None:
-        """Take missing pairs into memory, as many as fit; the others stay missing."""
-        named = {"space": space.key, "pairs": json.dumps(result.missing)}
-        sizes = connection.exec_driver_sql(_SIZES, named).scalars().all()
-        left = self._max_bytes
+    def _load(
+        self, connection: Connection, space: Space, cached: _CachedSpace, result: CacheResult
+    ) -> None:
+        """Load as many missing pairs as fit in the cache; the others stay missing."""
+        arguments = {"space": space.key, "pairs": json.dumps(result.missing)}
+        sizes = connection.exec_driver_sql(_SIZES, arguments).scalars().all()
+        free_bytes = self._max_bytes
         loaded: dict[Pair, Partition] = {}
         for pair, rows in zip(result.missing, sizes, strict=True):
-            partition = Partition(space.dimension, held.buried, rows)
-            if partition.nbytes <= left:
-                left -= partition.nbytes
+            partition = Partition(space.dimension, cached.deleted, rows)
+            if partition.nbytes <= free_bytes:
+                free_bytes -= partition.nbytes
                 loaded[pair] = partition
         for pair, partition in loaded.items():
             for block in read_pair(connection, space, pair, self.levels):
                 partition.append(block)
-            self._keep((space.key, pair), partition)
+            self._store((space.key, pair), partition)
             result.blocks.append(partition.block())
         result.pairs.update(loaded)
         result.missing = [pair for pair in result.missing if pair not in loaded]
 
-    def _keep(self, place: tuple[int, Pair], partition: Partition) -> None:
-        """Hold a partition, or count it anew after a change."""
-        self._discard(place)
-        self._partitions[place] = partition
+    def _store(self, partition_key: tuple[int, Pair], partition: Partition) -> None:
+        """Store a partition, or update the size of one that has changed."""
+        self._discard(partition_key)
+        self._partitions[partition_key] = partition
         partition.counted = partition.nbytes
         self._bytes += partition.counted
 
-    def _discard(self, place: tuple[int, Pair]) -> None:
-        partition = self._partitions.pop(place, None)
+    def _discard(self, partition_key: tuple[int, Pair]) -> None:
+        partition = self._partitions.pop(partition_key, None)
         if partition is not None:
             self._bytes -= partition.counted
 
@@ -272,8 +277,8 @@ class VectorCache:
 def read_blocks(
     connection: Connection, sql: str, parameters: Any, dimension: int, levels: Levels
 ) -> Iterator[tuple[Pair, Block]]:
-    """Selected rows (`COLUMNS`), some at a time, by pair."""
-    for rows in connection.exec_driver_sql(sql, parameters).partitions(FETCH):
+    """Selected rows (`COLUMNS`) by pair, `FETCH_SIZE` rows at a time."""
+    for rows in connection.exec_driver_sql(sql, parameters).partitions(FETCH_SIZE):
         by_pair: dict[Pair, list[Sequence[Any]]] = {}
         for row in rows:
             by_pair.setdefault(_PAIR(row), []).append(row)
@@ -282,7 +287,7 @@ def read_blocks(
 
 
 def read_pair(connection: Connection, space: Space, pair: Pair, levels: Levels) -> Iterator[Block]:
-    """A pair's rows in the order of their keys, as the connection's transaction sees them."""
+    """A pair's rows by ascending key, as the connection's transaction sees them."""
     for _, block in read_blocks(connection, _OF_PAIR, (space.key, *pair), space.dimension, levels):
         yield block
 
@@ -296,24 +301,24 @@ def read_pairs(connection: Connection, space: Space) -> set[Pair]:
 
 
 def read_since(
-    connection: Connection, space: Space, holdings: Holdings, levels: Levels
+    connection: Connection, space: Space, result: CacheResult, levels: Levels
 ) -> Iterator[Block]:
-    """Rows of the held pairs that are newer than what is held."""
+    """Rows of the cached pairs that are newer than the cache."""
     for pair, block in read_blocks(
-        connection, _NEW, (space.key, holdings.newest), space.dimension, levels
+        connection, _NEW, (space.key, result.newest), space.dimension, levels
     ):
-        if pair in holdings.pairs:
+        if pair in result.pairs:
             yield block
 
 
-def read_deaths_since(
-    connection: Connection, space: Space, holdings: Holdings
+def read_deletions_since(
+    connection: Connection, space: Space, result: CacheResult
 ) -> NDArray[np.int64]:
-    """Keys of the space's vectors that died after what is held."""
+    """Keys of the space's vectors that were deleted after the cached version."""
     return np.array(
         [
             row[0]
-            for row in connection.exec_driver_sql(_TOMBSTONES, (space.key, holdings.buried)).all()
+            for row in connection.exec_driver_sql(_TOMBSTONES, (space.key, result.deleted)).all()
         ],
         np.int64,
     )
@@ -327,9 +332,9 @@ def _lists_pairs(index_filter: IndexFilter) -> bool:
     )
 
 
-def wanted_pairs(index_filter: IndexFilter, existing: Callable[[], set[Pair]]) -> list[Pair]:
-    """The pairs that `index_filter` asks for, in order: listed if it names both sides, else picked
-    from those that exist."""
+def selected_pairs(index_filter: IndexFilter, existing: Callable[[], set[Pair]]) -> list[Pair]:
+    """The pairs that `index_filter` selects, in order: all combinations if it names both sides,
+    else those that exist."""
     if (
         index_filter.observers is not None
         and index_filter.observed is not None

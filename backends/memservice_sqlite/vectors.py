@@ -1,9 +1,9 @@
-"""Vectors in SQLite: BLOBs in the rows' own transaction, searched exactly from matrices that each
-process keeps.
+"""Vectors in SQLite: BLOBs in the rows' own transaction, searched exactly in matrices that each
+process caches.
 
-Any number of threads and processes may use one file: what a process keeps is only ever brought
-forward to what a view has seen (`memservice_sqlite.vector_cache`), by the rows and tombstones that
-are newer, never read again as a whole.
+Any number of threads and processes may use one file. A process brings its cache forward to the
+version that a transaction sees (`memservice_sqlite.vector_cache`), by newer rows and tombstones,
+without reading everything again.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from memservice_sqlite.narrowing import FITS, array, connection_of, micros, para
 from memservice_sqlite.vector_blocks import KEY, Block, Nearest, mask_of
 from memservice_sqlite.vector_cache import (
     COLUMNS,
-    Moment,
     VectorCache,
+    Version,
     read_blocks,
-    read_deaths_since,
+    read_deletions_since,
     read_pair,
     read_since,
 )
@@ -63,42 +63,41 @@ _OF_ROWS = f"""
     WHERE r.space_key = :space AND r.row_key = wanted.value AND {FITS}
 """  # noqa: S608 - three constants
 
-# Views whose transaction has written vectors, by whichever index object: what they see may yet be
-# rolled back.
-_wrote: WeakSet[Transaction] = WeakSet()
-_wrote_lock = Lock()
+# Transactions that have written vectors, through any index object: their rows may still be rolled
+# back.
+_writers: WeakSet[Transaction] = WeakSet()
+_writers_lock = Lock()
 
 
 class SqliteVectorIndex:
     """The `VectorIndex` of the SQLite storage. Safe for threads and processes.
 
-    A process keeps up to `max_cache_bytes` of vectors in memory, pairs of (observer, observed) that
-    were asked for last; a pair that is larger is read from the file at each query. The last
-    `tombstones_kept` deletions are kept for the other processes; one that missed more than that
-    reads its spaces anew.
+    A process caches up to `max_cache_bytes` of vectors: the most recently queried pairs of
+    (observer, observed). A larger pair is read from the file at each query. The last
+    `max_tombstones` deletions are stored for the other processes; a process that missed more of
+    them reads its spaces again.
     """
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def __init__(self, max_cache_bytes: int = 256 * 2**20, tombstones_kept: int = 10_000) -> None:
+    def __init__(self, max_cache_bytes: int = 256 * 2**20, max_tombstones: int = 10_000) -> None:
         self._cache = VectorCache(max_cache_bytes)
-        self._tombstones_kept = tombstones_kept
+        self._max_tombstones = max_tombstones
 
     @property
     def cached_bytes(self) -> int:
         return self._cache.nbytes
 
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
-        """Store vectors, replacing those of the same rows. A row whose vector is zero has none from
-        then on.
+        """Store vectors and replace those of the same rows. A zero vector removes the row's vector.
 
-        Raises ValueError for another dimension than the space's, and for numbers that are not
-        finite.
+        Raises ValueError if a vector does not have the space's dimension, or has a number that is
+        not finite.
         """
         connection = connection_of(tx)
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
         self._delete(tx, connection, space, list(unique))
-        added = [
+        values = [
             (
                 *(
                     space.key,
@@ -113,8 +112,8 @@ class SqliteVectorIndex:
             for row, vector in unique.values()
             if vector.any()
         ]
-        if added:
-            connection.exec_driver_sql(_ADD, added)
+        if values:
+            connection.exec_driver_sql(_ADD, values)
 
     def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
         self._delete(tx, connection_of(tx), space, keys)
@@ -124,15 +123,15 @@ class SqliteVectorIndex:
         _note_write(tx)
         connection.exec_driver_sql(_DROP, (space.key,))
         self._prune(connection)
-        self._cache.forget(space.key)
+        self._cache.drop_space(space.key)
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        found = (
+        rows = (
             connection_of(tx)
             .exec_driver_sql(_FETCH, {"space": space.key, "rows": array(set(keys))})
             .all()
         )
-        return {key: np.frombuffer(stored, "<f4").astype(np.float32) for key, stored in found}
+        return {key: np.frombuffer(blob, "<f4").astype(np.float32) for key, blob in rows}
 
     def keys(
         self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
@@ -151,30 +150,30 @@ class SqliteVectorIndex:
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """As the protocol says. A zero vector is near to nothing. Raises ValueError as `upsert`
+        """See `VectorIndex.query`. A zero vector has no hits. Raises ValueError as `upsert`
         does."""
         connection = connection_of(tx)
-        asked = checked(space, vector)
-        if k <= 0 or not asked.any():
+        query_vector = checked(space, vector)
+        if k <= 0 or not query_vector.any():
             return []
-        nearest = Nearest(asked, k)
+        nearest = Nearest(query_vector, k)
         if ids is not None:
-            named = parameters(index_filter) | {"space": space.key, "rows": array(set(ids))}
+            arguments = parameters(index_filter) | {"space": space.key, "rows": array(set(ids))}
             for _, block in read_blocks(
-                connection, _OF_ROWS, named, space.dimension, self._cache.levels
+                connection, _OF_ROWS, arguments, space.dimension, self._cache.levels
             ):
-                nearest.offer(block, np.ones(len(block.facts), np.bool_))
+                nearest.add(block, np.ones(len(block.facts), np.bool_))
             return nearest.hits()
-        with _wrote_lock:
-            committed = tx not in _wrote
+        with _writers_lock:
+            committed = tx not in _writers
         self._search(connection, space, nearest, index_filter, committed)
         return nearest.hits()
 
     def sweep(self, tx: Transaction) -> None:
-        """Let go of what is held in memory of spaces that are gone, by whichever process. Cheap
-        where nothing was deleted."""
+        """Free the cached vectors of spaces that any process deleted. Cheap if nothing was
+        deleted."""
         connection = connection_of(tx)
-        self._cache.sweep(connection, Moment.of(connection))
+        self._cache.sweep(connection, Version.of(connection))
 
     def _search(
         self,
@@ -184,34 +183,34 @@ class SqliteVectorIndex:
         index_filter: IndexFilter,
         committed: bool,
     ) -> None:
-        moment = Moment.of(connection)
+        version = Version.of(connection)
         levels = self._cache.levels
-        holdings = self._cache.holdings(connection, space, moment, index_filter, committed)
+        result = self._cache.lookup(connection, space, version, index_filter, committed)
 
-        def offer(block: Block) -> None:
-            nearest.offer(
-                block, mask_of(block.facts, index_filter, levels, moment.newest, moment.buried)
+        def add(block: Block) -> None:
+            nearest.add(
+                block, mask_of(block.facts, index_filter, levels, version.newest, version.deleted)
             )
 
-        # Only a view that wrote can see further than what is held.
-        if moment.buried > holdings.buried and holdings.blocks:
-            deaths = read_deaths_since(connection, space, holdings)
-            for block in holdings.blocks:
-                alive = ~np.isin(block.facts[:, KEY], deaths)
-                nearest.offer(
+        # Only a transaction that wrote can see a later version than the cache.
+        if version.deleted > result.deleted and result.blocks:
+            deleted_keys = read_deletions_since(connection, space, result)
+            for block in result.blocks:
+                alive = ~np.isin(block.facts[:, KEY], deleted_keys)
+                nearest.add(
                     block,
-                    mask_of(block.facts, index_filter, levels, moment.newest, moment.buried)
+                    mask_of(block.facts, index_filter, levels, version.newest, version.deleted)
                     & alive,
                 )
         else:
-            for block in holdings.blocks:
-                offer(block)
-        if moment.newest > holdings.newest and holdings.blocks:
-            for block in read_since(connection, space, holdings, levels):
-                offer(block)
-        for pair in holdings.missing:
+            for block in result.blocks:
+                add(block)
+        if version.newest > result.newest and result.blocks:
+            for block in read_since(connection, space, result, levels):
+                add(block)
+        for pair in result.missing:
             for block in read_pair(connection, space, pair, levels):
-                offer(block)
+                add(block)
 
     def _delete(
         self, tx: Transaction | None, connection: Connection, space: Space, keys: Sequence[int]
@@ -222,10 +221,10 @@ class SqliteVectorIndex:
             self._prune(connection)
 
     def _prune(self, connection: Connection) -> None:
-        connection.exec_driver_sql(_PRUNE, (self._tombstones_kept,))
+        connection.exec_driver_sql(_PRUNE, (self._max_tombstones,))
 
 
 def _note_write(tx: Transaction | None) -> None:
-    assert tx is not None  # `connection_of` has refused it
-    with _wrote_lock:
-        _wrote.add(tx)
+    assert tx is not None  # `connection_of` raises for None
+    with _writers_lock:
+        _writers.add(tx)

@@ -130,7 +130,7 @@ def test_what_the_server_lost_shows_when_keys_are_listed(
     """A server that evicts may take the list of keys, or the vectors, away alone."""
     index = index_at(client, name)
     index.upsert(None, OURS, [row(key, key) for key in range(1, 8)])
-    vectors, listed = index._places(OURS)
+    vectors, listed = index._set_names(OURS)
     client.delete(listed if lost == "keys" else vectors)
     assert index.keys(None, OURS) == (list(range(1, 8)) if lost == "keys" else [])
 

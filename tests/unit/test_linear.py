@@ -258,7 +258,7 @@ def quiet(call: Callable[..., object], *args: Any) -> None:
 
 
 def timed(call: Callable[[], object]) -> float:
-    for cached in (sentences._remembered, analysis._terms):
+    for cached in (sentences._segmented_cached, analysis._terms):
         cached.cache_clear()
     before = thread_time()
     call()
@@ -332,7 +332,7 @@ def nested(number: int) -> dict[str, int]:
 def asked_of_sqlite(about: tuple[Any, Any]) -> object:
     with sqlite3.connect(":memory:") as connection:
         functions.install(connection)
-        leaf = functions.spelled(Contains("value", {"k": about[1]}))
+        leaf = functions.encode_leaf(Contains("value", {"k": about[1]}))
         return connection.execute(
             f"SELECT {functions.MATCHES}(?, ?)", (json.dumps({"k": about[0]}), leaf)
         ).fetchone()

@@ -1,4 +1,4 @@
-"""Columns, tables and indexes as the revisions write them."""
+"""Helpers for migrations: columns, tables and indexes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def create(table: str, *columns: sa.Column[Any]) -> None:
 
 
 def unique(table: str, *fields: str, but: str | None = None) -> None:
-    """No two rows agree on the fields; rows in the state `but` do not count."""
+    """A unique index on the fields; rows in the state `but` are exempt."""
     condition = None if but is None else sa.text(f"(state NOT IN ('{but}'))")
     name = f"uq_{table}_{'_'.join(fields)}"
     op.create_index(
@@ -32,7 +32,7 @@ def unique(table: str, *fields: str, but: str | None = None) -> None:
 
 
 def index(table: str, *fields: str, only: str | None = None) -> None:
-    """With `only`, of the rows in that state."""
+    """An index on the fields; with `only`, of the rows in that state."""
     condition = None if only is None else sa.text(f"state = '{only}'")
     name = f"ix_{table}_{'' if only is None else only + '_'}{'_'.join(fields)}"
     op.create_index(name, table, [*fields], sqlite_where=condition, postgresql_where=condition)
@@ -59,7 +59,7 @@ def time(name: str, *, null: bool = False) -> sa.Column[Any]:
 
 
 def ref(name: str, table: str, *, null: bool = False) -> sa.Column[Any]:
-    """A reference that its row does not outlive."""
+    """A reference to a row that exists as long as the referring row."""
     return sa.Column(
         name,
         KEY,

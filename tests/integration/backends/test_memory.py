@@ -122,12 +122,12 @@ class Conflicting(MemoryStorage):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        before = self._moment
+        before = self._snapshot
         with super().transaction() as tx:
             yield tx
         if self.conflicts:
             self.conflicts -= 1
-            self._moment = before
+            self._snapshot = before
             raise TransientConflict("lost")
 
 

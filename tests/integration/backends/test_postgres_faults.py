@@ -167,10 +167,10 @@ def test_where_nobody_can_say_what_became_of_a_commit_that_is_told(
 ) -> None:
     storage = opened(wire.uri)
     storage.write(note("a"))
-    monkeypatch.setattr(committing, "SECONDS", 0.3)
+    monkeypatch.setattr(committing, "STATUS_TIMEOUT", 0.3)
     wire.cut = "after"
     wire.close()  # no other connection is to be had
-    with pytest.raises(Unavailable, match="it is not known whether that was stored"):
+    with pytest.raises(Unavailable, match="the outcome of the transaction is not known"):
         storage.write(note("b"))
     storage.close()
 
@@ -296,7 +296,7 @@ def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:
 
 def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: PostgresStorage) -> None:
     world = storage.write(lambda tx: populate(tx, "w"))
-    with pytest.raises(Conflict, match="deleted meanwhile"):
+    with pytest.raises(Conflict, match="deleted at the same time"):
         storage.write(
             lambda tx: tx.messages.append([world.message(1, session_key=world.session.key + 1_000)])
         )
@@ -476,9 +476,9 @@ def test_an_acknowledged_write_is_on_disk_unless_told_otherwise(uri: str) -> Non
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
-        ("memory", "no URI"),
+        ("memory", "not a URI"),
         ("postgresql://", "names no database"),
-        ("postgresql://host:port/db", "no URI"),
+        ("postgresql://host:port/db", "not a URI"),
     ],
 )
 def test_a_uri_that_cannot_be_opened_says_what_to_write(uri: str, words: str) -> None:

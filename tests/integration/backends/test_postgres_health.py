@@ -22,8 +22,8 @@ from memservice.domain.errors import Unavailable
 from memservice.domain.records import Fact
 from memservice.spi.storage import Transaction
 from memservice_postgres.connections import Driver, driver_of
-from memservice_postgres.patient_pool import is_full
 from memservice_postgres.storage import PostgresStorage
+from memservice_postgres.waiting_pool import is_full
 from support.stores.postgres_server import connect, drop_database, new_database
 from support.stores.postgres_store import migrated, new_store, opened
 
@@ -216,7 +216,7 @@ def test_a_connection_with_other_settings_has_ours_in_every_transaction(
         storage.check()
         storage.check()
     assert [record.levelname for record in caplog.records] == ["WARNING"], "once"
-    assert "a connection pooler stands before the database" in caplog.text
+    assert "is behind a connection pooler" in caplog.text
     assert in_force(storage) == {
         "search_path": "public,public,extensions",
         "enable_seqscan": "off",

@@ -76,7 +76,7 @@ def crowded(
         row(n + 1, vector=vector, session=n % 50, author=n % 2) for n, vector in enumerate(vectors)
     ]
     storage.write(lambda tx: index.upsert(tx, BIG, rows))
-    indexes.keep(BIG)
+    indexes.build_if_large(BIG)
     yield storage, index, vectors
     storage.close()
     drop_database(uri)
@@ -180,7 +180,7 @@ def test_where_shared_memory_is_short_one_process_builds_the_index(
     index = PostgresVectorIndex(indexes)
     storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
     with caplog.at_level(logging.INFO):
-        indexes.keep(OURS)
+        indexes.build_if_large(OURS)
     assert [told.split()[0] for told in short[0].said if told.startswith(("CREATE", "DROP"))] == [
         "CREATE",
         "DROP",
@@ -206,7 +206,7 @@ def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes
     indexes = SpaceIndexes(place(uri), log, large=3)
     index = PostgresVectorIndex(indexes)
     storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
-    indexes.keep(OURS)
+    indexes.build_if_large(OURS)
     with connect(uri) as connection:
         named = (
             "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = "
@@ -223,9 +223,9 @@ def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes
         deadline = time.monotonic() + 30
         while connection.execute(named).fetchall() != [("vectors_hnsw_1_full", True)]:
             assert time.monotonic() < deadline
-            indexes.keep(OURS)
+            indexes.build_if_large(OURS)
         storage.write(lambda tx: index.drop(tx, OURS))
-        indexes.keep(OURS)
+        indexes.build_if_large(OURS)
         assert connection.execute(named).fetchall() == []
 
 
@@ -263,7 +263,7 @@ def test_long_vectors_have_indexes_of_shorter_numbers(
     storage.write(
         lambda tx: index.upsert(tx, long, [row(n + 1, vector=vectors[n]) for n in range(3)])
     )
-    indexes.keep(long)
+    indexes.build_if_large(long)
     with storage.read() as tx:
         assert [
             (hit.key, round(hit.score, 5))

@@ -270,7 +270,7 @@ def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: Sqlite
     def lost(tx: Transaction) -> None:
         tx.messages.append([world.message(1, session_key=world.session.key + 1_000)])
 
-    with pytest.raises(Conflict, match="deleted meanwhile"):
+    with pytest.raises(Conflict, match="deleted at the same time"):
         storage.write(lost)
     with storage.read() as tx:
         assert tx.rows.count(r.Message) == 0
@@ -361,7 +361,7 @@ WRONG = {
     "sqlite:///memory.db?cache=shared": "options",
     "sqlite:////nowhere/at/all/memory.db": "mkdir -p /nowhere/at/all",
     "sqlite:////tmp": "is a directory",
-    "memory.db": "no URI",
+    "memory.db": "not a URI",
 }
 
 

@@ -50,7 +50,7 @@ def test_it_is_read_without_a_trace_and_not_written_to(backup: Path, read_only: 
     storage = opened(backup)
     with storage.read() as tx:
         assert tx.workspaces.locate("w").workspace is not None
-    with pytest.raises(Unavailable, match="lies on a read-only file system"):
+    with pytest.raises(Unavailable, match="is on a read-only file system"):
         storage.write(lambda tx: tx.facts.set("a", "b"))
     storage.close()
     assert [path.name for path in backup.parent.iterdir()] == ["backup.db"]
@@ -106,7 +106,7 @@ def test_a_backup_on_read_only_media_is_exported(backup: Path, tmp_path: Path) -
     assert (tmp_path / "w.jsonl").read_bytes().startswith(b"{")
     assert [path.name for path in media.iterdir()] == ["backup.db"]
     for command, file, why in (
-        ("serve --port 0 --no-worker", "backup.db", "backup.db lies on a read-only file system"),
+        ("serve --port 0 --no-worker", "backup.db", "backup.db is on a read-only file system"),
         ("export -w w x.jsonl", "missing.db", "There is no file"),
     ):
         refused = there(f"memservice {command}", file)

@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def storage(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStorage]:
-    monkeypatch.setattr(reclaiming, "KEPT_PAGES", 10)
+    monkeypatch.setattr(reclaiming, "MIN_FREE_PAGES", 10)
     monkeypatch.setattr(reclaiming, "FREED_PAGES", 20)
     storage = migrated(path)
     yield storage

@@ -77,7 +77,7 @@ class TestSqliteVectorsThatForgetTombstones(VectorIndexContract):
 
     @pytest.fixture
     def open_index(self, file: SqliteFile) -> Callable[[], Engine[VectorIndex]]:
-        return lambda: Engine(SqliteVectorIndex(tombstones_kept=0), file)
+        return lambda: Engine(SqliteVectorIndex(max_tombstones=0), file)
 
 
 def found(
@@ -251,7 +251,7 @@ def test_the_dead_leave_memory(file: SqliteFile) -> None:
 
 
 def test_pruned_tombstones_are_noticed(file: SqliteFile) -> None:
-    writer, reader = SqliteVectorIndex(tombstones_kept=3), SqliteVectorIndex()
+    writer, reader = SqliteVectorIndex(max_tombstones=3), SqliteVectorIndex()
     upsert(file, writer, [row(n, n) for n in range(1, 31)])
     assert len(found(file, reader)) == 30
     for n in range(1, 21):
@@ -302,7 +302,7 @@ file.write(lambda view: (index.upsert(view, OURS, [row(3, 3)]), index.delete(vie
 
 
 def test_many_threads_on_one_index(file: SqliteFile) -> None:
-    index = SqliteVectorIndex(max_cache_bytes=60_000, tombstones_kept=20)
+    index = SqliteVectorIndex(max_cache_bytes=60_000, max_tombstones=20)
 
     def write(start: int) -> None:
         for n in range(start, start + 40):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from memservice.domain.errors import InvalidInput
 from memservice.spi.webhooks import sender
 from memservice_webhooks import addresses
-from memservice_webhooks.addresses import Blocked, Guard, Unresolved
+from memservice_webhooks.addresses import BlockedAddress, Guard, UnresolvedHost
 from memservice_webhooks.http import HttpTransport
 
 PRIVATE = [
@@ -254,7 +254,7 @@ def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.Mon
 
     resolver(monkeypatch, slow)
     began = time.monotonic()
-    with pytest.raises(Unresolved):
+    with pytest.raises(UnresolvedHost):
         Guard(()).resolve("slow.example", 443)
     took = time.monotonic() - began
     over.set()
@@ -266,7 +266,9 @@ def test_slow_names_of_one_workspace_leave_room_for_those_of_others(
 ) -> None:
     over, places = (
         threading.Event(),
-        addresses.Places(addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_LOOKUPS_PER_WORKSPACE),
+        addresses.LookupSlots(
+            addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_LOOKUPS_PER_WORKSPACE
+        ),
     )
 
     def answer(host: str) -> Sequence[str]:
@@ -275,13 +277,13 @@ def test_slow_names_of_one_workspace_leave_room_for_those_of_others(
         return ["8.8.8.8"]
 
     resolver(monkeypatch, answer)
-    monkeypatch.setattr(addresses, "_resolving", places)
+    monkeypatch.setattr(addresses, "_lookup_slots", places)
 
     def look_up(workspace: int, host: str, seconds: float) -> object:
         before = sender.set(workspace)
         try:
             return Guard(()).resolve(host, 80, seconds)
-        except Unresolved as error:
+        except UnresolvedHost as error:
             return str(error)
         finally:
             sender.reset(before)
@@ -329,9 +331,9 @@ def test_waiting_for_its_turn_is_part_of_the_time_that_a_look_up_has(
             raise Empty
 
     resolver(monkeypatch, lambda host: ["8.8.8.8"])
-    monkeypatch.setattr(addresses, "_resolving", Busy())
+    monkeypatch.setattr(addresses, "_lookup_slots", Busy())
     monkeypatch.setattr(addresses, "SimpleQueue", Silent)
-    with pytest.raises(Unresolved):
+    with pytest.raises(UnresolvedHost):
         Guard(()).resolve("slow.example", 80, 1.0)
     (seconds,) = waited
     assert 0 <= seconds <= 0.7
@@ -347,8 +349,8 @@ def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.M
 
     monkeypatch.setattr(
         addresses,
-        "_resolving",
-        addresses.Places(addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_CONCURRENT_LOOKUPS),
+        "_lookup_slots",
+        addresses.LookupSlots(addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_CONCURRENT_LOOKUPS),
     )
     resolver(monkeypatch, answer)
     guard = Guard(())
@@ -356,7 +358,7 @@ def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.M
         waiting = [pool.submit(guard.resolve, f"slow{n}", 80, 0.5) for n in range(10)]
         assert guard.resolve("quick", 80, 1.0) == [ipaddress.ip_address("8.8.8.8")]
         for future in waiting:
-            assert isinstance(future.exception(5), Unresolved)
+            assert isinstance(future.exception(5), UnresolvedHost)
     over.set()
 
 
@@ -404,6 +406,7 @@ def test_allowing_everything_allows_everything(
 def test_a_blocked_host_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     resolver(monkeypatch, lambda host: ["192.168.0.7"])
     with pytest.raises(
-        Blocked, match=r"intranet.example is at 192\.168\.0\.7, which is not a public address"
+        BlockedAddress,
+        match=r"intranet.example is at 192\.168\.0\.7, which is not a public address",
     ):
         Guard(()).resolve("intranet.example", 80)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memservice_webhooks import addresses
-from memservice_webhooks.http import MAX_ANSWER, HttpTransport
+from memservice_webhooks.http import MAX_RESPONSE_BYTES, HttpTransport
 from support.receiver import (
     LOOPBACK,
     Handler,
@@ -130,7 +130,7 @@ def test_of_a_huge_answer_little_is_read(receiver: Receiver) -> None:
     assert outcome.status == 200
     assert time.monotonic() - began < 5
     receiver.close()
-    assert receiver.taken < MAX_ANSWER + 16 * 2**20, "what the sockets buffer, and no more"
+    assert receiver.taken < MAX_RESPONSE_BYTES + 16 * 2**20, "what the sockets buffer, and no more"
 
 
 def test_endless_headers_are_given_up(receiver: Receiver) -> None:

@@ -24,7 +24,7 @@ from memservice.spi.storage import Finding, Storage, Transaction
 from memservice.testing.storage import StorageContract
 from memservice_memory.rows import MemoryRows
 from memservice_memory.storage import MemoryStorage
-from memservice_memory.tables import Moment
+from memservice_memory.tables import Snapshot
 
 R = TypeVar("R")
 
@@ -45,12 +45,12 @@ def with_rows(rows: type[MemoryRows]) -> type[MemoryStorage]:
 
 
 def with_tasks(tasks: type[repositories.Tasks]) -> type[MemoryStorage]:
-    class BrokenView(Transaction):
+    class BrokenTransaction(Transaction):
         @cached_property
         def tasks(self) -> repositories.Tasks:
             return tasks(self.rows)
 
-    return type(tasks.__name__, (MemoryStorage,), {"view_type": BrokenView})
+    return type(tasks.__name__, (MemoryStorage,), {"transaction_type": BrokenTransaction})
 
 
 class RewritesConditions(MemoryRows):
@@ -186,11 +186,11 @@ class LosesACommit(MemoryStorage):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        before = self._moment
+        before = self._snapshot
         with super().transaction() as tx:
             yield tx
         if next(self._numbers) % 10 == 0:
-            self._moment = before
+            self._snapshot = before
 
 
 class KeepsHalfAWrite(MemoryStorage):
@@ -211,10 +211,10 @@ class KeepsHalfAWrite(MemoryStorage):
 class WritersDoNotTakeTurns(MemoryStorage):
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        rows = MemoryRows(self._moment, lambda record: next(self._keys[record]))
+        rows = MemoryRows(self._snapshot, lambda record: next(self._keys[record]))
         yield Transaction(rows)
         time.sleep(0.001)
-        self._moment = rows.moment()
+        self._snapshot = rows.result()
 
 
 class ReadsWhateverIsThere(MemoryStorage):
@@ -227,12 +227,12 @@ class ReadsWhateverIsThere(MemoryStorage):
         class Live(MemoryRows):
             def __getattribute__(self, name: str) -> Any:
                 return (
-                    dict(storage._moment.tables)
+                    dict(storage._snapshot.tables)
                     if name == "_tables"
                     else super().__getattribute__(name)
                 )
 
-        yield Transaction(Live(Moment()))
+        yield Transaction(Live(Snapshot()))
 
 
 class ReusesKeys(MemoryStorage):
@@ -241,7 +241,7 @@ class ReusesKeys(MemoryStorage):
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         highest = {
-            record: max(table.rows, default=0) for record, table in self._moment.tables.items()
+            record: max(table.rows, default=0) for record, table in self._snapshot.tables.items()
         }
         self._keys = defaultdict(
             lambda: count(1), {record: count(key + 1) for record, key in highest.items()}

@@ -55,14 +55,14 @@ def undone(storage: Storage) -> Iterator[None]:
     if not isinstance(storage, MemoryStorage):
         yield
         return
-    before = storage._moment
+    before = storage._snapshot
     try:
         yield
     finally:
         # a thread that ends on its own, for instance that which notes when keys were used, may be
         # writing
-        with storage._turn:
-            storage._moment = before
+        with storage._writer_lock:
+            storage._snapshot = before
 
 
 @cache

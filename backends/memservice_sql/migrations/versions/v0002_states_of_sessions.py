@@ -1,5 +1,4 @@
-"""Sessions are found by their state: those that are not to be found any more, without a look at all
-the others.
+"""Index sessions by their state, to find archived and deleted ones without reading all others.
 
 Revision 0002.
 """

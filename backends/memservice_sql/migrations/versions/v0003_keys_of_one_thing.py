@@ -1,7 +1,7 @@
-"""Keys belong to the workspace, peer and session that they name, by uid, not to whatever bears the
-name later.
+"""Bind API keys to the uids of their workspace, peer and session, so that they do not apply to
+later objects of the same names.
 
-Revision 0003. The keys that there are belong to what bears their names now.
+Revision 0003. Existing keys are bound to the objects that have their names now.
 """
 
 from __future__ import annotations

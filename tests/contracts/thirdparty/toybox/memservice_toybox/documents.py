@@ -131,7 +131,7 @@ class ToyRows:
 
     def _writable(self) -> None:
         if not self._writing:
-            raise ReadOnly("this view is for reading; use Storage.write")
+            raise ReadOnly("this transaction is read-only; use Storage.write")
 
 
 def _check_unique(row: Any, table: dict[int, Any]) -> None:

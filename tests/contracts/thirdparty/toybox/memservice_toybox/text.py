@@ -82,7 +82,7 @@ def _connection(tx: Transaction | None, kind: str) -> sqlite3.Connection:
     if kind not in KINDS:
         raise ValueError(f"unknown kind of text {kind!r}; known: {', '.join(KINDS)}")
     if tx is None:
-        raise TypeError("this index lives in the toybox and needs one of its views")
+        raise TypeError("this index needs a transaction of the toybox")
     return cast(ToyRows, tx.rows).connection
 
 

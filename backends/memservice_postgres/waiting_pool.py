@@ -1,5 +1,5 @@
-"""A pool that waits where the server has no connection to give: those that others use come free in
-a moment."""
+"""A pool that waits for a connection if the server has none left: other processes return theirs
+soon."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 from sqlalchemy.util import queue
 
 FIRST_PAUSE, MAX_PAUSE = 0.05, 1.0
-"""Seconds after which the server is asked again, doubled each time. One of this pool's own that
-comes back is taken at once."""
+"""Seconds between attempts to connect, doubled each time. A connection that is returned to this
+pool is used at once."""
 
 _FULL = (
     "too many clients",
@@ -20,32 +20,33 @@ _FULL = (
     "connection slots are reserved",
     "no more connections allowed",
 )
-"""What PostgreSQL and poolers say. The driver has no code for an error in connecting; in another
-language this is not recognised, and the write fails at once."""
+"""Parts of the messages of PostgreSQL and poolers. The driver sets no code for errors while
+connecting. A message in another language is not recognised: then the write fails at once."""
 
 
 def is_full(error: BaseException) -> bool:
-    """Has the server refused a connection because it has as many as it may?"""
+    """Whether the server refused a connection because its limit is reached."""
     return isinstance(error, psycopg.OperationalError) and (
         error.sqlstate == "53300" or any(words in str(error) for words in _FULL)
     )
 
 
-class PatientPool(QueuePool):
-    """SQLAlchemy's, which gives up at once where a new connection is refused."""
+class WaitingPool(QueuePool):
+    """SQLAlchemy's pool, which itself raises at once if a new connection is refused. This one tries
+    again until the pool's timeout."""
 
     def _do_get(self) -> ConnectionPoolEntry:
-        ends = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self._timeout
         pause = FIRST_PAUSE
         while True:
             try:
                 return super()._do_get()
             except Exception as error:
                 cause = error.orig if isinstance(error, exc.DBAPIError) else error
-                left = ends - time.monotonic()
-                if left <= 0 or cause is None or not is_full(cause):
+                seconds_left = deadline - time.monotonic()
+                if seconds_left <= 0 or cause is None or not is_full(cause):
                     raise
             try:
-                return self._pool.get(block=True, timeout=min(pause, left))
+                return self._pool.get(block=True, timeout=min(pause, seconds_left))
             except queue.Empty:
                 pause = min(2 * pause, MAX_PAUSE)
