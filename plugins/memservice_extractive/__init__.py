@@ -22,7 +22,7 @@ def open_reasoner(settings: Settings, context: Context) -> Reasoner:
 
 @hookimpl
 def memservice_reasoners() -> Iterable[ReasonerProvider]:
-    """`REASONER=extractive`; what `auto` means where no model is configured."""
+    """`REASONER=extractive`, and `REASONER=auto` if no model is configured."""
     yield ReasonerProvider(
         name="extractive", open=open_reasoner, capabilities=frozenset({Capability.COMPUTES})
     )

@@ -1,5 +1,5 @@
-"""Answers without a model: the stored statements that fit the question, with their sources, and
-plainly said to be no more than that."""
+"""Answers without a model: the stored statements that match the question, with their sources and a
+sentence that says so."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from memservice_extractive.language import detect
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """What is said around the evidence, in one language."""
+    """The sentences around the evidence, in one language."""
 
     unset: str
-    """Why no model answers: there is none."""
+    """The reason if no model is configured."""
     spent: str
-    """The same: it may not be asked any more today."""
+    """The reason if the model's token budget for today is used up."""
     about: str
     anything: str
-    """An introduction where nobody is named."""
+    """The introduction if the question names no peer."""
     unknown: str
     unknown_anything: str
 
@@ -65,21 +65,21 @@ _TEXTS: dict[str, _Texts] = {
 
 
 def answer(request: AnswerRequest) -> Iterator[str]:
-    """The introduction and one line a piece, each yielded by itself; with `response_format` one
-    JSON document."""
+    """The introduction, then one line per piece, each yielded separately. With `response_format`:
+    one JSON document."""
     texts = _TEXTS.get(detect(request.question), _TEXTS["en"])
-    found = pieces(request)
-    called = request.names.get(request.subject or "", request.subject)
-    if request.response_format is not None or not found:
-        unknown = (texts.unknown if request.subject else texts.unknown_anything).format(name=called)
-        form = request.response_format
+    evidence = pieces(request)
+    name = request.names.get(request.subject or "", request.subject)
+    if request.response_format is not None or not evidence:
+        unknown = (texts.unknown if request.subject else texts.unknown_anything).format(name=name)
+        response_format = request.response_format
         yield (
             unknown
-            if form is None
-            else json.dumps(Filler(form, found, unknown).value(), ensure_ascii=False)
+            if response_format is None
+            else json.dumps(Filler(response_format, evidence, unknown).value(), ensure_ascii=False)
         )
         return
     why = texts.spent if request.model_is_spent else texts.unset
-    yield (texts.about if request.subject else texts.anything).format(why=why, name=called)
-    for piece in found:
+    yield (texts.about if request.subject else texts.anything).format(why=why, name=name)
+    for piece in evidence:
         yield f"\n- {piece.cited}"

@@ -1,7 +1,7 @@
-"""Tidying without a model: duplicates are merged, plain facts are replaced by newer ones, the card
-is brought up to date.
+"""Consolidation without a model: merges duplicates, replaces plain facts by newer ones, and updates
+the card.
 
-Nothing is created and nothing destroyed; whatever is not certain is left alone.
+It creates and destroys nothing, and does not change uncertain cases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXPLICIT = "explicit"
 
 
 def consolidate(request: ConsolidateRequest) -> Consolidated:
-    """Each superseded row points at a row that stays. Rows of other levels are left alone."""
+    """Each superseded row refers to a row that stays. Rows of other levels do not change."""
     explicit = [row for row in request.known if row.level == EXPLICIT]
     names = (request.observed,)
     replaced: dict[str, tuple[Known, str]] = {}
@@ -46,28 +46,28 @@ def consolidate(request: ConsolidateRequest) -> Consolidated:
 def _outdated(
     live: Sequence[Known], facts: dict[str, Fact]
 ) -> list[tuple[Known, Known, tuple[str, ...]]]:
-    """(old, new, slot) where a later statement of the same plain form gives another value. The
-    latest replaces all before it."""
+    """(old, new, slot) for each statement with a later one of the same plain form and another
+    value. The latest statement replaces all earlier ones."""
     by_slot: dict[tuple[str, ...], list[Known]] = defaultdict(list)
     for row in live:
         fact = facts.get(row.uid)
         if fact and fact.slot:
             by_slot[fact.slot].append(row)
-    found = []
+    outdated = []
     for slot, rows in by_slot.items():
-        order = sorted(rows, key=lambda row: row.said_at)
-        for index, old in enumerate(order):
-            for new in reversed(order[index + 1 :]):
+        ordered = sorted(rows, key=lambda row: row.said_at)
+        for index, old in enumerate(ordered):
+            for new in reversed(ordered[index + 1 :]):
                 if new.said_at > old.said_at and comparable(
                     slot, facts[old.uid].value, facts[new.uid].value
                 ):
-                    found.append((old, new, slot))
+                    outdated.append((old, new, slot))
                     break
-    return found
+    return outdated
 
 
 def _last(replaced: dict[str, tuple[Known, str]], uid: str) -> str:
-    # Each step goes to a later or equal row that was chosen as one to keep, so this ends.
+    # Each step leads to a row that is not earlier and was chosen to stay, so this ends.
     while uid in replaced:
         uid = replaced[uid][0].uid
     return uid

@@ -1,4 +1,4 @@
-"""Countries and large regions: somebody can live in one of them and in a city at once."""
+"""Countries and large regions. A person can live in one of them and in a city at the same time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LARGE = frozenset(
 
 
 def is_large(name: str) -> bool:
-    """Is it a country or a large region?"""
+    """Whether it is a country or a large region."""
     folded = " ".join(name.casefold().split())
     for article in ("the ", "der ", "den ", "die "):
         folded = folded.removeprefix(article)

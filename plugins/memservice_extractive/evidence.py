@@ -1,5 +1,4 @@
-"""What an answer may rest on, made ready to be shown: each piece once, on one line, with its
-source."""
+"""The evidence for an answer, formatted: each piece once, on one line, with its source."""
 
 from __future__ import annotations
 
@@ -13,9 +12,10 @@ from memservice_extractive.language import detect, words
 from memservice_extractive.sentences import split
 
 PIECES = {"minimal": 3, "low": 8, "medium": 12, "high": 16, "max": 20}
-"""Pieces of evidence an answer uses, by reasoning level."""
+"""Maximum pieces of evidence in an answer, by reasoning level."""
 MAX_LENGTH = 600
-"""Characters of one piece; of a longer text the sentences nearest to the question are shown."""
+"""Maximum characters of one piece. A longer text is cut to the sentences nearest to the
+question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,19 @@ class Piece:
 def pieces(request: AnswerRequest) -> list[Piece]:
     """The best evidence, best first, then card lines and recent messages that share a word with the
     question."""
-    wanted = terms(request.question)
-    pieces = [Piece(excerpt(item.content, wanted), _source(item)) for item in request.evidence]
+    query_terms = terms(request.question)
+    pieces = [Piece(excerpt(item.content, query_terms), _source(item)) for item in request.evidence]
     for peer_id, lines in request.cards.items():
         pieces.extend(
-            Piece(excerpt(line, wanted), f"card of {peer_id}")
+            Piece(excerpt(line, query_terms), f"card of {peer_id}")
             for line in lines
-            if terms(line) & wanted
+            if terms(line) & query_terms
         )
     for message in reversed(request.recent):
-        if terms(message.content) & wanted:
+        if terms(message.content) & query_terms:
             pieces.append(
                 Piece(
-                    excerpt(message.content, wanted),
+                    excerpt(message.content, query_terms),
                     f"[{_minute(message.sent_at)}] {message.author}",
                 )
             )
@@ -53,29 +53,32 @@ def pieces(request: AnswerRequest) -> list[Piece]:
 
 
 def terms(text: str) -> set[str]:
-    """Terms by which texts are compared, as search sees them."""
+    """The terms of a text, as in search."""
     from memservice.domain.text.analysis import analyse
 
     return set(analyse(text))
 
 
-def excerpt(content: str, wanted: set[str]) -> str:
-    """One line of at most `MAX_LENGTH` characters; left-out sentences show as " … "."""
+def excerpt(content: str, query_terms: set[str]) -> str:
+    """One line of at most `MAX_LENGTH` characters, with " … " in place of omitted sentences."""
     text = " ".join(content.split())
     if len(text) <= MAX_LENGTH:
         return text
     sentences = split(text, detect(text))
-    order = sorted(range(len(sentences)), key=lambda at: (-len(terms(sentences[at]) & wanted), at))
+    order = sorted(
+        range(len(sentences)),
+        key=lambda index: (-len(terms(sentences[index]) & query_terms), index),
+    )
     chosen: set[int] = set()
     remaining = MAX_LENGTH
-    for at in order:
-        if len(sentences[at]) + 3 <= remaining:
-            chosen.add(at)
-            remaining -= len(sentences[at]) + 3
+    for index in order:
+        if len(sentences[index]) + 3 <= remaining:
+            chosen.add(index)
+            remaining -= len(sentences[index]) + 3
     out, last = "", -1
-    for at in sorted(chosen):
-        out += ("" if not out else " " if at == last + 1 else " … ") + sentences[at]
-        last = at
+    for index in sorted(chosen):
+        out += ("" if not out else " " if index == last + 1 else " … ") + sentences[index]
+        last = index
     return out or text[:MAX_LENGTH]
 
 
@@ -101,10 +104,10 @@ def _utc(at: datetime) -> datetime:
     return at.astimezone(UTC)
 
 
-def _first_of_each(found: Iterable[Piece]) -> list[Piece]:
+def _first_of_each(candidates: Iterable[Piece]) -> list[Piece]:
     seen: set[tuple[str, ...]] = set()
     pieces: list[Piece] = []
-    for piece in found:
+    for piece in candidates:
         key = tuple(words(piece.text)) or (piece.text,)
         if piece.text and key not in seen:
             seen.add(key)

@@ -1,8 +1,8 @@
-"""The forms of sentences that state a fact, by language.
+"""Patterns of sentences that state a fact, by language.
 
-`<WHO>` stands for the observed peer's names. A slot form is matched from the sentence's start to
-its end, so that a condition, a second place or a time in the past makes it not match; `value` is
-what the slot holds, `key` what it is about.
+`<WHO>` stands for the observed peer's names. A slot form must match the whole sentence, so that it
+does not match with a condition, a second value or a time in the past. `value` is the value of the
+slot, `key` its subject.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Facts of fixed form that a sentence states of its speaker: which card line it makes, and what it
-can replace."""
+"""Facts of fixed form that a sentence states about its speaker: the kind of card line, and the slot
+whose earlier value the fact can replace."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ IDENTITY, ATTRIBUTE, RELATIONSHIP, INSTRUCTION = (
 )
 CARD_KINDS = (IDENTITY, ATTRIBUTE, RELATIONSHIP, INSTRUCTION)
 
-_LEAD = re.compile(
+_TIME_ADVERB = re.compile(
     r"^(?:now|currently|actually|these days|as of \w+|well|by the way"
     r"|jetzt|inzwischen|mittlerweile|aktuell|derzeit|现在|目前|今は|現在)[,，、]?\s*",
     re.I,
 )
-_SEVERAL = re.compile(r"\b(?:and|or|und|oder|between|both|sowie)\b|[/&]|[和或]")
+_MULTIPLE = re.compile(r"\b(?:and|or|und|oder|between|both|sowie)\b|[/&]|[和或]")
 _PROPER = re.compile(
     r"(?:(?i:the|der|den|dem|die) )?[A-ZÀ-Þ0-9\u0370-\U0002ffff]\S*"
     r"(?: (?:of|de|del|da|do|la|le|los|las|el|am|an|der|im|ob|upon|[A-ZÀ-Þ0-9&]\S*))*"
@@ -37,11 +37,10 @@ _NEEDS_PROPER = ("residence", "employer", "name")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """`slot` names what can have only one value at a time, for instance ("residence",) or
-    ("favourite", "tea"); None where many are true.
+    """`slot` names a property with one value at a time, for instance ("residence",) or
+    ("favourite", "tea"); None if several values can be true.
 
-    `value` is folded. A slot is only given where the sentence is plain: no condition, no second
-    value, no past."""
+    `value` is folded. Only a plain sentence has a slot: no condition, no second value, no past."""
 
     kind: str
     slot: tuple[str, ...] | None = None
@@ -49,10 +48,8 @@ class Fact:
 
 
 def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
-    """The fact that a sentence states of its speaker, or of the observed peer by one of its
-    `names`; None where it states none.
-
-    What is longer than a sentence states none."""
+    """The fact that a sentence states about its speaker, or about the observed peer by one of its
+    `names`; None if there is none, or if the text is longer than a sentence."""
     if len(sentence) > MAX_LENGTH:
         return None
     language = detect(sentence)
@@ -64,12 +61,12 @@ def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
     text = core(
         without_quotations(" ".join(sentence.replace("’", "'").split())), language, vocatives=False
     )
-    text = _LEAD.sub("", text)
+    text = _TIME_ADVERB.sub("", text)
     subjects = tuple(sorted({name for name in names if name} | {"the user", "user"}))
     for slot, pattern in _slot_patterns(language, subjects):
         match = pattern.match(text)
         if match:
-            return _slotted(slot, match)
+            return _slot_fact(slot, match)
     for kind, pattern in _card_patterns(language, subjects):
         if pattern.search(text):
             return Fact(kind)
@@ -77,8 +74,8 @@ def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
 
 
 def comparable(slot: tuple[str, ...], one: str, other: str) -> bool:
-    """May two values of one slot replace each other? Not where both can hold: the city and its
-    country, a place within the other."""
+    """Whether two values of one slot can replace each other. False if both can be true: a city and
+    its country, or one value within the other."""
     if one == other or f" {one} " in f" {other} " or f" {other} " in f" {one} ":
         return False
     if slot[0] == "residence":
@@ -87,18 +84,18 @@ def comparable(slot: tuple[str, ...], one: str, other: str) -> bool:
     return True
 
 
-def _slotted(slot: str, match: re.Match[str]) -> Fact | None:
+def _slot_fact(slot: str, match: re.Match[str]) -> Fact | None:
     groups = match.groupdict()
     value = " ".join(groups["value"].split())
     kind = IDENTITY if slot == "name" else ATTRIBUTE
-    single = not _SEVERAL.search(value) and (
+    is_single = not _MULTIPLE.search(value) and (
         slot not in _NEEDS_PROPER or bool(_PROPER.fullmatch(value))
     )
-    if not value or (slot in _NEEDS_PROPER and not single):
+    if not value or (slot in _NEEDS_PROPER and not is_single):
         return None
     key = groups.get("key")
-    full = (slot, " ".join(key.casefold().split())) if key else (slot,)
-    return Fact(kind, full if single else None, value.casefold())
+    slot_key = (slot, " ".join(key.casefold().split())) if key else (slot,)
+    return Fact(kind, slot_key if is_single else None, value.casefold())
 
 
 @lru_cache(maxsize=256)
@@ -120,8 +117,8 @@ def _card_patterns(
 
 
 def _compiled(form: str, language: str, subjects: tuple[str, ...]) -> re.Pattern[str]:
-    """A form of `fact_forms` with its placeholders filled in."""
-    who = "|".join(re.escape(name) for name in subjects)
+    """The pattern of a form of `fact_forms`, with its placeholders replaced."""
+    subject = "|".join(re.escape(name) for name in subjects)
     if language not in UNSPACED:
-        who = f"(?i:{who})"
-    return re.compile(form.replace("<WHO>", who))
+        subject = f"(?i:{subject})"
+    return re.compile(form.replace("<WHO>", subject))

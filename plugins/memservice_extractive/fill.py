@@ -1,7 +1,7 @@
-"""A JSON document for a schema, filled with evidence where it has a place and with neutral values
-where it has none.
+"""A JSON document for a schema, filled with evidence where possible and with neutral values
+elsewhere.
 
-The schema is of the subset that requests may give (checked before it comes here): a root object;
+The schema is of the subset that requests may use, and is validated before: a root object;
 primitives, nested objects, arrays, enums, `anyOf`/`oneOf`, lists of types, `required`, `default`,
 root-level `$defs`/`definitions` with references that do not recurse.
 """
@@ -23,50 +23,59 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,6})?(?![\w.]*\d)")
 _SOURCES = frozenset(
     {"source", "sources", "citation", "citations", "evidence", "reference", "references", "quotes"}
 )
-_UNSAID = ("unknown", "none", "n/a", "other", "unspecified", "neutral", "not_found", "unclear")
+_UNKNOWN_CHOICES = (
+    "unknown",
+    "none",
+    "n/a",
+    "other",
+    "unspecified",
+    "neutral",
+    "not_found",
+    "unclear",
+)
 _WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
-_DESCRIBED = 1_000
-"""Characters of a description that tell what its property is about."""
-_TRIED = 48
-"""Candidates that are tried for one place, at most."""
-_PLACES = 5_000
-"""Places that are filled at most: references can make a short schema stand for a huge document."""
+_MAX_DESCRIPTION = 1_000
+"""Maximum characters of a description that are compared with evidence."""
+_MAX_CANDIDATES = 48
+"""Maximum candidates for one value."""
+_MAX_VALUES = 5_000
+"""Maximum values in a document: with references, a short schema can describe a huge document."""
 
 
 class Filler:
-    """Fills one schema. `found` is best first; `unknown` is the sentence for a text about which
-    nothing is known."""
+    """Fills one schema. `pieces`: the evidence, best first. `unknown`: the sentence for a text
+    without evidence."""
 
     def __init__(self, schema: Schema, pieces: Sequence[Piece], unknown: str) -> None:
         self._root = schema
-        self._found = pieces
+        self._pieces = pieces
         self._unknown = unknown
-        self._left = _PLACES
+        self._values_left = _MAX_VALUES
         self._terms = {piece: terms(piece.text) for piece in pieces}
         self._hints: dict[str, set[str]] = {}
         self._enums: Enums = {}
-        self._said = "\n".join(_spaced(piece.text) for piece in pieces)
-        self._ordered: dict[int, list[Any]] = {}
-        """The values of `enum` lists, best first, by the list's identity: references make one list
-        stand for many places."""
+        self._evidence_text = "\n".join(_spaced_words(piece.text) for piece in pieces)
+        self._choices_in_order: dict[int, list[Any]] = {}
+        """The values of `enum` lists, best first, by the list's identity: with references, one list
+        can apply to many values."""
 
     def value(self) -> Any:
-        """Valid for the schema wherever any value is, save for patterns, formats and least lengths,
-        which are hints."""
+        """A document that is valid for the schema if any is, except for patterns, formats and
+        minimum lengths, which are hints."""
         return self._first(self._root, "")
 
     def _first(self, schema: Any, name: str) -> Any:
-        self._left -= 1
-        if self._left < 0:
+        self._values_left -= 1
+        if self._values_left < 0:
             return None
         fallback: list[Any] = []
         for number, candidate in enumerate(self._candidates(schema, name)):
             if matches(candidate, schema, self._root, self._enums):
                 return candidate
             fallback.append(candidate)
-            if number >= _TRIED:
+            if number >= _MAX_CANDIDATES:
                 break
-        # Bounds that leave nothing are hints; what the answer is held to is its structure.
+        # Bounds that no candidate satisfies are hints. The structure must be valid.
         return next(
             (
                 value
@@ -77,8 +86,8 @@ class Filler:
         )
 
     def _candidates(self, schema: Any, name: str) -> Iterator[Any]:
-        """Values that may be valid, best first. Endless it is not, but long: callers stop at the
-        first that fits."""
+        """Values that may be valid, best first. The iterator is finite but can be long: callers
+        stop at the first valid value."""
         schema = resolved(schema, self._root)
         if not isinstance(schema, dict):
             yield self._text(name, {})
@@ -94,29 +103,29 @@ class Filler:
             yield from self._of_options(schema, options, name)
             return
         kinds = types_of(schema)
-        if "default" in schema and not (kinds & {"string", "array", "object"} and self._found):
+        if "default" in schema and not (kinds & {"string", "array", "object"} and self._pieces):
             yield schema["default"]
-        for kind in _in_order(kinds, bool(self._found)):
+        for kind in _in_order(kinds, bool(self._pieces)):
             yield from self._of_kind(kind, schema, name)
         if "default" in schema:
             yield schema["default"]
 
     def _of_options(self, schema: Schema, options: Sequence[Any], name: str) -> Iterator[Any]:
-        """Options with evidence first, null last, or first when nothing is known. Keywords beside
-        the options hold for all of them."""
-        beside = {
+        """Candidates of all options; null last with evidence, first without. Keywords beside the
+        options apply to all of them."""
+        other_keywords = {
             key: value
             for key, value in schema.items()
             if key not in ("anyOf", "oneOf", "default", "description", "title")
         }
-        merged = [_merged(resolved(option, self._root), beside) for option in options]
+        merged = [_merged(resolved(option, self._root), other_keywords) for option in options]
         nulls = [option for option in merged if _is_null(option)]
         others = [option for option in merged if not _is_null(option)]
-        if "default" in schema and not self._found:
+        if "default" in schema and not self._pieces:
             yield schema["default"]
-        ordered = [*others, *nulls] if self._found else [*nulls, *others]
+        ordered = [*others, *nulls] if self._pieces else [*nulls, *others]
         streams = [self._candidates(option, name) for option in ordered]
-        for _ in range(_TRIED):
+        for _ in range(_MAX_CANDIDATES):
             for stream in streams:
                 for candidate in stream:
                     yield candidate
@@ -140,31 +149,34 @@ class Filler:
     def _objects(self, schema: Schema) -> Iterator[Schema]:
         properties: Schema = schema.get("properties") or {}
         required = dict.fromkeys(schema.get("required") or [])
-        whole = {name: self._first(part, _hint(name, part)) for name, part in properties.items()}
-        for name in required:
-            if name not in whole:
-                whole[name] = self._first({}, name)
-        needed = {name: value for name, value in whole.items() if name in required}
-        filled = {
-            name: value
-            for name, value in whole.items()
-            if name in required or "default" in _dict(properties.get(name)) or self._found
+        all_values = {
+            name: self._first(subschema, _hint(name, subschema))
+            for name, subschema in properties.items()
         }
-        yield filled
-        yield whole
-        yield needed
+        for name in required:
+            if name not in all_values:
+                all_values[name] = self._first({}, name)
+        required_values = {name: value for name, value in all_values.items() if name in required}
+        default_values = {
+            name: value
+            for name, value in all_values.items()
+            if name in required or "default" in _dict(properties.get(name)) or self._pieces
+        }
+        yield default_values
+        yield all_values
+        yield required_values
 
     def _arrays(self, schema: Schema, name: str) -> Iterator[list[Any]]:
         items = resolved(schema.get("items", {}), self._root)
         minimum, maximum = (
             int(schema.get("minItems", 0)),
-            int(schema.get("maxItems", len(self._found) or 1)),
+            int(schema.get("maxItems", len(self._pieces) or 1)),
         )
         values: list[Any] = []
         if _takes_text(items):
             values = self._relevant_texts(name)
         else:
-            values = [self._first(items, name)] if self._found or minimum else []
+            values = [self._first(items, name)] if self._pieces or minimum else []
         fitting = [value for value in values if matches(value, items, self._root, self._enums)][
             : max(maximum, minimum)
         ]
@@ -177,38 +189,43 @@ class Filler:
         missing = minimum - len(present)
         if missing <= 0:
             return []
-        fresh: list[Any] = []
-        held = set(map(frozen, present))
+        added: list[Any] = []
+        existing = set(map(frozen, present))
         for number, candidate in enumerate(self._candidates(items, name)):
-            if number > _TRIED or len(fresh) == missing:
+            if number > _MAX_CANDIDATES or len(added) == missing:
                 break
-            if matches(candidate, items, self._root, self._enums) and frozen(candidate) not in held:
-                held.add(frozen(candidate))
-                fresh.append(candidate)
-        return fresh + [self._first(items, name)] * (missing - len(fresh))
+            if (
+                matches(candidate, items, self._root, self._enums)
+                and frozen(candidate) not in existing
+            ):
+                existing.add(frozen(candidate))
+                added.append(candidate)
+        return added + [self._first(items, name)] * (missing - len(added))
 
     def _choices(self, choices: Sequence[Any]) -> Sequence[Any]:
-        """A choice that the evidence names, else one that says that nothing is known, else the
-        others."""
-        if id(choices) not in self._ordered:
-            said = [
+        """Choices that the evidence mentions, then choices such as "unknown", then all choices."""
+        if id(choices) not in self._choices_in_order:
+            mentioned = [
                 choice
                 for choice in choices
-                if isinstance(choice, str) and choice.strip() and _spaced(choice) in self._said
+                if isinstance(choice, str)
+                and choice.strip()
+                and _spaced_words(choice) in self._evidence_text
             ]
-            unsaid = [
+            unknown = [
                 choice
                 for choice in choices
-                if choice is None or (isinstance(choice, str) and choice.casefold() in _UNSAID)
+                if choice is None
+                or (isinstance(choice, str) and choice.casefold() in _UNKNOWN_CHOICES)
             ]
-            self._ordered[id(choices)] = [*said, *unsaid, *choices]
-        return self._ordered[id(choices)]
+            self._choices_in_order[id(choices)] = [*mentioned, *unknown, *choices]
+        return self._choices_in_order[id(choices)]
 
     def _numbers(self, kind: str, schema: Schema, name: str) -> Iterator[int | float]:
-        """A number that stands in evidence about the property, else 0 or what is nearest to it
-        within the bounds."""
-        hint = self._hinted(name)
-        for piece in self._found:
+        """Numbers in evidence about the property, then 0, then the numbers nearest to 0 within the
+        bounds."""
+        hint = self._hint_terms(name)
+        for piece in self._pieces:
             if hint and hint & self._terms[piece]:
                 for text in _NUMBER.findall(piece.text):
                     number = float(text)
@@ -242,45 +259,45 @@ class Filler:
         return next(self._texts(schema, name))
 
     def _relevant_texts(self, name: str) -> list[str]:
-        near = self._near(name)
+        pieces = self._by_relevance(name)
         if _SOURCES.intersection(fold(name).replace("_", " ").split()[:1]):
-            return cited(near)
-        return [piece.text for piece in near]
+            return cited(pieces)
+        return [piece.text for piece in pieces]
 
-    def _hinted(self, name: str) -> set[str]:
+    def _hint_terms(self, name: str) -> set[str]:
         if name not in self._hints:
             self._hints[name] = terms(name)
         return self._hints[name]
 
-    def _near(self, name: str) -> list[Piece]:
-        """Evidence that shares the most words with the property's name and description first;
-        otherwise in the given order."""
-        hint = self._hinted(name)
+    def _by_relevance(self, name: str) -> list[Piece]:
+        """Evidence by the number of words shared with the property's name and description; ties in
+        the given order."""
+        hint = self._hint_terms(name)
         return (
-            sorted(self._found, key=lambda piece: -len(hint & self._terms[piece]))
+            sorted(self._pieces, key=lambda piece: -len(hint & self._terms[piece]))
             if hint
-            else list(self._found)
+            else list(self._pieces)
         )
 
 
 def _hint(name: str, schema: Any) -> str:
-    """What is said of a property: its name in words and its description."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]+", " ", name)
-    described = _dict(schema).get("description")
-    return f"{spaced} {described[:_DESCRIBED]}" if isinstance(described, str) else spaced
+    """The name of a property as words, and its description."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]+", " ", name)
+    description = _dict(schema).get("description")
+    return f"{words} {description[:_MAX_DESCRIPTION]}" if isinstance(description, str) else words
 
 
 def _dict(schema: Any) -> Schema:
     return schema if isinstance(schema, dict) else {}
 
 
-def _merged(option: Any, beside: Schema) -> Any:
-    return {**beside, **option} if isinstance(option, dict) else option
+def _merged(option: Any, other_keywords: Schema) -> Any:
+    return {**other_keywords, **option} if isinstance(option, dict) else option
 
 
-def _in_order(kinds: set[str], known: bool) -> list[str]:
+def _in_order(kinds: set[str], has_evidence: bool) -> list[str]:
     order = ["string", "array", "object", "number", "integer", "boolean", "null"]
-    if not known:
+    if not has_evidence:
         order = ["null", *order[:-1]]
     return [kind for kind in order if kind in kinds]
 
@@ -297,12 +314,16 @@ def _is_null(option: Any) -> bool:
     return isinstance(option, dict) and types_of(option) == {"null"}
 
 
-def _spaced(text: str) -> str:
-    """Folded words and signs with one blank around each, so that a part of a text begins and ends
-    where its words do."""
+def _spaced_words(text: str) -> str:
+    """Folded words and signs, separated by single spaces, so that a substring search matches whole
+    words."""
     return f" {' '.join(_WORD_OR_SIGN.findall(fold(text)))} "
 
 
 def _shortened(text: str, schema: Schema) -> str:
-    longest = schema.get("maxLength")
-    return text[: int(longest)] if isinstance(longest, (int, float)) and longest >= 0 else text
+    max_length = schema.get("maxLength")
+    return (
+        text[: int(max_length)]
+        if isinstance(max_length, (int, float)) and max_length >= 0
+        else text
+    )

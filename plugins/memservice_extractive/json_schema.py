@@ -1,4 +1,4 @@
-"""Does a value fit a schema of the subset that requests may give? Used to choose between
+"""Validation of a value against a schema of the subset that requests may use. It chooses between
 candidates, above all under `oneOf`."""
 
 from __future__ import annotations
@@ -12,30 +12,32 @@ _TYPES = frozenset({"string", "array", "object", "number", "integer", "boolean",
 
 
 def resolved(schema: Any, root: Schema) -> Any:
-    """The schema that a reference stands for, with the keywords beside the reference; other schemas
-    as they are."""
+    """The target of a reference, with the keywords beside the reference; other schemas
+    unchanged."""
     for _ in range(20):
         if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
             break
         target: Any = root
-        for part in schema["$ref"].removeprefix("#").strip("/").split("/"):
+        for segment in schema["$ref"].removeprefix("#").strip("/").split("/"):
             target = (
-                target.get(part.replace("~1", "/").replace("~0", "~"))
-                if isinstance(target, dict) and part
+                target.get(segment.replace("~1", "/").replace("~0", "~"))
+                if isinstance(target, dict) and segment
                 else target
             )
-        beside = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**target, **beside} if beside and isinstance(target, dict) else target
+        other_keywords = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = (
+            {**target, **other_keywords} if other_keywords and isinstance(target, dict) else target
+        )
     return schema
 
 
 def types_of(schema: Schema) -> set[str]:
-    """The types that a schema allows; all of them where it does not say."""
-    named = schema.get("type")
-    if isinstance(named, str):
-        return {named}
-    if isinstance(named, list):
-        return {kind for kind in named if isinstance(kind, str)}
+    """The types that a schema allows; all types if it has no constraint."""
+    type_ = schema.get("type")
+    if isinstance(type_, str):
+        return {type_}
+    if isinstance(type_, list):
+        return {kind for kind in type_ if isinstance(kind, str)}
     if "properties" in schema or "required" in schema:
         return {"object"}
     if "items" in schema:
@@ -43,22 +45,24 @@ def types_of(schema: Schema) -> set[str]:
     return set(_TYPES)
 
 
-Seen = dict[tuple[int, int], bool]
-"""What was found of (schema, value), by identity: references can lead to one schema along very many
-ways."""
+Results = dict[tuple[int, int], bool]
+"""Results for (schema, value), by identity: references can lead to one schema on very many
+paths."""
 
 
-def matches(value: Any, schema: Any, root: Schema, enums: Enums, seen: Seen | None = None) -> bool:
-    """Is the value valid? Patterns, formats and least lengths are hints and not looked at. `enums`
-    is for all values of one root, `seen` for one value of the caller's."""
-    seen = {} if seen is None else seen
+def matches(
+    value: Any, schema: Any, root: Schema, enums: Enums, results: Results | None = None
+) -> bool:
+    """Whether the value is valid. Patterns, formats and minimum lengths are hints and are ignored.
+    `enums` caches for all values of one root, `results` for one value of the caller."""
+    results = {} if results is None else results
     key = (id(schema), id(value))
-    if key not in seen:
-        seen[key] = _fits(value, schema, root, enums, seen)
-    return seen[key]
+    if key not in results:
+        results[key] = _fits(value, schema, root, enums, results)
+    return results[key]
 
 
-def _fits(value: Any, schema: Any, root: Schema, enums: Enums, seen: Seen) -> bool:
+def _fits(value: Any, schema: Any, root: Schema, enums: Enums, results: Results) -> bool:
     if isinstance(schema, bool):
         return schema
     schema = resolved(schema, root)
@@ -71,18 +75,18 @@ def _fits(value: Any, schema: Any, root: Schema, enums: Enums, seen: Seen) -> bo
     if "enum" in schema and not is_chosen(value, schema["enum"], enums):
         return False
     if "anyOf" in schema and not any(
-        matches(value, option, root, enums, seen) for option in schema["anyOf"]
+        matches(value, option, root, enums, results) for option in schema["anyOf"]
     ):
         return False
     if (
         "oneOf" in schema
-        and sum(matches(value, option, root, enums, seen) for option in schema["oneOf"]) != 1
+        and sum(matches(value, option, root, enums, results) for option in schema["oneOf"]) != 1
     ):
         return False
     if isinstance(value, dict):
-        return _object_fits(value, schema, root, enums, seen)
+        return _object_fits(value, schema, root, enums, results)
     if isinstance(value, list):
-        return _array_fits(value, schema, root, enums, seen)
+        return _array_fits(value, schema, root, enums, results)
     if isinstance(value, str):
         return bool(len(value) <= schema.get("maxLength", len(value)))
     return isinstance(value, bool) or value is None or _number_fits(value, schema)
@@ -99,26 +103,30 @@ def _is(value: Any, kind: str) -> bool:
     return isinstance(value, {"string": str, "array": list, "object": dict}.get(kind, ()))
 
 
-def _object_fits(value: Schema, schema: Schema, root: Schema, enums: Enums, seen: Seen) -> bool:
+def _object_fits(
+    value: Schema, schema: Schema, root: Schema, enums: Enums, results: Results
+) -> bool:
     properties = schema.get("properties") or {}
     if any(name not in value for name in schema.get("required") or ()):
         return False
     if schema.get("additionalProperties") is False and not value.keys() <= properties.keys():
         return False
     return all(
-        matches(part, properties[name], root, enums, seen)
-        for name, part in value.items()
+        matches(member, properties[name], root, enums, results)
+        for name, member in value.items()
         if name in properties
     )
 
 
-def _array_fits(value: list[Any], schema: Schema, root: Schema, enums: Enums, seen: Seen) -> bool:
+def _array_fits(
+    value: list[Any], schema: Schema, root: Schema, enums: Enums, results: Results
+) -> bool:
     if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
         return False
     if schema.get("uniqueItems") is True and len(set(map(frozen, value))) < len(value):
         return False
     return "items" not in schema or all(
-        matches(item, schema["items"], root, enums, seen) for item in value
+        matches(item, schema["items"], root, enums, results) for item in value
     )
 
 

@@ -31,10 +31,10 @@ def fold(text: str) -> str:
 
 
 def end_of_words(text: str, more: str = "") -> int:
-    """Where the last letter, digit or character of `more` ends; 0 if there is none.
+    """The end of the last letter, digit or character of `more`; 0 if there is none.
 
-    Used instead of patterns that end in `\\W*$`: those look at the rest of a run of signs from
-    every sign of it.
+    Used in place of patterns that end in `\\W*$`: they scan the rest of a run of signs from each of
+    its signs.
     """
     end = len(text)
     while end and not (text[end - 1].isalnum() or text[end - 1] in more):
@@ -43,14 +43,14 @@ def end_of_words(text: str, more: str = "") -> int:
 
 
 def words(text: str) -> list[str]:
-    """Folded words in order; apostrophes separate; each Chinese or Japanese character is a word of
-    its own."""
+    """Folded words in order. Apostrophes separate words, and each Chinese or Japanese character is
+    a word."""
     return _WORD.findall(fold(text))
 
 
 def detect(text: str) -> str:
-    """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `fr`, `es` by their little words;
-    else `en`."""
+    """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `fr`, `es` by function words; else
+    `en`."""
     latin = len(_LATIN.findall(text))
     kana, han = len(_KANA_CHAR.findall(text)), len(_HAN_CHAR.findall(text))
     if 3 * (kana + han) > latin and kana + han:
@@ -60,8 +60,8 @@ def detect(text: str) -> str:
     for name, script in _SCRIPTS:
         if len(script.findall(text)) > latin:
             return name
-    seen = words(text)
-    scores = {name: sum(1 for word in seen if word in stop) for name, stop in STOP.items()}
+    tokens = words(text)
+    scores = {name: sum(1 for word in tokens if word in stop) for name, stop in STOP.items()}
     for name, first in FIRST_PERSON.items():
-        scores[name] += sum(1 for word in seen if word in first)
+        scores[name] += sum(1 for word in tokens if word in first)
     return max(scores, key=lambda name: (scores[name], name == "en"))

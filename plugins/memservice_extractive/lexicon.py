@@ -1,14 +1,14 @@
-"""Word lists: what carries no information by itself, in the languages that are handled specially.
+"""Lists of words that carry no information by themselves, for the languages with special handling.
 
-Lower case, after NFKC and case folding (so `ß` is `ss`). A language that is missing here is treated
-like English, which errs on the side of keeping sentences.
+Lower case, after NFKC and case folding (so `ß` is `ss`). A language without a list is treated like
+English, which keeps too many sentences rather than too few.
 """
 
 from __future__ import annotations
 
 
 def vocabulary(text: str) -> frozenset[str]:
-    """The words of a list that is written with spaces."""
+    """The words of a list, separated by spaces."""
     return frozenset(text.split())
 
 

@@ -300,8 +300,7 @@ STANDING: dict[str, re.Pattern[str]] = {
     "zh": _any(r"总是|永远|始终|每次|以后|今后|从现在起|记住|记得|别忘|一直|叫我|提醒我"),
     "ja": _any(r"覚えて|忘れない|今後|これから|常に|いつも|必ず|毎回|と呼んで|リマインド"),
 }
-"""What stays true after the answer was given: instructions that are worth remembering, unlike other
-commands."""
+"""Instructions that stay valid after the answer: worth remembering, unlike other commands."""
 
 CJK_OPENER: dict[str, re.Pattern[str]] = {
     "zh": re.compile(

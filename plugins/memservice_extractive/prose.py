@@ -1,5 +1,5 @@
-"""From a message to its author's own prose: code, quotations, pasted transcripts and injected
-memory are left out."""
+"""Extracts the author's own prose from a message, without code, quotations, pasted transcripts and
+injected memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TAG = re.compile(
 )
 _TAG_END = re.compile(r"\s*+>")
 _BULLET = re.compile(r"^(?:[-*+•‣◦·–]|\(?\d{1,3}[.)]|\[[ xX]\])\s+")
-_STAMPED = re.compile(r"^\[?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2})?\]?\s")
+_TIMESTAMP = re.compile(r"^\[?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2})?\]?\s")
 _CARD = re.compile(
     r"^(IDENTITY|ATTRIBUTE|RELATIONSHIP|INSTRUCTION|EXPLICIT|DEDUCTIVE|INDUCTIVE|CONTRADICTION): ?"
 )
@@ -38,7 +38,7 @@ _CODE = re.compile(
     r"|(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER) "
     r".*;$|[\w.]+\(.*\);?$|[{}\[\]();,]+$|\"[\w-]+\": ?.*,?$)|[{}]$|^\w+ ?=(?!=) ?\S+$"
 )
-_LABEL = re.compile(
+_SPEAKER_LABEL = re.compile(
     r"^(?P<clock>\[?\d{1,2}:\d{2}(?::\d{2})?(?: "
     r"?[AaPp][Mm])?\]?\s*-?\s*)?(?P<name>[^\W\d_][\w.' -]{0,40}?)\s*[:：]\s+(?=\S)"
 )
@@ -52,25 +52,25 @@ def _fold(name: str) -> str:
 
 
 def own_lines(content: str, author: str = "", names: Collection[str] = ()) -> list[str]:
-    """The author's own text, one paragraph (soft-wrapped lines joined) an entry, white space
-    normalised.
+    """The author's own text, one paragraph per entry. Soft-wrapped lines are joined, and white
+    space is normalised.
 
-    `author` and `names` are the names that label lines of a transcript: a line labelled with
-    another's name is that other's.
+    `author` and `names` are the names that can label lines of a transcript. A line with another
+    peer's label is not the author's.
     """
     lines = _unfenced(_untagged(content))
     others = {_fold(name) for name in names} - {_fold(author)} | _ROLES
-    labels = Counter(_fold(match["name"]) for match in map(_LABEL.match, lines) if match)
-    transcript = len(labels) >= 2 and max(labels.values()) >= 2 and sum(labels.values()) >= 3
+    labels = Counter(_fold(match["name"]) for match in map(_SPEAKER_LABEL.match, lines) if match)
+    is_transcript = len(labels) >= 2 and max(labels.values()) >= 2 and sum(labels.values()) >= 3
     paragraphs: list[list[str]] = []
-    joinable = False
+    can_continue = False
     for line in lines:
-        text, bullet = _own(line, author, others, transcript)
+        text, bullet = _own_text(line, author, others, is_transcript)
         if not text:
-            joinable = False
+            can_continue = False
             continue
         if (
-            joinable
+            can_continue
             and not bullet
             and text[0].islower()
             and paragraphs[-1][-1][-1:] not in ".!?:;。！？…"
@@ -78,37 +78,37 @@ def own_lines(content: str, author: str = "", names: Collection[str] = ()) -> li
             paragraphs[-1].append(text)
         else:
             paragraphs.append([text])
-        joinable = True
+        can_continue = True
     return [" ".join(parts) for parts in paragraphs]
 
 
 def _untagged(content: str) -> str:
-    """The text without what stands between a tag of injected memory and the next that closes it, in
-    one pass."""
-    opened: list[re.Match[str]] = []
-    # by name: where its closing tags begin and end
-    closed: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
+    """The text without the content between a tag of injected memory and the next closing tag. One
+    pass."""
+    opening_tags: list[re.Match[str]] = []
+    # by name: the spans of its closing tags
+    closing_spans: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
     for tag in _TAG.finditer(content):
         if not tag[1]:
-            opened.append(tag)
+            opening_tags.append(tag)
         elif end := _TAG_END.match(content, tag.end()):
-            closed[tag[2].casefold()].append((tag.start(), end.end()))
-    kept: list[str] = []
+            closing_spans[tag[2].casefold()].append((tag.start(), end.end()))
+    parts: list[str] = []
     start = body = 0
-    for tag in opened:
+    for tag in opening_tags:
         if tag.start() < start:
             continue
         if body <= tag.end():
             body = content.find(">", tag.end()) + 1
         if not body:
             break
-        ends = closed[tag[2].casefold()]
+        ends = closing_spans[tag[2].casefold()]
         while ends and ends[0][0] < body:
             ends.popleft()
         if ends:
-            kept.append(content[start : tag.start()])
+            parts.append(content[start : tag.start()])
             start = ends[0][1]
-    return "\n\n".join([*kept, content[start:]])
+    return "\n\n".join([*parts, content[start:]])
 
 
 def _unfenced(content: str) -> list[str]:
@@ -130,13 +130,12 @@ def _unfenced(content: str) -> list[str]:
     return lines
 
 
-def _own(line: str, author: str, others: set[str], transcript: bool) -> tuple[str, bool]:
-    """What is the author's own in one line ("" if nothing), and whether it was an item of a
-    list."""
+def _own_text(line: str, author: str, others: set[str], transcript: bool) -> tuple[str, bool]:
+    """The author's own text in one line ("" if there is none), and whether it is a list item."""
     if (
         not line
         or line.startswith((">", "|", "#", "＞"))
-        or _STAMPED.match(line)
+        or _TIMESTAMP.match(line)
         or _CARD.match(line)
         or _MAIL.match(line)
     ):
@@ -144,15 +143,15 @@ def _own(line: str, author: str, others: set[str], transcript: bool) -> tuple[st
     item = _BULLET.match(line)
     if item:
         line = line[item.end() :]
-    if not line or line.startswith(">") or _STAMPED.match(line) or _is_code(line):
+    if not line or line.startswith(">") or _TIMESTAMP.match(line) or _is_code(line):
         return "", False
-    label = _LABEL.match(line)
+    label = _SPEAKER_LABEL.match(line)
     if label:
         name = _fold(label["name"])
-        mine = bool(author) and name == _fold(author)
-        if not mine and (label["clock"] or name in others or transcript):
+        is_author = bool(author) and name == _fold(author)
+        if not is_author and (label["clock"] or name in others or transcript):
             return "", False
-        if mine:
+        if is_author:
             line = line[label.end() :]
     return line, bool(item)
 

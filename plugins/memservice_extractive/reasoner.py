@@ -17,8 +17,8 @@ from memservice.spi.reasoner import (
 
 
 class ExtractiveReasoner:
-    """Quotes what was said, never words of its own but in the frame of an answer. Has no state;
-    instructions are not read."""
+    """Quotes messages and conclusions; only the frame of an answer has words of its own. Has no
+    state. Ignores instructions."""
 
     name = "extractive"
     capabilities: frozenset[Capability] = frozenset({Capability.COMPUTES})

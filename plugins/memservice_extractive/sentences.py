@@ -1,7 +1,7 @@
 """Sentence boundaries: pysbd for languages with spaces, sentence-final marks for Chinese and
 Japanese.
 
-Every sentence is a substring of the text, so that what is stored is what was said.
+Every sentence is a substring of the text, so that stored statements are verbatim.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from typing import Any
 from memservice_extractive.language import UNSPACED, end_of_words
 
 MAX_LENGTH = 500
-"""Characters of one sentence; a longer one is cut at clause ends into several."""
+"""Maximum characters of a sentence. A longer one is cut at clause ends."""
 _CHUNK = 600
-"""Characters that the segmenter is given at once: its cost grows with the square."""
+"""Maximum characters per call of the segmenter, whose cost is quadratic."""
 
 _SEGMENTED = frozenset({"en", "de", "fr", "es", "ru", "el", "ar", "hi"})
 _OPAQUE = re.compile(r"https?://\S+|www\.\S+|(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++|`[^`]+`")
 _SIGNS = re.compile(r"[!?:;\u037e\u061f]{8,}+")
-"""Runs that the segmenter is very slow at."""
+"""Runs of signs for which the segmenter is very slow."""
 _FULL_STOPS = re.compile(r"(?:[。！？!?｡…]+|\.(?=\s|$))[」』”’）)\"']*\s*")
 _PLAIN = re.compile(r"(?<=[.!?…])\s+|(?<=[.!?…][\"'”’)])\s+")
 _MARK = re.compile(r"[^\w\s,'’\"“”;:()/&+%$€£-]")
-"""A sign at which a segmenter might see a boundary, if there are words after it."""
+"""A sign that may be a boundary for the segmenter if words follow."""
 _CLAUSE = re.compile(r"[;:,]\s|[；：，、。]|\s[–—-]\s")
 _SPACE = re.compile(r"\s")
-_SURE_END = re.compile(r"(?<=\w{4})[.!?…]+[\"'”’)]*\s+|[。！？]+[」』”’）]*")  # not after "Dr."
+_CERTAIN_END = re.compile(r"(?<=\w{4})[.!?…]+[\"'”’)]*\s+|[。！？]+[」』”’）]*")  # not after "Dr."
 _BRACKETS = {"「": "」", "『": "』", "“": "”"}
-_SHORT = 1_000
-"""Longest text, in characters, whose sentences are remembered."""
-_loading = threading.Lock()
+_MAX_CACHED = 1_000
+"""Maximum characters of a text whose sentences are cached."""
+_import_lock = threading.Lock()
 
 
 @cache
 def _segmenter_class() -> Any:
-    # Its source has invalid escapes, which Python warns about whenever the module is compiled;
+    # Its source has invalid escapes, which cause a warning when the module is compiled. Warning
     # filters are process-wide, hence the lock.
-    with _loading, warnings.catch_warnings():
+    with _import_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pysbd
 
@@ -50,8 +50,8 @@ def _segmenter_class() -> Any:
 
 def split(text: str, language: str) -> list[str]:
     """Sentences of one paragraph, in order, trimmed, none longer than `MAX_LENGTH`, none empty."""
-    found: list[str] = []
-    for chunk in _cut(text, _CHUNK, _SURE_END):
+    sentences: list[str] = []
+    for chunk in _cut(text, _CHUNK, _CERTAIN_END):
         if language in UNSPACED:
             pieces = _by_full_stops(chunk)
         else:
@@ -60,19 +60,25 @@ def split(text: str, language: str) -> list[str]:
                 for sentence in _segment(chunk, language)
                 for part in _by_full_stops(sentence, "。！？｡")
             ]
-        found.extend(part for piece in pieces for part in _cut(piece.strip(), MAX_LENGTH, _CLAUSE))
-    return [piece for piece in found if piece]
+        sentences.extend(
+            part for piece in pieces for part in _cut(piece.strip(), MAX_LENGTH, _CLAUSE)
+        )
+    return [piece for piece in sentences if piece]
 
 
 def _segment(text: str, language: str) -> Sequence[str]:
     if "\n" not in text.strip() and not _MARK.search(text, 0, end_of_words(text, "_")):
-        return [text]  # most messages are one sentence, and the segmenter costs a millisecond
-    return _remembered(text, language) if len(text) <= _SHORT else _segmented(text, language)
+        return [text]  # most messages have one sentence, and the segmenter takes a millisecond
+    return (
+        _segmented_cached(text, language)
+        if len(text) <= _MAX_CACHED
+        else _segmented(text, language)
+    )
 
 
 @lru_cache(maxsize=2_048)
-def _remembered(text: str, language: str) -> tuple[str, ...]:
-    """A message is split for its statements, and again for each summary that it goes into."""
+def _segmented_cached(text: str, language: str) -> tuple[str, ...]:
+    """Cached: a message is split for its statements, and again for each of its summaries."""
     return tuple(_segmented(text, language))
 
 
@@ -84,11 +90,11 @@ def _segmented(text: str, language: str) -> list[str]:
         text,
     )
     masked = _SIGNS.sub(lambda m: "x" * (len(m.group()) - 3) + m.group()[-3:], masked)
-    # A segmenter keeps the text that it works on, so threads do not share one.
+    # A segmenter stores its current text, so threads cannot share one.
     parts: list[str] = _segmenter_class()(
         language=language if language in _SEGMENTED else "en", clean=False
     ).segment(masked)
-    if "".join(parts) != masked:  # it lost or changed something, as it does with a few rare symbols
+    if "".join(parts) != masked:  # it changed the text, which happens with a few rare symbols
         return _PLAIN.split(text)
     sentences, start = [], 0
     for part in parts:
@@ -131,24 +137,25 @@ def _by_full_stops(text: str, marks: str | None = None) -> list[str]:
     return pieces
 
 
-def _cut(text: str, longest: int, preferred: re.Pattern[str]) -> list[str]:
-    """Pieces of at most `longest` characters, cut in the second half after what is `preferred`,
-    else after a clause or a word."""
-    if len(text) <= longest:
+def _cut(text: str, max_length: int, preferred: re.Pattern[str]) -> list[str]:
+    """Pieces of at most `max_length` characters, cut in their second half after a `preferred`
+    match, else after a clause or a word."""
+    if len(text) <= max_length:
         return [text]
     pieces = []
     start, stop = 0, len(text.rstrip())
-    while stop - start > longest:
-        at = start + longest
-        for end in (preferred, _CLAUSE, _SPACE):
-            ends = [
-                match.end() for match in end.finditer(text, start + longest // 2, start + longest)
+    while stop - start > max_length:
+        cut = start + max_length
+        for boundary in (preferred, _CLAUSE, _SPACE):
+            boundaries = [
+                match.end()
+                for match in boundary.finditer(text, start + max_length // 2, start + max_length)
             ]
-            if ends:
-                at = ends[-1]
+            if boundaries:
+                cut = boundaries[-1]
                 break
-        pieces.append(text[start:at].strip())
-        start = at
+        pieces.append(text[start:cut].strip())
+        start = cut
         while start < stop and text[start].isspace():
             start += 1
     return [*pieces, text[start:stop]]

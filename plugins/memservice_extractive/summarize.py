@@ -1,5 +1,5 @@
-"""Summaries without a model: the most central sentences, each once, as "speaker: sentence" in order
-of time."""
+"""Summaries without a model: the most central sentences, each once, as "speaker: sentence" in
+chronological order."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 MAX_LINES = {"short": 16, "long": 48}
 _SHARE = 0.5
-"""At most this share of the candidate lines is kept, but no fewer than `_MIN_SENTENCES` if there
-are as many."""
+"""Maximum share of the candidate lines in a summary, but at least `_MIN_SENTENCES` lines if there
+are that many."""
 _MIN_SENTENCES = 4
-_POOL = 400
-"""Candidates that are compared with one another; of more, the most central."""
+_POOL_SIZE = 400
+"""Maximum candidates that are compared with one another: the most central ones."""
 _DIMENSION = 1024
 _RELEVANCE = 0.7
-"""Weight of being central against not repeating what is chosen already."""
-_KEPT_BONUS = 1.1
-"""A line that was important enough for the last summary is a little more so than a new one."""
+"""Weight of centrality; the rest is the weight of not repeating chosen lines."""
+_PREVIOUS_BONUS = 1.1
+"""Factor for lines of the previous summary, which were important enough then."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    place: int
-    """Order of time: lines of the previous summary come first."""
+    position: int
+    """Chronological; lines of the previous summary come first."""
     text: str
     weight: float = 1.0
 
 
 def summarize(request: SummarizeRequest) -> Summarized:
-    """Lines within `max_tokens`; empty where nobody said anything."""
+    """Lines within `max_tokens`; empty if there is nothing to summarise."""
     from memservice.domain import tokens
 
-    lines = _unique([*_previous(request.previous), *_said(request)])
+    lines = _unique([*_previous(request.previous), *_candidates(request)])
     if not lines:
         return Summarized("")
     maximum = min(
@@ -59,48 +59,49 @@ def summarize(request: SummarizeRequest) -> Summarized:
         if spent + cost <= request.max_tokens:
             chosen.append(line)
             spent += cost
-    # counts of parts need not add up exactly
+    # the counts of single lines may not add up exactly
     while chosen and tokens.count(_joined(chosen)) > request.max_tokens:
         chosen.pop()
     return Summarized(_joined(chosen))
 
 
 def _joined(lines: Iterable[_Line]) -> str:
-    return "\n".join(line.text for line in sorted(lines, key=lambda line: line.place))
+    return "\n".join(line.text for line in sorted(lines, key=lambda line: line.position))
 
 
 def _previous(summary: str | None) -> list[str]:
-    """Lines of the previous summary; running text, as a model writes it, by its sentences."""
-    found = []
+    """Lines of the previous summary. Running text, as models write it, is split into sentences."""
+    lines = []
     for line in (summary or "").splitlines():
         text = " ".join(line.split())
         if not text:
             continue
         speaker, colon, _ = text.partition(": ")
         labelled = bool(colon) and " " not in speaker
-        found.extend([text] if labelled else split(text, detect(text)))
-    return found
+        lines.extend([text] if labelled else split(text, detect(text)))
+    return lines
 
 
-def _said(request: SummarizeRequest) -> list[tuple[str, float]]:
-    """What is worth repeating of the messages; if nothing is, whatever has content."""
+def _candidates(request: SummarizeRequest) -> list[tuple[str, float]]:
+    """Sentences of the messages that are worth keeping, each with a weight; if there are none, all
+    sentences with content."""
     names = {message.author for message in request.messages}
-    worth, rest = [], []
+    statements, others = [], []
     for message in request.messages:
         for sentence, judgement in judged(message.content, message.author, names):
             entry = (f"{message.author}: {sentence}", 1.0)
             if judgement.keep:
-                worth.append(entry)
+                statements.append(entry)
             elif content_units(sentence, detect(sentence)):
-                rest.append(entry)
-    return worth or rest
+                others.append(entry)
+    return statements or others
 
 
 def _unique(entries: Sequence[str | tuple[str, float]]) -> list[_Line]:
     seen: set[tuple[str, ...]] = set()
     lines = []
     for index, entry in enumerate(entries):
-        text, weight = (entry, _KEPT_BONUS) if isinstance(entry, str) else entry
+        text, weight = (entry, _PREVIOUS_BONUS) if isinstance(entry, str) else entry
         key = tuple(words(text)) or (text,)
         if key not in seen:
             seen.add(key)
@@ -109,7 +110,7 @@ def _unique(entries: Sequence[str | tuple[str, float]]) -> list[_Line]:
 
 
 def _ranked(lines: Sequence[_Line], maximum: int) -> list[_Line]:
-    """Up to `maximum` lines, best first: central to all that was said, and unlike those before
+    """Up to `maximum` lines, best first: central to all lines, and unlike the lines chosen before
     (maximal marginal relevance)."""
     import numpy as np
 
@@ -117,7 +118,7 @@ def _ranked(lines: Sequence[_Line], maximum: int) -> list[_Line]:
     centre = vectors.sum(axis=0)
     centre /= np.linalg.norm(centre) or 1.0
     central = (vectors @ centre) * np.array([line.weight for line in lines])
-    pool = np.argsort(-central, kind="stable")[:_POOL]
+    pool = np.argsort(-central, kind="stable")[:_POOL_SIZE]
     vectors, central = vectors[pool], central[pool]
     nearest = np.zeros(len(pool))
     chosen: list[int] = []
@@ -131,8 +132,8 @@ def _ranked(lines: Sequence[_Line], maximum: int) -> list[_Line]:
 
 
 def _vectors(texts: Sequence[str]) -> NDArray[np.float64]:
-    """One row of length 1 a text: its terms, weighted by rarity among these texts, hashed into
-    `_DIMENSION` places."""
+    """One unit vector per text: its terms, weighted by their rarity among these texts and hashed
+    into `_DIMENSION` dimensions."""
     import zlib
 
     import numpy as np
@@ -140,12 +141,12 @@ def _vectors(texts: Sequence[str]) -> NDArray[np.float64]:
     from memservice.domain.text.analysis import analyse
 
     bags = [Counter(analyse(text)) for text in texts]
-    spread = Counter(term for bag in bags for term in bag)
+    document_counts = Counter(term for bag in bags for term in bag)
     rows = np.zeros((len(texts), _DIMENSION))
     for row, bag in zip(rows, bags, strict=True):
-        for term, times in bag.items():
+        for term, count in bag.items():
             row[zlib.crc32(term.encode("utf-8", "surrogatepass")) % _DIMENSION] += (
-                1 + math.log(times)
-            ) * math.log(1 + len(texts) / spread[term])
+                1 + math.log(count)
+            ) * math.log(1 + len(texts) / document_counts[term])
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths == 0, 1.0, lengths))

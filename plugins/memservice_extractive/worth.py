@@ -1,5 +1,5 @@
-"""Does a sentence state something worth remembering? No model: set phrases, word lists and a count
-of what is left."""
+"""Decides whether a sentence states something worth remembering, without a model: by set phrases,
+word lists and the number of remaining content words."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _CLOSING = {
     mark: re.compile(f"[{ends}]")
     for mark, ends in zip('"“„«»「『', ('"', "”", "“”", "»", "«", "」", "』"), strict=True)
 }
-_SPOKEN_TO = re.compile(r",\s*+[A-ZÄÖÜ][\w'’-]++(?: [A-Z][\w'’-]++)?+\s*+[.!~…]*+$")
-_CALLED = re.compile(r"^(?:[A-ZÄÖÜ][\w'’-]+),\s+(?=\w)")
+_TRAILING_NAME = re.compile(r",\s*+[A-ZÄÖÜ][\w'’-]++(?: [A-Z][\w'’-]++)?+\s*+[.!~…]*+$")
+_LEADING_NAME = re.compile(r"^(?:[A-ZÄÖÜ][\w'’-]+),\s+(?=\w)")
 _NAME_WITHIN = re.compile(r"(?<=[a-z,] )(?!I\b|I')[A-Z][\w'’-]+")
 _LETTERS = re.compile(r"[^\W\d_]")
 _CJK_SPEECH = re.compile(r"说道?|告诉|问|写道?|讲|と言い?った|と言って|と言う|と書い|と聞い")
@@ -34,8 +34,8 @@ _EMPTY = {
     "zh": re.compile("|".join(sorted(EMPTY_CHINESE, key=len, reverse=True))),
     "ja": re.compile("|".join(sorted(EMPTY_JAPANESE, key=len, reverse=True))),
 }
-_ME = {"zh": re.compile("我|咱"), "ja": re.compile("私|僕|俺|わたし|うち")}
-_THEE = {"zh": re.compile("^(?:你|您)"), "ja": re.compile("^(?:あなた|君|きみ)")}
+_CJK_FIRST_PERSON = {"zh": re.compile("我|咱"), "ja": re.compile("私|僕|俺|わたし|うち")}
+_CJK_SECOND_PERSON = {"zh": re.compile("^(?:你|您)"), "ja": re.compile("^(?:あなた|君|きみ)")}
 _UNSPACED_RUN = re.compile(
     rf"[{HAN}]|[\u30a1-\u30fa\u30fc\uff66-\uff9f]+|[\u3041-\u3096]+|[^\W_{HAN}{KANA}]+"
 )
@@ -43,8 +43,8 @@ _UNSPACED_RUN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`kind` is `statement` or `instruction` when it is worth keeping, else what it was taken
-    for."""
+    """`kind` is `statement` or `instruction` if the sentence is worth keeping, else the reason why
+    it is not, for instance `question`."""
 
     kind: str
 
@@ -54,17 +54,17 @@ class Judgement:
 
 
 def is_question(sentence: str, language: str) -> bool:
-    """With a question mark, or by its first or last words."""
+    """Whether the sentence has a question mark, or the first or last words of a question."""
     ending = sentence[end_of_words(sentence, "_") :]
     if "?" in ending or "？" in ending or sentence.startswith("¿"):
         return True
-    asks = phrases.QUESTION.get(language)
-    return bool(asks and asks.search(_bare(sentence)))
+    pattern = phrases.QUESTION.get(language)
+    return bool(pattern and pattern.search(_bare(sentence)))
 
 
 def core(sentence: str, language: str, *, vocatives: bool = True) -> str:
-    """The sentence without greetings, acknowledgements and (`vocatives`) names called around it; ""
-    when nothing else is there."""
+    """The sentence without greetings, acknowledgements and (with `vocatives`) names of the
+    addressee; "" if nothing remains."""
     text = sentence.strip()
     for _ in range(6):
         before = text
@@ -76,13 +76,13 @@ def core(sentence: str, language: str, *, vocatives: bool = True) -> str:
         if text == before:
             break
     if vocatives and language not in UNSPACED:
-        text = _SPOKEN_TO.sub("", text)
-        text = _CALLED.sub("", text)
+        text = _TRAILING_NAME.sub("", text)
+        text = _LEADING_NAME.sub("", text)
     return text.strip()
 
 
 def judge(sentence: str, language: str) -> Judgement:
-    """What one sentence is. What is longer than any sentence that `sentences.split` gives is no
+    """The judgement of one sentence. A text longer than any sentence of `sentences.split` is not a
     statement."""
     if len(sentence) > MAX_LENGTH:
         return Judgement("filler")
@@ -101,44 +101,49 @@ def judge(sentence: str, language: str) -> Judgement:
         return Judgement("filler")
     kind = "statement"
     command = phrases.COMMAND.get(language)
-    # An opener such as "please" belongs to the command, so the sentence is looked at with and
-    # without it.
+    # An opener such as "please" belongs to the command, so match the sentence with and without it.
     if command and (command.search(bare) or command.search(_bare(sentence))):
         if not phrases.STANDING[language].search(sentence):
             return Judgement("command")
         kind = "instruction"
     elif _addresses_other(text, language):
         return Judgement("address")
-    enough = informative(text, language, subject_needed=kind == "statement")
-    return Judgement(kind if enough else "filler")
+    is_informative = informative(text, language, subject_needed=kind == "statement")
+    return Judgement(kind if is_informative else "filler")
 
 
 def informative(text: str, language: str, *, subject_needed: bool = True) -> bool:
-    """Two content words in three and more words, or one that is said of the speaker, or beside a
-    name."""
+    """Whether the text has two content words among three or more words, or one content word and a
+    first person or a name."""
     units = content_units(text, language)
     if language in UNSPACED:
-        first = language == "ja" or bool(_ME[language].search(text)) or not subject_needed
-        return units >= (2 if first else 3)
-    said = words(text)
-    mine = not FIRST_PERSON.get(language, FIRST_PERSON["en"]).isdisjoint(said)
-    if units == 0 or (len(said) < 3 and subject_needed and not mine and language in STOP):
+        is_first_person = (
+            language == "ja" or bool(_CJK_FIRST_PERSON[language].search(text)) or not subject_needed
+        )
+        return units >= (2 if is_first_person else 3)
+    tokens = words(text)
+    is_first_person = not FIRST_PERSON.get(language, FIRST_PERSON["en"]).isdisjoint(tokens)
+    if units == 0 or (
+        len(tokens) < 3 and subject_needed and not is_first_person and language in STOP
+    ):
         return False
     if units >= 2:
         return True
     named = language != "de" and bool(_NAME_WITHIN.search(text))
-    return mine or named or not subject_needed or language not in STOP
+    return is_first_person or named or not subject_needed or language not in STOP
 
 
 def content_words(text: str, language: str) -> list[str]:
-    """Folded words that carry information, in order. Latin languages only know which do not."""
-    dull = STOP.get(language, STOP["en"]) | WEAK.get(language, WEAK["en"])
-    return [word for word in words(text) if word not in dull and (len(word) > 1 or word.isdigit())]
+    """Folded words that carry information, in order: all but the listed ones."""
+    ignored = STOP.get(language, STOP["en"]) | WEAK.get(language, WEAK["en"])
+    return [
+        word for word in words(text) if word not in ignored and (len(word) > 1 or word.isdigit())
+    ]
 
 
 def content_units(text: str, language: str) -> int:
-    """How much is said: content words, or for Chinese and Japanese characters that are neither
-    grammar nor commonplace."""
+    """The amount of information: content words, or for Chinese and Japanese, characters that are
+    neither grammar nor commonplace."""
     if language not in UNSPACED:
         return len(content_words(text, language))
     units = 0
@@ -152,20 +157,20 @@ def content_units(text: str, language: str) -> int:
 
 def without_quotations(text: str) -> str:
     """The text with a blank for each quotation that is closed and not empty."""
-    kept: list[str] = []
-    # where each kind is closed next: looked for once, or an opening mark without an end costs a
-    # search
+    parts: list[str] = []
+    # Where each kind is closed next. Cached, so that opening marks without an end do not cost a
+    # search each.
     next_end: dict[str, int] = {}
-    start = at = 0
-    while match := _OPENING.search(text, at):
-        mark, at = match[0], match.end()
-        if next_end.get(mark, -1) < at:
-            closing = _CLOSING[mark].search(text, at)
+    start = position = 0
+    while match := _OPENING.search(text, position):
+        mark, position = match[0], match.end()
+        if next_end.get(mark, -1) < position:
+            closing = _CLOSING[mark].search(text, position)
             next_end[mark] = closing.start() if closing else len(text)
-        if at < next_end[mark] < len(text):
-            kept.append(text[start : match.start()])
-            start = at = next_end[mark] + 1
-    return " ".join([*kept, text[start:]])
+        if position < next_end[mark] < len(text):
+            parts.append(text[start : match.start()])
+            start = position = next_end[mark] + 1
+    return " ".join([*parts, text[start:]])
 
 
 def _bare(text: str) -> str:
@@ -174,7 +179,8 @@ def _bare(text: str) -> str:
 
 
 def _is_quotation(text: str, language: str) -> bool:
-    """Is it, apart from who said it, in quotation marks? Then it is another's sentence."""
+    """Whether the whole sentence, except for the name of its speaker, is in quotation marks. Then
+    it is another speaker's sentence."""
     rest = without_quotations(text)
     if rest == text:
         return False
@@ -184,12 +190,14 @@ def _is_quotation(text: str, language: str) -> bool:
 
 
 def _addresses_other(text: str, language: str) -> bool:
-    """Said of the listener: kept as the speaker's statement it would read as if the speaker were
-    meant."""
+    """Whether the sentence is about the listener. As a conclusion it would read as if it were about
+    the speaker."""
     if language in UNSPACED:
-        return bool(_THEE[language].search(text)) and not _ME[language].search(text)
-    spoken = words(text)
-    second = SECOND_PERSON.get(language, SECOND_PERSON["en"])
-    return bool(second.intersection(spoken[:2])) and FIRST_PERSON.get(
+        return bool(_CJK_SECOND_PERSON[language].search(text)) and not _CJK_FIRST_PERSON[
+            language
+        ].search(text)
+    tokens = words(text)
+    second_person = SECOND_PERSON.get(language, SECOND_PERSON["en"])
+    return bool(second_person.intersection(tokens[:2])) and FIRST_PERSON.get(
         language, FIRST_PERSON["en"]
-    ).isdisjoint(spoken)
+    ).isdisjoint(tokens)

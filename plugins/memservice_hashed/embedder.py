@@ -1,8 +1,8 @@
-"""Feature hashing of words, character n-grams and neighbouring words into 384 dimensions.
+"""Feature hashing of words, character n-grams and pairs of adjacent words into 384 dimensions.
 
-The vector is a pure function of the text: no statistics of any corpus, no state, no salted
-`hash()`. Whoever changes a number or a rule here, or in `memservice.domain.text.analysis.words`,
-changes the vectors of every text and has to change `ID`.
+The vector is a pure function of the text: no corpus statistics, no state, no salted `hash()`. A
+change of a number or a rule here, or in `memservice.domain.text.analysis.words`, changes the
+vectors of every text: then change `ID` too.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ ID = f"hashed-v1-{DIMENSION}"
 
 _WORD = 1.0
 _STOP_WORD = 0.3
-"""Function words are in every text: at full weight any two sentences would look alike."""
+"""Function words are in every text: at full weight any two sentences would be similar."""
 _GRAMS = 0.8
-"""Norm of all n-grams of one word together, so that long words weigh no more than short ones."""
+"""Norm of all n-grams of one word together, so that long words weigh as much as short ones."""
 _PAIR = 0.5
 _GRAM_SIZES = (3, 4)
 _MAX_WORDS = 4096
-"""Words of a text that are looked at; what comes later changes nothing."""
+"""Maximum words of a text; the rest is ignored."""
 
 Features = tuple["NDArray[np.intp]", "NDArray[np.float64]"]
 
 
 def _slot(feature: str) -> tuple[int, float]:
-    """Place and sign of a feature."""
+    """Index and sign of a feature."""
     number = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "little")
     return (number >> 1) % DIMENSION, 1.0 if number & 1 else -1.0
 
 
 @lru_cache(maxsize=32768)
 def _word_features(word: str) -> Features:
-    """Places and weights of one word: itself, and the n-grams of `<word>`."""
+    """Indexes and weights of one word: the word itself, and the n-grams of `<word>`."""
     weight = _STOP_WORD if word in STOP_WORDS else _WORD
     index, sign = _slot("w:" + word)
     indexes, values = [index], [sign * weight]
@@ -73,22 +73,22 @@ def _pair_feature(first: str, second: str) -> tuple[int, float]:
 
 
 def _embed(text: str) -> Vector:
-    found = words(text)[:_MAX_WORDS]
-    if not found:
+    tokens = words(text)[:_MAX_WORDS]
+    if not tokens:
         return np.zeros(DIMENSION, dtype=np.float32)
-    places: list[NDArray[np.intp]] = []
+    indexes: list[NDArray[np.intp]] = []
     values: list[NDArray[np.float64]] = []
-    for word, times in Counter(found).items():
-        at, worth = _word_features(word)
-        places.append(at)
-        values.append(worth if times == 1 else worth * sqrt(times))
-    content = [word for word in found if word not in STOP_WORDS]
+    for word, count in Counter(tokens).items():
+        word_indexes, word_values = _word_features(word)
+        indexes.append(word_indexes)
+        values.append(word_values if count == 1 else word_values * sqrt(count))
+    content = [word for word in tokens if word not in STOP_WORDS]
     pairs = [_pair_feature(first, second) for first, second in dict.fromkeys(pairwise(content))]
     if pairs:
-        places.append(np.array([index for index, _ in pairs], dtype=np.intp))
+        indexes.append(np.array([index for index, _ in pairs], dtype=np.intp))
         values.append(np.array([value for _, value in pairs]))
     vector = np.bincount(
-        np.concatenate(places), weights=np.concatenate(values), minlength=DIMENSION
+        np.concatenate(indexes), weights=np.concatenate(values), minlength=DIMENSION
     )
     norm = float(np.sqrt(vector @ vector))
     if norm == 0.0:
@@ -97,7 +97,7 @@ def _embed(text: str) -> Vector:
 
 
 class HashedEmbedder:
-    """Deterministic on every machine and in every process; safe to call from several threads."""
+    """Deterministic on every machine and in every process. Safe for threads."""
 
     id: str = ID
     dimension: int = DIMENSION
@@ -105,6 +105,6 @@ class HashedEmbedder:
     duplicate_distance: float | None = None
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
-        """One vector per text, in order: of length 1, or all zeros for a text without a letter or
-        digit. `purpose` changes nothing."""
+        """One vector per text, in order: of length 1, or zeros for a text without a letter or
+        digit. `purpose` has no effect."""
         return [_embed(text) for text in texts]

@@ -1,5 +1,5 @@
-"""Sentence embeddings by MiniLM, on this machine: no network, no key, and no torch. The files of
-the model are installed apart."""
+"""Sentence embeddings by MiniLM on this machine, without network, key or torch. The files of the
+model are installed separately."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class MiniLmSettings(Schema):
     """`model`: the directory of a BERT sentence model (`config.json`, `tokenizer.json`,
-    `model.safetensors`); None: the installed one."""
+    `model.safetensors`); None: the installed package."""
 
     class Meta:
         unknown = EXCLUDE

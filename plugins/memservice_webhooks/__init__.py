@@ -1,4 +1,5 @@
-"""Webhook transports: HTTP, and lines appended to a file in a directory of the operator's."""
+"""Webhook transports: HTTP, and lines appended to a file in a directory that the operator
+chooses."""
 
 from __future__ import annotations
 
@@ -37,13 +38,13 @@ def _open_jsonl(settings: Settings, context: Context) -> WebhookTransport:
     return JsonLinesTransport(settings["directory"])
 
 
-def _http_world(folder: Path, context: Context) -> AbstractContextManager[TransportFixture]:
+def _http_fixture(folder: Path, context: Context) -> AbstractContextManager[TransportFixture]:
     from memservice_webhooks.fixtures import http_fixture
 
     return http_fixture()
 
 
-def _jsonl_world(folder: Path, context: Context) -> AbstractContextManager[TransportFixture]:
+def _jsonl_fixture(folder: Path, context: Context) -> AbstractContextManager[TransportFixture]:
     from memservice_webhooks.fixtures import jsonl_fixture
 
     return jsonl_fixture(folder)
@@ -52,12 +53,12 @@ def _jsonl_world(folder: Path, context: Context) -> AbstractContextManager[Trans
 @hookimpl
 def memservice_webhook_transports() -> Iterable[WebhookTransportProvider]:
     yield WebhookTransportProvider(
-        name="http", schemes=("http", "https"), open=_open_http, world=_http_world
+        name="http", schemes=("http", "https"), open=_open_http, world=_http_fixture
     )
     yield WebhookTransportProvider(
         name="jsonl",
         schemes=("jsonl",),
         open=_open_jsonl,
         settings=JsonLinesSettings,
-        world=_jsonl_world,
+        world=_jsonl_fixture,
     )

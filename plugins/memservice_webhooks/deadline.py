@@ -1,5 +1,5 @@
-"""One deadline for all that happens on a connection: time limits of single reads never end an
-answer that comes byte by byte."""
+"""One deadline for a whole connection. Timeouts of single reads do not end a response that arrives
+byte by byte."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds
 
-    def left(self, late: type[Exception]) -> float:
-        """Seconds that are left. Raises `late` when none are."""
+    def remaining(self, late: type[Exception]) -> float:
+        """Seconds until the deadline. Raises `late` after it."""
         seconds = self._ends - time.monotonic()
         if seconds <= 0:
             raise late("the endpoint took too long")
         return seconds
 
 
-class Bounded(httpcore.NetworkStream):
-    """A connection whose every operation has what is left until the deadline."""
+class DeadlineStream(httpcore.NetworkStream):
+    """A connection that limits every operation to the time until the deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
         self._stream = stream
         self._deadline = deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._deadline.left(httpcore.ReadTimeout))
+        return self._stream.read(max_bytes, self._deadline.remaining(httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._deadline.left(httpcore.WriteTimeout))
+        self._stream.write(buffer, self._deadline.remaining(httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -45,9 +45,9 @@ class Bounded(httpcore.NetworkStream):
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
         secured = self._stream.start_tls(
-            ssl_context, server_hostname, self._deadline.left(httpcore.ConnectTimeout)
+            ssl_context, server_hostname, self._deadline.remaining(httpcore.ConnectTimeout)
         )
-        return Bounded(secured, self._deadline)
+        return DeadlineStream(secured, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

@@ -1,4 +1,4 @@
-"""What our transports are put to the contract with: a receiver on the loopback address, and a
+"""Fixtures for the contract tests of both transports: a receiver on the loopback address, and a
 directory."""
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from memservice_webhooks.http import HttpTransport
 from memservice_webhooks.jsonl import JsonLinesTransport
 
 LOOPBACK = "127.0.0.0/8"
-TAKES, STUCK = "/204", "/stuck"
-PATIENCE_SECONDS = 1.0
+ACCEPTING, STUCK = "/204", "/stuck"
+TIMEOUT_SECONDS = 1.0
 
 
 class _Receiver(ThreadingHTTPServer):
-    """Answers with the status that the path is, and at `STUCK` not at all."""
+    """Answers with the status named by the path, and at `STUCK` not at all."""
 
     daemon_threads = True
     block_on_close = False
@@ -29,13 +29,13 @@ class _Receiver(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.received: list[tuple[dict[str, str], bytes]] = []
-        self.ending = threading.Event()
+        self.stopping = threading.Event()
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}{path}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that is closed early is none of the server's errors."""
+        """Ignore errors of connections that are closed early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -44,33 +44,33 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         if self.path == STUCK:
-            self.server.ending.wait(60)
+            self.server.stopping.wait(60)
             return
-        if self.path == TAKES:
+        if self.path == ACCEPTING:
             self.server.received.append((dict(self.headers.items()), body))
-        with suppress(OSError):  # whoever delivers may hang up at any moment
+        with suppress(OSError):  # the sender may close the connection at any time
             self.send_response(int(self.path[1:]))
             self.send_header("Content-Length", "0")
             self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def http_fixture() -> Iterator[TransportFixture]:
     with _Receiver() as receiver:
         threading.Thread(target=receiver.serve_forever, args=(0.05,), daemon=True).start()
-        refusing = map(receiver.url, ("/500", "/302", "/404", "/410"))
+        failing_urls = map(receiver.url, ("/500", "/302", "/404", "/410"))
         try:
             yield TransportFixture(
-                transport=HttpTransport((LOOPBACK,), timeout_seconds=PATIENCE_SECONDS),
-                url=receiver.url(TAKES),
+                transport=HttpTransport((LOOPBACK,), timeout_seconds=TIMEOUT_SECONDS),
+                url=receiver.url(ACCEPTING),
                 received=lambda: list(receiver.received),
                 failing=[
                     f"http://127.0.0.1:{_closed_port()}/",
                     "http://nowhere.invalid/",
-                    *refusing,
+                    *failing_urls,
                 ],
                 refused=[
                     "http://10.0.0.1/",
@@ -80,10 +80,10 @@ def http_fixture() -> Iterator[TransportFixture]:
                     "http://127.0.0.1:0/",
                 ],
                 stuck=receiver.url(STUCK),
-                patience_seconds=PATIENCE_SECONDS,
+                patience_seconds=TIMEOUT_SECONDS,
             )
         finally:
-            receiver.ending.set()
+            receiver.stopping.set()
             receiver.shutdown()
 
 

@@ -1,5 +1,5 @@
-"""Delivery by HTTP POST to public addresses: resolved once, checked, and connected to exactly what
-was checked."""
+"""Delivery by HTTP POST to public addresses. A name is resolved once, and the connection goes to
+the checked address."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ import httpcore
 
 from memservice.domain.errors import InvalidInput
 from memservice.spi.webhooks import Outcome
-from memservice_webhooks.addresses import RESOLVE_SECONDS, Address, Blocked, Guard, Unresolved
-from memservice_webhooks.deadline import Bounded, Deadline
+from memservice_webhooks.addresses import (
+    RESOLVE_SECONDS,
+    Address,
+    BlockedAddress,
+    Guard,
+    UnresolvedHost,
+)
+from memservice_webhooks.deadline import Deadline, DeadlineStream
 
 log = logging.getLogger("memservice.webhooks")
 
-MAX_ANSWER = 64 * 1024
-"""Bytes of an answer that are read; nobody looks at them, but some servers only act on what they
-could answer."""
+MAX_RESPONSE_BYTES = 64 * 1024
+"""Maximum bytes of a response that are read. They are ignored, but some servers process a request
+only if they can send their response."""
 LOC = ("body", "url")
 _HOST = re.compile(r"(?=.{1,254}$)(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?")
 _BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](?::[0-9]*)?")
-"""An IPv6 address and a port: no zone, which means something on this machine only, and nothing
-beside the brackets."""
+"""An IPv6 address and a port, without a zone (which has a meaning on this machine only) and without
+other text around the brackets."""
 
 _FAILURES = (
     httpcore.NetworkError,
@@ -36,15 +42,15 @@ _FAILURES = (
     httpcore.UnsupportedProtocol,
     OSError,
 )
-"""What an endpoint, or the way to it, can do to us."""
+"""Errors that an endpoint or the network can cause."""
 
 
 class _GuardedBackend(httpcore.SyncBackend):
-    """Connects to an address that was checked, so that a name cannot be given another address
-    between check and use.
+    """Connects to the address that was checked, so that a name cannot resolve to another address
+    between the check and the connection.
 
-    What it connects has `seconds` for everything, from the look-up of the name to the last byte of
-    the answer.
+    A connection has `seconds` for everything, from the look-up of the name to the last byte of the
+    response.
     """
 
     def __init__(self, guard: Guard, seconds: float) -> None:
@@ -62,7 +68,7 @@ class _GuardedBackend(httpcore.SyncBackend):
     ) -> httpcore.NetworkStream:
         deadline = Deadline(self._seconds)
         addresses = self._guard.resolve(host, port, min(RESOLVE_SECONDS, self._seconds))
-        return Bounded(self._connect(addresses, port, deadline, socket_options), deadline)
+        return DeadlineStream(self._connect(addresses, port, deadline, socket_options), deadline)
 
     def _connect(
         self,
@@ -71,28 +77,28 @@ class _GuardedBackend(httpcore.SyncBackend):
         deadline: Deadline,
         socket_options: Iterable[Any] | None,
     ) -> httpcore.NetworkStream:
-        """To the first address that takes the connection; each gets its share of the time that is
-        left."""
-        last: Exception = httpcore.ConnectError("the host has no address")
+        """Connect to the first address that accepts. The remaining time is divided among the
+        addresses."""
+        last_error: Exception = httpcore.ConnectError("the host has no address")
         for index, address in enumerate(addresses):
-            share = deadline.left(httpcore.ConnectTimeout) / (len(addresses) - index)
+            share = deadline.remaining(httpcore.ConnectTimeout) / (len(addresses) - index)
             try:
                 return super().connect_tcp(str(address), port, share, None, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                last = error
-        raise last
+                last_error = error
+        raise last_error
 
 
 class HttpTransport:
-    """Never follows a redirect; bounded in time and in what it reads."""
+    """Never follows a redirect. Time and response size are bounded."""
 
     def __init__(self, allow_networks: tuple[str, ...] = (), timeout_seconds: float = 30.0) -> None:
-        """Raises ValueError for a network that is none."""
+        """Raises ValueError for an invalid network."""
         self._guard = Guard(allow_networks)
         self._timeout = timeout_seconds
         backend = _GuardedBackend(self._guard, timeout_seconds)
-        # Each delivery has a connection of its own: the address is checked each time, and the
-        # deadline is the connection's. What is trusted is read once, for all of them.
+        # One connection per delivery: the address is checked each time, and the deadline belongs to
+        # the connection. The trusted certificates are read once.
         self._pool = httpcore.ConnectionPool(
             ssl_context=httpcore.default_ssl_context(),
             network_backend=backend,
@@ -101,42 +107,46 @@ class HttpTransport:
         )
 
     def check(self, url: str) -> None:
-        """A name is accepted whether it resolves or not, and to whatever: it is looked up, and
-        checked, at each delivery."""
+        """Check the URL's syntax and a literal address. A name is not looked up here, but at each
+        delivery."""
         if not self._guard.permits_name(_parts(url).hostname or ""):
             raise InvalidInput.at(
                 *LOC, message="The URL's host is at a private or internal address"
             )
 
     def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
-        began = time.monotonic()
+        started_at = time.monotonic()
         status: int | None = None
         error: str | None = None
         try:
-            sent = [("Host", _parts(url).netloc), ("User-Agent", "memservice"), *headers.items()]
-            with self._pool.stream("POST", url, headers=sent, content=body) as answer:
-                status = answer.status
-                read = 0
-                for chunk in answer.iter_stream():
-                    read += len(chunk)
-                    if read > MAX_ANSWER:
+            all_headers = [
+                ("Host", _parts(url).netloc),
+                ("User-Agent", "memservice"),
+                *headers.items(),
+            ]
+            with self._pool.stream("POST", url, headers=all_headers, content=body) as response:
+                status = response.status
+                size = 0
+                for chunk in response.iter_stream():
+                    size += len(chunk)
+                    if size > MAX_RESPONSE_BYTES:
                         break
         except InvalidInput as failure:
             error = str(failure)
-        except (Blocked, Unresolved) as failure:
-            # Whether and where a name lies inside the network is for the operator to know: readers
-            # of deliveries may have chosen the name.
-            log.warning("nothing is delivered there: %s", failure)
+        except (BlockedAddress, UnresolvedHost) as failure:
+            # Only the log says why: readers of the delivery may have chosen the name, and must not
+            # learn whether and where it is inside the network.
+            log.warning("delivery blocked: %s", failure)
             error = f"NoAddress: no public address was found for {failure.host}"
         except _FAILURES as failure:
-            # Once there is a status, what becomes of the rest of the answer matters to nobody.
+            # Errors after the status do not matter: the rest of the response is ignored.
             if status is None:
                 error = (
                     f"{type(failure).__name__}: {failure}"
                     if str(failure)
                     else type(failure).__name__
                 )
-        return Outcome(status, error, int((time.monotonic() - began) * 1000))
+        return Outcome(status, error, int((time.monotonic() - started_at) * 1000))
 
 
 def _parts(url: str) -> SplitResult:

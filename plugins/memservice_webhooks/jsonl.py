@@ -1,5 +1,5 @@
-"""Delivery as lines of JSON: an endpoint `jsonl:NAME` is the file NAME.jsonl in a directory that
-the operator chose."""
+"""Delivery as lines of JSON: the endpoint `jsonl:NAME` is the file NAME.jsonl in the operator's
+directory."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LOC = ("body", "url")
 
 
 class JsonLinesTransport:
-    """One line an event: its headers and its body. Lines of several processes do not mix: each is
-    one write to a file opened for appending."""
+    """Writes one line per event, with its headers and body. Lines of several processes do not mix:
+    each is one write to a file opened for appending."""
 
     def __init__(self, directory: str | None) -> None:
         self._directory = None if directory is None else Path(directory)
@@ -41,7 +41,7 @@ class JsonLinesTransport:
             )
 
     def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
-        began = time.monotonic()
+        started_at = time.monotonic()
         match = _NAME.fullmatch(url)
         if self._directory is None or match is None:
             return Outcome(error="PLUGIN_JSONL__DIRECTORY is not set, or the name is not valid")
@@ -56,22 +56,21 @@ class JsonLinesTransport:
                     self._directory / f"{match[1]}.jsonl", "a+b", buffering=0, opener=_append_only
                 ) as file,
             ):
-                line = _ends_line(file) + line
+                line = _missing_newline(file) + line
                 if (file.write(line) or 0) < len(line):
-                    error = "the disk took only a part of the line"
+                    error = "the line was written only in part: the disk may be full"
         except OSError as failure:
             error = f"{type(failure).__name__}: {failure.strerror}"
-        return Outcome(None if error else 200, error, int((time.monotonic() - began) * 1000))
+        return Outcome(None if error else 200, error, int((time.monotonic() - started_at) * 1000))
 
 
-def _ends_line(file: FileIO) -> bytes:
-    """What has to come before a line that is appended: after one of which a full disk took only a
-    part, its end."""
+def _missing_newline(file: FileIO) -> bytes:
+    """A newline if the file ends within a line, which a full disk can cause; else nothing."""
     size = os.fstat(file.fileno()).st_size
     return b"\n" if size and os.pread(file.fileno(), 1, size - 1) != b"\n" else b""
 
 
 def _append_only(path: str, flags: int) -> int:
-    """Opens files only: a link would lead out of the directory, and a pipe that nobody reads would
-    never open."""
+    """Open a regular file only: a link could lead out of the directory, and a pipe without a reader
+    would block."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
