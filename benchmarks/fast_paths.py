@@ -30,7 +30,7 @@ from memservice.app import create_app
 from memservice.domain.records import Message
 from memservice.domain.values import check_json, loads
 from memservice.settings import load_settings
-from memservice_postgres.reals import Reals
+from memservice_postgres.reals import FloatArray
 from memservice_sql.mapping import Mapping
 from memservice_sql.statements import Slots, Statements
 from memservice_sql.tables import messages
@@ -185,7 +185,7 @@ def floats() -> tuple[str, Work, Work]:
     vector = np.random.default_rng(1).random(1536, dtype=np.float32)
     return (
         "a vector of 1,536 dimensions as a parameter",
-        lambda: Reals(vector),
+        lambda: FloatArray(vector),
         lambda: "[" + ",".join(map(repr, vector.tolist())) + "]",
     )
 
@@ -220,14 +220,14 @@ def settings_groups() -> tuple[str, Work, Work]:
 def commands(uri: str) -> tuple[str, Work, Work]:
     import psycopg
 
-    from memservice_postgres.connections import execute_pipelined
+    from memservice_postgres.connections import execute_directly
 
     driver = psycopg.connect(uri, autocommit=True)
     begin = b"BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"
 
     def ours() -> None:
-        execute_pipelined(driver, begin)
-        execute_pipelined(driver, b"COMMIT")
+        execute_directly(driver, begin)
+        execute_directly(driver, b"COMMIT")
 
     def plain() -> None:
         driver.execute("BEGIN READ ONLY")

@@ -33,7 +33,10 @@ def test_of_a_line_that_is_cut_the_event_is_not_delivered_and_the_next_one_is_wh
             raising=False,
         )
         cut = transport.deliver("jsonl:a", b'{"n":2}', {})
-    assert (cut.status, cut.error) == (None, "the line was written only in part: the disk may be full")
+    assert (cut.status, cut.error) == (
+        None,
+        "the line was written only in part: the disk may be full",
+    )
     for n in (2, 3):
         assert transport.deliver("jsonl:a", b'{"n":%d}' % n, {}).delivered
     first, torn, *others = (tmp_path / "a.jsonl").read_bytes().splitlines()
