@@ -16,10 +16,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.conversations import conversations
-from benchmarks.corpus import Conversation
-from benchmarks.metrics import MEASURES, difference, figure
-from benchmarks.public_sets import load_beam, load_locomo
 from memservice.domain.ranking import (
     K1,
     NEIGHBOUR_WEIGHT,
@@ -41,6 +37,10 @@ from memservice.domain.text.analysis import (
 )
 from memservice.domain.tokens import count
 from memservice.spi.text import TextHit, TextMatches
+from memservice_bench.builtin import conversations
+from memservice_bench.corpus import Conversation
+from memservice_bench.metrics import MEASURES, difference, figure
+from memservice_bench.public_sets import load_beam, load_locomo
 
 
 def spread(

@@ -15,10 +15,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from benchmarks.conversations import conversations
-from benchmarks.corpus import Conversation
-from benchmarks.metrics import MEASURES, difference, figure
-from benchmarks.public_sets import load_beam, load_locomo
 from memservice.compose import open_runtime
 from memservice.domain import tokens
 from memservice.runtime import Runtime
@@ -28,6 +24,10 @@ from memservice.services.messages import Draft
 from memservice.services.retrieval import search
 from memservice.services.retrieval.search import SearchOptions
 from memservice.settings import load_settings
+from memservice_bench.builtin import conversations
+from memservice_bench.corpus import Conversation
+from memservice_bench.metrics import MEASURES, difference, figure
+from memservice_bench.public_sets import load_beam, load_locomo
 
 ME = Principal(admin=True)
 DEPTH = 100

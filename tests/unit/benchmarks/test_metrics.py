@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.conversations import conversation, conversations
-from benchmarks.metrics import (
+from benchmarks.neighbours import METHODS, Indexed, measure
+from memservice.domain.text.analysis import analyse
+from memservice_bench.builtin import conversation, conversations
+from memservice_bench.metrics import (
     MEASURES,
     coverage,
     difference,
@@ -19,9 +21,7 @@ from benchmarks.metrics import (
     reciprocal_rank,
     within,
 )
-from benchmarks.neighbours import METHODS, Indexed, measure
-from benchmarks.public_sets import load_beam, load_locomo
-from memservice.domain.text.analysis import analyse
+from memservice_bench.public_sets import load_beam, load_locomo
 
 
 def test_recall_counts_evidence_among_the_first() -> None:

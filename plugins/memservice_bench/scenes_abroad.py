@@ -3,7 +3,7 @@ English."""
 
 from __future__ import annotations
 
-from benchmarks.scenes import Scene
+from memservice_bench.scenes import Scene
 
 GERMAN = (
     Scene(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 
@@ -21,11 +21,27 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and the keys of all turns that its answer rests on (never empty)."""
+    """A question, and the keys of all turns that its answer rests on."""
 
     text: str
     evidence: frozenset[int]
+    """Empty only for a question that nothing in the conversation answers."""
     category: str
+    answer: str = ""
+    """The gold answer; empty if the source has none. Of several values, one a line."""
+    asker: str = ""
+    """The speaker that the question is about, if the source says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that a speaker states about itself: what a deriver should conclude."""
+
+    key: int
+    """Of the turn that states it."""
+    about: str
+    value: str
+    """A word or phrase that a conclusion holding the fact contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +53,8 @@ class Conversation:
     turns: tuple[Turn, ...]
     questions: tuple[Question, ...]
     language: str = "en"
-    skipped: int = field(default=0)
+    skipped: int = 0
     """Questions of the source that have no evidence in it, and so cannot be scored."""
+    unanswerable: tuple[Question, ...] = ()
+    """Questions that nothing in the conversation answers: the right answer says so."""
+    facts: tuple[Fact, ...] = ()

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from benchmarks.corpus import Conversation, Question, Turn
-from benchmarks.scenes import (
+from memservice.domain.text.words import MONTHS
+from memservice_bench.corpus import Conversation, Fact, Question, Turn
+from memservice_bench.scenes import (
     CONTRADICTIONS,
     ECHOES,
     ENGLISH,
@@ -24,8 +25,7 @@ from benchmarks.scenes import (
     UPDATES,
     Scene,
 )
-from benchmarks.scenes_abroad import ABROAD
-from memservice.domain.text.words import MONTHS
+from memservice_bench.scenes_abroad import ABROAD
 
 NAMES = (
     *("Mirela", "Tobias", "Anouk", "Desmond", "Ilka", "Ruben", "Saoirse", "Pavel"),
@@ -43,6 +43,8 @@ class _Pending:
     text: str
     facts: list[int]
     category: str
+    owner: str
+    answer: str = ""
 
 
 @dataclass(slots=True)
@@ -58,6 +60,8 @@ class _Maker:
     anywhere: list[Block] = field(default_factory=list)
     late: list[Block] = field(default_factory=list)
     pending: list[_Pending] = field(default_factory=list)
+    values: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Owner and value of each fact, by its number."""
 
     def fact(self) -> int:
         self.facts += 1
@@ -93,10 +97,13 @@ class _Maker:
             block.append((partner, rng.choice(REACTIONS).format(p=owner), None))
         if scene.short and rng.random() < 0.6:
             follow, replies, question = scene.short
-            detail = self.fact()
-            block += [(partner, follow, None), (owner, rng.choice(replies), detail)]
-            self.pending.append(_Pending(question.format(n=owner), [detail], "short-answer"))
+            detail, reply = self.fact(), rng.choice(replies)
+            block += [(partner, follow, None), (owner, reply, detail)]
+            self.pending.append(
+                _Pending(question.format(n=owner), [detail], "short-answer", owner, reply)
+            )
         self.anywhere.append(block)
+        self.values[number] = (owner, value)
         return number
 
     def mention(self, label: str) -> None:
@@ -120,13 +127,19 @@ def _scenes(maker: _Maker, scenes: Sequence[Scene], english: bool) -> list[tuple
             kinds = [("near", scene.near)] * 3 + [("own", scene.own)] + [("far", scene.far)]
             kind, texts = rng.choice([pair for pair in kinds if pair[1]])
             category = kind if english else "abroad"
-            maker.pending.append(_Pending(rng.choice(texts).format(n=owner), [number], category))
+            maker.pending.append(
+                _Pending(rng.choice(texts).format(n=owner), [number], category, owner, value)
+            )
         for _ in range(rng.randint(0, 3)):
             maker.mention(scene.label)
         if english and len(owners) == 1 and rng.random() < 0.4:
             maker.pending.append(
                 _Pending(
-                    f"Who told of the {scene.label}, and what was it?", [told[-1][2]], "unnamed"
+                    f"Who told of the {scene.label}, and what was it?",
+                    [told[-1][2]],
+                    "unnamed",
+                    "",
+                    f"{told[-1][1]}\n{maker.values[told[-1][2]][1]}",
                 )
             )
     return told
@@ -138,18 +151,19 @@ def _changes(maker: _Maker) -> None:
     for _, ask, first, later, values, question in rng.sample(UPDATES, k=3):
         owner = rng.choice(maker.speakers)
         old, new = rng.sample(values.split("|"), k=2)
-        before, _ = maker.told(owner, ask, first.format(v=old))
+        before, superseded = maker.told(owner, ask, first.format(v=old))
         after, number = maker.told(owner, ask, later.format(v=new))
+        maker.values |= {superseded: (owner, old), number: (owner, new)}
         maker.early.append(before)
         maker.late.append(after)
-        maker.pending.append(_Pending(question.format(n=owner), [number], "update"))
+        maker.pending.append(_Pending(question.format(n=owner), [number], "update", owner, new))
     for _, ask, yes, no, question in rng.sample(CONTRADICTIONS, k=2):
         owner = rng.choice(maker.speakers)
         before, one = maker.told(owner, ask, yes)
         after, two = maker.told(owner, ask, no)
         maker.early.append(before)
         maker.late.append(after)
-        maker.pending.append(_Pending(question.format(n=owner), [one, two], "contradiction"))
+        maker.pending.append(_Pending(question.format(n=owner), [one, two], "contradiction", owner))
 
 
 def _multi_hop(maker: _Maker, told: Sequence[tuple[Scene, str, int]]) -> None:
@@ -159,7 +173,7 @@ def _multi_hop(maker: _Maker, told: Sequence[tuple[Scene, str, int]]) -> None:
         maker.rng.shuffle(own)
         for (scene, number), (other, another) in list(zip(own[::2], own[1::2], strict=False))[:3]:
             text = f"What do {owner}'s {scene.label} and {owner}'s {other.label} have in common?"
-            maker.pending.append(_Pending(text, [number, another], "multi-hop"))
+            maker.pending.append(_Pending(text, [number, another], "multi-hop", owner))
 
 
 def _lay_out(
@@ -246,14 +260,41 @@ def conversation(seed: int, number: int, language: str = "en", idle: int = 120) 
         datetime(2023, rng.randint(1, 12), rng.randint(1, 28), tzinfo=UTC),
     )
     questions = [
-        Question(p.text, frozenset(places[n].key for n in p.facts), p.category)
+        Question(p.text, frozenset(places[n].key for n in p.facts), p.category, p.answer, p.owner)
         for p in maker.pending
     ]
     if english:
         questions += _dated(maker, told, places)
     return Conversation(
-        f"{language}-{number}", tuple(speakers), tuple(turns), tuple(questions), language
+        f"{language}-{number}",
+        tuple(speakers),
+        tuple(turns),
+        tuple(questions),
+        language,
+        unanswerable=_unanswerable(speakers, scenes, told, f"{seed}/{number}/{language}"),
+        facts=tuple(
+            Fact(places[number].key, owner, value)
+            for number, (owner, value) in sorted(maker.values.items())
+        ),
     )
+
+
+def _unanswerable(
+    speakers: Sequence[str],
+    scenes: Sequence[Scene],
+    told: Sequence[tuple[Scene, str, int]],
+    seed: str,
+) -> tuple[Question, ...]:
+    """Questions about speakers who never said anything of the kind: up to ten."""
+    stated = {(scene.label, owner) for scene, owner, _ in told}
+    open_ = [
+        Question(scene.near[0].format(n=speaker), frozenset(), "unknown", "", speaker)
+        for scene in scenes
+        for speaker in speakers
+        if (scene.label, speaker) not in stated
+    ]
+    # A generator of its own, so that the conversation stays the same.
+    return tuple(random.Random(f"unanswerable/{seed}").sample(open_, k=min(10, len(open_))))
 
 
 def conversations(seed: int = 1, count: int = 12, idle: int = 120) -> list[Conversation]:

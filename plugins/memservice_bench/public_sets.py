@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus import Conversation, Question, Turn
+from memservice_bench.corpus import Conversation, Question, Turn
 
 LOCOMO_CATEGORIES = {
     1: "multi-hop",
@@ -54,7 +54,8 @@ def _locomo_conversation(number: int, sample: dict[str, Any]) -> Conversation:
         evidence = frozenset(keys[place] for place in places if place in keys)
         if evidence:
             category = LOCOMO_CATEGORIES.get(asked["category"], str(asked["category"]))
-            questions.append(Question(str(asked["question"]), evidence, category))
+            answer = str(asked.get("answer", ""))
+            questions.append(Question(str(asked["question"]), evidence, category, answer))
         else:
             skipped += 1
     speakers = (str(talk["speaker_a"]), str(talk["speaker_b"]))
@@ -121,7 +122,10 @@ def _beam_conversation(folder: Path) -> Conversation:
         for one in asked:
             evidence = frozenset(keys[n] for n in _numbers(one.get("source_chat_ids")) if n in keys)
             if evidence:
-                questions.append(Question(one["question"], evidence, category.replace("_", "-")))
+                answer = str(one.get("answer") or one.get("ideal_response") or "")
+                questions.append(
+                    Question(one["question"], evidence, category.replace("_", "-"), answer)
+                )
             else:
                 skipped += 1
     return Conversation(
@@ -139,3 +143,48 @@ def load_beam(path: Path) -> list[Conversation]:
         _beam_conversation(folder)
         for folder in sorted(folders, key=lambda folder: (len(folder.name), folder.name))
     ]
+
+
+def _longmemeval_conversation(entry: dict[str, Any]) -> Conversation:
+    turns: list[Turn] = []
+    evidence: set[int] = set()
+    answers = set(entry.get("answer_session_ids", ()))
+    sessions = zip(
+        entry["haystack_session_ids"],
+        entry["haystack_dates"],
+        entry["haystack_sessions"],
+        strict=True,
+    )
+    for session, (name, date, talk) in enumerate(sessions, 1):
+        began = datetime.strptime(re.sub(r" \(\w+\)", "", date), "%Y/%m/%d %H:%M").replace(
+            tzinfo=UTC
+        )
+        for seq, said in enumerate(talk, 1):
+            key = len(turns) + 1
+            at = began + timedelta(seconds=30 * seq)
+            turns.append(Turn(key, session, seq, said["role"], at, said["content"]))
+            # Turns are marked in newer files; older ones mark the session only.
+            if said.get("has_answer", "has_answer" not in said and name in answers):
+                evidence.add(key)
+    abstain = str(entry["question_id"]).endswith("_abs")
+    question = Question(
+        entry["question"],
+        frozenset() if abstain else frozenset(evidence),
+        "unknown" if abstain else entry["question_type"],
+        "" if abstain else str(entry["answer"]),
+        "user",
+    )
+    asked = bool(question.evidence)
+    return Conversation(
+        str(entry["question_id"]),
+        ("user", "assistant"),
+        tuple(turns),
+        (question,) if asked else (),
+        unanswerable=(question,) if abstain else (),
+        skipped=int(not asked and not abstain),
+    )
+
+
+def load_longmemeval(path: Path) -> list[Conversation]:
+    """LongMemEval's json: a list of questions, each with its own history."""
+    return [_longmemeval_conversation(entry) for entry in json.loads(path.read_text("utf-8"))]

@@ -1,0 +1,267 @@
+"""One run: store conversations, wait, ask, grade. It continues where it was interrupted.
+
+A run has a folder: `run.json` (what was run), `results.jsonl` (a line a question), `recordings/`
+(answers of the model by request) and `instance/` (store and log of the scratch instance).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from memservice import __version__
+from memservice_bench import grading
+from memservice_bench.client import Answer, BenchError, Client, ask_model
+from memservice_bench.corpus import Conversation, Question
+from memservice_bench.instance import served
+from memservice_bench.judge import RUBRIC_VERSION, Judge
+from memservice_bench.model_proxy import Call, ModelProxy, Upstream
+
+RESULTS, RUN = "results.jsonl", "run.json"
+ABLATIONS: dict[str, dict[str, str]] = {
+    "none": {},
+    "no-dream": {"DREAM_ENABLED": "false"},
+    "search": {"DREAM_ENABLED": "false", "DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"},
+    "oracle": {"DREAM_ENABLED": "false", "DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"},
+    "full": {},
+}
+"""What each ablation changes in the scratch instance. `oracle` stores the evidence only.
+`full` asks the model itself, with the whole conversation in the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    set_name: str
+    model: str = "scripted"
+    level: str = "low"
+    repeat: int = 1
+    ablation: str = "none"
+    limit: int | None = None
+    """Questions of each conversation."""
+    max_tokens: int | None = None
+    idle_timeout: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One answer and its grades; None where a grade does not apply."""
+
+    conversation: str
+    question: str
+    category: str
+    repetition: int
+    answer: str | None
+    seconds: float
+    calls: int
+    tokens: int
+    prompt_characters: int
+    shown_first: float | None
+    """Share of the evidence in the first prompt."""
+    shown: float | None
+    """Share of the evidence in any prompt."""
+    matched: bool | None
+    abstained: bool
+    correct: bool | None = None
+    """The judge's verdict."""
+    notice: str | None = None
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        return self.conversation, self.question, self.repetition
+
+
+Progress = Callable[[str], None]
+
+
+class Run:
+    def __init__(
+        self,
+        folder: Path,
+        options: Options,
+        proxy: ModelProxy | None,
+        judge: Judge | None,
+        progress: Progress,
+    ) -> None:
+        self.folder = folder
+        self.options = options
+        self._proxy = proxy
+        self._judge = judge
+        self._progress = progress
+
+    def carry_out(self, client: Client, corpus: Sequence[Conversation]) -> list[Result]:
+        """Results of all questions, those of an earlier, interrupted run included."""
+        done = {result.identity: result for result in read_results(self.folder)}
+        self._describe()
+        with (self.folder / RESULTS).open("a", encoding="utf-8") as lines:
+            for number, talk in enumerate(corpus, 1):
+                questions = [*talk.questions, *talk.unanswerable][: self.options.limit]
+                open_ = [
+                    (question, repetition)
+                    for question in questions
+                    for repetition in range(self.options.repeat)
+                    if (talk.name, question.text, repetition) not in done
+                ]
+                self._progress(
+                    f"conversation {number}/{len(corpus)} {talk.name}: {len(open_)} to ask"
+                )
+                for result in self._answers(client, talk, open_):
+                    done[result.identity] = result
+                    lines.write(json.dumps(asdict(result), ensure_ascii=False) + "\n")
+                    lines.flush()
+                    self._check_tokens()
+        return list(done.values())
+
+    def _describe(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / RUN
+        described = asdict(self.options) | {"memservice": __version__}
+        if self._judge is not None:
+            described |= {"judge": self._judge.model, "rubric": RUBRIC_VERSION}
+        if file.is_file():
+            earlier = json.loads(file.read_text("utf-8"))
+            changed = sorted(k for k in described if earlier.get(k) != described[k])
+            if changed:
+                raise BenchError(
+                    f"{self.folder} holds a run with other options ({', '.join(changed)}): name "
+                    "another folder, or repeat the options in its run.json"
+                )
+        file.write_text(json.dumps(described, indent=2) + "\n", "utf-8")
+
+    def _check_tokens(self) -> None:
+        limit = self.options.max_tokens
+        if limit is not None and self._proxy is not None and self._proxy.tokens > limit:
+            raise BenchError(
+                f"the run used {self._proxy.tokens:,} tokens, more than --max-tokens {limit:,}: "
+                "repeat the command with a larger limit to continue"
+            )
+
+    def _answers(
+        self, client: Client, talk: Conversation, open_: Sequence[tuple[Question, int]]
+    ) -> Iterator[Result]:
+        if not open_:
+            return
+        peers = peer_ids(talk)
+        if self.options.ablation not in ("oracle", "full"):
+            self._store(client, talk.name, talk, peers)
+        for number, (question, repetition) in enumerate(open_):
+            workspace = talk.name
+            if self.options.ablation == "oracle":
+                workspace = f"{talk.name}-oracle-{number}"
+                keep = [turn for turn in talk.turns if turn.key in question.evidence]
+                self._store(client, workspace, replace(talk, turns=tuple(keep)), peers)
+            start = self._proxy.count if self._proxy else 0
+            asker = peers.get(question.asker) or next(iter(peers.values()))
+            if self.options.ablation == "full":
+                answer = self._ask_model(talk, question)
+            else:
+                answer = client.chat(workspace, asker, question.text, self.options.level)
+            calls = self._proxy.since(start) if self._proxy else None
+            yield self._grade(talk, question, repetition, answer, calls)
+
+    def _ask_model(self, talk: Conversation, question: Question) -> Answer:
+        if self._proxy is None:
+            raise BenchError("the ablation `full` needs --model-url: it asks the model itself")
+        lines = [f"{turn.at:%a %Y-%m-%d %H:%M} {turn.speaker}: {turn.text}" for turn in talk.turns]
+        prompt = "\n".join([*lines, "", f"Answer from the conversation: {question.text}"])
+        return ask_model(self._proxy.base_url, self.options.model, prompt)
+
+    def _store(
+        self, client: Client, workspace: str, talk: Conversation, peers: dict[str, str]
+    ) -> None:
+        count = client.message_count(workspace)
+        if count not in (0, len(talk.turns)):
+            raise BenchError(
+                f"the workspace {workspace} holds {count} messages instead of {len(talk.turns)}: "
+                "delete it, or use another server"
+            )
+        if not count:
+            client.ingest(workspace, talk, peers)
+        client.wait_until_idle(workspace, self.options.idle_timeout)
+
+    def _grade(
+        self,
+        talk: Conversation,
+        question: Question,
+        repetition: int,
+        answer: Answer,
+        calls: Sequence[Call] | None,
+    ) -> Result:
+        texts = {turn.key: turn.text for turn in talk.turns}
+        return Result(
+            conversation=talk.name,
+            question=question.text,
+            category=question.category,
+            repetition=repetition,
+            answer=answer.content,
+            seconds=answer.seconds,
+            calls=len(calls or ()),
+            tokens=sum(call.tokens for call in calls or ()),
+            prompt_characters=sum(len(call.shown) for call in calls or ()),
+            shown_first=grading.evidence_shown(question, texts, calls[:1]) if calls else None,
+            shown=grading.evidence_shown(question, texts, calls) if calls else None,
+            matched=grading.matches(question, answer.content),
+            abstained=grading.abstains(answer.content),
+            correct=self._judge.verdict(question, answer.content) if self._judge else None,
+            notice=answer.notice,
+        )
+
+
+def peer_ids(talk: Conversation) -> dict[str, str]:
+    """The peer's id by speaker."""
+    return {
+        speaker: speaker.replace(" ", "_") if speaker.isascii() else f"peer-{number}"
+        for number, speaker in enumerate(talk.speakers)
+    }
+
+
+def read_results(folder: Path) -> list[Result]:
+    """The results in a run's folder, in the order in which they were made; none if there is no such
+    folder."""
+    file = folder / RESULTS
+    if not file.is_file():
+        return []
+    return [Result(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
+
+
+@contextmanager
+def scratch(
+    folder: Path, ablation: str, model: str, upstream: Upstream | None, *, replay_only: bool
+) -> Iterator[tuple[str, ModelProxy]]:
+    """A scratch instance whose model is behind a proxy; its base URL, and the proxy."""
+    proxy = ModelProxy(upstream, folder / "recordings", replay_only=replay_only)
+    settings = {
+        "LLM_MODEL": model,
+        "LLM_TRANSPORT": "openai",
+        "LLM_OPENAI_BASE_URL": proxy.base_url,
+        "LLM_OPENAI_API_KEY": "bench",
+        # Otherwise the last messages of a conversation wait for a batch to fill.
+        "DERIVER_FLUSH_ENABLED": "true",
+        **ABLATIONS[ablation],
+    }
+    try:
+        with served(folder / "instance", settings) as url:
+            yield url, proxy
+    finally:
+        proxy.close()
+
+
+def estimate(corpus: Sequence[Conversation], options: Options) -> dict[str, Any]:
+    """Messages, questions and an upper bound of calls and tokens, before anything is spent."""
+    from memservice.domain import tokens
+
+    messages = sum(len(talk.turns) for talk in corpus)
+    questions = sum(len([*talk.questions, *talk.unanswerable][: options.limit]) for talk in corpus)
+    stored = sum(tokens.count(turn.text) for talk in corpus for turn in talk.turns)
+    asked = questions * options.repeat
+    return {
+        "conversations": len(corpus),
+        "messages": messages,
+        "message_tokens": stored,
+        "questions": asked,
+        "calls_at_most": messages + asked * 10,
+        "tokens_about": stored * 3 + asked * 8_000,
+    }

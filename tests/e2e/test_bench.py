@@ -1,0 +1,35 @@
+"""`memservice bench run` with a scratch instance and the scripted model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from memservice_bench.command import bench
+from memservice_bench.run import RESULTS, read_results
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+
+def test_a_run_grades_what_the_model_was_shown_and_continues(tmp_path: Path) -> None:
+    words = ["run", str(tmp_path), "--count", "1", "--limit", "8"]
+    outcome = CliRunner().invoke(bench, words)
+    assert outcome.exit_code == 0, outcome.output
+    results = read_results(tmp_path)
+    assert len(results) == 8
+    assert all(result.calls == 1 and result.answer == "READY" for result in results)
+    shown = [result.shown for result in results if result.shown is not None]
+    assert sum(shown) / len(shown) > 0.2
+    assert json.loads((tmp_path / "run.json").read_text("utf-8"))["model"] == "scripted"
+
+    lines = (tmp_path / RESULTS).read_text("utf-8").splitlines(keepends=True)
+    (tmp_path / RESULTS).write_text("".join(lines[:5]), "utf-8")
+    again = CliRunner().invoke(bench, words)
+    assert "en-0: 3 to ask" in again.output
+    assert [r.question for r in read_results(tmp_path)] == [r.question for r in results]
+
+    compared = CliRunner().invoke(bench, ["compare", str(tmp_path), str(tmp_path)])
+    assert "+0.0" in compared.output
