@@ -359,7 +359,7 @@ console_links = _table(
     _text("role", null=True),
     _json("workspaces", null=True),
     _text("member_uid", null=True),
-    _text("created_by"),
+    _text("created_by", null=True),
     _time("expires_at"),
     _time("created_at"),
 )

@@ -511,8 +511,8 @@ class ConsoleLink:
     workspaces: list[JsonObject] | None = None
     member_uid: str | None = None
     """Of the member who gets a new password by it."""
-    created_by: str
-    """The name of the member who made it; `memservice console` for the command."""
+    created_by: str | None = None
+    """The uid of the member who made it; None: the command line."""
     expires_at: datetime
     created_at: datetime
 

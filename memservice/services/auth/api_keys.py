@@ -275,7 +275,7 @@ def revoke_token(rt: Runtime, principal: Principal, token: str) -> ApiKey:
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
     claims = signer_of(rt.settings).read(token, now)
-    uid = claims.id or _digest(token)
+    uid = uid_of(claims, token)
 
     def change(tx: Transaction) -> ApiKey:
         if tx.keys.by_uid(uid) is None:
@@ -316,7 +316,7 @@ def recognise(tx: Transaction, claims: Claims, token: str) -> ApiKey | None:
 
     Asked at every request, so that revoking works at once everywhere.
     """
-    found = tx.keys.recognised(claims.id or _digest(token))
+    found = tx.keys.recognised(uid_of(claims, token))
     if found is None:
         if claims.id is not None:
             raise Unauthorised(UNKNOWN)
@@ -327,7 +327,22 @@ def recognise(tx: Transaction, claims: Claims, token: str) -> ApiKey | None:
     return key
 
 
-def _digest(token: str) -> str:
+def uid_of(claims: Claims, token: str) -> str:
+    """By which the store knows a token: its id, or its digest if it has none."""
     from memservice.domain.auth.jwt_signing import digest
 
-    return digest(token)
+    return claims.id or digest(token)
+
+
+def secret_of(settings: Settings, token: str, now: datetime) -> str:
+    """Which of the two secrets verifies a token. The token is valid."""
+    from memservice.domain.auth.jwt_signing import Signer
+
+    secret, previous = settings.auth.jwt_secret or "", settings.auth.jwt_secret_previous
+    if previous is None:
+        return secret
+    try:
+        Signer(secret).read(token, now)
+    except Unauthorised:
+        return previous
+    return secret

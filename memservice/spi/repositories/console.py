@@ -167,6 +167,3 @@ class AuditLog(Repository):
 
     def count(self, condition: Condition = TRUE) -> int:
         return self.rows.count(AuditEntry, condition)
-
-    def erase_before(self, moment: datetime) -> int:
-        return self.rows.delete(AuditEntry, Compare("created_at", "lt", moment))

@@ -299,7 +299,7 @@ def full_rows(
         role=r.OPERATOR,
         workspaces=[{"id": NAME, "uid": w.workspace.uid}],
         member_uid=w.uid(109),
-        created_by=TEXT,
+        created_by=w.uid(109),
         expires_at=LAST,
         created_at=FIRST,
     )
@@ -407,9 +407,7 @@ def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any
         uid=w.uid(210), name="", password_hash="", role=r.OWNER, workspaces=[], created_at=NOW
     )
     yield r.ConsoleMember(uid=w.uid(211), name="b", password_hash="", role=r.OWNER, created_at=NOW)
-    yield r.ConsoleLink(
-        uid=w.uid(212), digest="", kind=r.SET_UP, created_by="", expires_at=NOW, created_at=NOW
-    )
+    yield r.ConsoleLink(uid=w.uid(212), digest="", kind=r.SET_UP, expires_at=NOW, created_at=NOW)
     yield r.BrowserSession(
         uid=w.uid(213), digest="", address="", client="", expires_at=NOW, created_at=NOW
     )

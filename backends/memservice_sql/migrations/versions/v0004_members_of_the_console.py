@@ -30,7 +30,7 @@ def upgrade() -> None:
         text("role", null=True),
         json("workspaces", null=True),
         text("member_uid", null=True),
-        text("created_by"),
+        text("created_by", null=True),
         time("expires_at"),
         time("created_at"),
     )

@@ -1,0 +1,296 @@
+"""One-time links: for the set-up, for invitations, and for new passwords.
+
+To open a link changes nothing, since programs open links, too: only the form behind it uses the
+link up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from memservice.domain.errors import Conflict, Disabled, InvalidInput, NotFound, Problem
+from memservice.domain.ids import new_uid
+from memservice.domain.records import (
+    ACTIVE,
+    INVITATION,
+    NEW_PASSWORD,
+    SET_UP,
+    AuditEntry,
+    ConsoleLink,
+    ConsoleMember,
+)
+from memservice.runtime import Runtime
+from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission, Role, permissions_of
+from memservice.services.auth.principal import Principal
+from memservice.services.members import audit, names, passwords, tokens
+from memservice.services.members.visitors import Browser, Visitor
+from memservice.spi.storage import Transaction
+
+LIFETIME = {
+    SET_UP: timedelta(hours=1),
+    INVITATION: timedelta(days=3),
+    NEW_PASSWORD: timedelta(hours=1),
+}
+PATH = "/console/link"
+GONE = "This link does not work: it was used, has expired, or was withdrawn. Ask for a new one"
+OFF = "Members exist only while authentication is on: set AUTH_USE_AUTH=true and AUTH_JWT_SECRET"
+COMMAND = "memservice console"
+"""What the audit log calls the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewLink:
+    link: ConsoleLink
+    token: str
+    """Shown once: the store does not have it."""
+
+    @property
+    def path(self) -> str:
+        """With the token in the query, which logs of requests leave out."""
+        return f"{PATH}?token={self.token}"
+
+
+def require_enabled(rt: Runtime) -> None:
+    if not rt.settings.auth.use_auth:
+        raise Disabled(OFF)
+
+
+def set_up(rt: Runtime, principal: Principal) -> NewLink:
+    """A link that makes an owner; those made before stop working. For the command line."""
+    policy.require_member(principal, Permission.MANAGE_MEMBERS)
+    require_enabled(rt)
+
+    def store(tx: Transaction) -> NewLink:
+        tx.console_links.erase_of_kind(SET_UP)
+        made = _new(rt, tx, SET_UP, role=Role.OWNER.value)
+        tx.audit_log.add(_by_command(rt, "link.create", "set-up"))
+        return made
+
+    return rt.storage.write(store)
+
+
+def first_set_up(rt: Runtime, principal: Principal) -> NewLink | None:
+    """As `set_up`, where no member exists yet; else None."""
+    with rt.storage.read() as tx:
+        members = tx.console_members.count()
+    return None if members else set_up(rt, principal)
+
+
+def for_member(rt: Runtime, principal: Principal, name: str) -> NewLink:
+    """A link that gives a member a new password. For the command line."""
+    policy.require_member(principal, Permission.MANAGE_MEMBERS)
+    require_enabled(rt)
+
+    def store(tx: Transaction) -> NewLink:
+        member = tx.console_members.by_name(names.normal(name))
+        if member is None:
+            raise NotFound(f"There is no member {name!r}")
+        made = _for_member(rt, tx, member, None)
+        tx.audit_log.add(_by_command(rt, "link.create", member.name))
+        return made
+
+    return rt.storage.write(store)
+
+
+def invite(
+    rt: Runtime,
+    visitor: Visitor,
+    browser: Browser,
+    role: str,
+    workspaces: Sequence[str] | None = None,
+) -> NewLink:
+    """A link that makes a member with this role, limited to the workspaces if any are named."""
+    policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
+    require_enabled(rt)
+    wanted = names.require_role(role)
+
+    def store(tx: Transaction) -> NewLink:
+        limit = names.require_workspaces(tx, workspaces)
+        made = _new(
+            rt,
+            tx,
+            INVITATION,
+            created_by=visitor.actor_uid,
+            role=wanted.value,
+            workspaces=limit,
+        )
+        detail = {"role": wanted.value, "workspaces": workspaces and sorted(workspaces)}
+        tx.audit_log.add(audit.entry_of(rt, visitor, browser, "member.invite", detail=detail))
+        return made
+
+    return rt.storage.write(store)
+
+
+def new_password(rt: Runtime, visitor: Visitor, browser: Browser, member_uid: str) -> NewLink:
+    """A link that gives a member a new password, for one who forgot it."""
+    policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
+    require_enabled(rt)
+
+    def store(tx: Transaction) -> NewLink:
+        member = tx.console_members.by_uid(member_uid)
+        if member is None:
+            raise NotFound("There is no such member")
+        made = _for_member(rt, tx, member, visitor.actor_uid)
+        tx.audit_log.add(
+            audit.entry_of(rt, visitor, browser, "member.reset-password", target=member.name)
+        )
+        return made
+
+    return rt.storage.write(store)
+
+
+def pending(rt: Runtime, principal: Principal) -> list[ConsoleLink]:
+    """Links that still work, oldest first."""
+    policy.require_member(principal, Permission.MANAGE_MEMBERS)
+    with rt.storage.read() as tx:
+        return tx.console_links.pending(rt.clock())
+
+
+def withdraw(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> None:
+    policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
+
+    def erase(tx: Transaction) -> None:
+        if not tx.console_links.erase(uid):
+            raise NotFound("There is no such link: it was used or withdrawn")
+        tx.audit_log.add(audit.entry_of(rt, visitor, browser, "link.withdraw", target=uid))
+
+    rt.storage.write(erase)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What the form behind a link says."""
+
+    kind: str
+    role: Role | None
+    name: str | None
+    """Of the member who gets a new password."""
+
+
+def look(rt: Runtime, token: str) -> Opened:
+    """What a link is for. Raises `NotFound` for one that does not work."""
+    with rt.storage.read() as tx:
+        link = _working(rt, tx, token)
+        member = None if link.member_uid is None else tx.console_members.by_uid(link.member_uid)
+        return Opened(
+            link.kind,
+            None if link.role is None else Role(link.role),
+            None if member is None else member.name,
+        )
+
+
+def accept(rt: Runtime, browser: Browser, token: str, name: str, password: str) -> ConsoleMember:
+    """Use a link up: make the member, or give it the new password and end its sessions; `name`
+    counts for a new member only. Raises `NotFound` for a link that does not work, `InvalidInput`
+    for a name or password that cannot be used, and `Conflict` for a name that is taken."""
+    require_enabled(rt)
+    opened = look(rt, token)
+    name = names.require_name(name) if opened.name is None else opened.name
+    passwords.require_usable(password, name)
+    password_hash = passwords.hashed(password)
+
+    def use(tx: Transaction) -> ConsoleMember:
+        link = _working(rt, tx, token, lock=True)
+        if not tx.console_links.erase(link.uid):
+            raise NotFound(GONE)
+        member = (
+            _made(rt, tx, link, name, password_hash)
+            if link.member_uid is None
+            else _with_password(tx, link.member_uid, password_hash)
+        )
+        tx.audit_log.add(
+            AuditEntry(
+                uid=new_uid(),
+                actor=member.name,
+                actor_uid=member.uid,
+                action=f"{link.kind}.accept",
+                target=member.name,
+                address=browser.address,
+                detail={"role": member.role},
+                created_at=rt.clock(),
+            )
+        )
+        return member
+
+    return rt.storage.write(use)
+
+
+def _made(
+    rt: Runtime, tx: Transaction, link: ConsoleLink, name: str, password_hash: str
+) -> ConsoleMember:
+    if tx.console_members.by_name(name) is not None:
+        raise InvalidInput(Problem(("name",), "Another member has this name: choose another one"))
+    return tx.console_members.save(
+        ConsoleMember(
+            uid=new_uid(),
+            name=name,
+            password_hash=password_hash,
+            role=link.role or Role.READER.value,
+            workspaces=link.workspaces,
+            created_at=rt.clock(),
+        )
+    )
+
+
+def _with_password(tx: Transaction, uid: str, password_hash: str) -> ConsoleMember:
+    member = tx.console_members.by_uid(uid, lock=True)
+    if member is None or member.state != ACTIVE:
+        raise NotFound(GONE)
+    tx.sign_ins.erase_of_member(uid)
+    tx.console_links.erase_of_member(uid)
+    return tx.console_members.save(replace(member, password_hash=password_hash))
+
+
+def _working(rt: Runtime, tx: Transaction, token: str, *, lock: bool = False) -> ConsoleLink:
+    """Raises `NotFound`."""
+    digests = tokens.digests(rt.settings, tokens.LINK, token)
+    link = tx.console_links.by_digest(digests, lock=lock)
+    if link is None or link.expires_at <= rt.clock() or not _creator_may(tx, link):
+        raise NotFound(GONE)
+    return link
+
+
+def _creator_may(tx: Transaction, link: ConsoleLink) -> bool:
+    """Whether the member who made the link may still make members: links do not outlive that."""
+    if link.created_by is None:
+        return True
+    creator = tx.console_members.by_uid(link.created_by)
+    if creator is None or creator.state != ACTIVE:
+        return False
+    permissions = permissions_of(Role(creator.role), creator.workspaces is not None)
+    return Permission.MANAGE_MEMBERS in permissions
+
+
+def _for_member(
+    rt: Runtime, tx: Transaction, member: ConsoleMember, created_by: str | None
+) -> NewLink:
+    if member.state != ACTIVE:
+        raise Conflict(f"{member.name} is deactivated: activate the account first")
+    tx.console_links.erase_of_member(member.uid)
+    return _new(rt, tx, NEW_PASSWORD, created_by=created_by, member_uid=member.uid)
+
+
+def _new(rt: Runtime, tx: Transaction, kind: str, **fields: Any) -> NewLink:
+    """Store a link of this kind."""
+    now = rt.clock()
+    token = tokens.new_token()
+    tx.console_links.erase_expired(now)
+    link = ConsoleLink(
+        uid=new_uid(),
+        digest=tokens.digest(tokens.secrets_of(rt.settings)[0], tokens.LINK, token),
+        kind=kind,
+        expires_at=now + LIFETIME[kind],
+        created_at=now,
+        **fields,
+    )
+    return NewLink(tx.console_links.add(link), token)
+
+
+def _by_command(rt: Runtime, action: str, target: str) -> AuditEntry:
+    return AuditEntry(
+        uid=new_uid(), actor=COMMAND, action=action, target=target, created_at=rt.clock()
+    )

@@ -1,0 +1,137 @@
+"""Pauses between attempts to sign in: each failure makes the next pause longer.
+
+An attempt is counted before its password is read, so attempts at the same moment count as well. The
+counts are in the store, for all server processes together.
+
+| subject | failures without a pause | longest pause |
+| --- | --- | --- |
+| an account, from browsers that never signed in to it | 5 | 30 seconds |
+| an address (of IPv6, its /64), whatever the account | 20 | 15 minutes |
+| a browser that signed in to the account before, with this account | 5 | 15 minutes |
+
+The last row replaces the first two: attempts of others, whatever their number, do not pause a
+browser that the member uses. A member without such a browser gets in by a link for a new password
+(`memservice console link --member NAME`), for which no pause counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from memservice.domain.errors import MemserviceError
+from memservice.domain.records import SignInFailures
+from memservice.runtime import Runtime
+from memservice.spi.storage import Transaction
+
+FORGOTTEN_AFTER = timedelta(hours=24)
+"""Since the last failure."""
+
+
+class Paused(MemserviceError):
+    """Too many attempts failed. The message is for the person at the browser."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(
+            f"Too many attempts to sign in failed. Try again in {seconds} "
+            f"second{'' if seconds == 1 else 's'}"
+        )
+        self.retry_after = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What failures are counted of."""
+
+    name: str
+    free: int
+    """Failures without a pause."""
+    longest: timedelta
+
+    def pause(self, failures: int) -> timedelta:
+        """The pause after so many failures: a second, doubled with each further one."""
+        over = failures - self.free
+        if over < 0:
+            return timedelta()
+        # 2**20 seconds are longer than any pause
+        return min(timedelta(seconds=1 << min(over, 20)), self.longest)
+
+
+def of_account(name: str) -> Subject:
+    return Subject(f"account:{_digest(name)}", 5, timedelta(seconds=30))
+
+
+def of_address(address: str) -> Subject:
+    return Subject(f"address:{_digest(_network(address))}", 20, timedelta(minutes=15))
+
+
+def of_browser(browser_digest: str) -> Subject:
+    return Subject(f"browser:{browser_digest}", 5, timedelta(minutes=15))
+
+
+def begin(rt: Runtime, subjects: Sequence[Subject]) -> None:
+    """Count an attempt as failed, until `succeed`. Raises `Paused` for one that comes too early; it
+    is not counted."""
+    names = tuple(subject.name for subject in subjects)
+
+    def count(tx: Transaction) -> None:
+        now = rt.clock()
+        rows = {row.subject: row for row in tx.sign_ins.failures(names, lock=True)}
+        until = max((row.paused_until for row in rows.values()), default=now)
+        if until > now:
+            raise Paused(math.ceil((until - now).total_seconds()))
+        tx.sign_ins.save_failures(
+            [_counted(rows.get(subject.name), subject, now) for subject in subjects]
+        )
+        tx.sign_ins.forget_old_failures(now - FORGOTTEN_AFTER)
+
+    rt.storage.write(count)
+
+
+def succeed(tx: Transaction, subjects: Sequence[Subject], now: datetime) -> None:
+    """The attempt did not fail: take it back, and what it paused. Failures of an address before it
+    still count, as they may concern other accounts."""
+    names = tuple(subject.name for subject in subjects)
+    rows = tx.sign_ins.failures(names, lock=True)
+    of_addresses = [row for row in rows if row.subject.startswith("address:")]
+    tx.sign_ins.forget_failures(
+        [row.subject for row in rows if row not in of_addresses or row.failures <= 1]
+    )
+    kept = [row for row in of_addresses if row.failures > 1]
+    if kept:
+        tx.sign_ins.save_failures(
+            [replace(row, failures=row.failures - 1, paused_until=now) for row in kept]
+        )
+
+
+def _counted(row: SignInFailures | None, subject: Subject, now: datetime) -> SignInFailures:
+    if row is None:
+        row = SignInFailures(subject=subject.name, failures=0, paused_until=now, last_at=now)
+    before = 0 if now - row.last_at > FORGOTTEN_AFTER else row.failures
+    return replace(
+        row,
+        failures=before + 1,
+        paused_until=now + subject.pause(before + 1),
+        last_at=now,
+    )
+
+
+def _network(address: str) -> str:
+    """What one subscriber has: an IPv4 address, or the first 64 bits of an IPv6 one."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
