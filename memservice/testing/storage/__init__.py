@@ -11,6 +11,7 @@ it can be found.
 """
 
 from memservice.testing.storage.conclusions import ConclusionsChapter
+from memservice.testing.storage.console import ConsoleChapter
 from memservice.testing.storage.filters import FiltersChapter
 from memservice.testing.storage.messages import MessagesChapter
 from memservice.testing.storage.peers import PeersChapter
@@ -41,5 +42,6 @@ class StorageContract(
     TasksChapter,
     SpacesChapter,
     UsageChapter,
+    ConsoleChapter,
 ):
     """Everything that a storage has to do."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from memservice import compose
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
-from support.services.console import AUTH_ON, Club
+from support.services.console import AUTH_ON, Club, Open
 from support.services.world import Clock
 from support.stores.stores import sqlite_store_at
-
-Open = Callable[..., Runtime]
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def open_runtime(local_storage_name: str, tmp_path: Path, clock: Clock) -> Itera
     def open_with(**given: str) -> Runtime:
         environ = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **AUTH_ON, **given}
         settings = load_settings(environ=environ, cwd=tmp_path)
-        opened.append(Runtime(settings, load_plugins(settings), clock))
+        opened.append(compose.open_runtime(settings, plugins=load_plugins(settings), clock=clock))
         opened[-1].storage.migrate()
         return opened[-1]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from memservice.domain.records import AuditEntry
 from memservice.runtime import Runtime
 from memservice.services.auth import api_keys
@@ -16,6 +18,7 @@ PASSWORD = "correct horse battery"
 HOME = Browser("203.0.113.7", "Firefox")
 ELSEWHERE = Browser("198.51.100.9", "curl")
 COMMAND_LINE = Principal(admin=True, permissions=ALL)
+Open = Callable[..., Runtime]
 AUTH_ON = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
 
 
