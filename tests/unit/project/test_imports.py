@@ -358,8 +358,9 @@ def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
             "member_of",
             "has_user_claim",
             "permissions",
-            "workspaces",
         } & set(changed):
+            found.append(f"{place}:{line}: changes a principal")
+        if "workspaces" in changed and "role" not in changed:  # with a role, it is an account
             found.append(f"{place}:{line}: changes a principal")
         if place not in MAKES_BOUNDS and {
             "narrowed",
@@ -413,6 +414,7 @@ def test_what_serves_a_request_works_as_its_caller(root: Path) -> None:
         "who = access.principal_of(None)",
         "who = policy.principal_of_member(Role.OWNER, None)",
         "who = replace(who, permissions=ALL)",
+        "who = replace(who, workspaces=None)",
         "who = auth.EVERYBODY",
         "bounds = Bounds(place.key)",
         "bounds = bounds.Bounds(place.key)",
