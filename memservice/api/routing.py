@@ -9,6 +9,7 @@ calls and encodes, and the description from which flask-smorest writes the docum
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -26,6 +27,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
 from memservice.api.fields import List, Map
 from memservice.api.forms import FORM, FormReader, refuse_strangers
+from memservice.api.locations import Loc, Locations
 from memservice.api.parsing import (
     BodyReader,
     HeaderReader,
@@ -92,6 +94,9 @@ class Operation:
     same."""
     strict: bool = False
     """Unknown query parameters and any body are refused, not ignored (`StrictReader`)."""
+    locations: Mapping[Loc, Loc] = field(default_factory=dict)
+    """Where arguments of the service stand that the request calls otherwise, by their
+    beginning (`Locations.exceptions`)."""
     alone: bool = False
     """The handler takes no call, since it works with nothing: the stores are not opened for it."""
 
@@ -158,6 +163,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     access, default_status, many = operation.access, operation.status[0], operation.many
     alone, null, writes, large = operation.alone, operation.null, operation.writes, operation.large
     changes = writes or operation.method != "GET"
+    locations = _locations(operation)
 
     def view(**path: str) -> Response:
         if writes and request.method == "HEAD":
@@ -177,14 +183,19 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         body = read_body(request, problems) if read_body else None
         if problems:
             raise InvalidInput(*problems)
-        result = (
-            handler()
-            if alone
-            else handler(
-                Call(current_app.extensions[EXTENSION].runtime, principal, query, headers, body),
-                **path,
+        try:
+            result = (
+                handler()
+                if alone
+                else handler(
+                    Call(
+                        current_app.extensions[EXTENSION].runtime, principal, query, headers, body
+                    ),
+                    **path,
+                )
             )
-        )
+        except InvalidInput as error:
+            raise locations.located(error) from error
         if isinstance(result, Response):
             return result
         status = default_status
@@ -199,6 +210,23 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     view.__name__ = handler.__name__
     view.__doc__ = _unwrapped(handler.__doc__ or "")
     return view
+
+
+def _locations(operation: Operation) -> Locations:
+    body = operation.form or operation.body
+    return Locations(
+        path=re.findall(r"<(\w+)>", operation.rule),
+        query=_names(operation.query),
+        headers={name: key for key, name in _names(operation.headers).items()},
+        body=_names(body) if isinstance(body, type) else (),
+        exceptions=operation.locations,
+    )
+
+
+def _names(schema: type[Schema] | None) -> dict[str, str]:
+    """A schema's attributes by their names on the wire."""
+    declared = {} if schema is None else schema._declared_fields
+    return {part.data_key or name: name for name, part in declared.items()}
 
 
 def _unwrapped(docstring: str) -> str:

@@ -83,8 +83,10 @@ class NoStore(SchemaVersionError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with an input: where (`loc`, outermost first), what (`message`) and of which
-    kind."""
+    """One thing wrong with an input: where, what (`message`) and of which kind.
+
+    `loc` names the argument, outermost first: `("messages", 3, "peer_id")`. `memservice.api` adds
+    where in the request the argument stood."""
 
     loc: tuple[str | int, ...]
     message: str
@@ -102,5 +104,5 @@ class InvalidInput(MemserviceError):
 
     @classmethod
     def at(cls, *loc: str | int, message: str, kind: str = "value_error") -> InvalidInput:
-        """One problem at `loc`, for instance `InvalidInput.at("body", "id", message="…")`."""
+        """One problem at `loc`, for instance `InvalidInput.at("peer_id", message="…")`."""
         return cls(Problem(loc, message, kind))

@@ -69,15 +69,11 @@ def put(
     def change(tx: Transaction) -> list[str]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
         if target:
-            validation.refuse_scope(
-                target, tx.peers.by_slug(workspace.key, target), ("query", "target")
-            )
+            validation.refuse_scope(target, tx.peers.by_slug(workspace.key, target), ("target",))
         peer = tx.peers.by_slug(workspace.key, peer_id)
         if peer is None:
-            validation.require_name(peer_id, ("path", "peer_id"))
-        observer = (
-            peer or peers.ensure(rt, tx, workspace.key, [peer_id], ("path", "peer_id"))[peer_id]
-        )
+            validation.require_name(peer_id, ("peer_id",))
+        observer = peer or peers.ensure(rt, tx, workspace.key, [peer_id], ("peer_id",))[peer_id]
         card = Card(
             workspace_key=workspace.key,
             observer_key=observer.key,

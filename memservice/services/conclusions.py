@@ -135,11 +135,11 @@ def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) 
 
 
 def _content(rt: Runtime, draft: ConclusionDraft, index: int, of_any_length: bool) -> str:
-    loc = ("body", "conclusions", index, "content")
+    argument = ("conclusions", index, "content")
     text: str = strip_nul(draft.content)
     if not text:
         raise InvalidInput(
-            Problem(loc, "String should have at least 1 character", "string_too_short")
+            Problem(argument, "String should have at least 1 character", "string_too_short")
         )
     limit = rt.settings.embedding.max_input_tokens
     if not of_any_length and len(text.encode()) > limit:
@@ -148,7 +148,7 @@ def _content(rt: Runtime, draft: ConclusionDraft, index: int, of_any_length: boo
         used = tokens.count(text)
         if used > limit:
             raise InvalidInput.at(
-                *loc, message=f"content has {used} tokens; at most {limit} can be embedded"
+                *argument, message=f"content has {used} tokens; at most {limit} can be embedded"
             )
     return text
 
@@ -174,7 +174,7 @@ def _pair(
     validation.refuse_scope(
         draft.observed,
         known.get(draft.observed),
-        ("body", "conclusions", index, "observed_id"),
+        ("conclusions", index, "observed_id"),
         unknown_too=False,
     )
     for name in (draft.observer, draft.observed):
@@ -263,7 +263,7 @@ def query(
     }
     if not all(isinstance(value, str) for value in named.values()):
         raise InvalidInput.at(
-            "body", "filters", message="observer and observed must be specified for semantic search"
+            "filters", message="observer and observed must be specified for semantic search"
         )
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     lookup = Search.begin(rt, workspace_id, text, "search_memory")

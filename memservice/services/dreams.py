@@ -77,7 +77,7 @@ def schedule(rt: Runtime, principal: Principal, workspace_id: str, request: Drea
         workspace = workspaces.require(tx, workspace_id)
         observed = request.observed or request.observer
         found = tx.peers.by_slugs(workspace.key, sorted({request.observer, observed}))
-        validation.refuse_scope(observed, found.get(observed), ("body", "observed"))
+        validation.refuse_scope(observed, found.get(observed), ("observed",))
         session = tx.sessions.by_slug(workspace.key, request.session) if request.session else None
         if not {request.observer, observed} <= found.keys() or (
             request.session and (session is None or session.state != ACTIVE)

@@ -50,8 +50,7 @@ def replayed(tx: Transaction, session: Session, request: Request | None) -> list
         return None
     if idempotency_key.request != request.asked:
         raise InvalidInput.at(
-            "header",
-            "Idempotency-Key",
+            "idempotency_key",
             message="This key was used for other messages; each request needs its own",
         )
     stored = tx.messages.by_keys(idempotency_key.message_keys)

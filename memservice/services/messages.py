@@ -88,9 +88,7 @@ def create_in(
         if idempotency_key is None
         else idempotency.request(idempotency_key, [_asked(draft) for draft in drafts])
     )
-    prepared = [
-        prepare(rt, draft, ("body", "messages", index)) for index, draft in enumerate(drafts)
-    ]
+    prepared = [prepare(rt, draft, ("messages", index)) for index, draft in enumerate(drafts)]
 
     def store(tx: Transaction) -> tuple[list[Message], bool]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
@@ -158,8 +156,8 @@ def _asked(draft: Draft) -> dict[str, Any]:
     return asdict(replace(draft, internal=None))
 
 
-def prepare(rt: Runtime, draft: Draft, loc: validation.Loc) -> Prepared:
-    """What can be done before the transaction; `loc` is where the request has the draft."""
+def prepare(rt: Runtime, draft: Draft, argument: validation.Argument) -> Prepared:
+    """What can be done before the transaction; `argument` names the draft."""
     content: str = strip_nul(draft.content)
     message = Message(
         uid=new_uid(),
@@ -170,7 +168,7 @@ def prepare(rt: Runtime, draft: Draft, loc: validation.Loc) -> Prepared:
         author=draft.author,
         seq=0,
         content=content,
-        metadata=validation.metadata(draft.metadata, (*loc, "metadata")) or {},
+        metadata=validation.metadata(draft.metadata, (*argument, "metadata")) or {},
         internal=dict(draft.internal or {}),
         tokens=0,
         tokens_through=0,
@@ -180,7 +178,7 @@ def prepare(rt: Runtime, draft: Draft, loc: validation.Loc) -> Prepared:
     return Prepared(
         message=replace(message, tokens=tokens.count(message.content)),
         author=draft.author,
-        configuration=validation.settings_of(rt, draft.configuration, (*loc, "configuration")),
+        configuration=validation.settings_of(rt, draft.configuration, (*argument, "configuration")),
         terms=analyse(message.content),
     )
 
@@ -191,16 +189,12 @@ def _authors(
     slugs = [item.author for item in prepared]
     known = tx.peers.by_slugs(workspace_key, sorted(set(slugs)))
     for index, slug in enumerate(slugs):
-        validation.refuse_scope(slug, known.get(slug), ("body", "messages", index, "peer_id"))
+        validation.refuse_scope(slug, known.get(slug), ("messages", index, "peer_id"))
     missing = [slug for slug in slugs if slug not in known]
     for index, slug in enumerate(slugs):
         if slug not in known:
-            validation.require_name(slug, ("body", "messages", index, "peer_id"))
-    return (
-        known | peers.ensure(rt, tx, workspace_key, missing, ("body", "messages"))
-        if missing
-        else known
-    )
+            validation.require_name(slug, ("messages", index, "peer_id"))
+    return known | peers.ensure(rt, tx, workspace_key, missing, ("messages",)) if missing else known
 
 
 def page(

@@ -91,7 +91,7 @@ def ensure(
     tx: Transaction,
     workspace_key: int,
     slugs: Sequence[str],
-    loc: validation.Loc,
+    argument: validation.Argument,
     **fields: Any,
 ) -> dict[str, Peer]:
     """The peers of these names, by name; missing ones are created, in sorted order so that writers
@@ -100,7 +100,7 @@ def ensure(
     missing = sorted(set(slugs) - found.keys())
     if not missing:
         return found
-    validation.require_names(missing, loc, place_in_loc=False)
+    validation.require_names(missing, argument, by_index=False)
     new = [
         Peer(
             uid=new_uid(),
@@ -160,7 +160,7 @@ def get_or_create(
     """The peer and whether it was created now. Given metadata and configuration replace those of an
     existing peer."""
     policy.require_create_peer(principal, workspace_id, slug)
-    validation.require_name(slug, ("body", "id"))
+    validation.require_name(slug, ("peer_id",))
     if (metadata is None and config is None) or not policy.may_update_peers(principal):
         with rt.storage.read() as tx:
             peer = tx.workspaces.locate(workspace_id, peer_id=slug).peer
@@ -172,7 +172,6 @@ def get_or_create(
         slug,
         metadata,
         config,
-        ("body", "id"),
         updating=policy.may_update_peers(principal),
     )
 
@@ -188,7 +187,7 @@ def update(
     """Given metadata and configuration each replace the stored ones. Creates a peer that is
     missing."""
     policy.require(principal, workspace_id, peer_id=slug)
-    return _upsert(rt, workspace_id, slug, metadata, config, ("path", "peer_id"))[0]
+    return _upsert(rt, workspace_id, slug, metadata, config)[0]
 
 
 def _upsert(
@@ -197,26 +196,25 @@ def _upsert(
     slug: str,
     metadata: Mapping[str, Any] | None,
     config: Mapping[str, Any] | None,
-    loc: validation.Loc,
     updating: bool = True,
 ) -> tuple[Peer, bool]:
     stored = validation.metadata(metadata)
     settings = None if config is None else strip_nul(dict(config))
     if settings is not None:
-        check_size(settings, ("body", "configuration"), "Configuration")
+        check_size(settings, ("configuration",), "Configuration")
 
     def store(tx: Transaction) -> tuple[Peer, bool]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
         peer = tx.peers.by_slug(workspace.key, slug, lock=True)
-        validation.refuse_scope(slug, peer, loc)
+        validation.refuse_scope(slug, peer, ("peer_id",))
         if peer is None:
-            validation.require_name(slug, loc)
+            validation.require_name(slug, ("peer_id",))
             made = ensure(
                 rt,
                 tx,
                 workspace.key,
                 [slug],
-                loc,
+                ("peer_id",),
                 metadata=stored or {},
                 configuration=settings or {},
             )

@@ -35,11 +35,11 @@ from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
 
 
-def require_name(name: str, loc: validation.Loc) -> None:
+def require_name(name: str, argument: validation.Argument) -> None:
     """The name of a scope that is about to be created, without the prefix."""
     problem = name_problem(name, SCOPE_NAME_MAX)
     if problem is not None:
-        raise InvalidInput(Problem(loc, problem, "string_pattern_mismatch"))
+        raise InvalidInput(Problem(argument, problem, "string_pattern_mismatch"))
 
 
 def require_names(names: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ def require_names(names: Sequence[str]) -> None:
     for index, name in enumerate(names):
         problem = name_problem(name, SCOPE_NAME_MAX)
         if problem is not None:
-            problems.append(Problem(("body", "scopes", index), problem, "string_pattern_mismatch"))
+            problems.append(Problem(("scopes", index), problem, "string_pattern_mismatch"))
     if problems:
         raise InvalidInput(*problems)
 
@@ -118,7 +118,7 @@ def get_or_create(
     """The scope and whether it was created now. Given metadata replaces that of an existing one.
     Creates a workspace that is missing."""
     policy.require(principal, workspace_id)
-    require_name(name, ("body", "id"))
+    require_name(name, ("scope_id",))
     stored = validation.metadata(metadata)
 
     def change(tx: Transaction) -> tuple[Peer, bool]:

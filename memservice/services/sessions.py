@@ -20,7 +20,7 @@ from memservice.services.paging import Page, Paging, read_page
 from memservice.spi.base import TransientConflict
 from memservice.spi.storage import Transaction
 
-PATH = ("path", "session_id")
+ARGUMENT = ("session_id",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,6 @@ def ensure(
     tx: Transaction,
     workspace: Workspace,
     slug: str,
-    loc: validation.Loc = PATH,
     **fields: Any,
 ) -> tuple[Session, bool]:
     """The active session of that name, its row held until commit, and whether it was created now.
@@ -85,7 +84,7 @@ def ensure(
         if found.state != ACTIVE:
             raise not_found(workspace.slug, slug)
         return found, False
-    validation.require_name(slug, loc)
+    validation.require_name(slug, ARGUMENT)
     if not workspaces.hold(tx, workspace.key):
         # the next try makes another
         raise TransientConflict(f"workspace {workspace.slug} was deleted meanwhile")
@@ -174,7 +173,7 @@ def get_or_create(
     of the request is applied.
     """
     policy.require_create_session(principal, workspace_id, slug, fields.scopes)
-    validation.require_name(slug, ("body", "id"))
+    validation.require_name(slug, ARGUMENT)
     as_it_is = not policy.may_update_sessions(principal)
     if as_it_is or fields.is_empty:
         with rt.storage.read() as tx:
@@ -184,7 +183,7 @@ def get_or_create(
         if session is not None and session.state == ACTIVE:
             return session, False
     policy.require_new_session(principal, slug, fields.members)
-    return _upsert(rt, workspace_id, slug, fields, ("body", "id"), principal if as_it_is else None)
+    return _upsert(rt, workspace_id, slug, fields, principal if as_it_is else None)
 
 
 def _as_it_is(
@@ -207,7 +206,7 @@ def update(
 ) -> Session:
     """Metadata is replaced, configuration merged by section. Creates a session that is missing."""
     policy.require(principal, workspace_id, session_id=slug)
-    return _upsert(rt, workspace_id, slug, SessionFields(metadata, config), PATH)[0]
+    return _upsert(rt, workspace_id, slug, SessionFields(metadata, config))[0]
 
 
 def _upsert(
@@ -215,7 +214,6 @@ def _upsert(
     workspace_id: str,
     slug: str,
     fields: SessionFields,
-    loc: validation.Loc,
     as_it_is_for: Principal | None = None,
 ) -> tuple[Session, bool]:
     """`as_it_is_for`: a caller who gets an existing session as it is."""
@@ -230,9 +228,9 @@ def _upsert(
         found = None if as_it_is_for is None else tx.sessions.by_slug(workspace.key, slug)
         if as_it_is_for is not None and found is not None:
             return _as_it_is(tx, as_it_is_for, workspace_id, found), False
-        joining = _peers_to_join(rt, tx, workspace, fields.members, ("body", "peers"))
+        joining = _peers_to_join(rt, tx, workspace, fields.members)
         session, created = ensure(
-            rt, tx, workspace, slug, loc, metadata=stored or {}, configuration=settings or {}
+            rt, tx, workspace, slug, metadata=stored or {}, configuration=settings or {}
         )
         if as_it_is_for is not None and not created:
             raise TransientConflict(f"session {slug} was made meanwhile")  # the next try finds it
@@ -258,15 +256,14 @@ def _peers_to_join(
     tx: Transaction,
     workspace: Workspace,
     members: Mapping[str, MemberConfig],
-    loc: validation.Loc,
 ) -> dict[str, Peer]:
     if not members:
         return {}
     known = tx.peers.by_slugs(workspace.key, sorted(members))
     for slug in members:
-        validation.refuse_scope(slug, known.get(slug), (*loc, slug))
+        validation.refuse_scope(slug, known.get(slug), ("peers", slug))
     missing = [slug for slug in members if slug not in known]
-    return known | peers.ensure(rt, tx, workspace.key, missing, loc) if missing else known
+    return known | peers.ensure(rt, tx, workspace.key, missing, ("peers",)) if missing else known
 
 
 def page(
@@ -303,7 +300,7 @@ def add_peers(
 
     def change(tx: Transaction) -> Session:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
-        joining = _peers_to_join(rt, tx, workspace, members, ("body",))
+        joining = _peers_to_join(rt, tx, workspace, members)
         session, _ = ensure(rt, tx, workspace, slug)
         join(rt, tx, session, joining, members)
         return session
@@ -323,7 +320,7 @@ def set_peers(
 
     def change(tx: Transaction) -> Session:
         workspace, session = require(tx, workspace_id, slug)
-        joining = _peers_to_join(rt, tx, workspace, members, ("body",))
+        joining = _peers_to_join(rt, tx, workspace, members)
         held = tx.sessions.by_key(session.key, lock=True)
         if held is None or held.state != ACTIVE:
             raise not_found(workspace_id, slug)
@@ -352,7 +349,7 @@ def remove_peers(
         workspace, session = require(tx, workspace_id, slug, lock=True)
         known = tx.peers.by_slugs(workspace.key, sorted(set(names)))
         for index, name in enumerate(names):
-            validation.refuse_scope(name, known.get(name), ("body", index), unknown_too=False)
+            validation.refuse_scope(name, known.get(name), ("peers", index), unknown_too=False)
         _leave(
             rt,
             tx,
@@ -394,7 +391,7 @@ def get_peer_config(
     policy.require_own_peer(principal, peer_id)
     with rt.storage.read() as tx:
         located = visibility.find(tx, workspace_id, session_id=slug, peer_id=peer_id)
-        validation.refuse_scope(peer_id, located.peer, ("path", "peer_id"), unknown_too=False)
+        validation.refuse_scope(peer_id, located.peer, ("peer_id",), unknown_too=False)
         member = None
         if located.session is not None and located.peer is not None:
             member = tx.members.one(located.session.key, located.peer.key)
@@ -419,7 +416,7 @@ def set_peer_config(
     def change(tx: Transaction) -> None:
         workspace, session = require(tx, workspace_id, slug, lock=True)
         peer = tx.peers.by_slug(workspace.key, peer_id)
-        validation.refuse_scope(peer_id, peer, ("path", "peer_id"), unknown_too=False)
+        validation.refuse_scope(peer_id, peer, ("peer_id",), unknown_too=False)
         if peer is None:
             raise NotFound(f"Peer {peer_id} not found in workspace {workspace_id}")
         member = tx.members.one(session.key, peer.key, lock=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from memservice.domain.errors import InvalidInput, Problem, TooLarge, UnsupportedMedia
+from memservice.domain.errors import TooLarge, UnsupportedMedia
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message
 from memservice.domain.text.chunks import Chunk, chunks
@@ -86,10 +86,7 @@ def create(
         "total_chunks": len(parts),
     }
     drafts = [_draft(part, index, frame, about) for index, part in enumerate(parts)]
-    try:
-        return messages.create(rt, principal, workspace_id, session_id, drafts, idempotency_key)
-    except InvalidInput as error:
-        raise _of_the_form(error) from error
+    return messages.create(rt, principal, workspace_id, session_id, drafts, idempotency_key)
 
 
 def check_size(rt: Runtime, size: int) -> None:
@@ -133,16 +130,3 @@ def _draft(part: Chunk, index: int, frame: Frame, about: Mapping[str, Any]) -> D
         created_at=frame.created_at,
         internal={**about, "chunk_index": index, "chunk_character_range": [part.start, part.end]},
     )
-
-
-def _of_the_form(error: InvalidInput) -> InvalidInput:
-    """What is wrong with all messages alike, said once, of the form's fields."""
-    said: dict[Problem, None] = {}
-    for problem in error.problems:
-        inside = problem.loc[:2] == ("body", "messages") and len(problem.loc) > 2
-        said[
-            Problem(("body", *problem.loc[3:]), problem.message, problem.kind)
-            if inside
-            else problem
-        ] = None
-    return InvalidInput(*said)

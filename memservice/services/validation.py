@@ -12,18 +12,19 @@ from memservice.domain.records import SCOPE, SCOPE_PREFIX, Peer
 from memservice.domain.values import check_metadata, name_problem, strip_nul
 from memservice.runtime import Runtime
 
-Loc = tuple[str | int, ...]
+Argument = tuple[str | int, ...]
+"""An argument of a service, or a part of one, outermost first: `("messages", 3, "peer_id")`."""
 
 
-def require_name(name: str, loc: Loc) -> str:
+def require_name(name: str, argument: Argument) -> str:
     """A name that something is about to be created with."""
     problem = name_problem(name)
     if problem is not None:
-        raise InvalidInput(Problem(loc, problem, "string_pattern_mismatch"))
+        raise InvalidInput(Problem(argument, problem, "string_pattern_mismatch"))
     return name
 
 
-def require_names(names: Sequence[str], loc: Loc, place_in_loc: bool = True) -> None:
+def require_names(names: Sequence[str], argument: Argument, by_index: bool = True) -> None:
     """Several names; all bad ones are reported."""
     problems = []
     for index, name in enumerate(names):
@@ -31,7 +32,7 @@ def require_names(names: Sequence[str], loc: Loc, place_in_loc: bool = True) -> 
         if problem is not None:
             problems.append(
                 Problem(
-                    (*loc, index) if place_in_loc else (*loc, name),
+                    (*argument, index) if by_index else (*argument, name),
                     problem,
                     "string_pattern_mismatch",
                 )
@@ -41,30 +42,30 @@ def require_names(names: Sequence[str], loc: Loc, place_in_loc: bool = True) -> 
 
 
 def metadata(
-    given: Mapping[str, Any] | None, loc: Loc = ("body", "metadata")
+    given: Mapping[str, Any] | None, argument: Argument = ("metadata",)
 ) -> dict[str, Any] | None:
     """Caller's metadata as it is stored; None stays None."""
     if given is None:
         return None
     stored: dict[str, Any] = strip_nul(dict(given))
-    check_metadata(stored, loc)
+    check_metadata(stored, argument)
     return stored
 
 
 def settings_of(
-    rt: Runtime, given: Mapping[str, Any] | None, loc: Loc = ("body", "configuration")
+    rt: Runtime, given: Mapping[str, Any] | None, argument: Argument = ("configuration",)
 ) -> dict[str, Any] | None:
     """Caller's workspace, session or message configuration as it is stored; None stays None."""
     if given is None:
         return None
     stored = configuration.clean(strip_nul(dict(given)))
-    problems = [*_summary_problems(stored, loc), *_instruction_problems(rt, stored, loc)]
+    problems = [*_summary_problems(stored, argument), *_instruction_problems(rt, stored, argument)]
     if problems:
         raise InvalidInput(*problems)
     return stored
 
 
-def _summary_problems(stored: Mapping[str, Any], loc: Loc) -> list[Problem]:
+def _summary_problems(stored: Mapping[str, Any], argument: Argument) -> list[Problem]:
     summary = stored.get("summary")
     if not isinstance(summary, Mapping):
         return []
@@ -75,14 +76,16 @@ def _summary_problems(stored: Mapping[str, Any], loc: Loc) -> list[Problem]:
     if short is not None and long is not None and short >= long:
         return [
             Problem(
-                (*loc, "summary"),
+                (*argument, "summary"),
                 "messages_per_short_summary must be less than messages_per_long_summary",
             )
         ]
     return []
 
 
-def _instruction_problems(rt: Runtime, stored: Mapping[str, Any], loc: Loc) -> list[Problem]:
+def _instruction_problems(
+    rt: Runtime, stored: Mapping[str, Any], argument: Argument
+) -> list[Problem]:
     limit = rt.settings.deriver.max_custom_instructions_tokens
     problems = []
     for path, text in configuration.texts(stored):
@@ -91,7 +94,7 @@ def _instruction_problems(rt: Runtime, stored: Mapping[str, Any], loc: Loc) -> l
         if limit == 0:
             problems.append(
                 Problem(
-                    (*loc, *path),
+                    (*argument, *path),
                     (
                         "custom_instructions are switched off "
                         "(DERIVER_MAX_CUSTOM_INSTRUCTIONS_TOKENS is 0)"
@@ -108,7 +111,7 @@ def _instruction_problems(rt: Runtime, stored: Mapping[str, Any], loc: Loc) -> l
         if used > limit:
             problems.append(
                 Problem(
-                    (*loc, *path),
+                    (*argument, *path),
                     f"custom_instructions has {used} tokens; at most {limit} are allowed",
                 )
             )
@@ -119,7 +122,9 @@ def is_scope_name(name: str) -> bool:
     return name.startswith(SCOPE_PREFIX)
 
 
-def refuse_scope(name: str, peer: Peer | None, loc: Loc, unknown_too: bool = True) -> None:
+def refuse_scope(
+    name: str, peer: Peer | None, argument: Argument, unknown_too: bool = True
+) -> None:
     """A scope observes; it is never observed, spoken for or addressed as a peer.
 
     Refused is a peer that is a scope and, with `unknown_too`, a name of that form that nobody has.
@@ -128,7 +133,7 @@ def refuse_scope(name: str, peer: Peer | None, loc: Loc, unknown_too: bool = Tru
         peer is None and unknown_too and is_scope_name(name)
     ):
         raise InvalidInput.at(
-            *loc,
+            *argument,
             message=(
                 f"{name!r} names a scope: a scope observes sessions and cannot be used as a "
                 "peer here"

@@ -120,17 +120,17 @@ def _secret() -> str:
 def check_url(rt: Runtime, url: str) -> None:
     """Raises InvalidInput unless events may be sent there. May resolve a host's name, so it is not
     for a transaction."""
-    loc = ("body", "url")
+    argument = ("url",)
     if len(url) > MAX_URL:
         raise InvalidInput(
-            Problem(loc, f"String should have at most {MAX_URL} characters", "string_too_long")
+            Problem(argument, f"String should have at most {MAX_URL} characters", "string_too_long")
         )
     if "://" not in url and not url.partition(":")[1]:
-        raise InvalidInput.at(*loc, message="Invalid URL format")
+        raise InvalidInput.at(*argument, message="Invalid URL format")
     try:
         rt.plugins.webhook_transport(url)
     except ConfigurationError as error:
-        raise InvalidInput.at(*loc, message="Only HTTP and HTTPS URLs are allowed") from error
+        raise InvalidInput.at(*argument, message="Only HTTP and HTTPS URLs are allowed") from error
     rt.webhook_transport(url).check(url)
 
 

@@ -19,12 +19,13 @@ from memservice.services.paging import Page, Paging, read_page
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import Transaction
 
+ARGUMENT = ("workspace_id",)
+
 
 def ensure(
     rt: Runtime,
     tx: Transaction,
     slug: str,
-    loc: validation.Loc = ("path", "workspace_id"),
     *,
     lock: bool = False,
     **fields: Any,
@@ -34,7 +35,7 @@ def ensure(
     found = tx.workspaces.by_slug(slug, lock=lock)
     if found is not None:
         return found, False
-    validation.require_name(slug, loc)
+    validation.require_name(slug, ARGUMENT)
     uid = new_uid()
     workspace = Workspace(uid=uid, slug=slug, v1_name=slug, created_at=rt.clock(), **fields)
     try:
@@ -76,7 +77,7 @@ def get_or_create(
     changes nothing. A key of a peer or a session creates one without metadata and configuration
     only."""
     policy.require_key_of(principal, slug)
-    validation.require_name(slug, ("body", "id"))
+    validation.require_name(slug, ARGUMENT)
     stored = validation.metadata(metadata) or {}
     settings = validation.settings_of(rt, config) or {}
     with rt.storage.read() as tx:
@@ -85,7 +86,7 @@ def get_or_create(
         return workspace, False
     policy.require_bare_workspace(principal, stored, settings)
     return rt.storage.write(
-        lambda tx: ensure(rt, tx, slug, ("body", "id"), metadata=stored, configuration=settings)
+        lambda tx: ensure(rt, tx, slug, metadata=stored, configuration=settings)
     )
 
 

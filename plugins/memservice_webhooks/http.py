@@ -29,7 +29,7 @@ log = logging.getLogger("memservice.webhooks")
 MAX_RESPONSE_BYTES = 64 * 1024
 """Maximum bytes of a response that are read. They are ignored, but some servers process a request
 only if they can send their response."""
-LOC = ("body", "url")
+LOC = ("url",)
 _HOST = re.compile(r"(?=.{1,254}$)(?:[A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?")
 _BRACKETED = re.compile(r"\[[0-9A-Fa-f:.]+\](?::[0-9]*)?")
 """An IPv6 address and a port, without a zone (which has a meaning on this machine only) and without

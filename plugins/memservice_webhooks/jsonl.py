@@ -16,7 +16,7 @@ from memservice.domain.errors import InvalidInput
 from memservice.spi.webhooks import Outcome
 
 _NAME = re.compile(r"jsonl:([A-Za-z0-9_-]{1,100})")
-LOC = ("body", "url")
+LOC = ("url",)
 
 
 class JsonLinesTransport:

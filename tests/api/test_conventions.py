@@ -319,14 +319,14 @@ class TestErrors:
         self.fail(
             monkeypatch,
             errors.InvalidInput(
-                errors.Problem(("body", "a", 0), "first"),
-                errors.Problem(("query", "b"), "second", "kind"),
+                errors.Problem(("metadata", "a", 0), "first"),
+                errors.Problem(("workspace_id",), "second", "kind"),
             ),
         )
         assert api.ok(api.put("", {}), 422) == {
             "detail": [
-                {"loc": ["body", "a", 0], "msg": "first", "type": "value_error"},
-                {"loc": ["query", "b"], "msg": "second", "type": "kind"},
+                {"loc": ["body", "metadata", "a", 0], "msg": "first", "type": "value_error"},
+                {"loc": ["path", "workspace_id"], "msg": "second", "type": "kind"},
             ]
         }
 

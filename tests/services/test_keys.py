@@ -147,7 +147,7 @@ def test_what_cannot_be_minted(
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
         api_keys.mint(rt, ALL, wanted, expires_at, label)
-    assert [problem.loc for problem in refused.value.problems] == [("query", field)]
+    assert [problem.loc for problem in refused.value.problems] == [(field,)]
     assert api_keys.page(rt, ALL, Paging()).total == 0
 
 

@@ -260,7 +260,7 @@ def test_bad_ones_are_told_where(schema: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         check(schema)
     (problem,) = caught.value.problems
-    assert problem.loc == ("body", "response_format")
+    assert problem.loc == ("response_format",)
     assert problem.message.startswith("Invalid response_format: ")
     assert told in problem.message
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memservice.api.locations import ANY
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
@@ -31,6 +32,7 @@ def _path(app_id: str, user_id: str, collection_id: str) -> Path:
     body=schemas.DocumentCreate,
     large=True,
     answer=schemas.Document,
+    locations={("conclusions", ANY): ("body",)},
 )
 def create_document(call: Call, app_id: str, user_id: str, collection_id: str) -> Kept:
     """Store a document"""

@@ -42,7 +42,7 @@ def create_key(call: Call) -> api_keys.Minted:
     if query["workspace_id"] or query["peer_id"]:
         mixed = [name for name in _OF_V1 if query[name]]
         if mixed:  # it would be left out, and the key would open more than was asked for
-            raise InvalidInput(*(Problem(("query", name), _MIXED) for name in mixed))
+            raise InvalidInput(*(Problem((name,), _MIXED) for name in mixed))
         key_request = api_keys.KeyRequest(
             workspace_id=query["workspace_id"],
             peer_id=query["peer_id"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memservice.api.locations import ANY
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
@@ -30,13 +31,14 @@ def _draft(given: Mapping[str, Any]) -> UserMessageDraft:
     headers=MessageHeaders,
     body=schemas.MessageCreate,
     answer=schemas.Message,
+    locations={("messages", ANY): ("body",)},
 )
 def create_message_for_session(
     call: Call, app_id: str, user_id: str, session_id: str
 ) -> UserMessage:
     """Store a message"""
     path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
-    return messages.create(call.rt, call.principal, path, [_draft(call.body)], ("body",), once)[0]
+    return messages.create(call.rt, call.principal, path, [_draft(call.body)], once)[0]
 
 
 @routes.operation(
@@ -55,7 +57,7 @@ def create_batch_messages_for_session(
     """Store messages in order, all or none"""
     path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
     drafts = [_draft(given) for given in call.body["messages"]]
-    return messages.create(call.rt, call.principal, path, drafts, ("body", "messages"), once)
+    return messages.create(call.rt, call.principal, path, drafts, once)
 
 
 @routes.operation(

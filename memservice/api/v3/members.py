@@ -26,6 +26,9 @@ _CONFIG = _PEERS + "/<peer_id>/config"
 _OWN = RouteAccess(workspace="workspace_id", session="session_id")
 _READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
 
+_BODY = {("peers",): ("body",)}
+"""The whole body is the argument `peers`."""
+
 
 def member_configs(given: Mapping[str, Mapping[str, Any]]) -> dict[str, MemberConfig]:
     return {name: _config(config) for name, config in given.items()}
@@ -39,7 +42,9 @@ def _by_peer() -> Map:
     return Map(Nested(SessionPeerConfig), required=True)
 
 
-@routes.operation("POST", _PEERS, access=_OWN, body=_by_peer(), answer=SessionShape)
+@routes.operation(
+    "POST", _PEERS, access=_OWN, body=_by_peer(), answer=SessionShape, locations=_BODY
+)
 def add_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Add peers to a session
 
@@ -51,7 +56,7 @@ def add_session_peers(call: Call, workspace_id: str, session_id: str) -> Session
     )
 
 
-@routes.operation("PUT", _PEERS, access=_OWN, body=_by_peer(), answer=SessionShape)
+@routes.operation("PUT", _PEERS, access=_OWN, body=_by_peer(), answer=SessionShape, locations=_BODY)
 def set_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Replace the peers of a session"""
     return sessions.set_peers(
@@ -60,7 +65,12 @@ def set_session_peers(call: Call, workspace_id: str, session_id: str) -> Session
 
 
 @routes.operation(
-    "DELETE", _PEERS, access=_OWN, body=List(Name(), required=True), answer=SessionShape
+    "DELETE",
+    _PEERS,
+    access=_OWN,
+    body=List(Name(), required=True),
+    answer=SessionShape,
+    locations=_BODY,
 )
 def remove_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Remove peers from a session

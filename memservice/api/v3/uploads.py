@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 
 from memservice.api.auth import RouteAccess
+from memservice.api.locations import ANY
 from memservice.api.routing import Call
 from memservice.api.v3 import messages
 from memservice.api.v3.schemas import messages as schemas
@@ -26,6 +27,7 @@ routes = messages.routes
     answer=schemas.Message,
     many=True,
     status=(201,),
+    locations={("messages", ANY): ("body",)},
 )
 def create_messages_with_file(call: Call, workspace_id: str, session_id: str) -> Sequence[Message]:
     """Store a file's text as messages, all or none

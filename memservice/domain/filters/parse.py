@@ -53,7 +53,7 @@ class _Value:
 def parse_filters(
     filters: object,
     resource: Resource,
-    loc: Sequence[str | int] = ("body", "filters"),
+    loc: Sequence[str | int] = ("filters",),
     *,
     workspace_id: str | None = None,
     ignore: Collection[str] = (),

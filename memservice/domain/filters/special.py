@@ -14,7 +14,7 @@ from memservice.domain.values import name_problem, shown
 ALLOWLIST_MAX = 1_000
 
 
-def parse_containment(filter_: object, loc: Sequence[str | int] = ("body", "filter")) -> Condition:
+def parse_containment(filter_: object, loc: Sequence[str | int] = ("filter",)) -> Condition:
     """Generation 1's `filter`: metadata contains this object. No operators, every key literal; null
     and `{}` are no condition."""
     if filter_ is None:
@@ -25,7 +25,7 @@ def parse_containment(filter_: object, loc: Sequence[str | int] = ("body", "filt
 
 
 def recall_allowlist(
-    filters: object, session_id: str | None, loc: Sequence[str | int] = ("body", "filters")
+    filters: object, session_id: str | None, loc: Sequence[str | int] = ("filters",)
 ) -> list[str] | None:
     """The sessions that chat or a representation may draw on, each once, in the order given; None
     is all, `[]` none at all.

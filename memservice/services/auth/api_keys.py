@@ -148,7 +148,6 @@ def mint_by_uid(
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
     if not policy.names_by_uid(named):
         raise InvalidInput.at(
-            "query",
             "app_id",
             message=(
                 "At least one of app_id, user_id, session_id, or collection_id must be provided"
@@ -221,22 +220,22 @@ def _check(
     ):
         problem = None if name is None else name_problem(name)
         if problem is not None:
-            problems.append(Problem(("query", field), problem, "string_pattern_mismatch"))
+            problems.append(Problem((field,), problem, "string_pattern_mismatch"))
     if key_request.workspace_id is None and (
         key_request.peer_id is not None or key_request.session_id is not None
     ):
         problems.append(
             Problem(
-                ("query", "workspace_id"),
+                ("workspace_id",),
                 "workspace_id must be provided for a key of a peer or a session",
             )
         )
     if expires_at is not None and expires_at <= now:
-        problems.append(Problem(("query", "expires_at"), "expires_at must lie in the future"))
+        problems.append(Problem(("expires_at",), "expires_at must lie in the future"))
     if label is not None and (len(label) > MAX_LABEL or "\0" in label):
         problems.append(
             Problem(
-                ("query", "label"),
+                ("label",),
                 f"A label has at most {MAX_LABEL} characters, and no NUL",
                 "string_too_long",
             )

@@ -183,7 +183,7 @@ def _ask_peer(
     if options.scope is not None:
         policy.refuse_narrow(principal)
         if options.filters or options.session:
-            raise InvalidInput.at("body", "scope", message=SCOPE_ALONE)
+            raise InvalidInput.at("scope", message=SCOPE_ALONE)
     query = _checked(options)
     allowed = recall_allowlist(options.filters, options.session)
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch")
@@ -226,7 +226,7 @@ def ask_workspace(
     narrows both."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     if options.scope is not None and options.session:
-        raise InvalidInput.at("body", "scope", message="scope cannot be combined with session_id")
+        raise InvalidInput.at("scope", message="scope cannot be combined with session_id")
     query = _checked(options)
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch")
     with rt.storage.read() as tx:
@@ -247,9 +247,7 @@ def _checked(options: ChatOptions) -> str:
     query: str = strip_nul(options.query)
     if not query:
         raise InvalidInput(
-            Problem(
-                ("body", "query"), "String should have at least 1 character", "string_too_short"
-            )
+            Problem(("query",), "String should have at least 1 character", "string_too_short")
         )
     return query
 
@@ -271,7 +269,7 @@ def _located(
     )
     if located.workspace is None:
         raise NotFound(f"Workspace {workspace_id} not found")
-    validation.refuse_scope(peer_id, located.peer, ("path", "peer_id"))
+    validation.refuse_scope(peer_id, located.peer, ("peer_id",))
     if located.peer is None:
         raise _no_peer(workspace_id, peer_id)
     return located.workspace, located.session, located.peer
@@ -295,7 +293,7 @@ def _target(tx: Transaction, workspace: Workspace, asked: Peer, target: str | No
     if not target:
         return asked
     peer = tx.peers.by_slug(workspace.key, target)
-    validation.refuse_scope(target, peer, ("body", "target"))
+    validation.refuse_scope(target, peer, ("target",))
     if peer is None:
         raise _no_peer(workspace.slug, target)
     return peer

@@ -17,7 +17,7 @@ from memservice.domain.errors import InvalidInput, MemserviceError
 from memservice.domain.json_schema import DEFINITIONS, Schema, definition, problem
 from memservice.domain.values import shown
 
-LOC = ("body", "response_format")
+LOC = ("response_format",)
 
 MAX_DEPTH = 20
 MAX_NODES = 500

@@ -8,7 +8,7 @@ import unicodedata
 
 from memservice.domain.values import loads
 
-FILE = ("body", "file")
+FILE = ("file",)
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

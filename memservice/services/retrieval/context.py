@@ -91,7 +91,7 @@ def of_peer(
     search = Search.begin(rt, workspace_id, options.search_query or "", SEARCH_PURPOSE)
     with rt.storage.read() as tx:
         # First, since it refuses scopes.
-        pair = representation.pair_for(tx, principal, workspace_id, peer_id, options, "query")
+        pair = representation.pair_for(tx, principal, workspace_id, peer_id, options)
         card = cards.of(tx, workspace_id, peer_id, options.target)
         selection = Selection()
         if pair is not None:
@@ -145,7 +145,7 @@ def _of_session(
     if budget > limit:
         raise InvalidInput(
             Problem(
-                ("query", "tokens"),
+                ("tokens",),
                 f"Input should be less than or equal to {limit}",
                 "less_than_equal",
             )
@@ -196,13 +196,13 @@ def _check(session_id: str, options: SessionContextOptions) -> None:
     for index, name in enumerate(options.sessions):
         problem = name_problem(name)
         if problem:
-            raise InvalidInput.at("query", "sessions", index, message=problem)
+            raise InvalidInput.at("sessions", index, message=problem)
     if session_id not in options.sessions:
         raise _refused("sessions", "sessions must contain the session of the path")
 
 
 def _refused(field: str, message: str) -> InvalidInput:
-    return InvalidInput.at("query", field, message=message)
+    return InvalidInput.at(field, message=message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +247,12 @@ class _Request:
         """The target and the peer of the perspective, by id. Refuses scopes."""
         target, perspective = self.options.peer_target or "", self.options.peer_perspective
         peers = tx.peers.by_slugs(workspace.key, [name for name in (target, perspective) if name])
-        validation.refuse_scope(target, peers.get(target), ("query", "peer_target"))
+        validation.refuse_scope(target, peers.get(target), ("peer_target",))
         if perspective:
             validation.refuse_scope(
                 perspective,
                 peers.get(perspective),
-                ("query", "peer_perspective"),
+                ("peer_perspective",),
                 unknown_too=False,
             )
         return peers

@@ -120,16 +120,12 @@ def pair_for(
     workspace_id: str,
     peer_id: str,
     options: RepresentationOptions,
-    part: str = "body",
 ) -> Pair | None:
     """Whose memory is asked for, and what the caller may learn of it; None where a peer does not
-    exist. An unknown scope is NotFound.
-
-    `part`: where the options stood.
-    """
+    exist. An unknown scope is NotFound."""
     if options.scope is not None and (options.filters or options.session):
         raise InvalidInput.at(
-            "body", "scope", message="scope cannot be combined with session_id or filters"
+            "scope", message="scope cannot be combined with session_id or filters"
         )
     allowed = allowed_sessions(options)
     located = tx.workspaces.locate(workspace_id, peer_id=peer_id)
@@ -140,11 +136,11 @@ def pair_for(
                 options.scope if isinstance(options.scope, str) else options.scope[0], workspace_id
             )
         return None
-    validation.refuse_scope(peer_id, located.peer, ("path", "peer_id"))
+    validation.refuse_scope(peer_id, located.peer, ("peer_id",))
     observed = located.peer
     if options.target:
         observed = tx.peers.by_slug(workspace.key, options.target)
-        validation.refuse_scope(options.target, observed, (part, "target"))
+        validation.refuse_scope(options.target, observed, ("target",))
     observer = located.peer
     sessions = None if allowed is None else session_keys(tx, workspace, allowed)
     if isinstance(options.scope, str):
@@ -169,7 +165,6 @@ def scoped_sessions(tx: Transaction, workspace: Workspace, names: Sequence[str])
     }
     if len(keys) > MAX_SESSIONS:
         raise InvalidInput.at(
-            "body",
             "scope",
             message=(
                 f"These scopes have {len(keys)} sessions; at most {MAX_SESSIONS} can be searched"

@@ -170,13 +170,10 @@ def _without_fixed(options: SearchOptions) -> tuple[object, str | None]:
     fixed |= {"session_id"} if options.session_id is not None else set()
     fixed |= {"peer_id"} if options.peer_id is not None else set()
     if options.scope is not None and "session_id" in filters:
-        raise InvalidInput.at(
-            "body", "scope", message="scope cannot be combined with a session_id filter"
-        )
+        raise InvalidInput.at("scope", message="scope cannot be combined with a session_id filter")
     perspective = filters.get("peer_perspective")
     if perspective is not None and not isinstance(perspective, str):
         raise InvalidInput.at(
-            "body",
             "filters",
             "peer_perspective",
             message="peer_perspective must be the id of a peer",

@@ -34,7 +34,7 @@ def create(
     """A new app. Conflict if one of that name exists, whichever generation made it."""
     policy.require_admin(principal)
     stored_name, stored = (
-        names.new_name(name, ("body", "name")),
+        names.new_name(name, ("name",)),
         validation.metadata(metadata) or {},
     )
 
@@ -62,7 +62,7 @@ def get_or_create(rt: Runtime, principal: Principal, name: str) -> Workspace:
         workspace = _named(tx, names.wanted(name))
     if workspace is not None:
         return workspace
-    new = names.new_name(name, ("path", "name"))
+    new = names.new_name(name, ("name",))
     return rt.storage.write(lambda tx: _named(tx, new) or _add(rt, tx, new, {}))
 
 

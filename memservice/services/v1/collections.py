@@ -51,7 +51,7 @@ def _named(tx: Transaction, user: Peer, name: str) -> NamedCollection | None:
 def _checked(name: str) -> str:
     if name.casefold() == RESERVED:
         raise InvalidInput.at(
-            "body", "name", message=f"Value error, Collection name cannot be '{RESERVED}'"
+            "name", message=f"Value error, Collection name cannot be '{RESERVED}'"
         )
     return name
 
@@ -90,7 +90,7 @@ def create(
 ) -> NamedCollection:
     """A new collection. Conflict if the user has one of that name."""
     wanted, stored = (
-        _checked(names.new_name(name, ("body", "name"))),
+        _checked(names.new_name(name, ("name",))),
         validation.metadata(metadata) or {},
     )
 
@@ -168,7 +168,7 @@ def update(
     its name."""
     if name is None and metadata is None:
         raise InvalidInput.at(
-            "body", message="Invalid collection configuration - at least one field must be provided"
+            message="Invalid collection configuration - at least one field must be provided"
         )
     wanted, stored = names.changed_name(name), validation.metadata(metadata)
     if wanted is not None:
@@ -182,7 +182,7 @@ def update(
             raise missing()
         if wanted is not None and is_derived(collection):
             raise InvalidInput.at(
-                "body", "name", message=f"'{RESERVED}' is a reserved name: the collection keeps it"
+                "name", message=f"'{RESERVED}' is a reserved name: the collection keeps it"
             )
         if (
             wanted is not None
@@ -212,7 +212,6 @@ def delete(rt: Runtime, principal: Principal, path: Path) -> None:
             raise missing()
         if is_derived(collection):
             raise InvalidInput.at(
-                "path",
                 "collection_id",
                 message=f"Invalid collection configuration - '{RESERVED}' is a reserved name",
             )

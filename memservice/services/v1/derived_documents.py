@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.filters.ast import Not
 from memservice.domain.ids import fingerprint
@@ -37,12 +36,7 @@ def create(
     """An explicit conclusion of no session, of any length that a document may have. Whether the
     caller may is settled."""
     draft = ConclusionDraft(text, user.slug, user.slug, metadata=metadata)
-    try:
-        return conclusions.store(rt, workspace.slug, [draft], of_any_length=True)[0]
-    except InvalidInput as error:
-        raise InvalidInput(
-            *(replace(problem, loc=("body", "content")) for problem in error.problems)
-        ) from error
+    return conclusions.store(rt, workspace.slug, [draft], of_any_length=True)[0]
 
 
 def page(

@@ -38,9 +38,7 @@ def _content(given: str) -> str:
     text: str = strip_nul(given)
     if not text:
         raise InvalidInput(
-            Problem(
-                ("body", "content"), "String should have at least 1 character", "string_too_short"
-            )
+            Problem(("content",), "String should have at least 1 character", "string_too_short")
         )
     return text
 
@@ -158,7 +156,7 @@ def update(
     """Metadata and content are replaced; at least one has to be given. A document with another
     content is a document of now."""
     if content is None and metadata is None:
-        raise InvalidInput.at("body", message="Content and metadata cannot both be None")
+        raise InvalidInput.at(message="Content and metadata cannot both be None")
     text, stored = None if content is None else _content(content), validation.metadata(metadata)
     vectors = None if text is None else indexing.embed_inline(rt, [text])
 
@@ -191,7 +189,6 @@ def delete(rt: Runtime, principal: Principal, path: Path, uid: str) -> None:
         found = _found(tx, principal, path)
         if found is not None and collections.is_derived(found[2]):
             raise InvalidInput.at(
-                "path",
                 "collection_id",
                 message=f"Cannot delete collection with reserved name '{collections.RESERVED}'",
             )

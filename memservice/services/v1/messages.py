@@ -48,11 +48,10 @@ def create(
     principal: Principal,
     path: Path,
     drafts: Sequence[UserMessageDraft],
-    loc: validation.Loc,
     idempotency_key: str | None = None,
 ) -> list[UserMessage]:
     """Store messages in order, all or none, at one time, with the background work that they make
-    necessary. `loc` is where the first one stands; of several, where they stand.
+    necessary.
 
     With an idempotency key that this session has seen before, the messages stored then are returned
     and nothing is stored; InvalidInput if they are other messages.
@@ -63,10 +62,13 @@ def create(
         else idempotency.request(idempotency_key, [asdict(draft) for draft in drafts])
     )
     now = rt.clock()
-    places = [loc] if loc == ("body",) else [(*loc, index) for index in range(len(drafts))]
-    given = [Draft(draft.content, "", draft.metadata, created_at=now) for draft in drafts]
     prepared = [
-        shared.prepare(rt, draft, place) for draft, place in zip(given, places, strict=True)
+        shared.prepare(
+            rt,
+            Draft(draft.content, "", draft.metadata, created_at=now),
+            ("messages", index),
+        )
+        for index, draft in enumerate(drafts)
     ]
 
     def store(tx: Transaction) -> tuple[str, Peer, list[Message], bool]:

@@ -80,9 +80,7 @@ def create(rt: Runtime, principal: Principal, path: Path, draft: NoteDraft) -> N
 
 
 def _session_needed() -> InvalidInput:
-    return InvalidInput.at(
-        "body", "session_id", message="Cannot specify message_id without session_id"
-    )
+    return InvalidInput.at("session_id", message="Cannot specify message_id without session_id")
 
 
 def _session(rt: Runtime, tx: Transaction, principal: Principal, user: Peer, uid: str) -> Session:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import name_problem, strip_nul
-from memservice.services.validation import Loc
+from memservice.services.validation import Argument
 
 NEW_NAME_MAX = 100
 NAME_MAX = 512
@@ -19,21 +19,23 @@ def wanted(name: str) -> str:
     return stored
 
 
-def new_name(name: str, loc: Loc) -> str:
+def new_name(name: str, argument: Argument) -> str:
     """A name that something is created with, as it is stored."""
     stored: str = strip_nul(name)
     if not stored:
         raise InvalidInput(
-            Problem(loc, "String should have at least 1 character", "string_too_short")
+            Problem(argument, "String should have at least 1 character", "string_too_short")
         )
     if len(stored) > NEW_NAME_MAX:
         raise InvalidInput(
-            Problem(loc, f"String should have at most {NEW_NAME_MAX} characters", "string_too_long")
+            Problem(
+                argument, f"String should have at most {NEW_NAME_MAX} characters", "string_too_long"
+            )
         )
     return stored
 
 
-def changed_name(name: str | None, loc: Loc = ("body", "name")) -> str | None:
+def changed_name(name: str | None, argument: Argument = ("name",)) -> str | None:
     """A name that something is renamed to, as it is stored; None leaves the present one. It may be
     empty."""
     if name is None:
@@ -41,7 +43,9 @@ def changed_name(name: str | None, loc: Loc = ("body", "name")) -> str | None:
     stored: str = strip_nul(name)
     if len(stored) > NAME_MAX:
         raise InvalidInput(
-            Problem(loc, f"String should have at most {NAME_MAX} characters", "string_too_long")
+            Problem(
+                argument, f"String should have at most {NAME_MAX} characters", "string_too_long"
+            )
         )
     return stored
 

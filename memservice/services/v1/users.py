@@ -41,7 +41,7 @@ def create(
 ) -> Peer:
     """A new user. Conflict if one of that name exists, whichever generation made it."""
     stored_name, stored = (
-        names.new_name(name, ("body", "name")),
+        names.new_name(name, ("name",)),
         validation.metadata(metadata) or {},
     )
 
@@ -80,7 +80,7 @@ def get_or_create(rt: Runtime, principal: Principal, app_uid: str, name: str) ->
         peer = _named(tx, _app(tx, app_uid), names.wanted(name))
     if peer is not None:
         return peer
-    new = names.new_name(name, ("path", "name"))
+    new = names.new_name(name, ("name",))
 
     def change(tx: Transaction) -> Peer:
         workspace = _app(tx, app_uid)
@@ -172,7 +172,5 @@ def assistant_of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Peer:
         peer = tx.rows.get(Peer, equals(workspace_key=workspace.key, v1_role=ASSISTANT))
     if peer is None:
         slug = new_uid()
-        peer = peers.ensure(rt, tx, workspace.key, [slug], ("path", "app_id"), v1_role=ASSISTANT)[
-            slug
-        ]
+        peer = peers.ensure(rt, tx, workspace.key, [slug], ("app_id",), v1_role=ASSISTANT)[slug]
     return peer

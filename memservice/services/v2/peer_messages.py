@@ -35,7 +35,7 @@ def create(
     policy.require(principal, workspace_id, peer_id=peer_id)
     strangers = [
         Problem(
-            ("body", "messages", index, "peer_id"),
+            ("messages", index, "peer_id"),
             f"peer_id must be {peer_id!r}, the peer of the path",
         )
         for index, draft in enumerate(drafts)

@@ -117,7 +117,7 @@ def resolver(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], Sequence[s
 def refusal(url: str, *networks: str) -> str:
     with pytest.raises(InvalidInput) as caught:
         HttpTransport(networks).check(url)
-    assert [problem.loc for problem in caught.value.problems] == [("body", "url")]
+    assert [problem.loc for problem in caught.value.problems] == [("url",)]
     return str(caught.value)
 
 

@@ -37,8 +37,8 @@ def test_allowlist(filters: Any, expected: list[str] | None) -> None:
 def test_a_session_beside_the_list_must_be_on_it() -> None:
     assert recall_allowlist({"session_id": ["a", "b"]}, "a") == ["a", "b"]
     assert recall_allowlist(None, "a") is None
-    assert refused({"session_id": ["b"]}, "a")[0] == ("body", "filters", "session_id")
-    assert refused({"session_id": []}, "a")[0] == ("body", "filters", "session_id")
+    assert refused({"session_id": ["b"]}, "a")[0] == ("filters", "session_id")
+    assert refused({"session_id": []}, "a")[0] == ("filters", "session_id")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_session_beside_the_list_must_be_on_it() -> None:
     ],
 )
 def test_allowlist_refuses(filters: Any, loc: tuple[str | int, ...]) -> None:
-    assert refused(filters)[0] == ("body", "filters", *loc)
+    assert refused(filters)[0] == ("filters", *loc)
 
 
 def test_containment_takes_every_key_literally() -> None:
@@ -86,4 +86,4 @@ def test_containment_takes_every_key_literally() -> None:
 def test_containment_refuses(given: Any, loc: tuple[str | int, ...]) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_containment(given)
-    assert caught.value.problems[0].loc == ("body", "filter", *loc)
+    assert caught.value.problems[0].loc == ("filter", *loc)

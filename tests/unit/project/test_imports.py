@@ -295,6 +295,45 @@ def test_the_check_of_runtimes_sees(code: str) -> None:
     assert list(changes_to_a_runtime(ast.parse(code))) == [1]
 
 
+PARTS_OF_A_REQUEST = {"body", "query", "path", "header"}
+
+
+def request_locations(tree: ast.Module) -> Iterator[int]:
+    """Lines that give a problem a location in a request, `("body", "name")`, instead of an
+    argument."""
+    for _, name, call in called(tree):
+        first = call.args[0] if call.args else None
+        if isinstance(first, ast.Tuple) and first.elts:
+            several, first = len(first.elts) > 1, first.elts[0]
+        else:
+            several = len(call.args) > 1 and name == "at"
+        if (
+            several
+            and name in {"at", "Problem"}
+            and isinstance(first, ast.Constant)
+            and first.value in PARTS_OF_A_REQUEST
+        ):
+            yield call.lineno
+
+
+def test_rules_name_arguments_not_parts_of_a_request(root: Path) -> None:
+    wrong = [
+        f"{file.relative_to(root)}:{line}"
+        for folder in ("memservice/services", "memservice/domain/filters", "plugins")
+        for file, tree in modules(root / folder)
+        for line in request_locations(tree)
+    ]
+    assert wrong == []
+
+
+def test_the_check_of_locations_sees() -> None:
+    tree = ast.parse(
+        'InvalidInput.at("body", "a", message="")\nProblem(("query", "a"), "")\n'
+        'InvalidInput.at("query", message="")\nProblem(("a", "query"), "")\n'
+    )
+    assert list(request_locations(tree)) == [1, 2]
+
+
 MAX_PARAMETERS = 7
 LONGER = {"enqueue": "one task's fields", "of_steps": "an event's fields, by keyword only"}
 
