@@ -84,6 +84,8 @@ class Runtime:
         self.unwritten_tokens = unwritten_tokens or _all_written
         self.day_spending: dict[int, DaySpending] = {}
         """By workspace, for `services.usage.budget`."""
+        self.retrying: dict[str, object] = {}
+        """By language model, the attempt of this process that repeats failed calls of it."""
         self.embedder_calls = TimedCalls("embed-query")
         self.vector_calls = TimedCalls("nearest")
         self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)

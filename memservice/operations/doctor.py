@@ -25,6 +25,7 @@ from memservice.pipeline.indexing import reconcile
 from memservice.plugins import Plugins
 from memservice.runtime import Runtime
 from memservice.services import indexing, store_compatibility
+from memservice.services.tasks import model_breaker
 from memservice.settings import Settings
 from memservice.spi.base import RESTORE
 from memservice.spi.capabilities import Capability
@@ -79,6 +80,7 @@ def look(rt: Runtime, *, thorough: bool = False) -> list[Check]:
         "redis": lambda: _queues(rt.settings),
         "workers": lambda: _workers(rt),
         "work": lambda: _work(rt),
+        "models": lambda: _models(rt),
         "clock": lambda: _clock(rt),
         "plugins": lambda: _plugins(rt.plugins),
     }
@@ -407,11 +409,29 @@ def _work(rt: Runtime) -> Iterator[Check]:
         yield Check(
             "work",
             DEGRADED,
-            f"{failed} tasks have failed for good",
+            f"{failed} tasks have failed permanently",
             "see `memservice jobs list --state failed`",
         )
     else:
         yield Check("work", OK, "nothing waits for long")
+
+
+def _models(rt: Runtime) -> Iterator[Check]:
+    """Language models whose circuit breaker is open. Calls none."""
+    with rt.storage.read() as tx:
+        outages = [
+            (outage, model_breaker.waiting(tx, outage)) for outage in model_breaker.current(tx)
+        ]
+    for outage, waiting in outages:
+        yield Check("models", DEGRADED, f"{outage.shown()}; {waiting} work units wait", _NO_MODEL)
+    if not outages:
+        yield Check("models", OK, "no language model is known to be unavailable")
+
+
+_NO_MODEL = (
+    "check the key, the base URL, the model's name and the quota. A worker tries again by itself, "
+    "and at once when it is restarted; no work is lost"
+)
 
 
 def _clock(rt: Runtime) -> Iterator[Check]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
+from memservice.reasoning import outages
 from memservice.reasoning.models import Models, ModelTarget
 from memservice.settings.models import ModelConfig
 from memservice.spi.llm import (
@@ -182,7 +183,8 @@ class _RetryPlan:
     def after(self, error: ModelFailure) -> None:
         """Go on to the next try, after its pause. Raises the error if there is none."""
         asked = error.retry_after or 0.0
-        hopeless = not error.retryable or asked > MAX_ASKED_PAUSE
+        repeatable = error.retryable and asked <= MAX_ASKED_PAUSE
+        hopeless = not (outages.may_retry(self.target, error) and repeatable)
         if (
             isinstance(error, Refusal)
             or self.number >= self.of
@@ -244,6 +246,7 @@ class _CallRecord:
         )
 
     def succeeded(self, done: Completion) -> None:
+        outages.answered()
         self._caller._spend(self._target, done)
         self._tell(
             "success",

@@ -38,9 +38,15 @@ from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
 
 QUEUE_EMPTY, TEST = "queue_empty", "test"
+MODEL_UNAVAILABLE, MODEL_RECOVERED = "model_unavailable", "model_recovered"
 """Kinds of event, as our own API and documents name them."""
 
-WIRE_TYPES: Mapping[str, str] = {QUEUE_EMPTY: "queue.empty", TEST: "test.event"}
+WIRE_TYPES: Mapping[str, str] = {
+    QUEUE_EMPTY: "queue.empty",
+    TEST: "test.event",
+    MODEL_UNAVAILABLE: "model.unavailable",
+    MODEL_RECOVERED: "model.recovered",
+}
 """As `type` says in what is delivered."""
 
 MAX_URL = 2048
@@ -208,6 +214,14 @@ def emit(rt: Runtime, tx: Transaction, workspace_key: int, event: Event) -> Even
             task = replace(task, state=FAILED, last_error=IS_PAUSED, finished_at=now)
         tasks.append(task)
     tx.tasks.add(tasks)
+    return event
+
+
+def emit_everywhere(rt: Runtime, tx: Transaction, event: Event) -> Event:
+    """As `emit`, for every workspace that has endpoints."""
+    endpoints = tx.rows.page(WebhookEndpoint)
+    for workspace_key in sorted({endpoint.workspace_key for endpoint in endpoints}):
+        emit(rt, tx, workspace_key, event)
     return event
 
 

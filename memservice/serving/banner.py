@@ -5,6 +5,8 @@ from __future__ import annotations
 import memservice
 from memservice.reasoning.choice import shown
 from memservice.runtime import Runtime
+from memservice.services.tasks import model_breaker
+from memservice.services.tasks.model_breaker import Outage
 
 
 def banner(runtime: Runtime, with_worker: bool) -> list[str]:
@@ -24,7 +26,13 @@ def banner(runtime: Runtime, with_worker: bool) -> list[str]:
             f"{_runner(rows['REDIS_URL'] if settings.app.redis_url else None, with_worker)}"
         ),
         f"auth        {'on' if settings.auth.use_auth else 'off'}",
+        *(f"models      {outage.shown()}" for outage in _outages(runtime)),
     ]
+
+
+def _outages(runtime: Runtime) -> list[Outage]:
+    with runtime.storage.read() as tx:
+        return model_breaker.current(tx)
 
 
 def _runner(redis: str | None, with_worker: bool) -> str:

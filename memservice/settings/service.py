@@ -227,6 +227,14 @@ class Worker(Group):
     retry_backoff_seconds: float = setting(
         40.0, "pause after the first failure; doubles with each further one", low=0
     )
+    model_retry_seconds: float = setting(
+        30.0,
+        "pause before an unavailable language model is tried again; doubles with each further try",
+        low=0.01,
+    )
+    model_retry_max_seconds: float = setting(
+        900.0, "longest pause between two tries of an unavailable language model", low=0.01
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

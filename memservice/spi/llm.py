@@ -97,6 +97,8 @@ class ModelFailure(Exception):
         self.fault: Fault = fault or _fault(status, retryable)
         """Count a `content` fault against the task. For a `provider` fault, wait until the
         provider is back."""
+        self.model: str | None = None
+        """Which model failed. The core sets it; providers leave it."""
 
 
 def _fault(status: int | None, retryable: bool) -> Fault:

@@ -152,6 +152,11 @@ class Metrics(Meter):
             "Tasks that wait to give rows their vectors",
             mode="mostrecent",
         )
+        self.models_unavailable = gauge(
+            "models_unavailable",
+            "Language models that are unavailable",
+            mode="mostrecent",
+        )
         self.queries = gauge(
             "db_queries_in_flight", "Connections to the database in use", "instance_type"
         )
@@ -161,7 +166,13 @@ class Metrics(Meter):
         # Nothing is embedded in the path of a request, so these stay at 0; dashboards ask for them.
         never = (counter("embed_now_tasks_shed_total", "Texts that were not embedded at once"),)
         idle = (gauge("embed_now_tasks_in_flight", "Texts that are embedded at once"),)
-        for metric in (*never, *idle, self.buffer_size, self.embeddings_pending):
+        for metric in (
+            *never,
+            *idle,
+            self.buffer_size,
+            self.embeddings_pending,
+            self.models_unavailable,
+        ):
             metric.labels(namespace)
         self._begin_at_nothing()
 
@@ -258,8 +269,9 @@ class Metrics(Meter):
         for state, number in zip(CONNECTIONS, (in_use, idle, size, overflow), strict=True):
             self._at(self.connections, self._instance, state).set(number)
 
-    def pending(self, embeddings: int) -> None:
+    def pending(self, embeddings: int, models_unavailable: int) -> None:
         self._at(self.embeddings_pending).set(embeddings)
+        self._at(self.models_unavailable).set(models_unavailable)
 
     def exposition(self) -> tuple[bytes, str]:
         """The metrics of all processes that share this one's directory, as Prometheus reads them,

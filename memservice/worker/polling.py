@@ -13,7 +13,7 @@ from functools import partial
 from memservice.domain.errors import Unavailable
 from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
-from memservice.services.tasks import outbox
+from memservice.services.tasks import model_breaker, outbox
 from memservice.services.tasks.kinds import DELIVERIES, KINDS, LANES, lane_of, workspace_of
 from memservice.worker.housekeeping import Housekeeping, units_at_once
 from memservice.worker.lanes import Lanes, take_ended
@@ -67,9 +67,13 @@ class Worker:
         log.info("working, %d unit(s) at once", self._at_once)
         idle = 0
         reachable = True
+        retried = False
         with _Pools(self._at_once) as pools:
             while not stop.is_set():
                 try:
+                    if not retried:
+                        model_breaker.retry_now(self._rt)
+                        retried = True
                     self._tend(pools)
                     worked = any(
                         report.done or report.failed or report.steps

@@ -29,7 +29,7 @@ from rq.worker_registration import clean_worker_registry
 from memservice.domain.errors import Unavailable
 from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
-from memservice.services.tasks import outbox
+from memservice.services.tasks import model_breaker, outbox
 from memservice.services.tasks.kinds import KINDS, LOCAL
 from memservice.worker import sweep
 from memservice.worker.housekeeping import Housekeeping
@@ -149,6 +149,8 @@ class RqProcess:
         """Work until told to stop. Redis or the store being away is logged and waited for."""
         global _process
         _process = self
+        with suppress(Unavailable):  # then the next probe comes at its time
+            model_breaker.retry_now(self.rt)
         tender = threading.Thread(target=self._tend, name="tending", daemon=True)
         tender.start()
         with suppress(StopRequested):  # where the signal came between two workers of RQ's

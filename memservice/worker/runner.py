@@ -32,11 +32,13 @@ from memservice.pipeline.handler import (
     backoff,
 )
 from memservice.pipeline.registry import HANDLERS, handler_of
+from memservice.reasoning import outages
 from memservice.reasoning.apart.reasoner import Stopped
 from memservice.runtime import Runtime
 from memservice.services import webhooks
-from memservice.services.tasks import lease_owner, outbox
+from memservice.services.tasks import lease_owner, model_breaker, outbox
 from memservice.services.tasks.kinds import KINDS
+from memservice.services.tasks.model_breaker import ModelUnavailable
 from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Transaction
@@ -174,13 +176,16 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
             # batch.
             tasks = fresh[: max(1, handler.batch(rt, fresh))] if fresh else tasks
             set_request_id(tasks[0].request_id)
-            prepared = handler.prepare(rt, tasks)
+            prepared = _prepare(rt, handler, tasks)
             outcome = rt.storage.write(lambda tx, p=prepared, t=tasks: _commit(rt, tx, lease, p, t))  # type: ignore[misc]
         except (LeaseLost, Unavailable):
             raise
         except Stopped:
             rt.storage.write(lambda tx: tx.tasks.release(lease))
             report.left = True
+            return
+        except ModelUnavailable as error:
+            _wait_for_model(rt, lease, tasks[0], error)
             return
         except Exception as error:  # raised by a plugin: recorded on the task, which is tried again
             if len(tasks) > 1:
@@ -214,6 +219,25 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
         )
 
 
+def _prepare(rt: Runtime, handler: Handler, tasks: Sequence[Task]) -> Prepared:
+    """Raises ModelUnavailable if the tasks have to wait for a language model."""
+    attempt = model_breaker.attempt(rt, tasks[0].kind)
+    if attempt is None:
+        return handler.prepare(rt, tasks)
+    try:
+        with outages.attempting(attempt):
+            prepared = handler.prepare(rt, tasks)
+        attempt.succeeded()
+    except Exception as error:
+        outage = attempt.failed(error)
+        if outage is None:
+            raise
+        raise ModelUnavailable(outage) from error
+    finally:
+        attempt.ended()
+    return prepared
+
+
 def _batches(task: Task) -> bool:
     kind = KINDS.get(task.kind)
     return kind is not None and kind.batches
@@ -234,18 +258,13 @@ def _paused_until(rt: Runtime, task: Task) -> datetime | None:
 
 
 def _postpone(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
-    """The unit waits. Nothing of it is lost, nor counted as tried."""
+    """Let the unit wait, and release it. This does not count as a try."""
+    outcome = {"paused": "the workspace has spent its tokens of today"}
 
     def put_off(tx: Transaction) -> None:
         if not tx.tasks.holds(lease):
             raise LeaseLost(lease.unit)
-        tx.tasks.save(
-            replace(
-                task,
-                not_before=until,
-                outcome={"paused": "the workspace has spent its tokens of today"},
-            )
-        )
+        tx.tasks.save(replace(task, not_before=until, outcome=outcome))
         tx.tasks.release(lease)
 
     rt.storage.write(put_off)
@@ -254,6 +273,23 @@ def _postpone(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
         lease.unit,
         until.isoformat(),
     )
+
+
+def _wait_for_model(rt: Runtime, lease: Lease, task: Task, error: ModelUnavailable) -> None:
+    """Let the unit wait until its model is available, and release it. This does not count as a
+    try."""
+    outcome = {"paused": "a language model is unavailable"}
+    reason = storable(str(error), MAX_ERROR)
+
+    def put_off(tx: Transaction) -> None:
+        if not tx.tasks.holds(lease):
+            raise LeaseLost(lease.unit)
+        until = model_breaker.wait_until(tx, error.outage)
+        tx.tasks.save(replace(task, not_before=until, outcome=outcome, last_error=reason))
+        tx.tasks.release(lease)
+
+    rt.storage.write(put_off)
+    log.info("%s waits: %s", lease.unit, reason)
 
 
 def _emit_events(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:

@@ -23,14 +23,14 @@ W = "/v3/workspaces/w"
 class Failing:
     """An application whose reasoner fails as long as it is told to."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, backoff: str = "0") -> None:
         environ = {
             "DB_CONNECTION_URI": sqlite_store_at(folder / "f.db"),
             "REASONER": "scripted",
             "WORKER_MAX_ATTEMPTS": "2",
         }
         settings = load_settings(
-            environ=environ | {"WORKER_RETRY_BACKOFF_SECONDS": "0"}, cwd=folder
+            environ=environ | {"WORKER_RETRY_BACKOFF_SECONDS": backoff}, cwd=folder
         )
         self.reasoner = Scripted()
         self.rt = open_runtime(
@@ -73,6 +73,27 @@ def failing(tmp_path: Path) -> Iterator[Failing]:
     made.rt.close()
 
 
+def test_work_that_will_be_tried_again_is_listed_on_request(tmp_path: Path) -> None:
+    failing = Failing(tmp_path, backoff="60")
+
+    def no(request: object) -> None:
+        raise RuntimeError("the model is away")
+
+    failing.say("s", "I like tea.")
+    failing.reasoner.act = no
+    Worker(failing.rt).run_until_idle(30)
+    assert failing.failures()["items"] == []
+    (failure,) = failing.failures(include="retrying")["items"]
+    assert (failure["state"], failure["attempts"]) == ("pending", 1)
+    assert failure["error"] == "RuntimeError: the model is away"
+    assert failure["next_try_at"] is not None
+    answer = failing.http.get(f"{W}/queue/failures", query_string={"include": "everything"})
+    assert answer.status_code == 422
+    assert answer.json is not None
+    assert answer.json["detail"][0]["loc"] == ["query", "include"]
+    failing.rt.close()
+
+
 def test_a_failure_says_what_it_is_about_and_what_went_wrong(failing: Failing) -> None:
     failing.say("s", "I like tea.")
     failing.work(fails=True)
@@ -93,7 +114,8 @@ def test_a_failure_says_what_it_is_about_and_what_went_wrong(failing: Failing) -
         2,
         "RuntimeError: the model is away",
     ]
-    assert failure.keys() == {*about, "id", "created_at", "failed_at"}
+    assert failure.keys() == {*about, "id", "created_at", "failed_at", "state", "next_try_at"}
+    assert (failure["state"], failure["next_try_at"]) == ("failed", None)
     assert "tea" not in str(page), "nothing of what was said"
     status = failing.http.get(f"{W}/queue/status").json
     assert status is not None

@@ -11,7 +11,12 @@ from memservice.api.schema import page_of
 from memservice.api.v3.schemas import messages as message_schemas
 from memservice.api.v3.schemas import usage as usage_schemas
 from memservice.api.v3.schemas import workspaces as schemas
-from memservice.api.v3.schemas.queries import PageQuery, QueueStatusQuery, WorkspaceGet
+from memservice.api.v3.schemas.queries import (
+    PageQuery,
+    QueueFailuresQuery,
+    QueueStatusQuery,
+    WorkspaceGet,
+)
 from memservice.domain.records import Message, Workspace
 from memservice.services import workspaces
 from memservice.services.paging import Page
@@ -144,12 +149,19 @@ def get_usage(call: Call, workspace_id: str) -> usage_report.Report:
     "GET",
     "/v3/workspaces/<workspace_id>/queue/failures",
     access=_OWN,
-    query=PageQuery,
+    query=QueueFailuresQuery,
     answer=page_of(schemas.QueueFailure),
 )
 def list_queue_failures(call: Call, workspace_id: str) -> Page[Job]:
-    """List the background work that failed and rests, the latest failure first"""
-    return jobs.failures(call.rt, call.principal, workspace_id, paging(call.query))
+    """List background work that failed permanently, the latest failure first
+
+    With `include=retrying`, also work that will be tried again and work that waits for a language
+    model; then the newest work comes first.
+    """
+    retrying = call.query["include"] == "retrying"
+    return jobs.failures(
+        call.rt, call.principal, workspace_id, paging(call.query), retrying=retrying
+    )
 
 
 @routes.operation(

@@ -28,9 +28,6 @@ Row = Message | Conclusion | Document
 
 log = logging.getLogger("memservice.pipeline")
 
-MAX_TRIES = 20
-"""While an embedder is away, which is nobody's fault here: some three hours, with the ordinary
-pauses."""
 MAX_ASKED_PAUSE = 3600.0
 
 MAX_ROWS = 100
@@ -70,8 +67,8 @@ class Embed(Handler):
         return len(pending)
 
     def retry_after(self, rt: Runtime, attempts: int, error: Exception) -> float | None:
-        is_away = isinstance(error, ModelFailure) and error.retryable
-        if attempts >= max(rt.settings.worker.max_attempts, MAX_TRIES if is_away else 0):
+        is_away = isinstance(error, ModelFailure) and error.fault == "provider"
+        if attempts >= rt.settings.worker.max_attempts and not is_away:
             return None
         asked = error.retry_after if isinstance(error, ModelFailure) else None
         return max(backoff(rt, attempts), min(asked or 0.0, MAX_ASKED_PAUSE))

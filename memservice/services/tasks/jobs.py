@@ -11,8 +11,18 @@ from datetime import datetime, timedelta
 
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import all_of, equals
-from memservice.domain.filters.ast import Compare, Condition, Not
-from memservice.domain.records import DONE, FAILED, PENDING, Peer, Session, Task, Workspace
+from memservice.domain.filters.ast import Any_, Compare, Condition, Not
+from memservice.domain.records import (
+    DONE,
+    FAILED,
+    IMMEDIATELY,
+    NEVER,
+    PENDING,
+    Peer,
+    Session,
+    Task,
+    Workspace,
+)
 from memservice.runtime import Runtime
 from memservice.services import workspaces
 from memservice.services.auth import policy
@@ -41,6 +51,12 @@ class Job:
     session: str | None = None
     observer: str | None = None
     observed: str | None = None
+
+    @property
+    def next_try_at(self) -> datetime | None:
+        """When a pending task is due; None for other tasks, and for one that is due at once."""
+        at = self.task.not_before
+        return at if self.task.state == PENDING and IMMEDIATELY < at < NEVER else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +96,28 @@ def page(rt: Runtime, principal: Principal, which: JobFilter, paging: Paging) ->
         return _page(rt, tx, condition, paging, "created_at")
 
 
-def failures(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -> Page[Job]:
-    """The workspace's tasks that rest as failed, the latest failure first. Events that an endpoint
-    never took are its dead letters (`webhooks.dead_letters`) and not among them. Nothing for a
-    workspace that there is not."""
+def failures(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    paging: Paging,
+    *,
+    retrying: bool = False,
+) -> Page[Job]:
+    """The workspace's tasks that failed permanently, the latest failure first. Undelivered events
+    are the dead letters of their endpoint (`webhooks.dead_letters`), and not included. Empty for a
+    workspace that does not exist.
+
+    `retrying`: also pending tasks that failed or wait for a language model, and are tried again;
+    then the newest task comes first.
+    """
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         if workspace is None:
             return Page([], 0, paging.page, paging.size)
+        if retrying:
+            return _page(rt, tx, _failed_or_retrying(workspace), paging, "created_at")
         return _page(rt, tx, _failed(workspace), paging, "finished_at")
 
 
@@ -221,6 +250,15 @@ def _condition(tx: Transaction, which: JobFilter) -> Condition:
 
 def _failed(workspace: Workspace) -> Condition:
     return all_of(equals(workspace_key=workspace.key, state=FAILED), Not(equals(kind=WEBHOOK)))
+
+
+def _failed_or_retrying(workspace: Workspace) -> Condition:
+    retrying = all_of(equals(state=PENDING), Not(equals(last_error=None)))
+    return all_of(
+        equals(workspace_key=workspace.key),
+        Any_((equals(state=FAILED), retrying)),
+        Not(equals(kind=WEBHOOK)),
+    )
 
 
 def _retry(rt: Runtime, condition: Condition, uids: Sequence[str] | None, among: str) -> int:

@@ -37,6 +37,7 @@ telemetry_buffer_size gauge
 embed_now_tasks_shed_total counter
 embed_now_tasks_in_flight gauge
 message_embeddings_pending gauge
+models_unavailable gauge
 db_queries_in_flight gauge instance_type
 db_pool_connections gauge instance_type state
 """

@@ -54,6 +54,15 @@ class CloneQuery(BaseSchema):
     message_id = Name(allow_none=True, load_default=None)
 
 
+class QueueFailuresQuery(PageQuery):
+    include = String(
+        allow_none=True,
+        load_default=None,
+        validate=OneOf("retrying"),
+        metadata={"description": "`retrying`: also work that will be tried again"},
+    )
+
+
 class QueueStatusQuery(BaseSchema):
     observer_id = Name(allow_none=True, load_default=None)
     sender_id = Name(allow_none=True, load_default=None)

@@ -57,7 +57,7 @@ class QueueStatus(BaseSchema):
 
 
 class QueueFailure(BaseSchema):
-    """A task that failed every time it was tried."""
+    """A task that failed."""
 
     id = String(attribute="task.uid", required=True)
     task_type = String(attribute="task.kind", required=True)
@@ -78,6 +78,12 @@ class QueueFailure(BaseSchema):
     )
     created_at = DateTime(attribute="task.created_at", required=True)
     failed_at = DateTime(attribute="task.finished_at", required=True, allow_none=True)
+    state = String(
+        attribute="task.state",
+        required=True,
+        metadata={"description": "`failed`, or `pending` if it will be tried again"},
+    )
+    next_try_at = DateTime(attribute="next_try_at", required=True, allow_none=True)
 
 
 class QueueRetry(BaseSchema):

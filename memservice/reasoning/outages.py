@@ -1,0 +1,59 @@
+"""How calls of language models and the work that makes them agree on retries.
+
+Background work has a circuit breaker for each model. While it runs, its `Attempt` decides whether a
+call that failed because of the provider is repeated, so that an outage does not multiply calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+from memservice.reasoning.models import ModelTarget
+from memservice.settings.values import mask_uri
+from memservice.spi.llm import ModelFailure
+
+
+class Attempt(Protocol):
+    """One try of background work."""
+
+    def may_retry(self, model: str) -> bool:
+        """Whether to repeat a call of this model that failed because of its provider."""
+        ...
+
+    def answered(self) -> None:
+        """A model has answered."""
+        ...
+
+
+_attempt: ContextVar[Attempt | None] = ContextVar("memservice_model_attempt", default=None)
+
+
+@contextmanager
+def attempting(attempt: Attempt) -> Iterator[None]:
+    """Calls of models in this thread belong to this attempt."""
+    token = _attempt.set(attempt)
+    try:
+        yield
+    finally:
+        _attempt.reset(token)
+
+
+def may_retry(target: ModelTarget, error: ModelFailure) -> bool:
+    """Whether this call may be repeated now. Notes in the error which model failed."""
+    error.model = model_name(target)
+    attempt = _attempt.get()
+    return attempt is None or error.fault != "provider" or attempt.may_retry(error.model)
+
+
+def answered() -> None:
+    attempt = _attempt.get()
+    if attempt is not None:
+        attempt.answered()
+
+
+def model_name(target: ModelTarget) -> str:
+    """What tells one model from another: transport, model and base URL. Contains no secret."""
+    base_url = target.connection.get("base_url")
+    return f"{target.transport} {target.model}" + (f" at {mask_uri(base_url)}" if base_url else "")

@@ -1,0 +1,377 @@
+"""Work waits while the provider of a language model fails, and continues by itself."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memservice.operations import doctor
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.services.paging import Paging
+from memservice.services.tasks import jobs, kinds, model_breaker
+from memservice.services.tasks.model_breaker import Outage
+from memservice.serving.banner import banner
+from memservice.settings import load_settings
+from memservice.spi.capabilities import Capability
+from memservice.spi.llm import CompletionRequest, ModelFailure, Refusal
+from memservice.worker import runner
+from memservice.worker.polling import Worker
+from support.pipeline.fakes import Scripted
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Clock, Place
+from support.pipeline.webhook_places import SETTINGS, register
+from support.reasoning.model import SCRIPTED, ScriptedModel
+from support.receiver import Receiver
+from support.stores.stores import sqlite_store_at
+
+WRONG_KEY = "scripted answered with status 401 Unauthorized: is the key right?"
+FOUND = {"statements": [{"content": "Alice likes tea.", "messages": [1]}]}
+
+
+class Outages:
+    """A store whose language model fails as long as `failure` is set."""
+
+    def __init__(self, place: Place, model: ScriptedModel) -> None:
+        self.place, self.model = place, model
+        self.failure: Callable[[], Exception] | None = None
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        model.say = self._answer
+
+    def _answer(self, request: CompletionRequest) -> Any:
+        return self.failure() if self.failure is not None else json.dumps(FOUND)
+
+    @property
+    def calls(self) -> int:
+        return len(self.model.requests)
+
+    def say(self, sessions: int = 6, messages: int = 10) -> None:
+        for number in range(sessions):
+            said = [("alice", f"I like tea number {n}.") for n in range(messages)]
+            self.place.say(f"s{number}", *said)
+
+    def work_for(self, seconds: float, step: float = 5.0) -> None:
+        """A worker beside a clock that moves."""
+        end = self.place.clock() + timedelta(seconds=seconds)
+        while self.place.clock() < end:
+            self.place.work()
+            self.place.clock.advance(seconds=step)
+
+    def outages(self) -> list[Outage]:
+        with self.place.rt.storage.read() as tx:
+            return model_breaker.current(tx)
+
+    def states(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for task in self.place.tasks(kinds.REPRESENTATION):
+            found[task.state] = found.get(task.state, 0) + 1
+        return found
+
+
+Start = Callable[..., Outages]
+
+
+@pytest.fixture
+def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
+    opened: list[Runtime] = []
+
+    def open_outages(**settings: str) -> Outages:
+        uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "o.db")
+        given = {
+            "DB_CONNECTION_URI": uri,
+            "REASONER": "llm",
+            "LLM_RETRY_PAUSE_SECONDS": "0.001",
+            "DERIVER_FLUSH_ENABLED": "true",
+            **SCRIPTED,
+            **settings,
+        }
+        loaded = load_settings(environ=given, cwd=tmp_path)
+        model, clock = ScriptedModel(), Clock()
+        runtime = Runtime(loaded, load_plugins(loaded, extra=[model]), clock)
+        opened.append(runtime)
+        runtime.storage.migrate()
+        return Outages(Place(runtime, clock, Scripted()), model)
+
+    yield open_outages
+    for runtime in opened:
+        runtime.close()
+
+
+@pytest.fixture
+def outages(start: Start) -> Outages:
+    return start()
+
+
+def wrong_key() -> Exception:
+    return ModelFailure(WRONG_KEY, retryable=False, status=401)
+
+
+def unreachable() -> Exception:
+    return ModelFailure("scripted could not be reached", retryable=True)
+
+
+@pytest.mark.parametrize("failure", [wrong_key, unreachable])
+def test_ten_minutes_without_a_model_lose_nothing_and_cost_few_calls(
+    outages: Outages, failure: Callable[[], Exception]
+) -> None:
+    outages.failure = failure
+    outages.say(sessions=6, messages=10)
+    outages.work_for(600)
+    assert outages.states() == {"pending": 60}
+    assert {task.attempts for task in outages.place.tasks(kinds.REPRESENTATION)} == {0}
+    assert outages.calls <= 12
+    outages.failure = None
+    (outage,) = outages.outages()
+    outages.place.clock.now = outage.retry_at
+    outages.work_for(60)
+    assert outages.states() == {"done": 60}
+    assert outages.outages() == []
+
+
+def test_pauses_grow_and_one_task_at_a_time_probes(outages: Outages) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=6, messages=1)
+    outages.place.work()
+    pauses = []
+    for _ in range(7):
+        (outage,) = outages.outages()
+        pauses.append((outage.retry_at - outages.place.clock()).total_seconds())
+        outages.place.clock.now = outage.retry_at
+        before = outages.calls
+        outages.place.work()
+        assert outages.calls == before + 1
+    assert pauses == [30, 60, 120, 240, 480, 900, 900]
+
+
+def test_a_batch_is_not_cut_for_a_failure_of_the_provider(outages: Outages) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=1, messages=15)
+    outages.place.work()
+    assert outages.calls == 1
+    outages.failure = None
+    outages.place.clock.advance(seconds=30)
+    outages.place.work()
+    assert outages.calls == 2
+
+
+def test_the_provider_can_ask_for_a_longer_pause(outages: Outages) -> None:
+    outages.failure = lambda: ModelFailure("quota", retryable=True, status=429, retry_after=90.0)
+    outages.say(sessions=3, messages=1)
+    outages.place.work()
+    calls = outages.calls
+    for seconds in (30, 59):
+        outages.place.clock.advance(seconds=seconds)
+        outages.place.work()
+        assert outages.calls == calls
+        outages.place.clock.advance(seconds=-seconds)
+    outages.failure = None
+    outages.place.clock.advance(seconds=90)
+    outages.place.work()
+    assert outages.states() == {"done": 3}
+
+
+def test_failures_of_the_content_count_against_the_task(start: Start) -> None:
+    outages = start(WORKER_MAX_ATTEMPTS="1")
+    outages.failure = lambda: Refusal("the model declined")
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    assert outages.states() == {"failed": 1}
+    assert outages.outages() == []
+
+
+def test_a_failure_of_the_content_shows_that_the_model_is_back(outages: Outages) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=3, messages=1)
+    outages.place.work()
+    outages.failure = lambda: Refusal("the model declined")
+    outages.place.clock.advance(seconds=30)
+    outages.place.work()
+    assert outages.outages() == []
+    assert {task.attempts for task in outages.place.tasks(kinds.REPRESENTATION)} == {1}
+
+
+def test_a_retry_that_succeeds_wakes_what_failed_beside_it(outages: Outages) -> None:
+    """A short disturbance costs no pause."""
+    together = threading.Barrier(4, action=lambda: setattr(outages, "failure", None))
+
+    def at_the_same_time() -> Exception:
+        together.wait(30)
+        return unreachable()
+
+    outages.failure = at_the_same_time
+    outages.say(sessions=4, messages=1)
+    outages.place.work()
+    assert outages.states() == {"done": 4}
+    assert outages.outages() == []
+
+
+def test_a_worker_that_starts_tries_at_once(outages: Outages, start: Start) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=2, messages=1)
+    outages.place.work()
+    (before,) = outages.outages()
+    outages.failure = None
+    model_breaker.retry_now(outages.place.rt)
+    (outage,) = outages.outages()
+    assert (outage.since, outage.failures) == (before.since, before.failures)
+    outages.place.work()
+    assert outages.states() == {"done": 2}
+
+
+def test_an_outage_of_a_model_that_is_no_longer_configured_is_forgotten(
+    outages: Outages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=2, messages=1)
+    outages.place.work()
+    monkeypatch.setattr(model_breaker, "models_of", lambda rt, kind: ("scripted other",))
+    model_breaker.retry_now(outages.place.rt)
+    assert outages.outages() == []
+    assert len(outages.place.ready()) == 2
+
+
+def test_a_probe_that_calls_no_model_leaves_the_next_one_to_another_task(
+    outages: Outages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=2, messages=1)
+    outages.place.work()
+    outages.place.clock.advance(seconds=30)
+    attempt = model_breaker.attempt(outages.place.rt, kinds.REPRESENTATION)
+    assert attempt is not None
+    assert outages.place.ready() == [], "one probe at a time"
+    with pytest.raises(model_breaker.ModelUnavailable):
+        model_breaker.attempt(outages.place.rt, kinds.REPRESENTATION)
+    attempt.ended()
+    assert len(outages.place.ready()) == 2
+
+
+def test_a_probe_whose_process_was_killed_is_repeated(outages: Outages) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    outages.place.clock.advance(seconds=30)
+    assert model_breaker.attempt(outages.place.rt, kinds.REPRESENTATION) is not None
+    outages.failure = None
+    outages.place.work()
+    assert outages.states() == {"pending": 1}
+    outages.place.clock.advance(seconds=model_breaker.PROBE_SECONDS)
+    outages.place.work()
+    assert outages.states() == {"done": 1}
+
+
+def test_a_reasoner_of_a_plugin_has_a_breaker_too(start: Start) -> None:
+    outages = start()
+    rt = outages.place.rt
+    scripted = Scripted(Capability.REMOTE)
+    loaded = load_plugins(rt.settings, extra=[outages.model, scripted])
+    rt.plugins = loaded
+    rt.reasoners = dict.fromkeys(rt.reasoners, "scripted")
+
+    def fail(request: object) -> None:
+        raise unreachable()
+
+    scripted.act = fail
+    outages.say(sessions=2, messages=1)
+    outages.place.work()
+    assert [outage.model for outage in outages.outages()] == ["reasoner scripted"]
+    scripted.act = None
+    outages.place.clock.advance(seconds=30)
+    outages.place.work()
+    assert (outages.states(), outages.outages()) == ({"done": 2}, [])
+
+
+def test_other_models_and_local_work_go_on(start: Start) -> None:
+    outages = start(SUMMARY_MODEL_CONFIG__MODEL="scripted-2")
+
+    def answer(request: CompletionRequest) -> Any:
+        return wrong_key() if request.model == "scripted-1" else "A short summary."
+
+    outages.model.say = answer
+    outages.say(sessions=1, messages=20)
+    outages.place.work()
+    assert outages.states() == {"pending": 20}
+    assert [task.state for task in outages.place.tasks(kinds.SUMMARY)] == ["done"]
+    assert [outage.model for outage in outages.outages()] == ["scripted scripted-1"]
+
+
+def test_operators_see_since_when_and_why(outages: Outages) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=6, messages=1)
+    outages.place.work()
+    rt = outages.place.rt
+    (check,) = [check for check in doctor.look(rt) if check.name == "models"]
+    assert check.state == doctor.DEGRADED
+    assert check.found == (
+        f"scripted scripted-1 is unavailable since 2024-03-01 12:00:00 UTC: {WRONG_KEY}; next try "
+        "at 2024-03-01 12:00:30 UTC; 6 work units wait"
+    )
+    assert WRONG_KEY not in check.advice, "/health/ready shows the advice to anyone"
+    assert any(WRONG_KEY in line for line in banner(rt, with_worker=True))
+    outages.failure = None
+    outages.place.clock.advance(seconds=30)
+    outages.place.work()
+    (check,) = [check for check in doctor.look(rt) if check.name == "models"]
+    assert check.state == doctor.OK
+    assert not any("models" in line for line in banner(rt, with_worker=True))
+
+
+def test_waiting_work_is_listed_among_the_failures_on_request(outages: Outages) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=3, messages=1)
+    outages.place.work()
+    rt, paging = outages.place.rt, Paging(page=1, size=50)
+    assert jobs.failures(rt, PRINCIPAL, WORKSPACE, paging).items == []
+    found = jobs.failures(rt, PRINCIPAL, WORKSPACE, paging, retrying=True)
+    assert {job.session for job in found.items} == {"s0", "s1", "s2"}
+    for job in found.items:
+        assert (job.task.state, job.task.attempts) == ("pending", 0)
+        assert job.task.last_error == f"scripted scripted-1 is unavailable: {WRONG_KEY}"
+        assert job.next_try_at == outages.place.clock() + timedelta(seconds=30)
+
+
+def test_endpoints_of_every_workspace_are_told_once(start: Start, receiver: Receiver) -> None:
+    outages = start(**SETTINGS)
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    register(outages.place, receiver)
+    outages.failure = wrong_key
+    outages.say(sessions=3, messages=1)
+    outages.work_for(100)
+    outages.failure = None
+    outages.work_for(1000, step=100)
+    told = [event for event in receiver.events if event["type"].startswith("model.")]
+    assert [event["type"] for event in told] == ["model.unavailable", "model.recovered"]
+    assert told[0]["data"] == {
+        "model": "scripted scripted-1",
+        "since": "2024-03-01T12:00:00+00:00",
+    }
+    assert told[1]["data"]["since"] == told[0]["data"]["since"]
+
+
+def test_a_recovery_before_a_task_begins_to_wait_is_not_missed(
+    outages: Outages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outages.failure = wrong_key
+    real = runner._wait_for_model  # the moment between two transactions
+
+    def after_recovery(rt: Runtime, *given: Any) -> None:
+        outages.failure = None
+        for outage in outages.outages():
+            model_breaker.close(rt, outage.model)
+        real(rt, *given)
+
+    monkeypatch.setattr(runner, "_wait_for_model", after_recovery)
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    assert outages.states() == {"done": 1}
+
+
+def test_a_worker_without_work_probes_nothing(outages: Outages) -> None:
+    Worker(outages.place.rt).run_until_idle(10)
+    assert outages.calls == 0
