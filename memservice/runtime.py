@@ -86,6 +86,8 @@ class Runtime:
         """By workspace, for `services.usage.budget`."""
         self.retrying: dict[str, object] = {}
         """By language model, the attempt of this process that repeats failed calls of it."""
+        self.models_answered: dict[str, float] = {}
+        """By language model, when it last answered in this process (monotonic seconds)."""
         self.embedder_calls = TimedCalls("embed-query")
         self.vector_calls = TimedCalls("nearest")
         self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)

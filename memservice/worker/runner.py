@@ -221,7 +221,7 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
 
 def _prepare(rt: Runtime, handler: Handler, tasks: Sequence[Task]) -> Prepared:
     """Raises ModelUnavailable if the tasks have to wait for a language model."""
-    attempt = model_breaker.attempt(rt, tasks[0].kind)
+    attempt = model_breaker.attempt(rt, tasks[0])
     if attempt is None:
         return handler.prepare(rt, tasks)
     try:
@@ -278,18 +278,15 @@ def _postpone(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
 def _wait_for_model(rt: Runtime, lease: Lease, task: Task, error: ModelUnavailable) -> None:
     """Let the unit wait until its model is available, and release it. This does not count as a
     try."""
-    outcome = {"paused": "a language model is unavailable"}
-    reason = storable(str(error), MAX_ERROR)
 
     def put_off(tx: Transaction) -> None:
         if not tx.tasks.holds(lease):
             raise LeaseLost(lease.unit)
-        until = model_breaker.wait_until(tx, error.outage)
-        tx.tasks.save(replace(task, not_before=until, outcome=outcome, last_error=reason))
+        tx.tasks.save(model_breaker.postponed(tx, task, error))
         tx.tasks.release(lease)
 
     rt.storage.write(put_off)
-    log.info("%s waits: %s", lease.unit, reason)
+    log.info("%s waits: %s", lease.unit, error)
 
 
 def _emit_events(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:

@@ -5,20 +5,25 @@ opens the breaker of that model: tasks that need the model wait, with their trie
 the next probe, which is one call of one task at a time. The first answer closes the breaker and
 lets all tasks run.
 
+A task that fails although the model answers other tasks opens the breaker once; after that, its
+failures are its own.
+
 Waiting tasks are recognised by their `not_before`, which is the breaker's `retry_at` to the
-microsecond.
+microsecond, or one second later.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import time
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
 from memservice.domain.filters import equals
 from memservice.domain.filters.ast import Compare, Condition
 from memservice.domain.records import IMMEDIATELY, PENDING, Fact, Task
+from memservice.domain.values import storable
 from memservice.reasoning import choice
 from memservice.reasoning.models import target
 from memservice.reasoning.outages import model_name
@@ -39,6 +44,11 @@ PROBE_SECONDS = 600.0
 MAX_RETRY_AFTER = 3_600.0
 """Longest pause, in seconds, that a provider can ask for."""
 MAX_REASON = 500
+NOT_LAST, LAST = timedelta(), timedelta(seconds=1)
+"""After the start of the next probe: when tasks are due that wait, and those that failed. Otherwise
+a task that always fails could be every probe."""
+FAILED_BEFORE = "model_failed"
+"""In the outcome of a pending task: the model that failed when the task was tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +81,12 @@ class ModelUnavailable(Exception):
 class Attempt:
     """One try of a task that calls language models."""
 
-    def __init__(self, rt: Runtime, models: tuple[str, ...], probed: tuple[str, ...]) -> None:
+    def __init__(
+        self, rt: Runtime, task: Task, models: tuple[str, ...], probed: tuple[str, ...]
+    ) -> None:
         self._rt = rt
+        self._task = task
+        self._began = time.monotonic()
         self._models = models
         self._probed = probed
         """Models that were unavailable when it began, and are not known to have recovered."""
@@ -91,6 +105,7 @@ class Attempt:
         """Close the breakers that were open, or that other attempts opened during the retries."""
         models, self._probed = {*self._probed, *self._retried}, ()
         self._end_retries()
+        self._rt.models_answered.update(dict.fromkeys(self._models, time.monotonic()))
         for model in models:
             close(self._rt, model)
 
@@ -111,7 +126,9 @@ class Attempt:
         self._retried.clear()
 
     def failed(self, error: Exception) -> Outage | None:
-        """Open the breaker of the model that failed. None if the failure is the task's own."""
+        """Open the breaker of the model that failed. None if the failure counts against the task:
+        because it is of the content, or because the model answers other tasks, but repeatedly not
+        this one."""
         if not isinstance(error, ModelFailure):
             return None
         if error.fault != "provider":
@@ -120,15 +137,16 @@ class Attempt:
         model = error.model or _foreign(self._models)
         if model is None:
             return None
-        outage = open_(self._rt, model, error)
+        answered = self._rt.models_answered.get(model, 0.0) > self._began
+        outage = open_(self._rt, model, error, self._task, answered=answered)
         self._probed = tuple(other for other in self._probed if other != model)
         return outage
 
 
-def attempt(rt: Runtime, kind: str) -> Attempt | None:
-    """Begin a try of a task of this kind. None if the kind calls no language model. Raises
-    ModelUnavailable while a model that it needs is unavailable, unless this is the next probe."""
-    models = models_of(rt, kind)
+def attempt(rt: Runtime, task: Task) -> Attempt | None:
+    """Begin a try of a task. None if its kind calls no language model. Raises ModelUnavailable
+    while a model that it needs is unavailable, unless this is the next probe."""
+    models = models_of(rt, task.kind)
     if not models:
         return None
     with rt.storage.read() as tx:
@@ -137,7 +155,7 @@ def attempt(rt: Runtime, kind: str) -> Attempt | None:
         if outage.retry_at > rt.clock() or not _begin_probe(rt, outage.model):
             with rt.storage.read() as tx:
                 raise ModelUnavailable(_read(tx, outage.model) or outage)
-    return Attempt(rt, models, tuple(outage.model for outage in outages))
+    return Attempt(rt, task, models, tuple(outage.model for outage in outages))
 
 
 def models_of(rt: Runtime, kind: str) -> tuple[str, ...]:
@@ -177,13 +195,21 @@ def waiting(tx: Transaction, outage: Outage) -> int:
     return tx.rows.count(Task, _waiting(outage))
 
 
-def open_(rt: Runtime, model: str, error: ModelFailure) -> Outage:
-    """Record a failure of the provider; returns the outage, with the time of the next probe."""
+def open_(
+    rt: Runtime, model: str, error: ModelFailure, task: Task, *, answered: bool = False
+) -> Outage | None:
+    """Record a failure of the provider; returns the outage, with the time of the next probe. None
+    if the model was available when the task failed, and so it was the last time. `answered`: the
+    model has answered another task since the call began."""
 
-    def change(tx: Transaction) -> tuple[Outage, webhooks.Event | None]:
+    def change(tx: Transaction) -> tuple[Outage | None, webhooks.Event | None]:
         now, before = rt.clock(), _read(tx, model, lock=True)
+        if before is None and task.outcome.get(FAILED_BEFORE):
+            return None, None
+        if before is None and answered:
+            return Outage(model, now, storable(str(error), MAX_REASON), now), None
         asked = min(error.retry_after or 0.0, MAX_RETRY_AFTER)
-        reason = str(error)[:MAX_REASON]
+        reason = storable(str(error), MAX_REASON)
         if before is not None and not before.probing and before.retry_at > now:
             # A call that began before the breaker opened.
             retry_at = max(before.retry_at, now + timedelta(seconds=asked))
@@ -205,7 +231,7 @@ def open_(rt: Runtime, model: str, error: ModelFailure) -> Outage:
         outage, event = rt.storage.write(change)
     except UniqueViolation:  # another worker has opened it at this moment
         outage, event = rt.storage.write(change)
-    if event is not None:
+    if outage is not None and event is not None:
         log.error("%s is unavailable since now, work that needs it waits: %s", model, outage.reason)
         webhooks.tell(rt, event)
     return outage
@@ -244,10 +270,16 @@ def _release_probe(rt: Runtime, model: str) -> None:
     rt.storage.write(change)
 
 
-def wait_until(tx: Transaction, outage: Outage) -> datetime:
-    """When a task that needs this model is due; at once if the model has recovered meanwhile."""
-    found = _read(tx, outage.model, lock=True)
-    return IMMEDIATELY if found is None else found.retry_at
+def postponed(tx: Transaction, task: Task, error: ModelUnavailable) -> Task:
+    """The task as it waits for the model; it is due at once if the model has recovered since. A
+    task that failed itself is the last to probe."""
+    failed = error.__cause__ is not None
+    outage = _read(tx, error.outage.model, lock=True)
+    until = IMMEDIATELY if outage is None else outage.retry_at + (LAST if failed else NOT_LAST)
+    outcome = {"paused": "a language model is unavailable"}
+    if failed or task.outcome.get(FAILED_BEFORE):
+        outcome[FAILED_BEFORE] = error.outage.model
+    return replace(task, not_before=until, outcome=outcome, last_error=str(error))
 
 
 def close(rt: Runtime, model: str) -> None:
@@ -291,7 +323,7 @@ def _end(tx: Transaction, outage: Outage) -> None:
 
 
 def _waiting(outage: Outage) -> Condition:
-    return equals(state=PENDING, not_before=outage.retry_at)
+    return equals(state=PENDING, not_before=(outage.retry_at, outage.retry_at + LAST))
 
 
 def _data(outage: Outage) -> dict[str, str]:

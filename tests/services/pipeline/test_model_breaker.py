@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from memservice.compose import open_runtime
 from memservice.operations import doctor
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
@@ -92,7 +93,7 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
         }
         loaded = load_settings(environ=given, cwd=tmp_path)
         model, clock = ScriptedModel(), Clock()
-        runtime = Runtime(loaded, load_plugins(loaded, extra=[model]), clock)
+        runtime = open_runtime(loaded, plugins=load_plugins(loaded, extra=[model]), clock=clock)
         opened.append(runtime)
         runtime.storage.migrate()
         return Outages(Place(runtime, clock, Scripted()), model)
@@ -154,7 +155,7 @@ def test_a_batch_is_not_cut_for_a_failure_of_the_provider(outages: Outages) -> N
     outages.place.work()
     assert outages.calls == 1
     outages.failure = None
-    outages.place.clock.advance(seconds=30)
+    outages.place.clock.advance(seconds=31)
     outages.place.work()
     assert outages.calls == 2
 
@@ -210,6 +211,27 @@ def test_a_retry_that_succeeds_wakes_what_failed_beside_it(outages: Outages) -> 
     assert outages.outages() == []
 
 
+def test_one_task_that_the_provider_always_rejects_fails_alone(outages: Outages) -> None:
+    """As a provider does that answers a certain text with 500."""
+
+    def answer(request: CompletionRequest) -> Any:
+        poisoned = any("poison" in turn.content for turn in request.turns)
+        failure = ModelFailure("status 500", retryable=True, status=500)
+        return failure if poisoned else json.dumps(FOUND)
+
+    outages.model.say = answer
+    outages.place.say("bad", ("alice", "Some poison."))
+    for hour in range(24):
+        outages.place.say(f"good{hour}", ("alice", "I like tea."))
+        outages.work_for(60)
+        assert outages.states().get("done", 0) == hour + 1
+        outages.work_for(600, step=60)
+        if "failed" in outages.states():
+            break
+    assert outages.states()["failed"] == 1
+    assert outages.outages() == []
+
+
 def test_a_worker_that_starts_tries_at_once(outages: Outages, start: Start) -> None:
     outages.failure = wrong_key
     outages.say(sessions=2, messages=1)
@@ -242,11 +264,12 @@ def test_a_probe_that_calls_no_model_leaves_the_next_one_to_another_task(
     outages.say(sessions=2, messages=1)
     outages.place.work()
     outages.place.clock.advance(seconds=30)
-    attempt = model_breaker.attempt(outages.place.rt, kinds.REPRESENTATION)
+    one, other = outages.place.tasks(kinds.REPRESENTATION)
+    attempt = model_breaker.attempt(outages.place.rt, one)
     assert attempt is not None
     assert outages.place.ready() == [], "one probe at a time"
     with pytest.raises(model_breaker.ModelUnavailable):
-        model_breaker.attempt(outages.place.rt, kinds.REPRESENTATION)
+        model_breaker.attempt(outages.place.rt, other)
     attempt.ended()
     assert len(outages.place.ready()) == 2
 
@@ -256,7 +279,9 @@ def test_a_probe_whose_process_was_killed_is_repeated(outages: Outages) -> None:
     outages.say(sessions=1, messages=1)
     outages.place.work()
     outages.place.clock.advance(seconds=30)
-    assert model_breaker.attempt(outages.place.rt, kinds.REPRESENTATION) is not None
+    (task,) = outages.place.tasks(kinds.REPRESENTATION)
+    outages.place.clock.advance(seconds=1)
+    assert model_breaker.attempt(outages.place.rt, task) is not None
     outages.failure = None
     outages.place.work()
     assert outages.states() == {"pending": 1}
@@ -332,7 +357,9 @@ def test_waiting_work_is_listed_among_the_failures_on_request(outages: Outages) 
     for job in found.items:
         assert (job.task.state, job.task.attempts) == ("pending", 0)
         assert job.task.last_error == f"scripted scripted-1 is unavailable: {WRONG_KEY}"
-        assert job.next_try_at == outages.place.clock() + timedelta(seconds=30)
+        assert job.next_try_at is not None
+        wait = (job.next_try_at - outages.place.clock()).total_seconds()
+        assert wait in (30, 31), "tasks that failed come last"
 
 
 def test_endpoints_of_every_workspace_are_told_once(start: Start, receiver: Receiver) -> None:
