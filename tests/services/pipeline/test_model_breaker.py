@@ -171,7 +171,7 @@ def test_the_provider_can_ask_for_a_longer_pause(outages: Outages) -> None:
         assert outages.calls == calls
         outages.place.clock.advance(seconds=-seconds)
     outages.failure = None
-    outages.place.clock.advance(seconds=90)
+    outages.place.clock.advance(seconds=91)
     outages.place.work()
     assert outages.states() == {"done": 3}
 
@@ -190,7 +190,7 @@ def test_a_failure_of_the_content_shows_that_the_model_is_back(outages: Outages)
     outages.say(sessions=3, messages=1)
     outages.place.work()
     outages.failure = lambda: Refusal("the model declined")
-    outages.place.clock.advance(seconds=30)
+    outages.place.clock.advance(seconds=31)
     outages.place.work()
     assert outages.outages() == []
     assert {task.attempts for task in outages.place.tasks(kinds.REPRESENTATION)} == {1}
@@ -263,7 +263,7 @@ def test_a_probe_that_calls_no_model_leaves_the_next_one_to_another_task(
     outages.failure = wrong_key
     outages.say(sessions=2, messages=1)
     outages.place.work()
-    outages.place.clock.advance(seconds=30)
+    outages.place.clock.advance(seconds=31)
     one, other = outages.place.tasks(kinds.REPRESENTATION)
     attempt = model_breaker.attempt(outages.place.rt, one)
     assert attempt is not None
@@ -278,7 +278,7 @@ def test_a_probe_whose_process_was_killed_is_repeated(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=1, messages=1)
     outages.place.work()
-    outages.place.clock.advance(seconds=30)
+    outages.place.clock.advance(seconds=31)
     (task,) = outages.place.tasks(kinds.REPRESENTATION)
     outages.place.clock.advance(seconds=1)
     assert model_breaker.attempt(outages.place.rt, task) is not None
@@ -306,7 +306,7 @@ def test_a_reasoner_of_a_plugin_has_a_breaker_too(start: Start) -> None:
     outages.place.work()
     assert [outage.model for outage in outages.outages()] == ["reasoner scripted"]
     scripted.act = None
-    outages.place.clock.advance(seconds=30)
+    outages.place.clock.advance(seconds=31)
     outages.place.work()
     assert (outages.states(), outages.outages()) == ({"done": 2}, [])
 
@@ -339,7 +339,7 @@ def test_operators_see_since_when_and_why(outages: Outages) -> None:
     assert WRONG_KEY not in check.advice, "/health/ready shows the advice to anyone"
     assert any(WRONG_KEY in line for line in banner(rt, with_worker=True))
     outages.failure = None
-    outages.place.clock.advance(seconds=30)
+    outages.place.clock.advance(seconds=31)
     outages.place.work()
     (check,) = [check for check in doctor.look(rt) if check.name == "models"]
     assert check.state == doctor.OK
