@@ -62,6 +62,13 @@ class Outage:
     """When the next probe may start; during a probe, when another one may."""
     failures: int = 1
     probing: bool = False
+    only: str | None = None
+    """The uid of the task whose calls failed, if no other task's did: the cause may be that task,
+    so another one may probe at once."""
+
+    def may_probe(self, task: Task, now: datetime) -> bool:
+        is_other = self.only is not None and self.only != task.uid
+        return self.retry_at <= now or (is_other and not self.probing)
 
     def shown(self) -> str:
         """One line for operators."""
@@ -152,7 +159,7 @@ def attempt(rt: Runtime, task: Task) -> Attempt | None:
     with rt.storage.read() as tx:
         outages = [found for model in models if (found := _read(tx, model)) is not None]
     for outage in outages:
-        if outage.retry_at > rt.clock() or not _begin_probe(rt, outage.model):
+        if not (outage.may_probe(task, rt.clock()) and _begin_probe(rt, outage.model, task)):
             with rt.storage.read() as tx:
                 raise ModelUnavailable(_read(tx, outage.model) or outage)
     return Attempt(rt, task, models, tuple(outage.model for outage in outages))
@@ -213,12 +220,16 @@ def open_(
         if before is not None and not before.probing and before.retry_at > now:
             # A call that began before the breaker opened.
             retry_at = max(before.retry_at, now + timedelta(seconds=asked))
-            outage = replace(before, retry_at=retry_at)
+            only = task.uid if before.only == task.uid else None
+            outage = replace(before, retry_at=retry_at, only=only)
         else:
-            failures = 1 if before is None else before.failures + 1
+            confirms = before is not None and before.only not in (None, task.uid)
+            failures = 1 if before is None else before.failures + (not confirms)
+            is_alone = before is None or before.only == task.uid
+            only = task.uid if is_alone and not asked else None
             retry_at = now + timedelta(seconds=max(asked, _pause(rt, failures)))
             since = now if before is None else before.since
-            outage = Outage(model, since, reason, retry_at, failures)
+            outage = Outage(model, since, reason, retry_at, failures, only=only)
         _save(tx, outage)
         if before is not None:
             tx.rows.change(Task, _waiting(before), not_before=outage.retry_at)
@@ -243,14 +254,14 @@ def _pause(rt: Runtime, failures: int) -> float:
     return min(pause, worker.model_retry_max_seconds)
 
 
-def _begin_probe(rt: Runtime, model: str) -> bool:
+def _begin_probe(rt: Runtime, model: str, task: Task) -> bool:
     """Take the next probe; False if it is not due, or another worker has taken it."""
 
     def change(tx: Transaction) -> bool:
         before = _read(tx, model, lock=True)
         if before is None:
             return True
-        if before.retry_at > rt.clock():
+        if not before.may_probe(task, rt.clock()):
             return False
         until = rt.clock() + timedelta(seconds=PROBE_SECONDS)
         _save(tx, replace(before, retry_at=until, probing=True))
