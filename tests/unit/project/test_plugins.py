@@ -108,7 +108,6 @@ def memservice_storages():
 
 
 def test_every_hook_has_a_test_that_bears_its_name() -> None:
-    assert len(HOOKS) == 13
     assert [hook for hook in HOOKS if f"test_{hook}" not in globals()] == []
 
 

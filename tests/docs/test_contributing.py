@@ -1,0 +1,111 @@
+"""Each page of docs/contributing is carried out in a copy of the repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from memservice_sql.schema_version import HEAD
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+FOLDERS = ("memservice", "backends", "plugins", "tests", "scripts", "docs")
+FILES = ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "CHANGELOG.md", "tox.ini")
+PAGES = ("route", "task", "setting", "migration", "plugin-kind")
+BLOCK = re.compile(r"^( *)(`{3,})(python|diff|sh)\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def copy(root: Path, tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", ".*_cache")
+    for folder in FOLDERS:
+        shutil.copytree(root / folder, tmp_path / folder, ignore=ignored)
+    for file in FILES:
+        shutil.copy(root / file, tmp_path / file)
+    return tmp_path
+
+
+def carry_out(page: str, copy: Path) -> list[str]:
+    """Make the page's files and changes; returns its commands."""
+    commands = []
+    for indent, _, language, raw in BLOCK.findall(page):
+        text = textwrap.dedent(raw) if not indent else re.sub(f"(?m)^{indent}", "", raw)
+        if language == "sh":
+            commands += text.splitlines()
+            continue
+        first, _, rest = text.partition("\n")
+        file = copy / first.removeprefix("# ")
+        if language == "python":
+            assert not file.exists(), f"{first}: the page says that this file is new"
+            file.write_text(rest, encoding="utf-8")
+        else:
+            change(file, rest)
+    return commands
+
+
+def change(file: Path, diff: str) -> None:
+    """Apply lines that begin with a space (there already), `-` or `+`. A lone part of a line may
+    stand for the whole."""
+    lines = diff.splitlines()
+    before = "\n".join(line[1:] for line in lines if not line.startswith("+"))
+    after = "\n".join(line[1:] for line in lines if not line.startswith("-"))
+    text = file.read_text(encoding="utf-8")
+    assert text.count(before) == 1, f"{file.name} holds this {text.count(before)} times:\n{before}"
+    file.write_text(text.replace(before, after), encoding="utf-8")
+
+
+def run(command: str, copy: Path) -> None:
+    words = shlex.split(command)
+    if words[0] == "scripts/test":
+        words = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+            *words[1:],
+        ]
+    path = [str(copy / folder) for folder in (".", "backends", "plugins", "tests")]
+    done = subprocess.run(
+        words,
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "PATH": _path()},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-2000:]}"
+
+
+def _path() -> str:
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_can_be_followed(root: Path, copy: Path, name: str) -> None:
+    page = (root / "docs" / "contributing" / f"{name}.md").read_text(encoding="utf-8")
+    # Whatever the newest revision is, the page's example comes after it.
+    page = page.replace("0005", f"{int(HEAD) + 1:04}").replace("0004", HEAD)
+    commands = carry_out(page, copy)
+    assert commands
+    for command in commands:
+        run(command, copy)
+
+
+def test_every_page_is_listed(root: Path) -> None:
+    folder = root / "docs" / "contributing"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    pages = {file.stem for file in folder.glob("*.md")} - {"README"}
+    assert pages == set(PAGES) == set(re.findall(r"\]\(([a-z-]+)\.md\)", index))
