@@ -28,7 +28,7 @@ from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.services.retrieval.search import Search, sessions_named
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.storage import Transaction
@@ -215,15 +215,12 @@ def page(
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         if workspace is None:
-            return Page([], 0, paging.page, paging.size)
-        key = workspace.key
-        wanted = condition if of_scopes else all_of(condition, scopes.held_by_others(tx, workspace))
-        order = paging.order("created_at", newest_first=True)
-        return read_page(
-            paging,
-            lambda: tx.conclusions.page(key, wanted, order, paging.size, paging.offset),
-            lambda: tx.conclusions.count(key, wanted),
+            return paging.empty()
+        matching = (
+            condition if of_scopes else all_of(condition, scopes.held_by_others(tx, workspace))
         )
+        order = paging.order("created_at", newest_first=True)
+        return listing(tx.conclusions, paging, workspace.key, matching, order=order)
 
 
 def missing(workspace_id: str, uid: str) -> NotFound:

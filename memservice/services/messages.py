@@ -213,7 +213,7 @@ def page(
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=session_id).session
         if session is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         return page_of(tx, session, condition, paging)
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from memservice.spi.rows import Order
+from memservice.domain.filters import Condition
+from memservice.spi.rows import Order, R, Rows
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Which page is wanted. `page` counts from 1; `reverse` turns the listing's own order round,
-    ties included."""
+    """Which page of a listing to read. `page` counts from 1; `reverse` reverses its order, ties
+    included."""
 
     page: int = 1
     size: int = 50
@@ -25,9 +26,13 @@ class Paging:
         return (self.page - 1) * self.size
 
     def order(self, *fields: str, newest_first: bool = False) -> tuple[Order, ...]:
-        """The listing's order by these fields and then by key, turned round if `reverse`."""
+        """The listing's order by these fields and then by key, reversed if `reverse`."""
         descending = newest_first != self.reverse
         return tuple(Order(name, descending) for name in (*fields, "key"))
+
+    def empty(self) -> Page[Any]:
+        """The page of a listing without items."""
+        return Page([], 0, self.page, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,41 @@ class Page(Generic[T]):
         return -(-self.total // self.size)
 
 
+class Listable(Protocol[T]):
+    """A repository: both methods begin with the same arguments, `page` also takes order, limit and
+    offset."""
+
+    def page(self, *args: Any, **kwargs: Any) -> list[T]: ...
+
+    def count(self, *args: Any, **kwargs: Any) -> int: ...
+
+
+def listing(
+    repository: Listable[T], paging: Paging, *narrowing: Any, order: Sequence[Order] | None = None
+) -> Page[T]:
+    """A page of the rows of a repository that fit `narrowing`: the key of a workspace, a condition,
+    or both. Empty if one of them is None: the workspace does not exist."""
+    if any(part is None for part in narrowing):
+        return paging.empty()
+    order = paging.order() if order is None else order
+    return read_page(
+        paging,
+        lambda: repository.page(*narrowing, order, paging.size, paging.offset),
+        lambda: repository.count(*narrowing),
+    )
+
+
+def records(rows: Rows, kind: type[R], condition: Condition, paging: Paging) -> Page[R]:
+    """A page of the records of a kind that match, by key."""
+    return read_page(
+        paging,
+        lambda: rows.page(kind, condition, paging.order(), paging.size, paging.offset),
+        lambda: rows.count(kind, condition),
+    )
+
+
 def read_page(paging: Paging, rows: Callable[[], list[T]], count: Callable[[], int]) -> Page[T]:
-    """A page of `rows()`; `count()` is asked only where the rows alone do not tell the total."""
+    """A page of `rows()`. `count()` is called only if the rows do not tell the total."""
     items = rows()
     partial = len(items) < paging.size and (bool(items) or paging.page == 1)
     total = paging.offset + len(items) if partial else count()

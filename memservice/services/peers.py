@@ -19,7 +19,7 @@ from memservice.services import validation, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import Transaction
 
@@ -246,16 +246,8 @@ def page(
         condition = all_of(condition, equals(kind=SCOPE if kind == "scope" else PEER))
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
-        if workspace is None:
-            return Page([], 0, paging.page, paging.size)
-        key = workspace.key
-        return read_page(
-            paging,
-            lambda: tx.peers.page(
-                key, condition, paging.order("created_at"), paging.size, paging.offset
-            ),
-            lambda: tx.peers.count(key, condition),
-        )
+        key = None if workspace is None else workspace.key
+        return listing(tx.peers, paging, key, condition, order=paging.order("created_at"))
 
 
 def sessions(
@@ -276,7 +268,7 @@ def sessions(
     with rt.storage.read() as tx:
         peer = tx.workspaces.locate(workspace_id, peer_id=peer_id).peer
         if peer is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         items, total = tx.sessions.page_of_peer(
             peer.key, condition, paging.order("created_at"), paging.size, paging.offset
         )

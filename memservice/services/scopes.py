@@ -30,7 +30,7 @@ from memservice.services import validation, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
 
@@ -144,16 +144,8 @@ def page(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -
     condition = equals(kind=SCOPE)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
-        if workspace is None:
-            return Page([], 0, paging.page, paging.size)
-        key = workspace.key
-        return read_page(
-            paging,
-            lambda: tx.peers.page(
-                key, condition, paging.order("created_at"), paging.size, paging.offset
-            ),
-            lambda: tx.peers.count(key, condition),
-        )
+        key = None if workspace is None else workspace.key
+        return listing(tx.peers, paging, key, condition, order=paging.order("created_at"))
 
 
 def sessions_page(

@@ -16,7 +16,7 @@ from memservice.services import peers, scopes, validation, visibility, workspace
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.spi.base import TransientConflict
 from memservice.spi.storage import Transaction
 
@@ -276,16 +276,8 @@ def page(
     )
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
-        if workspace is None:
-            return Page([], 0, paging.page, paging.size)
-        key = workspace.key
-        return read_page(
-            paging,
-            lambda: tx.sessions.page(
-                key, condition, paging.order("created_at"), paging.size, paging.offset
-            ),
-            lambda: tx.sessions.count(key, condition),
-        )
+        key = None if workspace is None else workspace.key
+        return listing(tx.sessions, paging, key, condition, order=paging.order("created_at"))
 
 
 def add_peers(
@@ -376,7 +368,7 @@ def members_page(
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=slug).session
         if session is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         items, total = tx.peers.page_of_session(
             session.key, paging.reverse, paging.size, paging.offset
         )

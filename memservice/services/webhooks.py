@@ -33,7 +33,7 @@ from memservice.services import workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing, read_page
 from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
 
@@ -146,14 +146,8 @@ def page(
     policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
-        if workspace is None:
-            return Page([], 0, paging.page, paging.size)
-        key = workspace.key
-        return read_page(
-            paging,
-            lambda: tx.webhooks.page(key, paging.order(), paging.size, paging.offset),
-            lambda: tx.webhooks.count(key),
-        )
+        key = None if workspace is None else workspace.key
+        return listing(tx.webhooks, paging, key)
 
 
 def _require(tx: Transaction, workspace_id: str, uid: str) -> WebhookEndpoint:

@@ -15,7 +15,7 @@ from memservice.runtime import Runtime
 from memservice.services import validation
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import Transaction
 
@@ -94,13 +94,7 @@ def page(rt: Runtime, principal: Principal, filters: object, paging: Paging) -> 
     allowed = policy.listable(principal)
     condition = all_of(parse_filters(filters, resources.WORKSPACE), allowed)
     with rt.storage.read() as tx:
-        return read_page(
-            paging,
-            lambda: tx.workspaces.page(
-                condition, paging.order("created_at"), paging.size, paging.offset
-            ),
-            lambda: tx.workspaces.count(condition),
-        )
+        return listing(tx.workspaces, paging, condition, order=paging.order("created_at"))
 
 
 def update(

@@ -32,7 +32,7 @@ from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.settings import SIGNING_RECIPE, Settings
 from memservice.spi.repositories import Located
 from memservice.spi.storage import Transaction
@@ -248,11 +248,7 @@ def page(rt: Runtime, principal: Principal, paging: Paging) -> Page[ApiKey]:
     """All keys minted here and all that were revoked, oldest first."""
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     with rt.storage.read() as tx:
-        return read_page(
-            paging,
-            lambda: tx.keys.page(paging.order("created_at"), paging.size, paging.offset),
-            tx.keys.count,
-        )
+        return listing(tx.keys, paging, order=paging.order("created_at"))
 
 
 def revoke(rt: Runtime, principal: Principal, uid: str) -> None:

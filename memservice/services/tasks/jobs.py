@@ -115,7 +115,7 @@ def failures(
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         if workspace is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         if retrying:
             return _page(rt, tx, _failed_or_retrying(workspace), paging, "created_at")
         return _page(rt, tx, _failed(workspace), paging, "finished_at")

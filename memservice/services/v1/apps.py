@@ -14,7 +14,7 @@ from memservice.runtime import Runtime
 from memservice.services import validation
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.services.v1 import names, resolve
 from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
@@ -99,11 +99,7 @@ def page(rt: Runtime, principal: Principal, filter_: object, paging: Paging) -> 
     policy.require_admin(principal)
     condition = parse_containment(filter_)
     with rt.storage.read() as tx:
-        return read_page(
-            paging,
-            lambda: tx.workspaces.page(condition, paging.order(), paging.size, paging.offset),
-            lambda: tx.workspaces.count(condition),
-        )
+        return listing(tx.workspaces, paging, condition)
 
 
 def update(

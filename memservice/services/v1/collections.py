@@ -14,7 +14,7 @@ from memservice.domain.records import Document, NamedCollection, Peer
 from memservice.runtime import Runtime
 from memservice.services import indexing, validation
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, records
 from memservice.services.v1 import names, resolve
 from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
@@ -146,15 +146,9 @@ def page(
         resolve.authorise_collections(tx, principal, path)
         found = resolve.find_user(tx, path)
         if found is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         matching = all_of(equals(owner_key=found[1].key), condition)
-        return read_page(
-            paging,
-            lambda: tx.rows.page(
-                NamedCollection, matching, paging.order(), paging.size, paging.offset
-            ),
-            lambda: tx.rows.count(NamedCollection, matching),
-        )
+        return records(tx.rows, NamedCollection, matching, paging)
 
 
 def update(

@@ -14,7 +14,7 @@ from memservice.runtime import Runtime
 from memservice.services import conclusions, indexing
 from memservice.services.auth.bounds import Bounds
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.services.retrieval.search import Search
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.rows import BY_KEY
@@ -43,13 +43,7 @@ def page(
     tx: Transaction, workspace: Workspace, user: Peer, condition: Condition, paging: Paging
 ) -> Page[Conclusion]:
     matching = all_of(_about(user), condition)
-    return read_page(
-        paging,
-        lambda: tx.conclusions.page(
-            workspace.key, matching, paging.order(), paging.size, paging.offset
-        ),
-        lambda: tx.conclusions.count(workspace.key, matching),
-    )
+    return listing(tx.conclusions, paging, workspace.key, matching)
 
 
 def find(

@@ -19,7 +19,7 @@ from memservice.services import indexing, validation
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.principal import Principal
 from memservice.services.indexing import DOCUMENT
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, records
 from memservice.services.retrieval import query_embedding
 from memservice.services.retrieval.query import MAX_TERMS
 from memservice.services.retrieval.query_embedding import Remote
@@ -108,17 +108,13 @@ def page(
     with rt.storage.read() as tx:
         found = _found(tx, principal, path)
         if found is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         workspace, user, collection = found
         if collections.is_derived(collection):
             listed = derived_documents.page(tx, workspace, user, condition, paging)
             return Page(listed.items, listed.total, paging.page, paging.size)
         matching = all_of(_in(collection), condition)
-        documents = read_page(
-            paging,
-            lambda: tx.rows.page(Document, matching, paging.order(), paging.size, paging.offset),
-            lambda: tx.rows.count(Document, matching),
-        )
+        documents = records(tx.rows, Document, matching, paging)
         return Page(documents.items, documents.total, paging.page, paging.size)
 
 

@@ -126,7 +126,7 @@ def page(
     with rt.storage.read() as tx:
         found = _readable(rt, tx, principal, path)
         if found is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         user, session = found
         listed = shared.page_of(tx, session, condition, paging)
         return Page(

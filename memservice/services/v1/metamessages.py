@@ -15,7 +15,7 @@ from memservice.runtime import Runtime
 from memservice.services import validation
 from memservice.services.auth.principal import Principal
 from memservice.services.cloning import Copied
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, records
 from memservice.services.v1 import resolve
 from memservice.services.v1.resolve import Path
 from memservice.spi.rows import Order
@@ -149,15 +149,11 @@ def page(
         resolve.authorise(tx, principal, path)
         found = resolve.find_user(tx, path)
         if found is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         matching = all_of(
             condition, equals(owner_key=found[1].key), _wanted(tx, found[1], note_draft)
         )
-        listed = read_page(
-            paging,
-            lambda: tx.rows.page(Metamessage, matching, paging.order(), paging.size, paging.offset),
-            lambda: tx.rows.count(Metamessage, matching),
-        )
+        listed = records(tx.rows, Metamessage, matching, paging)
         return Page(_noted(tx, listed.items), listed.total, paging.page, paging.size)
 
 

@@ -14,7 +14,7 @@ from memservice.runtime import Runtime
 from memservice.services import cloning, validation, workspaces
 from memservice.services import sessions as shared
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.services.v1 import metamessages, resolve, users
 from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
@@ -89,16 +89,10 @@ def page(
         resolve.authorise(tx, principal, path)
         found = resolve.find_user(tx, path)
         if found is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         workspace, user = found
         condition = all_of(condition, resolve.sessions_of(rt, tx, user))
-        return read_page(
-            paging,
-            lambda: tx.sessions.page(
-                workspace.key, condition, paging.order(), paging.size, paging.offset
-            ),
-            lambda: tx.sessions.count(workspace.key, condition),
-        )
+        return listing(tx.sessions, paging, workspace.key, condition)
 
 
 def update(rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str, Any]) -> Session:

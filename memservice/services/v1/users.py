@@ -14,7 +14,7 @@ from memservice.runtime import Runtime
 from memservice.services import peers, validation
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Page, Paging, listing
 from memservice.services.v1 import names, resolve
 from memservice.services.v1.resolve import ASSISTANT, USERS, Path
 from memservice.spi.storage import Transaction
@@ -121,14 +121,8 @@ def page(
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, Path(app_uid))
         workspace = resolve.app_of(tx, app_uid)
-        if workspace is None:
-            return Page([], 0, paging.page, paging.size)
-        key = workspace.key
-        return read_page(
-            paging,
-            lambda: tx.peers.page(key, condition, paging.order(), paging.size, paging.offset),
-            lambda: tx.peers.count(key, condition),
-        )
+        key = None if workspace is None else workspace.key
+        return listing(tx.peers, paging, key, condition)
 
 
 def update(

@@ -67,5 +67,5 @@ def page(
             else visibility.find(tx, workspace_id, session_id=session_of(peer)).session
         )
         if peer is None or session is None:
-            return Page([], 0, paging.page, paging.size)
+            return paging.empty()
         return messages.page_of(tx, session, all_of(condition, equals(author_key=peer.key)), paging)
