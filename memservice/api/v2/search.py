@@ -93,9 +93,9 @@ def _search(
         call.rt,
         call.principal,
         workspace_id,
-        SearchOptions(
-            body["query"], limit, body["filters"], peer_id=peer_id, session_id=session_id
-        ),
+        SearchOptions(body["query"], limit, body["filters"]),
+        session_id=session_id,
+        peer_id=peer_id,
     )
     if not paged:
         return messages

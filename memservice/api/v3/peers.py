@@ -227,5 +227,6 @@ def search_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message
         call.rt,
         call.principal,
         workspace_id,
-        SearchOptions(body["query"], body["limit"], body["filters"], peer_id=peer_id),
+        SearchOptions(body["query"], body["limit"], body["filters"]),
+        peer_id=peer_id,
     )

@@ -158,5 +158,6 @@ def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[M
         call.rt,
         call.principal,
         workspace_id,
-        SearchOptions(body["query"], body["limit"], body["filters"], session_id=session_id),
+        SearchOptions(body["query"], body["limit"], body["filters"]),
+        session_id=session_id,
     )

@@ -107,18 +107,19 @@ class SearchOptions:
     query: str
     limit: int = 10
     filters: object = None
-    session_id: str | None = None
-    peer_id: str | None = None
-    """Only messages by this peer."""
     scope: str | None = None
 
 
 def search(
-    rt: Runtime, principal: Principal, workspace_id: str, options: SearchOptions
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    options: SearchOptions,
+    session_id: str | None = None,
+    peer_id: str | None = None,
 ) -> list[Message]:
     """Messages of a workspace, a session, a peer (by it) or a scope's sessions, best first. Unknown
     containers hold nothing."""
-    session_id, peer_id, scope = options.session_id, options.peer_id, options.scope
     policy.require(
         principal,
         workspace_id,
@@ -127,7 +128,8 @@ def search(
         member=session_id is not None,
         needs=Permission.VIEW,
     )
-    filters, perspective = _without_fixed(options)
+    scope = options.scope
+    filters, perspective = _without_fixed(options, session_id, peer_id)
     condition = parse_filters(filters, resources.MESSAGE, workspace_id=workspace_id)
     lookup = Search.begin(rt, workspace_id, options.query)
     with rt.storage.read() as tx:
@@ -161,14 +163,16 @@ def search(
         return lookup.messages(tx, within, options.limit)
 
 
-def _without_fixed(options: SearchOptions) -> tuple[object, str | None]:
+def _without_fixed(
+    options: SearchOptions, session_id: str | None, peer_id: str | None
+) -> tuple[object, str | None]:
     """The caller's filter without what the route fixes, and its `peer_perspective`."""
     filters = options.filters
     if not isinstance(filters, Mapping):
         return filters, None
     fixed = {"workspace_id"}
-    fixed |= {"session_id"} if options.session_id is not None else set()
-    fixed |= {"peer_id"} if options.peer_id is not None else set()
+    fixed |= {"session_id"} if session_id is not None else set()
+    fixed |= {"peer_id"} if peer_id is not None else set()
     if options.scope is not None and "session_id" in filters:
         raise InvalidInput.at("scope", message="scope cannot be combined with a session_id filter")
     perspective = filters.get("peer_perspective")

@@ -53,7 +53,7 @@ def test_a_long_session_is_indexed_from_its_end(
 
     def best(query: str) -> list[str]:
         found = search.search(
-            place.rt, PRINCIPAL, WORKSPACE, SearchOptions(query, session_id=copy.slug)
+            place.rt, PRINCIPAL, WORKSPACE, SearchOptions(query), session_id=copy.slug
         )
         return [message.content for message in found if query in message.content]
 

@@ -107,12 +107,9 @@ class Small:
         self, query: str, limit: int = 10, filters: Mapping[str, Any] | None = None, **where: Any
     ) -> list[str]:
         """Contents of the messages found, best first."""
-        return [
-            found.content
-            for found in search.search(
-                self.rt, ME, WORKSPACE, SearchOptions(query, limit, filters, **where)
-            )
-        ]
+        options = SearchOptions(query, limit, filters, where.pop("scope", None))
+        messages = search.search(self.rt, ME, WORKSPACE, options, **where)
+        return [message.content for message in messages]
 
     def ask(self, query: str, observer: str, observed: str, **options: Any) -> list[str]:
         """Contents of the conclusions found."""
