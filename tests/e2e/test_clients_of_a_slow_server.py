@@ -80,7 +80,9 @@ def test_commands(commands: Path, held: Server, tmp_path: Path) -> None:
     honcho = Commands(commands, held.url, tmp_path, "w")
     try:
         with place_taken(held, tmp_path / "heard"):
-            refused = honcho.run("peer", "chat", "x", "-p", "alice")
+            refused = honcho.run(
+                "peer", "chat", "x", "-p", "alice", TEST_LONGEST_PAUSE_SECONDS="0.1"
+            )
     finally:
         honcho.close()
     assert (refused.code, refused.error["code"]) == (2, "SERVER_ERROR")

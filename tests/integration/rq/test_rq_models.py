@@ -194,8 +194,11 @@ def test_redis_and_logs_hold_nothing_of_what_was_said_however_work_ends(
     assert "400" in error
 
 
+@pytest.mark.parametrize(
+    "cuts", [(3,), pytest.param((1, 2, 3, 4), marks=pytest.mark.heavy)], ids=["one", "every"]
+)
 def test_a_dream_that_is_cut_off_in_any_of_its_calls_leaves_nothing_half_done(
-    deliver: Deliver, server: Server
+    deliver: Deliver, server: Server, cuts: tuple[int, ...]
 ) -> None:
     uids: dict[str, str] = {}
 
@@ -234,9 +237,9 @@ def test_a_dream_that_is_cut_off_in_any_of_its_calls_leaves_nothing_half_done(
         uids[row.content] = row.uid
     assert dreams.schedule(place.rt, PRINCIPAL, "w", DreamRequest("alice", dreams.OMNI))
     before = place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")
-    model.cut(1)
+    model.cut(cuts[0])
     worker = place.worker("--queues", "dream", "--num-workers", "1")
-    for number in (2, 3, 4, 0):
+    for number in (*cuts[1:], 0):
         eventually(model.cut_off.is_set, what="the model is asked")
         assert (
             place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")

@@ -71,7 +71,10 @@ def vectors(http: httpx.Client) -> tuple[int, str, str]:
     return answer.status_code, check["state"], check["advice"]
 
 
-@pytest.mark.parametrize("empty", [False, True], ids=["as-it-was", "empty"])
+@pytest.mark.parametrize(
+    "empty",
+    [pytest.param(False, marks=pytest.mark.heavy, id="as-it-was"), pytest.param(True, id="empty")],
+)
 def test_it_heals_by_itself(http: httpx.Client, qdrant: QdrantStandIn, empty: bool) -> None:
     before = {"Alice likes green tea.", "Alice owns a boat."}
     conclude(http, *before)

@@ -12,18 +12,24 @@ import os
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from typing import IO, Any
 
 from honcho_cli.main import app  # type: ignore[import-not-found]  # installed in the commands' own environment only
 
 SECONDS = 60
+PAUSES = "TEST_LONGEST_PAUSE_SECONDS"
+"""A setting of one command: the most that it pauses between two tries."""
 
 
 def _become(words: list[str], settings: dict[str, str], output: IO[str], said: IO[str]) -> int:
     """Be the command, in a process of its own; its exit code."""
     signal.alarm(SECONDS)
     os.environ.update(settings)
+    if PAUSES in settings:
+        pause, longest = time.sleep, float(settings[PAUSES])
+        time.sleep = lambda seconds: pause(min(seconds, longest))
     os.dup2(output.fileno(), 1)
     os.dup2(said.fileno(), 2)
     sys.argv = ["honcho", *words]
