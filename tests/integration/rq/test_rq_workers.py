@@ -132,7 +132,10 @@ def test_a_redis_that_was_down_when_it_was_written_and_came_back_later(
     place.derived(BEES)
     own_redis.stop()
     place.say("s", BOAT)
-    time.sleep(2.5)
+    eventually(
+        lambda: place.log().count("Redis cannot be reached, waiting for it") == 2,
+        what="the worker notices the second outage",
+    )
     own_redis.start()
     place.say("s", CHOIR)
     place.derived(BEES, BOAT, CHOIR)

@@ -225,11 +225,11 @@ def test_the_application_wakes_workers(
 
 
 def test_redis_that_comes_back_is_told_again_without_a_restart(
-    tmp_path: Path, own_redis: RedisServer, namespace: str
+    tmp_path: Path, own_redis: RedisServer, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     rt = opened(tmp_path, REDIS_URL=own_redis.url, NAMESPACE=namespace)
     say(rt, "s")
-    time.sleep(0.3)
+    until(lambda: "Redis cannot be reached" in caplog.text)
     own_redis.start()
     queues = JobQueues.of(rt.settings)
 

@@ -131,7 +131,6 @@ class SharedNouns:
         assert [face.known(ALICE) for face in three.all()] == [seen] * 3
         assert [face.nearest(ALICE, "dances") for face in three.all()] == [made[1]] * 3
 
-    @pytest.mark.slow
     def test_what_is_derived(self, three: World, writer: Face, talk: str) -> None:
         writer.say(talk, ALICE, TORTOISE)
         three.settle()
