@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memservice.domain.records import LONG, SHORT, Summary
+from memservice.services.retrieval import context
 from support.api.talker import talking
 
 if TYPE_CHECKING:
@@ -308,6 +309,17 @@ class TestSessionContext:
             assert "in s" in found["peer_representation"]
             assert "anywhere" not in found["peer_representation"]
             assert found["peer_card"] is None
+
+    def test_an_allowlist_has_a_largest_length(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(context, "MAX_SESSIONS", 2)
+        api.say("s", ("bob", "hi"))
+        path = "/sessions/s/context?peer_target=bob&sessions=s&sessions=t"
+        api.ok(api.get(path))
+        (problem,) = api.refused(api.get(f"{path}&sessions=u"), ["query", "sessions"])
+        assert "At most 2 sessions" in problem["msg"]
+        assert "got 3" in problem["msg"]
 
     def test_scope_is_the_observer(self, api: Api) -> None:
         api.session("s", scopes=["mine"], peers={"bob": {}})

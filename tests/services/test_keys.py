@@ -321,6 +321,15 @@ def eventually(rt: Runtime, uid: str, at: datetime | None) -> None:
         time.sleep(0.01)
 
 
+def test_a_key_that_expires_this_very_second_is_refused(rt: Runtime, clock: Clock) -> None:
+    clock.now = START.replace(microsecond=0)
+    with pytest.raises(InvalidInput):
+        api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"), clock.now)
+    second = timedelta(seconds=1)
+    minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"), clock.now + second)
+    assert minted.key.expires_at == clock.now + second
+
+
 def test_use_is_noted_at_most_once_a_minute(
     rt: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

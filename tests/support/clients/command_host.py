@@ -29,7 +29,7 @@ def _become(words: list[str], settings: dict[str, str], output: IO[str], said: I
     os.environ.update(settings)
     if PAUSES in settings:
         pause, longest = time.sleep, float(settings[PAUSES])
-        time.sleep = lambda seconds: pause(min(seconds, longest))
+        time.sleep = lambda seconds: pause(min(float(seconds), longest))
     os.dup2(output.fileno(), 1)
     os.dup2(said.fileno(), 2)
     sys.argv = ["honcho", *words]
