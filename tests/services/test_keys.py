@@ -115,6 +115,7 @@ def test_a_key_without_names_is_an_admin_key_and_says_so(
     assert minted.token not in caplog.text
     assert api_keys.signer_of(rt.settings).read(minted.token, START).admin
     assert api_keys.mint(rt, ALL, KeyRequest(), label="root").key.label == "root"
+    assert api_keys.mint(rt, ALL, KeyRequest(), label="x" * 200).key.label == "x" * 200
     narrow = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme", session_id="room"))
     claims = api_keys.signer_of(rt.settings).read(narrow.token, START)
     assert (claims.admin, claims.workspace, claims.peer, claims.session, claims.id) == (

@@ -81,6 +81,15 @@ def test_what_agrees_is_left_alone(place: Place, index: Outside) -> None:
     assert (place.tasks(outbox.REPAIR), events) == ([], [])
 
 
+def test_a_row_that_is_live_again_keeps_its_vector(place: Place, index: Outside) -> None:
+    conclusion = place.conclusions("alice")[0]
+    task = outbox.delete_vectors(place.rt, "conclusion", conclusion.workspace_key, [conclusion.key])
+    place.rt.storage.write(lambda tx: tx.tasks.add([task]))
+    place.work()
+    assert [task.state for task in place.tasks(outbox.DELETE_VECTORS)] == ["done"]
+    assert keys(index) == live(place)
+
+
 def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Outside) -> None:
     events = told(place)
     (space, gone), (_, other), _ = sorted(index.rows)

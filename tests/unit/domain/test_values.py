@@ -159,6 +159,12 @@ def test_check_json_survives_depth() -> None:
     for _ in range(99):
         value = [value]
     check_json(value, ())
+    deepest: Any = 5
+    for _ in range(100):
+        deepest = [deepest]
+    check_json(deepest, ())
+    with pytest.raises(InvalidInput, match="nested at most 100"):
+        check_json([deepest], ())
     for _ in range(100_000):
         value = {"a": value}
     with pytest.raises(InvalidInput, match="nested at most 100"):
