@@ -126,7 +126,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{number} × {reason}")
     if terminalreporter.config.option.markexpr == "not heavy":
         terminalreporter.write_line(
-            "what takes minutes (many kills, 50,000 messages moved, thousands of requests) "
+            "what takes minutes, or repeats a rule on another storage, index or client, "
             "is run with -m heavy"
         )
 
