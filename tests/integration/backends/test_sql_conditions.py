@@ -107,6 +107,21 @@ def test_any_filter(
     agrees()
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_text_that_looks_like_json_equals_no_object_or_list(dialect: str, tmp_path: Path) -> None:
+    texts = ('{"a":1}', '{"a": 1}', "[1,2]", "[1, 2]")
+
+    def store(tx: Transaction) -> list[Message]:
+        world = populate(tx, "w")
+        values = ({"a": 1}, [1, 2], *texts)
+        return tx.messages.append(
+            [world.message(seq, metadata={"k": value}) for seq, value in enumerate(values, 1)]
+        )
+
+    with migrated_on(dialect, tmp_path) as storage:
+        check(storage, storage.write(store), *(KeyEqual("metadata", "k", text) for text in texts))
+
+
 OPERATORS: tuple[Ordering, ...] = ("gt", "gte", "lt", "lte")
 EDGES = (2**53 - 1, 2**53, 2**63 - 1, -(2**63), 2.5, -0.0, 1e300, -1e300, float(2**63), 0.1, 1e-300)
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SHELVES = ("backends", "plugins")
 LIBRARIES = {"memservice_sql", "memservice_http"}
 """On a shelf, but used by others there instead of being loaded."""

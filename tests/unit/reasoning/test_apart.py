@@ -32,6 +32,8 @@ from memservice_extractive import memservice_reasoners
 from memservice_extractive.reasoner import ExtractiveReasoner
 from support.reasoning import stuck
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60.0
 LONE = "I own \ud800 a lone surrogate."
 """As JSON may hold it."""
