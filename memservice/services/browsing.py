@@ -1,8 +1,5 @@
 """Listings for people who look around: pages that continue after a row, so that the cost of a page
 does not depend on how many rows there are. Nothing is counted.
-
-A listing is newest first. Its `after` is the uid of the last row of the previous page; one that
-does not exist (any more) starts from the beginning.
 """
 
 from __future__ import annotations
@@ -10,10 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
 
-from memservice.domain.filters import Condition, all_of, equals
-from memservice.domain.filters.ast import Compare
+from memservice.domain.filters import all_of, equals
 from memservice.domain.records import (
     ACTIVE,
     DELETING,
@@ -35,39 +30,13 @@ from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.indexing import CONCLUSION, MESSAGE
+from memservice.services.paging import LISTING_SIZE, NEWEST_FIRST, Listing, page_after
 from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
-PAGE_SIZE = 50
 MAX_RELATED = 200
 """Rows of a kind that belong to one row: members of a session, observers of a peer."""
-NEWEST_FIRST = (Order("key", descending=True),)
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Listing(Generic[T]):
-    items: Sequence[T]
-    after: str | None = None
-    """Continues with the next page; None: this is the last one."""
-
-
-def page_after(
-    tx: Transaction,
-    record: type[Any],
-    condition: Condition,
-    after: str | None,
-    limit: int = PAGE_SIZE,
-) -> Listing[Any]:
-    """Rows of a record type that has uids."""
-    start = None if after is None else tx.rows.get(record, all_of(condition, equals(uid=after)))
-    if start is not None:
-        condition = all_of(condition, Compare("key", "lt", start.key))
-    rows = tx.rows.page(record, condition, NEWEST_FIRST, limit + 1)
-    more = len(rows) > limit
-    return Listing(rows[:limit], rows[limit - 1].uid if more else None)
 
 
 def list_workspaces(
@@ -245,7 +214,7 @@ def transcript(
                 summaries.setdefault(covered[summary.message_key].seq, []).append(summary)
         return Transcript(
             session,
-            tx.messages.run(session.key, max(1, last - PAGE_SIZE + 1), last) if last > 0 else [],
+            tx.messages.run(session.key, max(1, last - LISTING_SIZE + 1), last) if last > 0 else [],
             members,
             summaries,
         )

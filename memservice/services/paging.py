@@ -6,10 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from memservice.domain.filters import Condition
+from memservice.domain.filters import Condition, all_of, equals
+from memservice.domain.filters.ast import Compare
 from memservice.spi.rows import Order, R, Rows
+from memservice.spi.storage import Transaction
 
 T = TypeVar("T")
+
+LISTING_SIZE = 50
+NEWEST_FIRST = (Order("key", descending=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +92,30 @@ def read_page(paging: Paging, rows: Callable[[], list[T]], count: Callable[[], i
     partial = len(items) < paging.size and (bool(items) or paging.page == 1)
     total = paging.offset + len(items) if partial else count()
     return Page(items, total, paging.page, paging.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """A page that continues after a row, so that its cost does not depend on how many rows there
+    are. Nothing is counted."""
+
+    items: Sequence[T]
+    after: str | None = None
+    """Continues with the next page: the uid of the last row. None: this is the last page."""
+
+
+def page_after(
+    tx: Transaction,
+    record: type[Any],
+    condition: Condition,
+    after: str | None,
+    limit: int = LISTING_SIZE,
+) -> Listing[Any]:
+    """Rows of a record type that has uids, newest first. An `after` that does not exist (any more)
+    starts from the beginning."""
+    start = None if after is None else tx.rows.get(record, all_of(condition, equals(uid=after)))
+    if start is not None:
+        condition = all_of(condition, Compare("key", "lt", start.key))
+    rows = tx.rows.page(record, condition, NEWEST_FIRST, limit + 1)
+    more = len(rows) > limit
+    return Listing(rows[:limit], rows[limit - 1].uid if more else None)

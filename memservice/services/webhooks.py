@@ -18,6 +18,7 @@ from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Contains
 from memservice.domain.ids import new_uid
 from memservice.domain.records import (
+    ACTIVE,
     DELETING,
     FAILED,
     PAUSED,
@@ -33,7 +34,7 @@ from memservice.services import workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, listing, read_page
+from memservice.services.paging import Listing, Page, Paging, listing, page_after, read_page
 from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
 
@@ -263,6 +264,32 @@ def deliveries(
             ),
             lambda: tx.webhooks.count_deliveries(key),
         )
+
+
+def attempts(
+    rt: Runtime, principal: Principal, workspace_id: str, uid: str, after: str | None = None
+) -> tuple[WebhookEndpoint, Listing[Delivery]]:
+    """An endpoint, and the attempts to deliver to it, continuing after one of them."""
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
+    with rt.storage.read() as tx:
+        endpoint = _require(tx, workspace_id, uid)
+        return endpoint, page_after(tx, Delivery, equals(endpoint_key=endpoint.key), after)
+
+
+def set_paused(
+    rt: Runtime, principal: Principal, workspace_id: str, uid: str, paused: bool
+) -> WebhookEndpoint:
+    """Pause an endpoint: its events rest as dead letters from now on. Or end its pause."""
+    policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
+
+    def change(tx: Transaction) -> WebhookEndpoint:
+        endpoint = tx.webhooks.by_key(_require(tx, workspace_id, uid).key, lock=True)
+        if endpoint is None:
+            raise _unknown(workspace_id, uid)
+        state = PAUSED if paused else ACTIVE
+        return tx.webhooks.save(replace(endpoint, state=state, failures=0))
+
+    return rt.storage.write(change)
 
 
 def dead_letters(

@@ -17,16 +17,34 @@ from memservice.domain.errors import ConfigurationError
 from memservice.spi import web
 from memservice_console import rendering
 from memservice_console.pages import (
+    asking,
     home,
+    jobs,
+    keys,
     peers,
     plugin_pages,
     sessions,
+    settings,
+    usage,
+    webhooks,
     workspaces,
 )
 from memservice_console.visitors import SignInRequired, keep_form_secret, visitor
 
 PREFIX = "/console"
-MODULES = (home, workspaces, peers, sessions, plugin_pages)
+MODULES = (
+    home,
+    workspaces,
+    peers,
+    asking,
+    sessions,
+    jobs,
+    webhooks,
+    keys,
+    usage,
+    settings,
+    plugin_pages,
+)
 
 _HERE = Path(__file__).parent
 ASSETS = {

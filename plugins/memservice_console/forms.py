@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from types import TracebackType
 
 from flask import request
 
-from memservice.domain.errors import Conflict, Disabled, InvalidInput, NotFound, Refused
+from memservice.domain.errors import (
+    Conflict,
+    Disabled,
+    InvalidInput,
+    MemserviceError,
+    Problem,
+    Refused,
+)
 
 WHOLE = ""
 """The place of a problem that belongs to no field."""
@@ -55,16 +62,37 @@ class Form:
     def ok(self) -> bool:
         return not self.problems
 
-    @contextmanager
-    def refusals(self, **fields: str) -> Iterator[None]:
-        """What a service refuses becomes a problem of the form. `fields`: by the last name of a
-        problem's place, the field; other names are those of fields."""
-        try:
-            yield
-        except InvalidInput as error:
+    def refusals(self, *also: type[MemserviceError], **fields: str) -> Refusals:
+        """A block in which what a service refuses becomes a problem of the form; `also`: further
+        errors that do. `fields`: by the name in a problem's place, the field; other names are those
+        of fields."""
+        return Refusals(self, (Conflict, Refused, Disabled, *also), fields)
+
+
+class Refusals:
+    def __init__(
+        self, form: Form, kinds: tuple[type[MemserviceError], ...], fields: Mapping[str, str]
+    ) -> None:
+        self._form, self._kinds, self._fields = form, kinds, fields
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if isinstance(error, InvalidInput):
             for problem in error.problems:
-                names = [fields.get(step, step) for step in problem.loc if isinstance(step, str)]
-                field = next((name for name in reversed(names) if name in self.values), WHOLE)
-                self.add(field, problem.message)
-        except (Conflict, Refused, NotFound, Disabled) as error:
-            self.add(WHOLE, str(error))
+                self._form.add(self._field(problem), problem.message)
+            return True
+        if isinstance(error, self._kinds):
+            self._form.add(WHOLE, str(error))
+            return True
+        return False
+
+    def _field(self, problem: Problem) -> str:
+        names = [self._fields.get(step, step) for step in problem.loc if isinstance(step, str)]
+        return next((name for name in reversed(names) if name in self._form.values), WHOLE)

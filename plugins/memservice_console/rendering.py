@@ -7,7 +7,7 @@ from functools import cache
 from json import dumps
 from typing import Any
 
-from flask import Response, current_app, request, url_for
+from flask import Response, current_app, g, request, url_for
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import memservice
@@ -53,6 +53,10 @@ DONE = {
 MENU: tuple[tuple[str, str, Permission | None, bool], ...] = (
     ("home", "Home", None, True),
     ("workspaces", "Workspaces", None, False),
+    ("jobs", "Jobs", None, False),
+    ("usage", "Usage", None, False),
+    ("keys", "Keys", Permission.MANAGE_KEYS, True),
+    ("settings", "Settings and plugins", Permission.VIEW_SETTINGS, True),
 )
 """Endpoint, text, the permission that it needs (None: to view), and whether it is for visitors of
 all workspaces only."""
@@ -62,14 +66,17 @@ PAGES = "memservice_console_pages"
 
 def link(endpoint: str, **values: Any) -> str:
     """The address of a page, relative to the present one, so that a proxy may add a prefix."""
-    name = endpoint if "." in endpoint else f"console.{endpoint}"
-    root = request.script_root
-    path, mark, rest = url_for(name, **values).removeprefix(root).partition("?")
+    path, mark, rest = address(endpoint, **values).partition("?")
     path, hash_mark, fragment = path.partition("#")
     folder, last = posixpath.split(path)
-    up = posixpath.relpath(folder, posixpath.dirname(request.path))
+    up = posixpath.relpath(folder, posixpath.dirname(g.get("console_page", request.path)))
     relative = last if up == "." else f"{up}/{last}"
     return f"{relative}{mark}{rest}{hash_mark}{fragment}"
+
+
+def address(endpoint: str, **values: Any) -> str:
+    """The path of a page of the console, without a proxy's prefix."""
+    return url_for(f"console.{endpoint}", **values).removeprefix(request.script_root)
 
 
 @cache

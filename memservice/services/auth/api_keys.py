@@ -24,6 +24,7 @@ from memservice.domain.errors import (
     Problem,
     Unauthorised,
 )
+from memservice.domain.filters import TRUE
 from memservice.domain.ids import new_uid
 from memservice.domain.records import DELETING, ApiKey
 from memservice.domain.times import wire_seconds
@@ -32,7 +33,7 @@ from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, listing
+from memservice.services.paging import Listing, Page, Paging, listing, page_after
 from memservice.settings import SIGNING_RECIPE, Settings
 from memservice.spi.repositories import Located
 from memservice.spi.storage import Transaction
@@ -249,6 +250,13 @@ def page(rt: Runtime, principal: Principal, paging: Paging) -> Page[ApiKey]:
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     with rt.storage.read() as tx:
         return listing(tx.keys, paging, order=paging.order("created_at"))
+
+
+def browse(rt: Runtime, principal: Principal, after: str | None = None) -> Listing[ApiKey]:
+    """As `page`, newest first, continuing after a key."""
+    policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
+    with rt.storage.read() as tx:
+        return page_after(tx, ApiKey, TRUE, after)
 
 
 def revoke(rt: Runtime, principal: Principal, uid: str) -> None:

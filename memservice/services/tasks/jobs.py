@@ -28,7 +28,7 @@ from memservice.services import workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Listing, Page, Paging, page_after, read_page
 from memservice.services.tasks.kinds import WEBHOOK
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
@@ -94,6 +94,16 @@ def page(rt: Runtime, principal: Principal, which: JobFilter, paging: Paging) ->
     with rt.storage.read() as tx:
         condition = _condition(tx, which)
         return _page(rt, tx, condition, paging, "created_at")
+
+
+def browse(
+    rt: Runtime, principal: Principal, which: JobFilter, after: str | None = None
+) -> Listing[Job]:
+    """As `page`, continuing after a task."""
+    _require(principal, which, Permission.VIEW)
+    with rt.storage.read() as tx:
+        listing = page_after(tx, Task, _condition(tx, which), after)
+        return Listing(_described(rt, tx, listing.items), listing.after)
 
 
 def failures(

@@ -6,6 +6,7 @@ from flask import Response, request
 
 from memservice.services import browsing, cards, conclusions
 from memservice.spi import web
+from memservice_console.audit import record
 from memservice_console.forms import Form
 from memservice_console.rendering import redirect, render
 from memservice_console.routes import Routes
@@ -54,6 +55,7 @@ def save_card(workspace_id: str, peer_id: str) -> Response:
         )
     if not form.ok:
         return _show(workspace_id, peer_id, form, 422)
+    record("card.change", target=peer_id, workspace_id=workspace_id)
     return redirect(
         "peer", workspace_id=workspace_id, peer_id=peer_id, observer=observer, done="saved"
     )
@@ -62,6 +64,7 @@ def save_card(workspace_id: str, peer_id: str) -> Response:
 @routes.post(_PEER + "/conclusions/<uid>/invalidate")
 def invalidate_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response:
     conclusions.delete(web.runtime(), visitor().principal, workspace_id, uid)
+    record("conclusion.invalidate", target=uid, workspace_id=workspace_id)
     return redirect(
         "peer",
         workspace_id=workspace_id,

@@ -12,6 +12,7 @@ from memservice.runtime import Runtime
 from memservice.services import browsing, deletion
 from memservice.services import workspaces as service
 from memservice.spi import web
+from memservice_console.audit import record
 from memservice_console.forms import Form
 from memservice_console.rendering import redirect, render
 from memservice_console.routes import Routes
@@ -62,6 +63,7 @@ def create_workspace() -> Response:
         form.add("id", "There is a workspace with this id already: choose another one")
     if not form.ok:
         return _list(form, 422)
+    record("workspace.create", workspace_id=form["id"].strip())
     return redirect("workspace", workspace_id=form["id"].strip(), done="created")
 
 
@@ -121,6 +123,7 @@ def configure_workspace(workspace_id: str) -> Response:
             service.update(web.runtime(), visitor().principal, workspace_id, None, given)
     if not form.ok:
         return _show(workspace_id, settings=form, status=422)
+    record("workspace.configure", workspace_id=workspace_id)
     return redirect("workspace", workspace_id=workspace_id, done="saved")
 
 
@@ -148,4 +151,5 @@ def delete_workspace(workspace_id: str) -> Response:
         form.add("id", f"Type {workspace_id} to delete this workspace with everything in it")
         return _show(workspace_id, deleting=form, status=422)
     deletion.delete_workspace(web.runtime(), visitor().principal, workspace_id, with_sessions=True)
+    record("workspace.delete", workspace_id=workspace_id)
     return redirect("workspaces", done="deleted")

@@ -31,6 +31,50 @@ document.addEventListener("click", (event) => {
   });
 });
 
+// An answer is shown while it comes, with its evidence beside it.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.stream) return;
+  event.preventDefault();
+  const box = document.getElementById("answer");
+  const text = document.getElementById("answer-text");
+  const evidence = document.getElementById("answer-evidence");
+  const button = form.querySelector("button");
+  box.hidden = false;
+  text.textContent = "…";
+  evidence.replaceChildren();
+  button.disabled = true;
+  let begun = false;
+  const show = (line) => {
+    if (!line) return;
+    const part = JSON.parse(line);
+    if (!begun) text.textContent = "";
+    begun = true;
+    if (part.text) text.textContent += part.text;
+    if (part.error) text.textContent += "\n" + part.error;
+    if (part.evidence) evidence.innerHTML = part.evidence;
+  };
+  try {
+    const answer = await fetch(form.dataset.stream, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    if (!answer.ok) { form.removeAttribute("data-stream"); form.submit(); return; }
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      const lines = (rest + (value || "")).split("\n");
+      rest = done ? "" : lines.pop();
+      lines.forEach(show);
+      if (done) break;
+    }
+    if (!begun) text.textContent = "There is no answer.";
+    improve(document);
+  } catch (error) {
+    text.textContent += "\nThe answer could not be loaded. Try again.";
+  } finally {
+    button.disabled = false;
+  }
+});
+
 // A refresh must not take away what the reader is at work on.
 document.addEventListener("htmx:beforeRequest", (event) => {
   const part = event.detail.elt;

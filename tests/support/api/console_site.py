@@ -24,7 +24,7 @@ from memservice.settings import load_settings
 
 ADMIN = Principal(admin=True)
 KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
-VOID = {"meta", "link", "input", "br", "rect", "path", "line"}
+VOID = {"meta", "link", "input", "br"}
 CONTROLS = {"input", "select", "textarea"}
 
 

@@ -1,0 +1,313 @@
+"""The console's pages about running: jobs, webhooks, keys, usage, settings; and asking."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from memservice.domain.filters import equals
+from memservice.domain.records import FAILED, NEVER, PENDING, Delivery, Task, Usage, WebhookEndpoint
+from memservice.domain.times import day_of
+from support.api.console_site import KEYS, Page, Sent, Site, opened
+from support.receiver import Receiver
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with opened(
+        tmp_path,
+        WEBHOOK_ALLOW_NETWORKS="127.0.0.0/8",
+        LLM_OPENAI_API_KEY="sk-secret",
+        REASONER="extractive",
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Iterator[Site]:
+    """With authentication, and as an administrator."""
+    with opened(tmp_path, **KEYS) as made:
+        yield made.as_bearer_of(made.key())
+
+
+def post_form(page: Page, action: str) -> Sent:
+    (form,) = [
+        form
+        for form in page.forms
+        if form.method == "POST" and form.action.split("?")[0].endswith(action)
+    ]
+    return form
+
+
+# --- jobs
+
+
+def add_task(site: Site, name: str, **fields: object) -> Task:
+    now = site.runtime.clock()
+    values = {"created_at": now, "not_before": now, **fields}
+    task = Task(uid=name, unit=f"erase:{name}", kind="erase", **values)  # type: ignore[arg-type]
+    return site.runtime.storage.write(lambda tx: tx.tasks.add([task]))[0]
+
+
+def states(page: Page) -> dict[str, str]:
+    rows = re.findall(
+        r'value="(t\w+)" aria-label(?:.|\n)*?class="state[^"]*">([^<]+)<', page.source
+    )
+    return dict(rows)
+
+
+def test_jobs_tell_timers_from_stuck_work(site: Site) -> None:
+    now = site.runtime.clock()
+    add_task(site, "tdue")
+    add_task(
+        site, "tstuck", created_at=now - timedelta(hours=1), not_before=now - timedelta(hours=1)
+    )
+    add_task(site, "ttimer", not_before=now + timedelta(hours=1))
+    add_task(site, "tnever", not_before=NEVER)
+    add_task(site, "tback", not_before=now + timedelta(hours=1), attempts=2, last_error="boom")
+    add_task(site, "tfailed", state=FAILED, finished_at=now, last_error="<b>boom</b>")
+    page = site.page("/console/jobs")
+    assert states(page) == {
+        "tdue": "due",
+        "tstuck": "stuck",
+        "ttimer": "timer",
+        "tnever": "timer",
+        "tback": "waits to retry",
+        "tfailed": "failed",
+    }
+    assert "<b>boom</b>" in page.text
+    assert "not by itself" in page.text
+    assert states(site.page("/console/jobs?state=failed")).keys() == {"tfailed"}
+
+
+def test_chosen_jobs_are_retried_cancelled_and_erased(site: Site) -> None:
+    add_task(site, "tfailed", state=FAILED, finished_at=site.runtime.clock())
+    add_task(site, "tdue")
+    form = post_form(site.page("/console/jobs"), "/jobs")
+    assert "at least one" in site.send(form, {"action": "retry"}, 422).text
+    assert states(site.send(form, {"action": "retry", "uid": "tfailed"}))["tfailed"] == "due"
+    assert "not found" in site.send(form, {"action": "retry", "uid": "tdue"}, 422).text
+    assert states(site.send(form, {"action": "cancel", "uid": "tdue"}))["tdue"] == "failed"
+    assert states(site.send(form, {"action": "purge"})).keys() == {"tfailed"}
+
+
+def test_a_workspace_key_sees_the_jobs_of_its_workspace(keyed: Site) -> None:
+    keyed.say("mine", "s", ("alice", "I live in Ghent"))
+    keyed.say("theirs", "s", ("bob", "I live in Bruges"))
+    own = keyed.as_bearer_of(keyed.key(workspace_id="mine"))
+    page = own.page("/console/jobs")
+    assert "alice" in page.text
+    assert "bob" not in page.text
+    own.page("/console/jobs?workspace=theirs", 403)
+
+
+# --- webhooks
+
+
+def test_a_webhook_is_registered_tested_paused_and_deleted(site: Site, receiver: Receiver) -> None:
+    site.say("w", "s", ("alice", "hello"))
+    url = "/console/workspaces/w/webhooks"
+    page = site.page(url)
+    assert "has no endpoint" in page.text
+    form = post_form(page, "/webhooks")
+    wrong = site.send(form, {"url": "gopher://x"}, 422)
+    assert post_form(wrong, "/webhooks").fields["url"] == "gopher://x"
+    assert "f-url-problem" in wrong.ids
+    made = site.send(form, {"url": receiver.url()}, 200)
+    assert made.text.count("whsec_") == 2, "once, and once for the copy button's label"
+    page = site.page(url)
+    assert "whsec_" not in page.source, "shown once"
+    assert "there is an endpoint" in site.send(form, {"url": receiver.url()}, 422).text.lower()
+    assert "on its way" in site.send(post_form(page, "/webhooks/test")).text
+    with site.runtime.storage.read() as tx:
+        endpoint = tx.rows.get(WebhookEndpoint, equals(url=receiver.url()))
+        assert tx.rows.count(Task, equals(kind="webhook", state=PENDING)) == 1
+    assert endpoint is not None
+    shown = site.page(f"{url}/{endpoint.uid}")
+    paused = site.send(post_form(shown, "/state"))
+    assert "paused" in paused.text
+    site.send(post_form(site.page(url), "/webhooks/test"))
+    assert "test.event" in site.page(f"{url}/{endpoint.uid}").text, "a dead letter"
+    assert "active" in site.send(post_form(paused, "/state")).text
+    assert "has no endpoint" in site.send(post_form(shown, "/delete")).text
+
+
+def test_attempts_are_shown_with_status_and_duration_and_redelivered(site: Site) -> None:
+    site.say("w", "s", ("alice", "hello"))
+    now = site.runtime.clock()
+    with site.runtime.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("w")
+    assert workspace is not None
+    endpoint = WebhookEndpoint(
+        uid="e1",
+        workspace_key=workspace.key,
+        url="http://127.0.0.1:9/x",
+        secret="whsec_x",
+        created_at=now,
+    )
+    endpoint = site.runtime.storage.write(lambda tx: tx.webhooks.save(endpoint))
+    for number in range(60):
+        delivery = Delivery(
+            uid=f"d{number}",
+            workspace_key=workspace.key,
+            endpoint_key=endpoint.key,
+            event_uid=f"v{number}",
+            event="queue.empty",
+            body="{}",
+            attempt=1,
+            status=500,
+            error=f"answer {number}",
+            duration_ms=1234,
+            created_at=now,
+        )
+        site.runtime.storage.write(lambda tx, row=delivery: tx.webhooks.record(row))  # type: ignore[misc]
+    page = site.page("/console/workspaces/w/webhooks/e1")
+    assert "answer 59" in page.text
+    assert "answer 9 " not in page.text, "on the next page"
+    assert "500" in page.text
+    assert "1\u202f234 ms" in page.text
+    again = next(form for form in page.forms if form.fields.get("delivery") == "d59")
+    assert "delivered again" in site.send(again).text
+    with site.runtime.storage.read() as tx:
+        task = tx.rows.get(Task, equals(kind="webhook"))
+    assert task is not None
+    assert task.payload["event_uid"] == "v59"
+
+
+# --- keys
+
+
+def test_a_key_is_shown_once_works_and_is_revoked(keyed: Site) -> None:
+    keyed.say("w", "s", ("alice", "hello"))
+    form = post_form(keyed.page("/console/keys"), "/keys")
+    typed = {"scope": "workspace", "workspace_id": "w", "label": "my bot", "expires_in": "1h"}
+    page = keyed.send(form, typed, 200)
+    (token,) = re.findall(r"<code>(eyJ[\w.-]+)</code>", page.source)
+    assert token not in keyed.page("/console/keys").source
+    bearer = {"Authorization": f"Bearer {token}"}
+    assert keyed.client.post("/v3/workspaces/w/peers/list", headers=bearer).status_code == 200
+    revoke = next(form for form in page.forms if "/revoke" in form.action)
+    assert "revoked" in keyed.send(revoke).text
+    assert keyed.client.post("/v3/workspaces/w/peers/list", headers=bearer).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [
+        ("expires_in", {"workspace_id": "w", "expires_in": "soon"}),
+        ("workspace_id", {"workspace_id": ""}),
+        ("peer_id", {"workspace_id": "w", "peer_id": "not a name"}),
+        ("label", {"workspace_id": "w", "label": "x" * 1000}),
+    ],
+)
+def test_problems_of_a_key_stand_beside_their_field(
+    keyed: Site, field: str, typed: dict[str, str]
+) -> None:
+    form = post_form(keyed.page("/console/keys"), "/keys")
+    page = keyed.send(form, typed, 422)
+    assert f"f-{field}-problem" in page.ids
+    assert post_form(page, "/keys").fields.items() >= typed.items()
+
+
+def test_keys_are_for_administrators(keyed: Site, tmp_path: Path) -> None:
+    own = keyed.as_bearer_of(keyed.key(workspace_id="w"))
+    own.page("/console/keys", 403)
+    with opened(tmp_path) as site:
+        site.page("/console/keys", 403)
+        assert "/console/keys" not in site.page("/console").source
+
+
+# --- usage
+
+
+def test_usage_is_summed_by_day_model_task_and_workspace(site: Site) -> None:
+    site.say("w", "s", ("alice", "hello"))
+    assert "No model was called" in site.page("/console/usage").text
+    now = site.runtime.clock()
+    with site.runtime.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("w")
+    assert workspace is not None
+    rows = [
+        Usage(
+            workspace_key=workspace.key,
+            day=day_of(now - timedelta(days=days)),
+            task=task,
+            provider="openai",
+            model=model,
+            input_tokens=1000,
+            output_tokens=234,
+            outcome="ok",
+            created_at=now,
+        )
+        for days, task, model in [(0, "derive", "m1"), (1, "chat", "m2"), (99, "chat", "old")]
+    ]
+    site.runtime.storage.write(lambda tx: tx.usage.add(rows))
+    page = site.page("/console/usage")
+    for text in ("m1", "m2", "derive", "chat", "w", "1\u202f000", "1\u202f234"):
+        assert text in page.text
+    assert "old" not in re.sub(r"(?i)older", "", page.text)
+    assert page.source.count("<rect") == 30
+    assert "style=" not in page.source
+    assert "m1" in site.page("/console/usage?workspace=w").text
+    site.page("/console/usage?workspace=none", 404)
+
+
+# --- settings
+
+
+def test_settings_show_values_and_sources_but_no_secrets(site: Site) -> None:
+    page = site.page("/console/settings")
+    assert "sk-secret" not in page.source
+    row = re.search(r"<code>REASONER</code>(.|\n)*?</tr>", page.source)
+    assert row is not None
+    assert "extractive" in row[0]
+    assert "default" not in row[0]
+    for plugin in ("sqlite", "hashed", "memservice_blueprints"):
+        assert plugin in page.text
+
+
+def test_a_key_does_not_see_settings(keyed: Site) -> None:
+    keyed.page("/console/settings", 403)
+    assert "dimension 384" in keyed.page("/console").text, "the parts"
+    assert "/console/settings" not in keyed.page("/console").source
+
+
+# --- ask
+
+
+def test_an_answer_comes_with_its_evidence(site: Site) -> None:
+    site.say("w", "s", ("alice", "I live in <b>Ghent</b>"))
+    site.conclude("w", "alice", "alice", "lives in <b>Ghent</b>")
+    form = site.page("/console/workspaces/w/peers/alice").form("/ask")
+    page = site.send(form, {"query": "Where does alice live?"}, 200)
+    assert "lives in <b>Ghent</b>" in page.text
+    assert "Evidence" in page.text
+    assert page.form("/ask").fields["query"] == "Where does alice live?"
+    empty = site.send(form, {"query": ""}, 422)
+    assert "f-query-problem" in empty.ids
+
+
+def test_an_answer_is_streamed_for_the_script(site: Site) -> None:
+    site.say("w", "s", ("alice", "I live in <b>Ghent</b>"))
+    site.conclude("w", "alice", "alice", "lives in <b>Ghent</b>")
+    form = site.page("/console/workspaces/w/peers/alice").form("/ask")
+    answer = site.open(
+        "/console/workspaces/w/peers/alice/ask/stream",
+        "POST",
+        data={**form.fields, "query": "Where does alice live?"},
+    )
+    assert answer.status_code == 200
+    *pieces, last = [json.loads(line) for line in answer.text.splitlines()]
+    assert "Ghent" in "".join(piece["text"] for piece in pieces)
+    assert "&lt;b&gt;Ghent" in last["evidence"]
+    assert "<b>" not in last["evidence"]
+    assert 'href="../sessions/s?before=2#m1"' in last["evidence"], "relative to the peer's page"
+    empty = site.open(
+        "/console/workspaces/w/peers/alice/ask/stream", "POST", data={**form.fields, "query": ""}
+    )
+    assert empty.status_code == 422
