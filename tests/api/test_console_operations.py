@@ -1,4 +1,4 @@
-"""The console's pages about running: jobs, webhooks, keys, usage, settings; and asking."""
+"""The console's pages about running: jobs, webhooks, keys, usage, settings; search and asking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 from memservice.domain.filters import equals
 from memservice.domain.records import FAILED, NEVER, PENDING, Delivery, Task, Usage, WebhookEndpoint
 from memservice.domain.times import day_of
-from support.api.console_site import KEYS, Page, Sent, Site, opened
+from memservice.services.retrieval import explain, search
+from memservice.services.retrieval.search import SearchOptions
+from support.api.console_site import ADMIN, KEYS, Page, Sent, Site, opened
 from support.receiver import Receiver
 
 
@@ -275,6 +277,36 @@ def test_a_key_does_not_see_settings(keyed: Site) -> None:
     keyed.page("/console/settings", 403)
     assert "dimension 384" in keyed.page("/console").text, "the parts"
     assert "/console/settings" not in keyed.page("/console").source
+
+
+# --- search
+
+
+def test_search_shows_the_parts_of_each_score(site: Site) -> None:
+    site.say("w", "s", ("alice", "I like green tea"), ("bob", "me too"), ("alice", "and Ghent"))
+    site.conclude("w", "alice", "alice", "likes green tea")
+    assert "Own words" not in site.page("/console/workspaces/w/search").text
+    page = site.page("/console/workspaces/w/search?query=green+tea")
+    assert "I like green tea" in page.text
+    assert "likes green tea" in page.text
+    assert "neighbours" in page.text, "a message that was found by its neighbour's words"
+    found = explain.search(site.runtime, ADMIN, "w", "green tea")
+    messages = search.search(site.runtime, ADMIN, "w", SearchOptions("green tea"))
+    assert [row.uid for row, _ in found.messages] == [message.uid for message in messages]
+    fused = [parts.fused for _, parts in found.messages]
+    assert fused == sorted(fused, reverse=True)
+    assert all(value > 0 for value in fused)
+    ((conclusion, parts),) = found.conclusions
+    assert conclusion.content == "likes green tea"
+    assert parts.similarity is not None
+    assert parts.similarity > 0.5
+    site.page("/console/workspaces/none/search?query=x", 404)
+
+
+def test_a_search_of_few_rows_is_explained_too(site: Site) -> None:
+    site.say("w", "s", ("alice", "tea"))
+    found = explain.search(site.runtime, ADMIN, "w", "nothing alike")
+    assert [parts.fused for _, parts in found.messages] == [0.0] * len(found.messages)
 
 
 # --- ask

@@ -15,6 +15,7 @@ from memservice.services.indexing import CONCLUSION
 from memservice.services.retrieval import query_embedding, vector_query
 from memservice.services.retrieval.message_ranking import CANDIDATES_PER_HIT, EXACT_RANKING_MAX
 from memservice.services.retrieval.query import Query
+from memservice.services.retrieval.trace import Trace
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.repositories.base import NEWEST
@@ -57,6 +58,7 @@ class ConclusionRanking:
     """A bound on the cosine distance. Distances of an embedder that does not understand paraphrases
     say little about a row that shares the query's words, so there the bound applies only to rows
     that share none."""
+    trace: Trace | None = None
 
     def best(self, limit: int) -> list[FoundConclusion]:
         """The best `limit` conclusions, best first."""
@@ -132,6 +134,8 @@ class ConclusionRanking:
             if self.max_distance is not None:
                 unknown = [key for key in lists[0] if key not in similarities]
                 similarities |= self._nearest(len(unknown), unknown)
+        if self.trace is not None:
+            self.trace.note(scores, scores, similarities, lists)
         keys = ranking.fuse(lists, self.rt.settings.search.fusion_k)
         if self.max_distance is not None:
             keys = self._within_distance(keys, scores, similarities, self.max_distance)

@@ -21,6 +21,7 @@ from memservice.services.auth.bounds import MAX_SESSIONS, Bounds
 from memservice.services.indexing import MESSAGE
 from memservice.services.retrieval import vector_query
 from memservice.services.retrieval.query import Query
+from memservice.services.retrieval.trace import Trace
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.repositories import Position
 from memservice.spi.rows import Order
@@ -55,6 +56,7 @@ class MessageRanking:
     space: Space | None
     vector: Vector | None
     """Of the query, by the embedder of the space."""
+    trace: Trace | None = None
 
     def best(self, limit: int) -> list[Message]:
         """The best `limit` messages, best first."""
@@ -121,12 +123,15 @@ class MessageRanking:
         by_text = self._boosted(scores, positions)
         exhausted = exhausted and len(by_text) <= depth
         lists = [by_text[:depth]]
+        hits: dict[int, float] = {}
         if self.space is not None and self.vector is not None:
             hits = self._nearest(depth, index_filter)
             missing = [key for key in hits if key not in positions]
             positions |= self._readable(self.tx.messages.positions(missing))
             lists.append(self._boosted(hits, positions))
             exhausted = exhausted and len(hits) < depth
+        if self.trace is not None:
+            self.trace.note(ranking.bm25(matches), scores, hits, lists)
         return ranking.fuse(lists, search.fusion_k), exhausted
 
     def _ranked_among(self, messages: Sequence[Message]) -> list[Message]:
@@ -151,9 +156,12 @@ class MessageRanking:
         )
         own_scores = {key: score for key, score in scores.items() if key in by_key}
         lists = [self._boosted(own_scores, positions)]
+        hits: dict[int, float] = {}
         if self.space is not None and self.vector is not None:
             hits = self._nearest(len(by_key), EVERYTHING, sorted(by_key))
             lists.append(self._boosted(hits, positions))
+        if self.trace is not None:
+            self.trace.note(ranking.bm25(matches), own_scores, hits, lists)
         return [by_key[key] for key in ranking.fuse(lists, search.fusion_k)]
 
     def _nearest(

@@ -30,6 +30,7 @@ from memservice.services.retrieval.conclusion_ranking import ConclusionRanking, 
 from memservice.services.retrieval.message_ranking import MessageRanking
 from memservice.services.retrieval.query import Query, analyse_query
 from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
+from memservice.services.retrieval.trace import Trace
 from memservice.spi.storage import Transaction
 from memservice.telemetry.context import Reason, embedding_for
 
@@ -73,25 +74,33 @@ class Search:
             self._query = analyse_query(tx, workspace_key, self.text)
         return self._query
 
-    def messages(self, tx: Transaction, bounds: Bounds, limit: int) -> list[Message]:
+    def messages(
+        self, tx: Transaction, bounds: Bounds, limit: int, trace: Trace | None = None
+    ) -> list[Message]:
         """The best `limit` messages within the bounds, best first. A text without a term gives the
         newest."""
         query = self.query(tx, bounds.workspace)
         has_terms = bool(query.terms or self._vectors)
         space = tx.spaces.active(bounds.workspace, MESSAGE) if has_terms else None
         vector = query_embedding.vector_in(self.rt, space, query.unnamed, self._vectors)
-        return MessageRanking(self.rt, tx, bounds, query, space, vector).best(limit)
+        return MessageRanking(self.rt, tx, bounds, query, space, vector, trace).best(limit)
 
     def conclusions(
-        self, tx: Transaction, bounds: Bounds, limit: int, max_distance: float | None = None
+        self,
+        tx: Transaction,
+        bounds: Bounds,
+        limit: int,
+        max_distance: float | None = None,
+        trace: Trace | None = None,
     ) -> list[FoundConclusion]:
         """The best `limit` live conclusions within the bounds, best first; `max_distance` as in
         `ConclusionRanking`."""
         query = self.query(tx, bounds.workspace)
         space = tx.spaces.active(bounds.workspace, CONCLUSION)
         vector = query_embedding.vector_in(self.rt, space, query.unnamed, self._vectors)
-        ranking = ConclusionRanking(self.rt, tx, bounds, query, space, vector, max_distance)
-        return ranking.best(limit)
+        return ConclusionRanking(
+            self.rt, tx, bounds, query, space, vector, max_distance, trace
+        ).best(limit)
 
 
 def active_embedders(tx: Transaction, workspace: Workspace | None) -> set[str]:

@@ -1,0 +1,44 @@
+"""A search over everything in a workspace that shows why its results come in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memservice.domain.records import Conclusion, Message
+from memservice.runtime import Runtime
+from memservice.services import visibility, workspaces
+from memservice.services.auth import policy
+from memservice.services.auth.bounds import bounds_for
+from memservice.services.auth.permissions import Permission
+from memservice.services.auth.principal import Principal
+from memservice.services.retrieval.search import Search
+from memservice.services.retrieval.trace import Parts, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Results, best first, each with the parts of its score."""
+
+    messages: Sequence[tuple[Message, Parts]]
+    conclusions: Sequence[tuple[Conclusion, Parts]]
+
+
+def search(
+    rt: Runtime, principal: Principal, workspace_id: str, text: str, limit: int = 10
+) -> Explained:
+    """The best messages and conclusions of the workspace. Raises `NotFound`."""
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
+    lookup = Search.begin(rt, workspace_id, text)
+    of_messages, of_conclusions = Trace(), Trace()
+    k = rt.settings.search.fusion_k
+    with rt.storage.read() as tx:
+        workspace = workspaces.require(tx, workspace_id)
+        bounds = bounds_for(tx, principal, workspace)
+        visible = bounds.saying(visibility.visible(tx, workspace.key))
+        messages = lookup.messages(tx, visible, limit, of_messages)
+        conclusions = lookup.conclusions(tx, bounds, limit, trace=of_conclusions)
+    return Explained(
+        [(row, of_messages.parts(row.key, k)) for row in messages],
+        [(item.conclusion, of_conclusions.parts(item.conclusion.key, k)) for item in conclusions],
+    )
