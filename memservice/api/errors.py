@@ -31,6 +31,9 @@ STATUS: Mapping[type[errors.MemserviceError], int] = {
     errors.Unavailable: 503,
     errors.SchemaVersionError: 503,
     errors.Damaged: 500,
+    errors.AnswerFailed: 502,
+    errors.AnswerUnavailable: 503,
+    errors.AnswerTimedOut: 504,
 }
 """Any other error is the operator's concern, not the caller's: 500."""
 
@@ -65,9 +68,21 @@ def from_domain(error: errors.MemserviceError) -> Response:
         return _from_unavailable(error, status)
     if isinstance(error, errors.Damaged):
         return _from_damaged(error, status)
+    if isinstance(error, errors.AnswerFailed):
+        return _from_failed_answer(error, status)
     answer = json_answer({"detail": str(error)}, status)
     if isinstance(error, errors.Conflict):
         # the older clients would send it twice more, and wait in between
+        answer.headers["x-should-retry"] = "false"
+    return answer
+
+
+def _from_failed_answer(error: errors.AnswerFailed, status: int) -> Response:
+    """A repetition costs as much again: clients are asked for one only if the provider is."""
+    answer = json_answer({"detail": str(error)}, status)
+    if isinstance(error, errors.AnswerUnavailable):
+        answer.headers["Retry-After"] = str(error.retry_after)
+    else:
         answer.headers["x-should-retry"] = "false"
     return answer
 

@@ -14,6 +14,7 @@ from flask import Response
 
 from memservice.domain.errors import Busy
 from memservice.domain.failures import error_types, redacted_traceback
+from memservice.spi.llm import ModelFailure
 
 log = logging.getLogger("memservice.api")
 
@@ -100,6 +101,9 @@ def _texts(pieces: Iterator[str]) -> Iterator[bytes]:
 
 
 def _broken(error: Exception) -> StreamBroken:
+    if isinstance(error, ModelFailure):
+        log.error("a streamed answer failed: %s", error)  # its text contains no message text
+        return StreamBroken("the answer could not be finished; the log says why")
     log.error(
         "a streamed answer failed: %s\n%s",
         " from ".join(error_types(error)),

@@ -57,6 +57,24 @@ class Busy(Unavailable):
     which may name hosts, paths and users, the message is for whoever calls over HTTP."""
 
 
+class AnswerFailed(MemserviceError):
+    """A language model did not answer a question, and nothing else may. The message is for the
+    caller: it names the cause, and contains no message text and no key."""
+
+
+class AnswerUnavailable(AnswerFailed):
+    """The same, for now: the model's provider is overloaded, or its quota is used up."""
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        """`retry_after`: seconds."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class AnswerTimedOut(AnswerFailed):
+    """The same: the time for the answer was over."""
+
+
 class Damaged(MemserviceError):
     """What the store gave cannot be true: trying again does not help. The message is for the
     operator."""

@@ -3,20 +3,28 @@ and the models that a process has open."""
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from memservice.plugins import Plugins
+from memservice.reasoning.limits import FIRST_SHARE, LimitedModel, Limits
 from memservice.settings import Settings
 from memservice.settings.connections import connection
 from memservice.settings.models import ModelChoice
-from memservice.settings.sections import Llm
+from memservice.settings.sections import DialecticLevel, Llm
 from memservice.spi.llm import LanguageModel
 from memservice.spi.providers import Context, LanguageModelProvider
+from memservice.spi.reasoner import AnswerRequest
+
+QUICK_LEVELS = ("minimal", "low")
+QUICK_ATTEMPTS = 2
+"""Tries of one call at these levels: the second is made with the fallback, where there is one."""
 
 OPTIONS = (
     *(
@@ -95,13 +103,46 @@ class Models:
         self._plugins = plugins
         self._lock = threading.Lock()
         self._opened: dict[str, LanguageModel] = {}
+        self._limits: Limits | None = None
+        self._last: ModelTarget | None = None
+        """Within limits, the model to fall back on."""
 
     def target(self, choice: ModelChoice) -> ModelTarget:
         return target(self.settings.llm, choice)
 
+    def within(self, request: AnswerRequest) -> Models:
+        """The same models, within the limits of one answer. At the levels for quick answers there
+        is one try less."""
+        limits = Limits.of(request)
+        if limits is None:
+            return self
+        models = copy.copy(self)
+        models._limits = limits
+        models.sleep = partial(limits.sleep, sleep=self.sleep)
+        level: DialecticLevel = getattr(self.settings.dialectic.levels, request.level)
+        fallback = level.model_config.fallback
+        models._last = None if fallback is None else self.target(fallback)
+        if request.level in QUICK_LEVELS:
+            llm = self.settings.llm
+            quick = replace(llm, max_attempts=min(llm.max_attempts, QUICK_ATTEMPTS))
+            models.settings = replace(self.settings, llm=quick)
+        return models
+
     def opened(self, model_target: ModelTarget) -> LanguageModel:
         """The model behind a target. Raises `ConfigurationError` if no plugin offers its transport,
         or its settings are wrong."""
+        opened = self._open(model_target)
+        if self._limits is None:
+            return opened
+        has_other = self._last not in (None, model_target)
+        return LimitedModel(
+            opened,
+            self._limits,
+            model_target.connection["timeout"],
+            FIRST_SHARE if has_other else 1.0,
+        )
+
+    def _open(self, model_target: ModelTarget) -> LanguageModel:
         location = json.dumps([model_target.transport, model_target.connection], sort_keys=True)
         with self._lock:
             if location not in self._opened:

@@ -47,4 +47,4 @@ class LlmReasoner:
     def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:
         from memservice.reasoning.answer import answer
 
-        return answer(self._models, request)
+        return answer(self._models.within(request), request)

@@ -208,6 +208,19 @@ class Dialectic(Group):
     """Chat: answering questions about a peer."""
 
     levels: DialecticLevels = group(DialecticLevels())
+    deadline_seconds: float = setting(
+        50.0,
+        "longest time until the answer, or the first piece of a stream, in all calls of models",
+        low=0.1,
+    )
+    on_failure: str = setting(
+        "extractive",
+        (
+            "if a model does not answer: `extractive` answers without it, and the header "
+            "X-Memservice-Notice says why; `error` returns 502, 503 or 504"
+        ),
+        choices=("extractive", "error"),
+    )
     max_output_tokens: int = setting(8192, "longest answer, in tokens", low=1)
     max_input_tokens: int = setting(
         100000, "most tokens given to the model; the oldest are dropped first", low=1

@@ -61,6 +61,9 @@ class CompletionRequest:
     for."""
     timeout: float | None = None
     """Seconds that the whole exchange may take; None: the provider's own bound."""
+    start_timeout: float | None = None
+    """Seconds until the first piece of a stream; None: as `timeout`. A provider may do without
+    it."""
 
 
 Fault = Literal["provider", "content"]

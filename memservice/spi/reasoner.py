@@ -6,7 +6,7 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -205,6 +205,10 @@ class Consolidated:
     """For a reasoner that works in steps."""
 
 
+def always() -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
     question: str
@@ -227,6 +231,13 @@ class AnswerRequest:
     """Display names by slug, where a peer has one."""
     model_is_spent: bool = False
     """A model would answer, had the workspace tokens left for today."""
+    model_failed: bool = False
+    """A model was asked and did not answer."""
+    seconds: float | None = None
+    """For how long the caller waits, from the call of `answer` on; for a stream, until its first
+    piece. None: no limit."""
+    is_wanted: Callable[[], bool] = always
+    """Whether the caller still waits; asked between the calls of a model."""
     origin: Origin = Origin()
 
 

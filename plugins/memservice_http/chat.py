@@ -92,7 +92,9 @@ class HttpModel(ABC):
                 event = exchange.parse(data)
                 if error := self.error_in(event):
                     raise self.endpoint.broken(error)
-                yield from self._shaped(partial(reading.take, event))
+                for piece in self._shaped(partial(reading.take, event)):
+                    exchange.begun()
+                    yield piece
             done = self._shaped(reading.ended)
         if done is None:
             raise ModelFailure(
@@ -104,7 +106,12 @@ class HttpModel(ABC):
         def send(lacking: frozenset[str]) -> ModelResponse:
             form = self.form(request, lacking, stream=stream)
             return self.endpoint.ask(
-                form.path, form.body, timeout=request.timeout, query=form.query, stream=stream
+                form.path,
+                form.body,
+                timeout=request.timeout,
+                start_timeout=request.start_timeout if stream else None,
+                query=form.query,
+                stream=stream,
             )
 
         return self._learned.ask(

@@ -102,14 +102,17 @@ class Endpoint:
         body: Mapping[str, Any],
         *,
         timeout: float | None = None,
+        start_timeout: float | None = None,
         query: Mapping[str, str] | None = None,
         stream: bool = False,
     ) -> ModelResponse:
         """Send a request and wait for the head of its answer. The caller closes the exchange.
+        `start_timeout`: seconds until `ModelResponse.begun` is called.
 
         Raises ModelFailure, or `Rejected` for a request that the server does not understand.
         """
-        seconds = timeout or self._seconds
+        whole = timeout or self._seconds
+        seconds = min(whole, start_timeout or whole)
         began = time.monotonic()
         url = self.url(path)
         limits = httpx.Timeout(
@@ -132,6 +135,9 @@ class Endpoint:
                 timeout=limits,
             )
             response = self._client.send(request, stream=True)
+            # The head is there: from now on a single read may take longer, up to the limit that
+            # the watch keeps.
+            request.extensions["timeout"]["read"] = whole
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ValueError) as error:
             failed = self._lost(error, seconds)
         if failed is not None:
@@ -141,6 +147,7 @@ class Endpoint:
         exchange = ModelResponse(
             self, response, began + seconds - time.monotonic(), seconds, self._max_answer
         )
+        exchange.further = whole - seconds
         if response.is_success:
             return exchange
         with exchange:
@@ -202,6 +209,15 @@ class ModelResponse:
         self._seconds = seconds
         self._max = max_answer
         self._watch = _Watch(response, left)
+        self.further = 0.0
+        """Seconds that are added once the answer has begun."""
+
+    def begun(self) -> None:
+        """The first piece of the answer is there: from now on the limit of the whole holds."""
+        if self.further:
+            self._seconds += self.further
+            self._watch.extend(self.further)
+            self.further = 0.0
 
     def __enter__(self) -> ModelResponse:
         return self
@@ -313,7 +329,19 @@ class _Watch:
         self._lock = threading.Lock()
         stream = response.extensions.get("network_stream")
         self._socket = None if stream is None else stream.get_extra_info("socket")
-        self._timer = threading.Timer(max(left, 0.0), self._fire)
+        self._ends = time.monotonic() + max(left, 0.0)
+        self._start()
+
+    def extend(self, seconds: float) -> None:
+        """Allow more time, if it is not over."""
+        with self._lock:
+            self._timer.cancel()
+            self._ends += seconds
+            if not self._over and not self.fired:
+                self._start()
+
+    def _start(self) -> None:
+        self._timer = threading.Timer(max(self._ends - time.monotonic(), 0.0), self._fire)
         self._timer.daemon = True
         self._timer.name = "model-deadline"
         self._timer.start()

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Response
 
-from memservice.api.answering import answered, say, streamed
+from memservice.api.answering import answered, caller_waits, streamed
 from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
 from memservice.api.routing import Call, Routes
@@ -76,6 +76,7 @@ def _options(body: Mapping[str, Any], **further: Any) -> ChatOptions:
         level=body["reasoning_level"],
         response_format=body["response_format"],
         stream=body["stream"],
+        is_wanted=caller_waits(),
         **further,
     )
 
@@ -88,17 +89,11 @@ def _respond(body: Mapping[str, Any], ask: Callable[[], Answer]) -> Response:
             {"evidence": _encode_evidence(answer.evidence, {})} if body["include_evidence"] else {}
         )
 
-    def told() -> Answer:
-        answer = ask()
-        if answer.notice is not None:
-            say(answer.notice)
-        return answer
-
     if body["stream"]:
         return streamed(
-            told,
+            ask,
             lambda answer: event_stream(
                 answer.pieces(), lambda: {"done": True, **evidence(answer)}
             ),
         )
-    return answered(told, lambda answer: {"content": answer.content(), **evidence(answer)})
+    return answered(ask, lambda answer: {"content": answer.content(), **evidence(answer)})

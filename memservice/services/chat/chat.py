@@ -9,7 +9,7 @@ that asks a model may look up more, within the same bounds.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from memservice.domain.ids import new_uid
 from memservice.domain.records import ARCHIVED, DELETING, SCOPE, Message, Peer, Session, Workspace
 from memservice.domain.values import strip_nul
 from memservice.reasoning import choice
+from memservice.reasoning.limits import CallerGone
 from memservice.runtime import Runtime
 from memservice.services import scopes, sessions, validation, visibility
 from memservice.services.auth import policy
@@ -27,7 +28,7 @@ from memservice.services.auth.bounds import Bounds, bounds_for, seen
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.chat import events as chat_events
-from memservice.services.chat import evidence, response_format
+from memservice.services.chat import evidence, failures, response_format
 from memservice.services.chat.evidence import Collated, Gathered, ToolCall
 from memservice.services.chat.tools import Tools
 from memservice.services.peers import shown_names
@@ -36,10 +37,20 @@ from memservice.services.retrieval.search import Search
 from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
-from memservice.spi.reasoner import Answered, AnswerRequest, Origin, Reasoner, Utterance
+from memservice.spi.llm import ModelFailure, Refusal
+from memservice.spi.reasoner import (
+    Answered,
+    AnswerRequest,
+    Origin,
+    Reasoner,
+    Utterance,
+    always,
+)
 from memservice.spi.storage import Transaction
 
 SPENT = "the workspace has spent its tokens of today: answered without a model"
+ERROR = "error"
+"""Of DIALECTIC_ON_FAILURE."""
 SCOPE_ALONE = "scope cannot be combined with session_id or filters"
 
 
@@ -57,11 +68,18 @@ class ChatOptions:
     level: str = "low"
     response_format: Mapping[str, Any] | None = None
     stream: bool = False
+    is_wanted: Callable[[], bool] = always
+    """Whether the caller is still connected."""
 
 
 class Answer:
     """An answer that is about to be given. What is looked up for it has been read; a reasoner may
-    look up more."""
+    look up more.
+
+    If a language model does not answer, the reasoner without a model does, or an error is raised,
+    as `DIALECTIC_ON_FAILURE` says; `notice` tells why. A question that a model refuses to answer
+    has no answer.
+    """
 
     def __init__(
         self,
@@ -75,7 +93,7 @@ class Answer:
     ) -> None:
         self.request = request
         self.notice = notice
-        """What whoever asked should know about how it was answered."""
+        """How it was answered, if not as configured. Complete with the first piece."""
         self._rt = rt
         self._reasoner = reasoner
         self._session = session_id
@@ -107,26 +125,23 @@ class Answer:
     def pieces(self) -> Iterator[str]:
         """The answer as it comes, without empty pieces; nothing at all where nothing is to be said.
 
-        Raises what the reasoner raises, and UnfitAnswer at the end of an answer that is not of the
-        form that was asked for.
+        Raises `AnswerFailed` for a language model that did not answer, `ModelFailure` for one that
+        failed after its first piece, whatever else the reasoner raises, and UnfitAnswer at the end
+        of an answer that is not of the requested form.
         """
         said: list[str] = []
         began = time.monotonic()
-        pieces = self._reasoner.answer(self.request)
+        pieces = self._degrading()
         try:
             for piece in pieces:
-                if isinstance(piece, Answered):
-                    self._answered = piece
-                elif piece:
-                    said.append(piece)
-                    yield piece
+                said.append(piece)
+                yield piece
             whole = "".join(said)
             if self.request.response_format is not None and whole.strip():
                 response_format.check_answer(self.request.response_format, whole)
         finally:
-            # Whoever stops reading ends the work; an iterator that is no generator may have nothing
-            # to end.
-            getattr(pieces, "close", lambda: None)()
+            # Closing this iterator ends the work.
+            pieces.close()
             if self._rt.hears_events:
                 for event in chat_events.rounds(self.request, self._answered):
                     self._rt.emit(event)
@@ -137,6 +152,45 @@ class Answer:
                     self.request, self._gathered, self._answered, self._session, seconds
                 )
             )
+
+    def _degrading(self) -> Generator[str, None, None]:
+        """The pieces of the reasoner, or of the one that answers in its place."""
+        has_begun = False
+        try:
+            for piece in self._pieces_of(self._reasoner, self.request):
+                yield piece
+                has_begun = True
+            return
+        except ModelFailure as error:
+            if has_begun:
+                raise
+            failure = error
+        failures.note(failure)
+        if isinstance(failure, CallerGone):
+            return
+        if isinstance(failure, Refusal):
+            self.notice = failures.notice(failure)
+            return
+        if self._rt.settings.dialectic.on_failure == ERROR:
+            raise failures.as_error(failure)
+        self.notice = failures.notice(failure)
+        answered = self._answered
+        request = replace(self.request, model_failed=True, seconds=None)
+        yield from self._pieces_of(self._rt.reasoner(choice.WITHOUT_MODEL), request)
+        self._answered = answered
+
+    def _pieces_of(self, reasoner: Reasoner, request: AnswerRequest) -> Generator[str, None, None]:
+        """The pieces that are not empty; what they took is noted."""
+        pieces = reasoner.answer(request)
+        try:
+            for piece in pieces:
+                if isinstance(piece, Answered):
+                    self._answered = piece
+                elif piece:
+                    yield piece
+        finally:
+            # An iterator that is no generator may have nothing to end.
+            getattr(pieces, "close", lambda: None)()
 
     def content(self) -> str | None:
         """The whole answer; None where nothing is to be said. Raises as `pieces` does."""
@@ -385,6 +439,8 @@ def _answer(rt: Runtime, tx: Transaction, question: _Question) -> Answer:
         tools=tools,
         stream=options.stream,
         model_is_spent=notice is SPENT,
+        seconds=rt.settings.dialectic.deadline_seconds,
+        is_wanted=options.is_wanted,
         origin=Origin(workspace.key, workspace.slug, new_uid()),
     )
     return Answer(rt, reasoner, request, session.slug if session else None, gathered, tools, notice)

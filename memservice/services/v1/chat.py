@@ -3,7 +3,7 @@ once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from memservice.domain.errors import Unauthorised
 from memservice.domain.records import DELETING, Peer, Session
@@ -16,6 +16,7 @@ from memservice.services.retrieval import representation
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.v1 import collections, metamessages, resolve
 from memservice.services.v1.resolve import Path
+from memservice.spi.reasoner import always
 from memservice.spi.storage import Transaction
 
 NOTHING = "None"
@@ -23,7 +24,12 @@ NOTHING = "None"
 
 
 def ask(
-    rt: Runtime, principal: Principal, path: Path, queries: Sequence[str], stream: bool = False
+    rt: Runtime,
+    principal: Principal,
+    path: Path,
+    queries: Sequence[str],
+    stream: bool = False,
+    is_wanted: Callable[[], bool] = always,
 ) -> chat.Answer | None:
     """The answer that is about to be given; None to a question without words.
 
@@ -49,9 +55,8 @@ def ask(
     if not question:
         return None
     slug = None if session is None else session.slug
-    answer = chat.ask_in_session(
-        rt, principal, workspace_id, user.slug, slug, ChatOptions(question, stream=stream)
-    )
+    options = ChatOptions(question, stream=stream, is_wanted=is_wanted)
+    answer = chat.ask_in_session(rt, principal, workspace_id, user.slug, slug, options)
     # The note is about the user and the user's to read: the key of a session is told no more than
     # its session, and writes none.
     if session is not None and not principal.is_session:

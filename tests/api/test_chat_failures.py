@@ -1,0 +1,260 @@
+"""Chat over HTTP when its language model does not answer: in every generation, whole and as a
+stream."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from api.test_chat_model import World, world
+from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Refusal
+from memservice.testing.llm import Say
+from support.api.v1_world import First
+from support.models.scripted import Handler, Request, scripted
+from support.models.wires import OpenAiWire
+from support.reasoning.model import calling
+
+NOTICE = "X-Memservice-Notice"
+UNAUTHORISED = "openai answered with status 401 (invalid_api_key): is the key right?"
+
+
+def fails(**more: Any) -> ModelFailure:
+    return ModelFailure(UNAUTHORISED, **{"retryable": False, "status": 401, **more})
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Iterator[World]:
+    """A failure is an error."""
+    with world(tmp_path, DIALECTIC_ON_FAILURE="error") as found:
+        yield found
+
+
+def ask(
+    place: World,
+    generation: str,
+    *,
+    stream: bool = False,
+    connection: socket.socket | None = None,
+) -> TestResponse:
+    """What one generation answers."""
+    client = place.api.client
+    extra: Any = {"environ_overrides": {"gunicorn.socket": connection}}
+    if generation != "v1":
+        path = f"/{generation}/workspaces/w/peers/alice/chat"
+        body = {"query": "What does alice keep?", "stream": stream}
+        return client.post(path, json=body, **extra)
+    first = First(place.api)
+    session = first.session(first.user(first.app("app"), "ann"))
+    return client.post(f"/v1{session}/chat", json={"queries": "What?", "stream": stream}, **extra)
+
+
+GENERATIONS = ("v1", "v2", "v3")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_question_is_answered_without_the_model(
+    place: World, generation: str, stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.model.say = lambda request: fails()
+    with caplog.at_level(logging.INFO, "memservice"):
+        answer = ask(place, generation, stream=stream)
+    assert answer.status_code == 200
+    assert UNAUTHORISED in answer.headers[NOTICE]
+    if generation != "v1":
+        assert "The language model did not answer" in answer.text
+        assert "Alice keeps bees." in answer.text
+    lines = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [record.getMessage() for record in lines] == [
+        f"chat: the language model did not answer: {UNAUTHORISED}"
+    ]
+    assert len(place.model.requests) == 1, "a wrong key is not tried again"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(
+    ("failure", "status", "headers"),
+    [
+        (fails(), 502, {"x-should-retry": "false"}),
+        (fails(status=429, retry_after=75.5), 503, {"Retry-After": "76"}),
+        (fails(status=503), 503, {"Retry-After": "30"}),
+        (fails(status=500), 502, {"x-should-retry": "false"}),
+    ],
+)
+def test_an_error_names_the_cause(
+    strict: World,
+    generation: str,
+    stream: bool,
+    failure: ModelFailure,
+    status: int,
+    headers: dict[str, str],
+) -> None:
+    strict.model.say = lambda request: failure
+    answer = ask(strict, generation, stream=stream)
+    assert (answer.status_code, answer.get_json()) == (
+        status,
+        {"detail": f"the language model did not answer: {UNAUTHORISED}"},
+    )
+    assert {name: answer.headers.get(name) for name in headers} == headers
+
+
+@pytest.mark.parametrize("mode", ["extractive", "error"])
+def test_a_refusal_is_no_answer_and_no_error(tmp_path: Path, mode: str) -> None:
+    with world(tmp_path, DIALECTIC_ON_FAILURE=mode) as found:
+        found.model.say = lambda request: Refusal("openai: the model declines to answer")
+        answer = ask(found, "v3")
+        assert (answer.status_code, answer.get_json()) == (200, {"content": None})
+        assert "refused to answer" in answer.headers[NOTICE]
+        stream = ask(found, "v3", stream=True)
+        assert stream.text == 'data: {"done": true}\n\n'
+        assert "refused to answer" in stream.headers[NOTICE]
+
+
+def test_a_notice_is_one_line_of_ascii(place: World) -> None:
+    place.model.say = lambda request: fails().__class__("ü\r\nSet-Cookie: x", retryable=False)
+    answer = ask(place, "v3")
+    assert answer.headers[NOTICE].startswith("the language model did not answer: ? Set-Cookie: x;")
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_what_the_model_had_looked_up_stays_evidence(place: World) -> None:
+    place.model.replies = [calling(("grep_messages", {"text": "hives"})), fails()]
+    answer = place.api.ok(
+        place.api.post(
+            "/peers/alice/chat", {"query": "What does alice keep?", "include_evidence": True}
+        )
+    )
+    assert answer["content"].startswith("The language model did not answer")
+    assert [call["tool_name"] for call in answer["evidence"]["tool_calls"]] == ["grep_messages"]
+
+
+def test_a_bug_in_a_provider_is_still_an_error(place: World) -> None:
+    place.model.say = lambda request: KeyError("choices")
+    assert ask(place, "v3").status_code == 500
+
+
+class TestDeadline:
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize("mode", ["extractive", "error"])
+    def test_it_ends_a_call_that_hangs(self, tmp_path: Path, mode: str, stream: bool) -> None:
+        def hang(handler: Handler, request: Request) -> None:
+            handler.wait_to_be_left()
+
+        with scripted() as server:
+            server.then(hang)
+            settings = hosted(
+                server.url, DIALECTIC_DEADLINE_SECONDS="0.5", DIALECTIC_ON_FAILURE=mode
+            )
+            with world(tmp_path, **settings) as found:
+                began = time.monotonic()
+                answer = ask(found, "v3", stream=stream)
+                assert time.monotonic() - began < 5
+                text = "the language model did not answer: it took longer than 0.5 s"
+                if mode == "error":
+                    assert (answer.status_code, answer.get_json()) == (504, {"detail": text})
+                else:
+                    assert answer.status_code == 200
+                    assert answer.headers[NOTICE].startswith(text)
+                assert len(server.requests) == 1
+                assert server.left.wait(5), "the call is ended, not left alone"
+
+    def test_all_calls_share_it(self, tmp_path: Path) -> None:
+        with world(tmp_path, DIALECTIC_DEADLINE_SECONDS="0.6") as found:
+            found.model.say = lambda request: slow(calling(("grep_messages", {"text": "hives"})))
+            answer = ask(found, "v3")
+            assert "it took longer than 0.6 s" in answer.headers[NOTICE]
+            requests = found.model.requests
+            assert 2 <= len(requests) <= 4
+            timeouts = [request.timeout or 0 for request in requests]
+            assert timeouts == sorted(timeouts, reverse=True)
+            assert 0 < timeouts[-1] < timeouts[0] <= 0.6
+
+    def test_a_model_answers_from_what_it_has_when_time_is_short(self, tmp_path: Path) -> None:
+        def say(request: CompletionRequest) -> Completion | str:
+            if request.tool_choice == "none":
+                return "Seven hives."
+            return slow(calling(("grep_messages", {"text": "hives"})))
+
+        with world(tmp_path, DIALECTIC_DEADLINE_SECONDS="1") as found:
+            found.model.say = say
+            answer = ask(found, "v3")
+            assert answer.get_json() == {"content": "Seven hives."}
+            assert NOTICE not in answer.headers
+            assert found.model.last.turns[-1].role == "user"
+
+    def test_a_stream_that_has_begun_is_read_to_its_end(self, tmp_path: Path) -> None:
+        wire, gate = OpenAiWire(), threading.Event()
+
+        def write(handler: Handler, request: Request) -> None:
+            if not wire.is_stream(request):
+                handler.json(wire.whole(Say(("READY",))))
+                return
+            handler.begin_chunks("text/event-stream")
+            for number, event in enumerate(
+                wire.events(Say(("Seven hives" + " of bees" * 30, ".")))
+            ):
+                if number == 1:
+                    assert gate.wait(0.8) is False, "later than the deadline"
+                handler.chunk(event)
+            handler.end_chunks()
+
+        with scripted() as server:
+            server.then(write)
+            settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="0.5")
+            with world(tmp_path, **settings) as found:
+                answer = ask(found, "v3", stream=True)
+                assert '"done": true' in answer.text
+                assert NOTICE not in answer.headers
+
+
+def hosted(url: str, **settings: str) -> dict[str, str]:
+    """A model on a server of the test's own."""
+    return {
+        "DIALECTIC_LEVELS__LOW__MODEL_CONFIG__TRANSPORT": "openai",
+        "LLM_OPENAI_BASE_URL": url,
+        "LLM_MODEL": "m",
+        **settings,
+    }
+
+
+def slow(reply: Completion, seconds: float = 0.25) -> Completion:
+    time.sleep(seconds)
+    return reply
+
+
+class TestCaller:
+    def test_a_caller_that_has_gone_causes_no_further_call(self, place: World) -> None:
+        ours, theirs = socket.socketpair()
+
+        def say(request: CompletionRequest) -> Completion:
+            theirs.close()
+            return calling(("grep_messages", {"text": "hives"}))
+
+        place.model.say = say
+        with ours:
+            answer = ask(place, "v3", connection=ours)
+        assert answer.get_json() == {"content": None}
+        assert len(place.model.requests) == 1
+
+    def test_one_that_waits_is_answered(self, place: World) -> None:
+        ours, theirs = socket.socketpair()
+        place.model.replies = [calling(("grep_messages", {"text": "hives"})), "Seven."]
+        with ours, theirs:
+            theirs.send(b"GET / HTTP/1.1")  # the next request on the same connection
+            answer = ask(place, "v3", connection=ours)
+        assert answer.get_json() == {"content": "Seven."}
