@@ -15,6 +15,7 @@ import click
 from memservice.cli.options import State
 from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
+from memservice.serving.children import when_parent_ends
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values_here
 from memservice.serving.schema import wait_for_schema
@@ -137,7 +138,7 @@ def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, heard)
     if embedded:
-        _stop_with_parent(stop)
+        when_parent_ends(stop.set)
     runtime = open_runtime(state.settings, "worker", plugins=state.plugins, stop=stop)
     try:
         if wait_for_schema(runtime, stop):
@@ -150,14 +151,3 @@ def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
                     polling.run(stop)
     finally:
         runtime.close()
-
-
-def _stop_with_parent(stop: threading.Event) -> None:
-    parent = os.getppid()
-
-    def watch() -> None:
-        while not stop.wait(1.0):
-            if os.getppid() != parent:
-                stop.set()
-
-    threading.Thread(target=watch, name="watch-parent", daemon=True).start()

@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from types import FrameType
 
 from memservice.domain.errors import ConfigurationError, MemserviceError
+from memservice.serving.children import RestartPause, when_parent_ends
 
 log = logging.getLogger("memservice.worker")
 
-FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
-"""Seconds before a child that died is replaced; doubled each time one dies soon."""
-STEADY_SECONDS = 60.0
 LOOK_SECONDS = 0.1
 CANNOT_START = os.EX_CONFIG
 """Exit status of a child that no replacement would do better than."""
-LOST_PARENT_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -54,7 +51,7 @@ class Pool:
         self._parent = os.getppid() if with_parent else None
         self._told = 0
         self._children: list[_Child] = []
-        self._pause = FIRST_PAUSE
+        self._pause = RestartPause()
         self._due = 0.0
         self._status = 0
         self._worst = 0
@@ -104,13 +101,13 @@ class Pool:
             elif self._once and status >= 0:
                 self._worst = max(self._worst, status)
             elif not self._told:
-                steady = time.monotonic() - child.started > STEADY_SECONDS
-                self._pause = FIRST_PAUSE if steady else min(self._pause * 2, MAX_PAUSE)
-                self._due = time.monotonic() + (FIRST_PAUSE if steady else self._pause)
+                now = time.monotonic()
+                pause = self._pause.after(now - child.started)
+                self._due = now + pause
                 log.error(
                     "a worker process ended with status %s; starting another in %.1f s",
                     status,
-                    self._due - time.monotonic(),
+                    pause,
                 )
                 replaced += 1
         return replaced
@@ -141,7 +138,7 @@ class Pool:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, heard)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
-            _drain_without_parent(stop)
+            when_parent_ends(lambda: _drain(stop))
             self._work(stop)
         except ConfigurationError as error:
             print(f"memservice: {error}", file=sys.stderr, flush=True)
@@ -155,13 +152,6 @@ class Pool:
         return 0
 
 
-def _drain_without_parent(stop: threading.Event) -> None:
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOST_PARENT_SECONDS)
-        if not stop.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, name="watch-parent", daemon=True).start()
+def _drain(stop: threading.Event) -> None:
+    if not stop.is_set():
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -21,14 +21,11 @@ from dataclasses import dataclass
 from types import FrameType
 
 from memservice.domain.errors import ConfigurationError
+from memservice.serving.children import RestartPause
 
 log = logging.getLogger("memservice.supervisor")
 
 BACKLOG = 2048
-FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
-"""Seconds before a dead worker is started again; doubled each time it dies soon."""
-STEADY_SECONDS = 60.0
-"""A worker that lived this long is not dying again and again."""
 PR_SET_PDEATHSIG = 1
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Many processes and threads share the machine already; a pool of numeric threads in each only
@@ -73,7 +70,7 @@ class Supervisor:
         self._stop = threading.Event()
         self._server: subprocess.Popen[bytes] | None = None
         self._worker: subprocess.Popen[bytes] | None = None
-        self._pause = FIRST_PAUSE
+        self._pause = RestartPause()
         self._started = 0.0
         self._due = 0.0
 
@@ -155,14 +152,13 @@ class Supervisor:
     def _tend_worker(self) -> None:
         now = time.monotonic()
         if self._worker is not None and self._worker.poll() is not None:
-            lived = now - self._started
-            self._pause = FIRST_PAUSE if lived > STEADY_SECONDS else min(self._pause * 2, MAX_PAUSE)
+            pause = self._pause.after(now - self._started)
             log.error(
                 "the worker ended with status %s; starting it again in %.1f s",
                 self._worker.returncode,
-                self._pause,
+                pause,
             )
-            self._worker, self._due = None, now + self._pause
+            self._worker, self._due = None, now + pause
         if self._worker is None and now >= self._due:
             self._worker, self._started = (
                 self._spawn([sys.executable, "-m", "memservice", "worker", "--embedded"], {}),

@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from memservice.domain.text.particulars import NUMBER
 from memservice.spi.reasoner import Known
 from memservice_extractive.language import UNSPACED, detect, fold, words
 from memservice_extractive.lexicon import STOP, vocabulary
 from memservice_extractive.sentences import MAX_LENGTH
 from memservice_extractive.worth import core
 
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _NAME = re.compile(r"(?<!^)(?<![.!?] )\b(?!I\b)[A-ZÀ-Þ][\w'’-]+")
 # Words that do not change the meaning. All words that are not listed here count.
 _FREE: dict[str, frozenset[str]] = {
@@ -50,7 +50,7 @@ def meaning(text: str) -> Meaning:
     """The meaning of a sentence, without greetings, articles and emphasis."""
     language = detect(text)
     plain = (core(text, language, vocatives=False) if len(text) <= MAX_LENGTH else text) or text
-    numbers = tuple(_NUMBER.findall(plain))
+    numbers = tuple(NUMBER.findall(plain))
     folded = fold(plain)
     if language in UNSPACED:
         folded = _FREE_UNSPACED[language].sub("", folded)

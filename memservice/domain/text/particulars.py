@@ -8,9 +8,10 @@ import re
 from memservice.domain.text.folding import SCRIPT_RUN, fold
 from memservice.domain.text.words import MONTHS, STOP_WORDS
 
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+"""A number, a date or a time of digits."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_NUMBER_WORDS = frozenset(
+NUMBER_WORDS = frozenset(
     (
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
         "fifteen sixteen seventeen eighteen nineteen "
@@ -33,11 +34,11 @@ _MONTHS = frozenset(month.casefold() for month in MONTHS)
 def particulars(text: str) -> frozenset[tuple[str, str]]:
     """Numbers, in digits or words; words with a capital letter; whether something is denied; runs
     of scripts without spaces, in which names cannot be told from other words."""
-    found = {("number", number) for number in _NUMBER.findall(fold(text))}
+    found = {("number", number) for number in NUMBER.findall(fold(text))}
     found |= {("run", run) for run in SCRIPT_RUN.findall(fold(text))}
     for word in _WORD.findall(text):
         folded = word.casefold().replace("’", "'")
-        if folded in _NUMBER_WORDS or folded in _MONTHS:
+        if folded in NUMBER_WORDS or folded in _MONTHS:
             found.add(("number", folded))
         elif folded in _NEGATIONS or folded.endswith("n't"):
             found.add(("denied", ""))
