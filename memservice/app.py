@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import ExitStack
 
 from flask import Flask
 
@@ -19,6 +20,7 @@ from memservice.operations import doctor
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import Settings, load_settings
+from memservice.worker import heartbeats
 
 log = logging.getLogger("memservice.app")
 
@@ -39,6 +41,7 @@ class Opened:
         self.metrics = metrics_of(settings, "api") if runtime is None else runtime.metrics
         """None while they are off."""
         self._runtime = runtime
+        self._presence = ExitStack()
         self._lock = threading.Lock()
 
     @property
@@ -51,7 +54,12 @@ class Opened:
                     )
         return self._runtime
 
+    def announce(self) -> None:
+        """Say in the store that this server process is alive, until it is closed."""
+        self._presence.enter_context(heartbeats.registered(self.runtime, heartbeats.SERVER))
+
     def close(self) -> None:
+        self._presence.close()
         if self.guard is not None:
             self.guard.close()
         with self._lock:

@@ -40,6 +40,7 @@ def _load() -> Flask:
     made = create_app(settings)
     # Opened now rather than by the first request, which would have to wait for it.
     wait_for_schema(made.extensions[EXTENSION].runtime, threading.Event())
+    made.extensions[EXTENSION].announce()
     serve = made.wsgi_app
 
     def with_body(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:

@@ -19,6 +19,7 @@ from memservice_console import rendering
 from memservice_console.pages import (
     asking,
     home,
+    instance,
     jobs,
     keys,
     peers,
@@ -35,6 +36,7 @@ from memservice_console.visitors import SignInRequired, keep_form_secret, visito
 PREFIX = "/console"
 MODULES = (
     home,
+    instance,
     workspaces,
     peers,
     asking,

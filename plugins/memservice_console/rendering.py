@@ -52,6 +52,7 @@ DONE = {
 """What a page says after a form, by the query parameter `done`."""
 MENU: tuple[tuple[str, str, Permission | None, bool], ...] = (
     ("home", "Home", None, True),
+    ("instance", "Instance", None, True),
     ("workspaces", "Workspaces", None, False),
     ("jobs", "Jobs", None, False),
     ("usage", "Usage", None, False),

@@ -15,6 +15,7 @@ from memservice.domain.records import FAILED, NEVER, PENDING, Delivery, Task, Us
 from memservice.domain.times import day_of
 from memservice.services.retrieval import explain, search
 from memservice.services.retrieval.search import SearchOptions
+from memservice.worker import heartbeats
 from support.api.console_site import ADMIN, KEYS, Page, Sent, Site, opened
 from support.receiver import Receiver
 
@@ -44,6 +45,32 @@ def post_form(page: Page, action: str) -> Sent:
         if form.method == "POST" and form.action.split("?")[0].endswith(action)
     ]
     return form
+
+
+# --- instance
+
+
+def test_processes_of_all_machines_are_shown_and_mixed_versions_flagged(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rt = site.runtime
+    assert "No process" in site.page("/console/instance").text
+    heartbeats.register(rt, "one|boot|ns|11|22|a", heartbeats.SERVER)
+    heartbeats.register(rt, "two|boot|ns|33|44|b")
+    with rt.storage.read() as tx:
+        assert [process.host for process in heartbeats.workers(tx, rt.clock())] == ["two"]
+    now = rt.clock()
+    rt.storage.write(lambda tx: tx.tasks.claim("erase:7", "two|boot|ns|33|44|c", now, 60))
+    rt.storage.write(lambda tx: tx.tasks.claim("erase:8", "two|boot|ns|33|99|c", now, 60))
+    page = site.page("/console/instance")
+    for text in ("one", "server 11", "two", "worker 33", "erase:7"):
+        assert text in page.text
+    assert "erase:8" not in page.text, "another process of that machine"
+    assert "different releases" not in page.text
+    monkeypatch.setattr("memservice.__version__", "0.0.9")
+    heartbeats.register(rt, "three|boot|ns|1|2|d")
+    monkeypatch.undo()
+    assert "different releases: 0.0.9" in site.page("/console/instance").text
 
 
 # --- jobs

@@ -55,7 +55,7 @@ def _list(form: Form, status: int = 200) -> Response:
 def create_workspace() -> Response:
     form = Form.sent()
     created = False
-    with form.refusals():
+    with form.refusals(workspace_id="id"):
         _, created = service.get_or_create(
             web.runtime(), visitor().principal, form["id"].strip(), None, None
         )

@@ -1,0 +1,48 @@
+"""What this installation runs on: its machines and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import memservice
+from memservice.runtime import Runtime
+from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
+from memservice.services.auth.principal import Principal
+from memservice.worker import heartbeats
+from memservice.worker.heartbeats import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    process: Process
+    units: Sequence[str]
+    """The work units that it is working on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    processes: Sequence[Running]
+    """Servers first."""
+    versions: Sequence[str]
+    """Every release of memservice that a process runs, this one's included."""
+
+    @property
+    def is_mixed(self) -> bool:
+        return len(self.versions) > 1
+
+
+def look(rt: Runtime, principal: Principal) -> Instance:
+    """Those processes of all machines that said within a minute that they are alive."""
+    policy.require_admin(principal, needs=Permission.VIEW)
+    now = rt.clock()
+    with rt.storage.read() as tx:
+        processes = [*heartbeats.servers(tx, now), *heartbeats.workers(tx, now)]
+        leases = [lease for lease in tx.tasks.leases() if lease.expires_at > now]
+    running = [
+        Running(process, sorted(lease.unit for lease in leases if process.holds(lease.owner)))
+        for process in processes
+    ]
+    versions = {process.version or "unknown" for process in processes} | {memservice.__version__}
+    return Instance(running, sorted(versions))
