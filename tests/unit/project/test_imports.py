@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": CONFIGURED | {"reasoning", "telemetry", "timed_calls"},
     "services": RULES | {"__init__"},
     "pipeline": RULES | {"pipeline"},
-    "worker": RULES | {"pipeline", "worker"},
+    "worker": RULES | {"pipeline", "worker", "__init__"},
     "operations": RULES | {"pipeline", "worker", "operations"},
     "compose": RULES | {"worker"},
     "testing": CONFIGURED | {"testing"},
