@@ -4,19 +4,20 @@ answer."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
 
 from memservice.domain import tokens
 from memservice.domain.records import EXPLICIT
-from memservice.reasoning import render, structured
-from memservice.reasoning.client import ModelClient
+from memservice.reasoning import render, search_plan, structured
+from memservice.reasoning.client import CUT_OFF, ModelClient
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import answer as prompt
 from memservice.reasoning.retrieval_tools import RetrievalTools
 from memservice.reasoning.tool_loop import Bounds, BoundTool, ToolLoop
 from memservice.reasoning.transcript import called, name, stamp
 from memservice.settings.sections import DialecticLevel
-from memservice.spi.llm import Completion, Turn
+from memservice.spi.llm import Completion, ToolsUnsupported, Turn
 from memservice.spi.reasoner import Answered, AnswerRequest
 
 PURPOSE = "dialectic.answer"
@@ -28,14 +29,14 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
     """The answer, then what it took, also where it fails. With `stream` its pieces come as the
     model writes them, else it comes whole.
 
-    A model that looks things up may write beside its calls; nothing of that is given. An answer in
-    a `response_format` comes whole even in a stream, since it is of no use in parts and may have to
-    be asked for again.
+    Text that a model writes beside its calls is not passed on. An answer in a `response_format`
+    comes whole even in a stream, since it is of no use in parts and may have to be requested again.
+    A model without tools plans its searches in JSON.
     """
     level: DialecticLevel = getattr(models.settings.dialectic.levels, request.level)
     client = ModelClient(models, PURPOSE, level.model_config, request.origin)
     bound_tools = _offers(models, request, level)
-    writes_apart = request.stream or request.response_format is not None
+    writes_apart = request.response_format is not None
     task = (
         (prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY) if bound_tools else ""
     )
@@ -48,32 +49,107 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
         result=models.settings.llm.max_tool_output_chars,
         tool_choice=level.tool_choice,
     )
-    loop = ToolLoop(client, turns, task, bound_tools, bounds)
+    writer = _Writer(
+        client, ToolLoop(client, turns, task, bound_tools, bounds), bounds, request.stream
+    )
     try:
-        yield from _pieces(client, loop, bounds, request, has_tools=bool(bound_tools))
+        if request.response_format is None:
+            yield from writer.text(has_tools=bool(bound_tools))
+        else:
+            yield writer.document(request.response_format, has_tools=bool(bound_tools))
     except Exception:
         # What was done until then was paid for.
-        yield _took(client, loop, request, was_cut)
+        yield _took(client, writer.loop, request, was_cut)
         raise
-    yield _took(client, loop, request, was_cut)
+    yield _took(client, writer.loop, request, was_cut)
 
 
-def _pieces(
-    client: ModelClient, loop: ToolLoop, bounds: Bounds, request: AnswerRequest, *, has_tools: bool
-) -> Iterator[str]:
-    done = loop.run() if has_tools else None
-    if request.response_format is not None:
-        before = client.spent
-        schema = request.response_format
+class _Writer:
+    """Writes one answer, whole or in pieces."""
+
+    def __init__(self, client: ModelClient, loop: ToolLoop, bounds: Bounds, stream: bool) -> None:
+        self.loop = loop
+        self._client, self._bounds, self._is_stream = client, bounds, stream
+
+    def document(self, schema: dict[str, Any], *, has_tools: bool) -> str:
+        """An answer that fits a schema."""
+        if has_tools:
+            try:
+                self.loop.run()
+            except ToolsUnsupported:
+                search_plan.look_up(self._client, self.loop)
+        before = self._client.spent
         value = structured.ask(
-            client, loop.transcript(prompt.ANSWER_AS_JSON), schema, max_output_tokens=bounds.output
+            self._client,
+            self.loop.transcript(prompt.ANSWER_AS_JSON),
+            schema,
+            max_output_tokens=self._bounds.output,
         )
-        loop.spend(before)
-        yield json.dumps(value, ensure_ascii=False)
-    elif done is not None and done.content.strip() and not request.stream:
-        yield done.content
-    else:
-        yield from _written(client, loop, bounds, request.stream)
+        self.loop.spend(before)
+        return json.dumps(value, ensure_ascii=False)
+
+    def text(self, *, has_tools: bool) -> Iterator[str]:
+        """An answer in words. One that is empty is requested once more, one that is cut is
+        continued once."""
+        if has_tools and (yield from self._with_tools()):
+            return
+        for last in (prompt.ANSWER_NOW, f"{prompt.ANSWER_NOW}\n\n{prompt.EMPTY}"):
+            if (yield from self._passed_on(self._ask(self.loop.transcript(last)))):
+                return
+
+    def _with_tools(self) -> Generator[str, None, bool]:
+        """The answer that ends the rounds with tools; whether there was one."""
+        try:
+            if self._is_stream:
+                return (yield from self._passed_on(self.loop.stream()))
+            done = self.loop.run()
+            return (yield from self._passed_on(iter([] if done is None else [done])))
+        except ToolsUnsupported:
+            search_plan.look_up(self._client, self.loop)
+            return False
+
+    def _ask(self, turns: Sequence[Turn]) -> Iterator[str | Completion]:
+        """A question without tools."""
+        before, number = self._client.spent, len(self.loop.steps) + 1
+        if self._is_stream:
+            yield from self._client.stream(
+                turns, max_output_tokens=self._bounds.output, iteration=number
+            )
+        else:
+            yield self._client.complete(
+                turns, max_output_tokens=self._bounds.output, iteration=number
+            )
+        self.loop.spend(before)
+
+    def _passed_on(self, pieces: Iterator[str | Completion]) -> Generator[str, None, bool]:
+        """The pieces of an answer from its first word on, and its continuation if it was cut;
+        whether it says anything. An answer that did not come in pieces is one piece."""
+        said, was_cut = yield from self._from_first_word(pieces)
+        if said.strip() and was_cut:
+            turns = [
+                *self.loop.transcript(prompt.ANSWER_NOW),
+                Turn("assistant", said),
+                Turn("user", prompt.GO_ON),
+            ]
+            yield from self._from_first_word(self._ask(turns), keep_blanks=True)
+        return bool(said.strip())
+
+    def _from_first_word(
+        self, pieces: Iterator[str | Completion], *, keep_blanks: bool = False
+    ) -> Generator[str, None, tuple[str, bool]]:
+        said, blank, was_cut = "", "", False
+        for piece in pieces:
+            if isinstance(piece, Completion):
+                was_cut = piece.finish_reason in CUT_OFF
+                if self._is_stream:
+                    continue
+                piece = piece.content
+            if not said and not piece.strip() and not keep_blanks:
+                blank += piece
+                continue
+            yield blank + piece
+            said, blank = said + blank + piece, ""
+        return said, was_cut
 
 
 def _took(client: ModelClient, loop: ToolLoop, request: AnswerRequest, was_cut: bool) -> Answered:
@@ -95,34 +171,6 @@ def _offers(models: Models, request: AnswerRequest, level: DialecticLevel) -> li
         if request.level in SEARCH_ONLY_LEVELS
         else retrieval_tools.all()
     )
-
-
-def _written(client: ModelClient, loop: ToolLoop, bounds: Bounds, stream: bool) -> Iterator[str]:
-    """The answer of a model that has no tools any more. One that says nothing is asked once
-    more."""
-    for last in (prompt.ANSWER_NOW, f"{prompt.ANSWER_NOW}\n\n{prompt.EMPTY}"):
-        before = client.spent
-        turns, number = loop.transcript(last), len(loop.steps) + 1
-        if stream:
-            pieces: Iterator[str | Completion] = client.stream(
-                turns, max_output_tokens=bounds.output, iteration=number
-            )
-        else:
-            pieces = iter(
-                [client.complete(turns, max_output_tokens=bounds.output, iteration=number).content]
-            )
-        blank, said = "", False
-        for piece in pieces:
-            if isinstance(piece, Completion):
-                continue
-            if said or piece.strip():
-                yield blank + piece
-                blank, said = "", True
-            else:
-                blank += piece
-        loop.spend(before)
-        if said:
-            return
 
 
 def opening(models: Models, request: AnswerRequest, task: str) -> tuple[list[Turn], bool]:

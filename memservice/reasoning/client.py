@@ -9,6 +9,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from memservice.reasoning import outages
+from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_reasoning
+from memservice.domain.answers.written_calls import may_begin_call, written_calls
+from memservice.domain.ids import new_uid
 from memservice.reasoning.models import Models, ModelTarget
 from memservice.settings.models import ModelConfig
 from memservice.spi.llm import (
@@ -18,12 +21,19 @@ from memservice.spi.llm import (
     ModelFailure,
     Refusal,
     Tool,
+    ToolCall,
+    ToolsUnsupported,
     Turn,
 )
 from memservice.spi.reasoner import Origin, Spent
 
 MAX_ASKED_PAUSE = 60.0
 """Seconds: a provider that asks for a longer pause is not waited for here."""
+HELD_CHARS = 160
+"""Characters (some 40 tokens) of a stream that are held back while tools are offered: text before a
+call is not part of the answer."""
+CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
+"""Finish reasons of answers that grew too long."""
 
 
 class ModelClient:
@@ -44,6 +54,11 @@ class ModelClient:
         self._first = models.target(config)
         self._fallback = None if config.fallback is None else models.target(config.fallback)
 
+    @property
+    def has_fixed_output(self) -> bool:
+        """Whether the model's settings bound its output, whatever a task wants."""
+        return self._first.max_output_tokens is not None
+
     def complete(
         self,
         turns: Sequence[Turn],
@@ -54,9 +69,13 @@ class ModelClient:
         max_output_tokens: int | None = None,
         iteration: int | None = None,
     ) -> Completion:
-        """One answer. `max_output_tokens` is what the task wants; the model's own setting overrules
-        it."""
+        """One answer, without reasoning in its text. `max_output_tokens` is what the task wants;
+        the model's own setting overrules it.
+
+        An answer that was cut inside of its reasoning is requested once more, with more room.
+        """
         tries = _RetryPlan(self._models, self._first, self._fallback)
+        has_more_room = False
         while True:
             request = self._request(
                 tries.target, turns, tools, tool_choice, schema, max_output_tokens
@@ -64,6 +83,8 @@ class ModelClient:
             note = _CallRecord(self, tries, request, iteration, is_stream=False)
             try:
                 done = self._models.opened(tries.target).complete(request)
+            except ToolsUnsupported:
+                raise  # Nothing was answered: the caller goes on without tools.
             except ModelFailure as error:
                 note.failed(error)
                 tries.after(error)
@@ -72,7 +93,12 @@ class ModelClient:
                 note.failed(error)
                 raise
             note.succeeded(done)
-            return done
+            answer = self._read(tries.target, request, done)
+            if has_more_room or not _is_starved(answer):
+                return answer
+            has_more_room = True
+            if not self._has_grown(tries.target, request):
+                return answer
 
     def stream(
         self,
@@ -84,14 +110,21 @@ class ModelClient:
         max_output_tokens: int | None = None,
         iteration: int | None = None,
     ) -> Iterator[str | Completion]:
-        """Pieces of an answer as they come, then the whole `Completion`. Once a piece was given
-        there is no further try."""
+        """Pieces of an answer as they come, then the whole `Completion`. Once a piece was passed on
+        there is no further try.
+
+        Neither reasoning nor calls are among the pieces. With tools the first `HELD_CHARS` are held
+        back, and dropped if calls follow.
+        """
         tries = _RetryPlan(self._models, self._first, self._fallback)
         while True:
             request = self._request(
                 tries.target, turns, tools, tool_choice, schema, max_output_tokens
             )
             note = _CallRecord(self, tries, request, iteration, is_stream=True)
+            reader = _StreamReader(
+                hold=bool(tools), is_open=self._models.traits.opens_reasoning(tries.target)
+            )
             begun = False
             done: Completion | None = None
             try:
@@ -100,12 +133,15 @@ class ModelClient:
                         if isinstance(piece, Completion):
                             done = piece
                             break
-                        begun = True
-                        yield piece
+                        if text := reader.take(piece):
+                            begun = True
+                            yield text
                 if done is None:
                     raise ModelFailure("the model's stream ended without an end", retryable=True)
             except GeneratorExit:
                 note.cancelled()
+                raise
+            except ToolsUnsupported:
                 raise
             except ModelFailure as error:
                 note.failed(error)
@@ -117,8 +153,37 @@ class ModelClient:
                 note.failed(error)
                 raise
             note.succeeded(done)
-            yield done
+            answer = self._read(tries.target, request, done)
+            if _is_starved(answer):
+                self._has_grown(tries.target, request)
+            if not answer.tool_calls and (text := reader.end()):
+                yield text
+            yield answer
             return
+
+    def _read(
+        self, target: ModelTarget, request: CompletionRequest, done: Completion
+    ) -> Completion:
+        """The answer without reasoning, and with the calls that the model wrote as text."""
+        self._models.traits.learn(target, done)
+        content, _ = without_reasoning(done.content)
+        if request.tools and not done.tool_calls:
+            calls = written_calls(content, {tool.name for tool in request.tools})
+            if calls:
+                return replace(
+                    done,
+                    content="",
+                    tool_calls=tuple(
+                        ToolCall(f"call_{new_uid()}", name, arguments) for name, arguments in calls
+                    ),
+                    finish_reason="tool_calls",
+                )
+        return done if content == done.content else replace(done, content=content)
+
+    def _has_grown(self, target: ModelTarget, request: CompletionRequest) -> bool:
+        """Give the model more room for reasoning; whether that was possible."""
+        self._models.traits.starved(target, request.max_output_tokens + request.reasoning_headroom)
+        return self._models.traits.headroom(target) > request.reasoning_headroom
 
     def _request(
         self,
@@ -140,6 +205,7 @@ class ModelClient:
             response_schema=schema,
             temperature=target.temperature,
             options=dict(target.options),
+            reasoning_headroom=self._models.traits.headroom(target),
         )
 
     def _spend(self, target: ModelTarget, done: Completion) -> None:
@@ -152,6 +218,39 @@ class ModelClient:
             cache_write_tokens=spent.cache_write_tokens + done.cache_write_tokens,
             calls=spent.calls + 1,
         )
+
+
+def _is_starved(done: Completion) -> bool:
+    """Whether all of the answer was reasoning."""
+    return done.finish_reason in CUT_OFF and not done.content.strip() and not done.tool_calls
+
+
+class _StreamReader:
+    """The part of a stream that can be passed on."""
+
+    def __init__(self, *, hold: bool, is_open: bool) -> None:
+        self._filter = ReasoningFilter(is_open=is_open)
+        self._holds = hold
+        self._held = ""
+
+    def take(self, piece: str) -> str:
+        text = self._filter.take(piece)
+        if not self._holds:
+            return text
+        self._held += text
+        if len(self._held) < HELD_CHARS or may_begin_call(self._held):
+            return ""
+        self._holds = False
+        return self._released()
+
+    def end(self) -> str:
+        """The rest, of an answer without calls."""
+        self._held += self._filter.end()
+        return self._released()
+
+    def _released(self) -> str:
+        held, self._held = self._held, ""
+        return without_reasoning(held)[0]
 
 
 @contextmanager

@@ -13,8 +13,10 @@ from typing import Any
 
 from memservice.domain import tokens
 from memservice.domain.errors import Damaged, Unavailable
+from memservice.domain.ids import new_uid
+from memservice.domain.json_schema import problem as misfit
 from memservice.domain.records import CONTRADICTION, DEDUCTIVE, INDUCTIVE
-from memservice.reasoning import render
+from memservice.reasoning import render, structured
 from memservice.reasoning.client import ModelClient
 from memservice.reasoning.dream_draft import DreamDraft
 from memservice.reasoning.models import Models
@@ -25,7 +27,7 @@ from memservice.reasoning.tool_loop import Bounds, BoundTool, ToolLoop, ToolResu
 from memservice.reasoning.transcript import name, stamp
 from memservice.settings.models import ModelConfig
 from memservice.settings.sections import Dream
-from memservice.spi.llm import Turn
+from memservice.spi.llm import ToolCall, ToolsUnsupported, Turn
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Phase, Spent
 
 log = logging.getLogger("memservice.reasoning")
@@ -130,7 +132,46 @@ class _Phase:
         self._began = time.monotonic()
 
     def run(self) -> None:
-        self._loop.run()
+        try:
+            self._loop.run()
+        except ToolsUnsupported:
+            self._run_without_tools()
+
+    def _run_without_tools(self) -> None:
+        """All of the phase in one answer, as a document."""
+        writing = {
+            bound_tool.tool.name: _WRITING[bound_tool.tool.name]
+            for bound_tool in self._offers()
+            if bound_tool.tool.name in _WRITING
+        }
+        parts = {
+            key: bound_tool.tool.parameters["properties"][argument]
+            for bound_tool in self._offers()
+            for key, argument in [writing.get(bound_tool.tool.name, ("", ""))]
+            if key
+        }
+        schema = {"type": "object", "properties": parts, "required": []}
+        before = self._caller.spent
+        answer = structured.ask_once_more(
+            self._caller,
+            self._loop.transcript(
+                prompt.WITHOUT_TOOLS.format(
+                    parts="; ".join(prompt.PARTS[tool_name] for tool_name in writing)
+                )
+                + f"\n\n{prompt.TASK[self._kind.name]}"
+            ),
+            schema,
+            shape=lambda value: _shaped(value, parts),
+            max_output_tokens=MAX_OUTPUT_TOKENS,
+        )
+        self._loop.spend(before)
+        calls = [
+            ToolCall(new_uid(), tool_name, {argument: answer.value[key]})
+            for tool_name, (key, argument) in writing.items()
+            if answer.value.get(key)
+        ]
+        if calls:
+            self._loop.perform(calls)
 
     def report(self) -> Phase:
         uses = [use for step in self._loop.steps for use in step.uses if use.error is None]
@@ -252,6 +293,25 @@ class _Phase:
         return (["\n".join([prompt.CREATED, *made])] if made else []) + (
             [prompt.SUPERSEDED.format(gone)] if gone else []
         )
+
+
+_WRITING = {
+    tools.CREATE_CONCLUSIONS: ("create", "conclusions"),
+    tools.SUPERSEDE_CONCLUSIONS.name: ("supersede", "conclusions"),
+    tools.UPDATE_PEER_CARD.name: ("card", "lines"),
+}
+"""Tool that writes → its key in the document of a phase without tools, and its argument."""
+
+
+def _shaped(value: Any, parts: Mapping[str, Any]) -> Any:
+    """The document without the items that do not fit: the others count."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: [item for item in value[key] if misfit(part["items"], item) is None]
+        for key, part in parts.items()
+        if isinstance(value.get(key), list)
+    }
 
 
 def _sum(parts: Sequence[Spent]) -> Spent:

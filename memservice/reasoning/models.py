@@ -14,6 +14,7 @@ from typing import Any
 
 from memservice.plugins import Plugins
 from memservice.reasoning.limits import FIRST_SHARE, LimitedModel, Limits
+from memservice.reasoning.traits import ModelTraits
 from memservice.settings import Settings
 from memservice.settings.connections import connection
 from memservice.settings.models import ModelChoice
@@ -100,6 +101,7 @@ class Models:
         self.settings = settings
         self.context = context
         self.sleep = sleep
+        self.traits = ModelTraits()
         self._plugins = plugins
         self._lock = threading.Lock()
         self._opened: dict[str, LanguageModel] = {}

@@ -1,28 +1,32 @@
-"""Answers that are JSON: read with patience, held against their schema, and asked for once more if
+"""Answers that are JSON: read leniently, validated against their schema, and requested once more if
 they do not fit."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
-from memservice.domain.json_schema import problem
-from memservice.reasoning.client import ModelClient
+from memservice.domain.answers.json_text import Unreadable, read
+from memservice.domain.answers.refusals import is_refusal
+from memservice.reasoning.client import CUT_OFF, ModelClient
 from memservice.reasoning.prompts import again as prompt
-from memservice.spi.llm import Completion, MalformedAnswer, Turn
+from memservice.spi.llm import Completion, MalformedAnswer, Refusal, Turn
 
-CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
-"""Finish reasons of answers that grew too long."""
-
-_FENCED = re.compile(r"```[a-zA-Z]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
-_START = re.compile(r"[{\[]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_MAX_STARTS = 50
-"""Places in a text at which a document is looked for."""
-_MAX_QUOTED = 20_000
+MAX_QUOTED = 20_000
 """Characters of an unfit answer that the model is shown again."""
+
+Shape = Callable[[Any], Any]
+"""Brings a document into the requested form, where a model writes it in another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A document that fits its schema."""
+
+    value: Any
+    is_cut: bool = False
+    """Whether the answer ended too early: `value` has the whole items of its lists."""
 
 
 def ask(
@@ -37,61 +41,73 @@ def ask(
     """The model's answer as a value that fits `schema`, and of which `check`, if given, finds
     nothing wrong.
 
-    An answer that does not fit is asked for once more, with what is wrong about it. Raises
-    MalformedAnswer if the second is no better, and as `ModelClient.complete` does.
+    An answer that does not fit, or is cut, is requested once more, with what is wrong about it. Of
+    two answers that are cut, the second counts. Raises MalformedAnswer if the second does not fit,
+    Refusal for one that only declines, and as `ModelClient.complete` does.
     """
-    asked = list(turns)
-    problem = None
-    for _ in range(2):
+    return ask_once_more(
+        client,
+        turns,
+        schema,
+        shape=lambda value: fitted(value, schema),
+        max_output_tokens=max_output_tokens,
+        check=check,
+        iteration=iteration,
+        accept_cut=False,
+    ).value
+
+
+def ask_once_more(
+    client: ModelClient,
+    turns: Sequence[Turn],
+    schema: dict[str, Any],
+    *,
+    shape: Shape,
+    max_output_tokens: int | None = None,
+    check: Callable[[Any], str | None] | None = None,
+    iteration: int | None = None,
+    accept_cut: bool = True,
+) -> Answer:
+    """As `ask`. With `accept_cut`, the first answer counts also if it is cut."""
+    request, wrong = list(turns), ""
+    for attempt in (1, 2):
         done = client.complete(
-            asked, schema=schema, max_output_tokens=max_output_tokens, iteration=iteration
+            request, schema=schema, max_output_tokens=max_output_tokens, iteration=iteration
         )
-        value, problem = _judged(done, schema, check)
-        if problem is None:
-            return value
-        quoted = done.content[:_MAX_QUOTED] or prompt.NOTHING_SAID
-        asked = [
+        try:
+            answer = parsed(done, schema, shape)
+        except Unreadable as error:
+            wrong = str(error)
+        else:
+            wrong = (check(answer.value) if check else None) or ""
+            if not wrong and answer.is_cut and not accept_cut and attempt == 1:
+                wrong = prompt.TOO_LONG
+            if not wrong:
+                return answer
+        quoted = done.content[:MAX_QUOTED] or prompt.NOTHING_SAID
+        request = [
             *turns,
             Turn("assistant", quoted),
-            Turn("user", prompt.AGAIN.format(problem=problem)),
+            Turn("user", prompt.AGAIN.format(problem=wrong)),
         ]
     raise MalformedAnswer(
-        f"the model's answer cannot be used, nor could the one before it: {problem}"
+        f"the model's answer cannot be used, nor could the one before it: {wrong}"
     )
 
 
-def _judged(
-    done: Completion, schema: dict[str, Any], check: Callable[[Any], str | None] | None
-) -> tuple[Any, str | None]:
+def parsed(done: Completion, schema: dict[str, Any], shape: Shape) -> Answer:
+    """The document of one answer. Raises Unreadable, and Refusal for an answer that only
+    declines."""
+    was_cut = done.finish_reason in CUT_OFF
     try:
-        value = fitted(read_json(done.content), schema)
-    except ValueError as error:
-        return None, prompt.TOO_LONG if done.finish_reason in CUT_OFF else str(error)
-    return value, problem(schema, value) or (None if check is None else check(value))
-
-
-def read_json(text: str) -> Any:
-    """The JSON document in a text: the text itself, what a code fence holds, or the first object or
-    list that stands in it.
-
-    Texts in it can be stored: without NUL and lone surrogates. Raises ValueError if there is no
-    document.
-    """
-    fenced = _FENCED.search(text)
-    for candidate in (text.strip(), *([fenced.group(1).strip()] if fenced else [])):
-        try:
-            return storable(json.loads(candidate, strict=False, parse_constant=_refuse))
-        except (ValueError, RecursionError):
-            continue
-    decoder = json.JSONDecoder(strict=False, parse_constant=_refuse)
-    for number, start in enumerate(_START.finditer(text)):
-        if number >= _MAX_STARTS:
-            break
-        try:
-            return storable(decoder.raw_decode(text, start.start())[0])
-        except (ValueError, RecursionError):
-            continue
-    raise ValueError("there is no JSON document in it")
+        document = read(done.content, schema, shape)
+    except Unreadable:
+        if is_refusal(done.content):
+            raise Refusal("the model declines to answer, in words") from None
+        if was_cut:
+            raise Unreadable(prompt.TOO_LONG) from None
+        raise
+    return Answer(document.value, not document.is_whole)
 
 
 def fitted(value: Any, schema: dict[str, Any]) -> Any:
@@ -103,18 +119,3 @@ def fitted(value: Any, schema: dict[str, Any]) -> Any:
         if part.get("type") == "array":
             return {name: value}
     return value
-
-
-def storable(value: Any) -> Any:
-    """The value with texts that can be stored and counted: without NUL and lone surrogates."""
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value.replace("\0", ""))
-    if isinstance(value, dict):
-        return {storable(name): storable(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [storable(inner) for inner in value]
-    return value
-
-
-def _refuse(literal: str) -> NoReturn:
-    raise ValueError(f"{literal} is not JSON")

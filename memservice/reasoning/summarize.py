@@ -2,51 +2,112 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from memservice.domain import tokens
-from memservice.reasoning.client import ModelClient
+from memservice.domain.answers.refusals import is_refusal
+from memservice.reasoning.client import CUT_OFF, ModelClient
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import Prompt
 from memservice.reasoning.prompts import summarize as prompt
 from memservice.reasoning.transcript import cut, transcript
-from memservice.spi.llm import Turn
+from memservice.spi.llm import Completion, Refusal, Turn
 from memservice.spi.reasoner import Summarized, SummarizeRequest, Utterance
 
 MAX_INPUT_TOKENS = 25_000
 """Tokens of the messages that one summary is made of; of more, the newest are read."""
 WORDS_PER_TOKEN = 0.6
 """For telling the model how long the summary may be: models count words better than tokens."""
+BRIEFER = 0.5
+"""The share of the words that a model may write whose summary was cut."""
+MIN_SHARE = 0.1
+"""A summary that is shorter than this share of its limit, and of the one before, has lost what that
+one said."""
+MIN_LIMIT = 200
+"""Tokens: with a lower limit a short summary is no sign of a loss."""
+
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(?=\s|\Z)|[。！？]|\n")
+
+log = logging.getLogger("memservice.reasoning")
 
 
 def summarize(models: Models, request: SummarizeRequest) -> Summarized:
-    """A summary of at most `max_tokens`. Empty where no message says anything, or the model answers
-    nothing."""
+    """A summary of at most `max_tokens`, which ends with a sentence.
+
+    Empty where no message says anything, and where the model answers nothing, declines, or writes
+    much less than the summary before: that one stays.
+    """
     if request.max_tokens < 1 or not any(message.content.strip() for message in request.messages):
         return Summarized("")
     client = ModelClient(
         models, f"summary.{request.kind}", models.settings.summary.model_config, request.origin
     )
-    asked = turns(request)
-    done = client.complete(asked, max_output_tokens=request.max_tokens)
     scaffold = sum(
         tokens.count(turn.content) for turn in turns(replace(request, messages=[], previous=None))
     )
     return Summarized(
-        cut(done.content.strip(), request.max_tokens),
-        client.spent,
-        prompt_of(request.kind).version,
-        scaffold,
+        _written(client, request), client.spent, prompt_of(request.kind).version, scaffold
     )
+
+
+def _written(client: ModelClient, request: SummarizeRequest) -> str:
+    try:
+        done = client.complete(turns(request), max_output_tokens=request.max_tokens)
+        if done.finish_reason in CUT_OFF:
+            done = _better(
+                done, client.complete(turns(request, BRIEFER), max_output_tokens=request.max_tokens)
+            )
+    except Refusal:
+        log.warning("the model declines to summarise a session: its summary stays as it is")
+        return ""
+    content = done.content.strip()
+    if is_refusal(content):
+        log.warning("the model declines to summarise a session: its summary stays as it is")
+        return ""
+    if done.finish_reason in CUT_OFF:
+        content = _whole_sentences(content)
+    if content and _lost_the_previous(request, tokens.count(content)):
+        log.warning("a model's summary lost what the one before said: that one stays")
+        return ""
+    return _within(content, request.max_tokens)
+
+
+def _lost_the_previous(request: SummarizeRequest, size: int) -> bool:
+    before = tokens.count(request.previous or "")
+    is_long = before >= request.max_tokens / 4 and request.max_tokens >= MIN_LIMIT
+    return is_long and size < MIN_SHARE * min(before, request.max_tokens)
+
+
+def _better(first: Completion, second: Completion) -> Completion:
+    """The second summary, unless it is cut as well and says less."""
+    if second.finish_reason in CUT_OFF and len(second.content) < len(first.content):
+        return first
+    return second if second.content.strip() else first
+
+
+def _within(content: str, maximum: int) -> str:
+    """At most that many tokens: whole sentences if there are any, else the beginning."""
+    if tokens.count(content) <= maximum:
+        return content
+    beginning = cut(content, maximum)
+    return _whole_sentences(beginning) or beginning
+
+
+def _whole_sentences(text: str) -> str:
+    """The text up to the end of its last whole sentence or line; empty if there is none."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    return text[: ends[-1]].rstrip() if ends else ""
 
 
 def prompt_of(kind: str) -> Prompt:
     return prompt.SHORT if kind == "short" else prompt.LONG
 
 
-def turns(request: SummarizeRequest) -> list[Turn]:
-    """What the model is given."""
+def turns(request: SummarizeRequest, share: float = 1.0) -> list[Turn]:
+    """What the model is given. `share` of the words that fit may be written."""
     system = prompt_of(request.kind).text
     if request.instructions and request.instructions.strip():
         system += prompt.INSTRUCTIONS.format(request.instructions.strip())
@@ -55,7 +116,7 @@ def turns(request: SummarizeRequest) -> list[Turn]:
     user = prompt.REQUEST.format(
         previous="    " + "\n    ".join(previous.splitlines()),
         transcript=transcript(_newest(request.messages)),
-        words=max(1, int(request.max_tokens * WORDS_PER_TOKEN)),
+        words=max(1, int(request.max_tokens * WORDS_PER_TOKEN * share)),
     )
     return [Turn("system", system), Turn("user", user)]
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from memservice.domain import tokens
+from memservice.domain.answers.json_text import storable
 from memservice.domain.errors import MemserviceError
 from memservice.domain.failures import redacted_traceback
 from memservice.domain.json_schema import problem as misfit
 from memservice.reasoning.client import ModelClient
 from memservice.reasoning.prompts import again as prompt
 from memservice.reasoning.render import within
-from memservice.reasoning.structured import storable
 from memservice.reasoning.transcript import cut
 from memservice.spi.llm import Completion, Tool, ToolCall, Turn
 from memservice.spi.reasoner import Spent
@@ -94,23 +94,81 @@ class ToolLoop:
         self._rounds: list[list[Turn]] = []
 
     def run(self) -> Completion | None:
-        """The first answer without a call of a tool; None if there was none within the rounds that
-        there may be."""
+        """The first answer without a call of a tool; None if there was none within the rounds.
+        Raises ToolsUnsupported, besides what `ModelClient.complete` raises."""
+        for number, choice in self._choices():
+            before = self._caller.spent
+            done = self._caller.complete(
+                self._turns(),
+                tools=self._tools,
+                tool_choice=choice,
+                max_output_tokens=self._bounds.output,
+                iteration=number,
+            )
+            self.spend(before)
+            if not done.tool_calls:
+                return replace(done, content=storable(done.content))
+            self.perform(done.tool_calls, done.content)
+        return None
+
+    def stream(self) -> Iterator[str | Completion]:
+        """`run` with the pieces of the answer as they come, and the answer last, if there is one.
+        Text in front of a call is dropped, unless it is longer than `ModelClient.stream` holds
+        back."""
+        has_spoken = False
+        for number, choice in self._choices():
+            before = self._caller.spent
+            done: Completion | None = None
+            said = ""
+            pieces = self._caller.stream(
+                self._turns(),
+                tools=self._tools,
+                tool_choice=choice,
+                max_output_tokens=self._bounds.output,
+                iteration=number,
+            )
+            for piece in pieces:
+                if isinstance(piece, Completion):
+                    done = piece
+                    continue
+                if has_spoken and not said:
+                    yield "\n\n"
+                said = said or piece
+                yield piece
+            self.spend(before)
+            if done is None or not done.tool_calls:
+                if done is not None:
+                    yield done
+                return
+            has_spoken = has_spoken or bool(said)
+            self.perform(done.tool_calls, done.content)
+
+    def perform(self, calls: Sequence[ToolCall], content: str = "") -> None:
+        """Do the calls of a round, which stand beside `content`, and keep the results."""
+        calls = [replace(call, arguments=storable(call.arguments)) for call in calls]
+        turns = [Turn("assistant", storable(content), calls)]
+        uses: list[ToolUse] = []
+        for index, call in enumerate(calls):
+            text, use = self._use(call, index)
+            turns.append(Turn("tool", text, tool_call_id=call.id))
+            uses.append(use)
+        self._rounds.append(turns)
+        self.steps[-1] = replace(self.steps[-1], uses=tuple(uses))
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that there may be."""
+        return self._bounds.iterations
+
+    @property
+    def _tools(self) -> list[Tool]:
+        return [bound_tool.tool for bound_tool in self._offers.values()]
+
+    def _choices(self) -> Iterator[tuple[int, str | None]]:
+        """The number of each round, and its tool choice."""
         choice = self._bounds.tool_choice
         for number in range(1, self._bounds.iterations + 1):
-            with_choice = "auto" if number > 1 and choice in ONCE_ONLY else choice
-            done = self._ask(with_choice, number)
-            if not done.tool_calls:
-                return done
-            turns = [Turn("assistant", done.content, done.tool_calls)]
-            uses: list[ToolUse] = []
-            for index, call in enumerate(done.tool_calls):
-                text, use = self._use(call, index)
-                turns.append(Turn("tool", text, tool_call_id=call.id))
-                uses.append(use)
-            self._rounds.append(turns)
-            self.steps[-1] = replace(self.steps[-1], uses=tuple(uses))
-        return None
+            yield number, "auto" if number > 1 and choice in ONCE_ONLY else choice
 
     def spend(self, before: Spent) -> None:
         """Note a further exchange with the model, from what had been spent before it."""
@@ -144,21 +202,10 @@ class ToolLoop:
                 )
         return [*head, replace(user, content="\n\n".join([user.content, *looked_up, last]))]
 
-    def _ask(self, tool_choice: str | None, number: int) -> Completion:
+    def _turns(self) -> list[Turn]:
         *head, user = self._opening
         turn = replace(user, content=f"{user.content}\n\n{self._task}")
-        turns = [*head, turn, *(turn for round_ in self._fitting() for turn in round_)]
-        before = self._caller.spent
-        done = self._caller.complete(
-            turns,
-            tools=[bound_tool.tool for bound_tool in self._offers.values()],
-            tool_choice=tool_choice,
-            max_output_tokens=self._bounds.output,
-            iteration=number,
-        )
-        self.spend(before)
-        calls = [replace(call, arguments=storable(call.arguments)) for call in done.tool_calls]
-        return replace(done, content=storable(done.content), tool_calls=calls)
+        return [*head, turn, *(turn for round_ in self._fitting() for turn in round_)]
 
     def _fitting(self) -> list[list[Turn]]:
         """The newest rounds that there is room for, whole: a call is never parted from its result.

@@ -64,6 +64,9 @@ class CompletionRequest:
     start_timeout: float | None = None
     """Seconds until the first piece of a stream; None: as `timeout`. A provider may do without
     it."""
+    reasoning_headroom: int = 0
+    """Tokens for reasoning on top of `max_output_tokens`. A provider that counts reasoning as
+    output adds them to its own bound."""
 
 
 Fault = Literal["provider", "content"]
@@ -151,8 +154,11 @@ class Completion:
     """All that was read, whether or not it came from a cache. 0 where the provider does not
     count."""
     output_tokens: int = 0
+    """All that was written, reasoning included."""
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Of `output_tokens`, those of the reasoning; 0 where the provider does not count them."""
 
 
 class LanguageModel(Protocol):

@@ -95,6 +95,12 @@ class Derived:
     """Of what the model was given besides the messages, by our own count."""
     hit_input_cap: bool = False
     """Was something of the messages left out because the model is given only so much?"""
+    refused: tuple[int, ...] = ()
+    """Keys of the new messages from which the model, or its provider, declines to derive
+    anything."""
+    unfinished: tuple[int, ...] = ()
+    """Keys of the new messages whose answer ended early, however short the part of the message
+    was. What it contained is among the statements."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Tool
 from memservice_http.chat import (
     PROMPT,
     SCHEMA,
+    TOOLS_FEATURE,
     HttpModel,
     RequestBody,
     StreamReader,
@@ -31,6 +32,10 @@ _FINISHED = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
+BUDGET = "thinking budget"
+"""Newer models decide themselves how long they think (`adaptive`) and take an effort instead."""
+_BUDGET_EFFORTS = ((4_000, "low"), (12_000, "medium"))
+"""Budgets below so many tokens → the effort that comes nearest; above all of them it is `high`."""
 _THOUGHTS = ("thinking", "redacted_thinking")
 MIN_BUDGET = 1024
 """Tokens: a smaller budget for thinking is refused."""
@@ -50,13 +55,24 @@ class AnthropicModel(HttpModel):
                 "structured outputs",
             ),
             any_complaint=True,
+            options=("structured_output_mode",),
         ),
-        OptionalFeature("effort", ("effort", "output_config"), any_complaint=True),
-        OptionalFeature("thinking", ("thinking",)),
-        OptionalFeature("cache_control", ("cache_control", "ttl")),
-        OptionalFeature("temperature", ("temperature",)),
-        OptionalFeature("top_p", ("top_p",)),
-        OptionalFeature("top_k", ("top_k",)),
+        OptionalFeature(
+            "effort",
+            ("effort", "output_config.effort", "output_config"),
+            any_complaint=True,
+            options=("thinking_effort",),
+        ),
+        OptionalFeature(
+            BUDGET, ("thinking.type.enabled", "thinking.budget_tokens", "budget_tokens")
+        ),
+        OptionalFeature("thinking", ("thinking",), options=("thinking_budget_tokens",)),
+        OptionalFeature("cache_control", ("cache_control", "ttl"), options=("cache_policy",)),
+        *(
+            OptionalFeature(name, (name,), options=(name,))
+            for name in ("temperature", "top_p", "top_k")
+        ),
+        TOOLS_FEATURE,
     )
 
     def form(
@@ -72,11 +88,19 @@ class AnthropicModel(HttpModel):
         }
         used = {mode or ""}
         thinking = None if "thinking" in lacking else _thinking(request, turns)
+        effort = options.get("thinking_effort")
         if thinking is not None:
+            # Reasoning counts as output: its room comes on top of the answer's.
+            body["max_tokens"] += max(thinking["budget_tokens"], request.reasoning_headroom)
+            if BUDGET in lacking:
+                effort = effort or _effort_for(thinking["budget_tokens"])
+                thinking = {"type": "adaptive"}
+            else:
+                used.add(BUDGET)
             used.add("thinking")
             body["thinking"] = thinking
-            # What is thought counts as output; the budget comes on top of what was asked for.
-            body["max_tokens"] += thinking["budget_tokens"]
+        else:
+            body["max_tokens"] += request.reasoning_headroom
         # While a model thinks, neither may be set.
         sampling = (
             {"temperature": request.temperature, "top_k": options.get("top_k")}
@@ -103,7 +127,6 @@ class AnthropicModel(HttpModel):
             if request.tool_choice is not None:
                 body["tool_choice"] = _choice(request.tool_choice)
         config: dict[str, Any] = {}
-        effort = options.get("thinking_effort")
         if effort not in (None, "none") and "effort" not in lacking:
             used.add("effort")
             config["effort"] = _EFFORTS.get(effort, effort)
@@ -237,6 +260,10 @@ def _thinking(request: CompletionRequest, turns: Sequence[Turn]) -> dict[str, An
     # Calls that were made without thinking (by another model, say) cannot be continued with it.
     bare = any(turn.tool_calls and not turn.tool_calls[0].carried for turn in turns)
     return None if forced or bare else {"type": "enabled", "budget_tokens": max(budget, MIN_BUDGET)}
+
+
+def _effort_for(budget: int) -> str:
+    return next((effort for limit, effort in _BUDGET_EFFORTS if budget < limit), "high")
 
 
 def _choice(wanted: str) -> dict[str, Any]:

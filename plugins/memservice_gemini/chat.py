@@ -10,6 +10,7 @@ from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Tool
 from memservice_http.chat import (
     OBJECT,
     SCHEMA,
+    TOOLS_FEATURE,
     HttpModel,
     RequestBody,
     StreamReader,
@@ -98,6 +99,7 @@ class GeminiModel(HttpModel):
             "thinkingConfig",
             ("thinkingconfig", "thinking_config", "thinkinglevel", "thinking_level", "thinking"),
             any_complaint=True,
+            options=("thinking_effort", "thinking_budget_tokens"),
         ),
         OptionalFeature(
             "penalties",
@@ -108,9 +110,11 @@ class GeminiModel(HttpModel):
                 "frequency_penalty",
                 "presence_penalty",
             ),
+            options=("frequency_penalty", "presence_penalty"),
         ),
-        OptionalFeature("seed", ("seed",)),
-        OptionalFeature("topK", ("topk", "top_k")),
+        OptionalFeature("seed", ("seed",), options=("seed",)),
+        OptionalFeature("topK", ("topk", "top_k"), options=("top_k",)),
+        TOOLS_FEATURE,
     )
 
     def form(
@@ -218,6 +222,7 @@ class _Reading(StreamReader):
             output_tokens=whole(usage.get("candidatesTokenCount"))
             + whole(usage.get("thoughtsTokenCount")),
             cache_read_tokens=whole(usage.get("cachedContentTokenCount")),
+            reasoning_tokens=whole(usage.get("thoughtsTokenCount")),
         )
 
 
@@ -235,7 +240,7 @@ def _generation(
         "presencePenalty": ("penalties", options.get("presence_penalty")),
         "stopSequences": ("", list(options.get("stop_sequences") or ()) or None),
         "thinkingConfig": ("thinkingConfig", _thinking(request)),
-        "maxOutputTokens": ("", request.max_output_tokens),
+        "maxOutputTokens": ("", request.max_output_tokens + request.reasoning_headroom),
     }
     config = {
         name: value

@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from memservice.domain.answers.json_text import Unreadable, read
+from memservice.domain.answers.reasoning_tags import without_reasoning
 from memservice.domain.ids import new_uid
-from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Refusal, ToolCall, Turn
+from memservice.spi.llm import (
+    Completion,
+    CompletionRequest,
+    ModelFailure,
+    Refusal,
+    ToolCall,
+    ToolsUnsupported,
+    Turn,
+)
 from memservice.spi.providers import Context
 from memservice_http.client import Endpoint, ModelResponse
-from memservice_http.features import FeatureNegotiation, OptionalFeature
+from memservice_http.features import TOOLS, FeatureNegotiation, OptionalFeature
 
 T = TypeVar("T")
 
 SCHEMA, OBJECT, PROMPT = "json_schema", "json_object", "prompt"
-"""How a structured answer is asked for, best first."""
+"""How a structured answer is requested, best first."""
+TOOLS_FEATURE = OptionalFeature(
+    TOOLS,
+    (
+        "tools",
+        "tool",
+        "tool use",
+        "tool choice",
+        "tool calling",
+        "tool_choice",
+        "function calling",
+        "function_calling",
+        "functions",
+        "functiondeclarations",
+        "function_declarations",
+    ),
+)
 
-_FENCED = re.compile(r"```(?:json)?[^\S\n]*+\n(.*?)```", re.S)
 _WRONG_SHAPE = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 
@@ -56,7 +80,9 @@ class HttpModel(ABC):
 
     def __init__(self, endpoint: Endpoint, context: Context) -> None:
         self.endpoint = endpoint
-        self._learned = FeatureNegotiation(endpoint.provider, self.parts, context.logger)
+        self._features = FeatureNegotiation(
+            endpoint.provider, self.parts, context.logger, context.clock
+        )
 
     @abstractmethod
     def form(
@@ -102,8 +128,17 @@ class HttpModel(ABC):
             )
         yield tidy(done, request)
 
+    def lacks(self, model: str) -> frozenset[str]:
+        """The parts of the protocol that the model's server was found not to support: `tools`,
+        `json_schema` and the like."""
+        return self._features.lacking(model)
+
     def _ask(self, request: CompletionRequest, *, stream: bool) -> ModelResponse:
         def send(lacking: frozenset[str]) -> ModelResponse:
+            if request.tools and TOOLS in lacking:
+                raise ToolsUnsupported(
+                    f"{self.endpoint.provider}: {request.model} does not accept tools"
+                )
             form = self.form(request, lacking, stream=stream)
             return self.endpoint.ask(
                 form.path,
@@ -114,9 +149,14 @@ class HttpModel(ABC):
                 stream=stream,
             )
 
-        return self._learned.ask(
-            request.model, send, lambda lacking: self.form(request, lacking, stream=stream).used
-        )
+        def used(lacking: frozenset[str]) -> Collection[str]:
+            parts = self.form(request, lacking, stream=stream).used
+            return {*parts, TOOLS} if request.tools else parts
+
+        options = {name for name, value in request.options.items() if value is not None}
+        if request.temperature is not None:
+            options.add("temperature")
+        return self._features.ask(request.model, send, used, options)
 
     def _shaped(self, read: Callable[[], T]) -> T:
         """What `read` returns. Raises ModelFailure where the answer has not the protocol's
@@ -188,26 +228,18 @@ def turns_of(request: CompletionRequest, mode: str | None) -> list[Turn]:
 
 
 def tidy(done: Completion, request: CompletionRequest) -> Completion:
-    """Of a structured answer only the JSON, where a model put words or a fence around it. What
-    holds none is left as it is."""
+    """Of a structured answer only the JSON, where a model put words, reasoning or a fence around
+    it. What has no whole document that fits is left as it is."""
     if request.response_schema is None or done.tool_calls:
         return done
-    text = done.content.strip()
-    fence = _FENCED.search(text)
-    for candidate in (text, *([fence[1].strip()] if fence else []), *_bracketed(text)):
-        try:
-            json.loads(candidate)
-        except (ValueError, RecursionError):
-            continue
-        return replace(done, content=candidate)
-    return done
-
-
-def _bracketed(text: str) -> Iterator[str]:
-    for opening, closing in ("{}", "[]"):
-        start, end = text.find(opening), text.rfind(closing)
-        if 0 <= start < end:
-            yield text[start : end + 1]
+    content, _ = without_reasoning(done.content)
+    try:
+        document = read(content, request.response_schema)
+    except Unreadable:
+        return done
+    if not document.is_whole:
+        return done
+    return replace(done, content=json.dumps(document.value, ensure_ascii=False))
 
 
 def system_and_rest(turns: Sequence[Turn]) -> tuple[list[str], list[Turn]]:

@@ -41,6 +41,8 @@ _CONTEXT = re.compile(
     r"context[ _](?:length|window|size)|maximum context|prompt is too long|too many (?:input )?"
     r"tokens|input token count|exceeds the (?:available )?context|input is too long"
 )
+_NO_TOOLS = re.compile(r"\btools?\b.{0,40}(?:requires? -|not support)")
+"""llama.cpp rejects tools with a status that otherwise means a fault of its own."""
 _ACCOUNT = re.compile(
     r"credit balance|insufficient[_ ](?:quota|balance|credits)|billing|api[_ ]key[_ ](?:not valid|"
     r"invalid|expired)|invalid[_ ]api[_ ]key|exceeded your current quota"
@@ -112,7 +114,8 @@ def from_answer(
         retry_after=_delay(error) if asked is None else asked,
         fault=fault,
     )
-    return Rejected(failure, told) if status in REJECTIONS and not is_account else failure
+    is_rejection = status in REJECTIONS or (status == 500 and _NO_TOOLS.search(opening))
+    return Rejected(failure, told) if is_rejection and not is_account else failure
 
 
 def in_stream(who: str, error: object, secrets: Collection[str] = ()) -> ModelFailure:

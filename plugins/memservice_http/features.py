@@ -1,8 +1,8 @@
-"""Asking in another form what a server does not understand, and remembering for each model which
-form works.
+"""Feature negotiation: a request is repeated without the part that a server rejects, and each model
+is remembered with the parts that its server lacks.
 
-Servers of one protocol differ in what they know of it, and say so by refusing a request and naming
-the part. Going without that part is not another try: nothing was answered.
+Servers of one protocol differ in what they support, and say so by rejecting a request and naming
+the part. Repeating it without the part is not another try: nothing was answered.
 """
 
 from __future__ import annotations
@@ -12,102 +12,175 @@ import re
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TypeVar
 
+from memservice.spi.llm import ModelFailure, ToolsUnsupported
 from memservice_http.failures import Rejected
 
 T = TypeVar("T")
 
 MAX_FORMS = 8
-"""Forms of one request that are tried before its refusal is believed."""
+"""Forms of one request that are tried before its rejection is final."""
 MAX_MODELS = 1_000
+REMEMBERED = timedelta(hours=24)
+"""Servers are updated: after this time a part is tried again."""
+TOOLS = "tools"
+"""The part without which a request is another one: the caller has to know."""
 
 _UNKNOWN = re.compile(
     r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|extra "
     r"(?:inputs|fields)|not permitted|not allowed|"
     r"cannot find field|only the default|unavailable|not available|not "
     r"implemented|incompatible|not compatible|cannot both|may only|"
-    r"deprecated|removed|no longer|instead|invalid parameter"
+    r"deprecated|removed|no longer|instead|invalid parameter|no endpoints found|"
+    r"requires? -{1,2}|requires the flag|must be enabled|not enabled"
 )
 _THIS_TIME = re.compile(
     r"invalid[_ ](?:json[_ ])?schema|schema (?:is )?(?:too|invalid|exceeds)|(?:function "
     r"calling|tools?) with a"
 )
-"""It is this schema that is not taken, or this combination: another request may have the part."""
+"""The server rejects this schema, or this combination: another request may have the part."""
+_ADVICE = re.compile(r"\b(?:use|try|instead use|switch to)\b[^\n]*?(?=\.(?:[\s\"\\]|\Z)|;|\n|\Z)")
+"""What a server recommends instead is not what it rejects."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalFeature:
-    """A part of requests that some servers do not know."""
+    """A part of requests that some servers do not support."""
 
     name: str
     words: tuple[str, ...]
-    """By which a server means it, in lower case."""
+    """By which a server names it, in lower case."""
     any_complaint: bool = False
-    """Whether its being named is enough. Else the server has to say that it does not know it, not
+    """Whether its name is enough. Otherwise the server has to say that it does not support it, not
     only that its value is wrong."""
+    options: tuple[str, ...] = ()
+    """Names of `CompletionRequest.options` (or `temperature`) that ask for it: an operator who set
+    one is warned when the part is left out."""
+    pattern: str | None = None
+    """A regular expression that means this part and no other, whatever else the server names."""
 
-    def is_meant(self, told: str) -> bool:
-        if not any(
-            re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", told) for word in self.words
-        ):
-            return False
-        return self.any_complaint or _UNKNOWN.search(told) is not None
+    def position(self, text: str) -> tuple[int, int] | None:
+        """Where a text names this part, and minus the length of the name; None if it does not."""
+        places = [
+            (match.start(), -len(word))
+            for word in self.words
+            if (match := re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", text))
+        ]
+        return min(places, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request, as far as it is negotiated."""
+
+    model: str
+    options: Collection[str]
 
 
 class FeatureNegotiation:
-    """What servers said that they do not know, by model. Safe to share between threads."""
+    """What servers do not support, by model. Safe to share between threads."""
 
-    def __init__(self, who: str, parts: Sequence[OptionalFeature], log: logging.Logger) -> None:
-        self._provider, self._parts, self._log = who, parts, log
+    def __init__(
+        self,
+        provider: str,
+        parts: Sequence[OptionalFeature],
+        log: logging.Logger,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._provider, self._parts, self._log, self._clock = provider, parts, log, clock
         self._lock = threading.Lock()
-        self._lacking: dict[str, frozenset[str]] = {}
+        self._lacking: dict[str, dict[str, datetime]] = {}
+
+    def lacking(self, model: str) -> frozenset[str]:
+        """The parts that requests to a model leave out at present."""
+        now = self._clock()
+        with self._lock:
+            learned = self._lacking.get(model, {})
+            return frozenset(name for name, at in learned.items() if now - at < REMEMBERED)
 
     def ask(
         self,
         model: str,
         send: Callable[[frozenset[str]], T],
         used: Callable[[frozenset[str]], Collection[str]],
+        options: Collection[str] = (),
     ) -> T:
         """`send` the request without the parts that this model's server is known to lack, and
         without more of them as it complains.
 
-        `used` says which parts the request has when it goes without some. Raises what `send`
-        raises, a `ModelFailure` for a refusal that no other form helps against.
+        `used` returns the parts of the request when it goes without some, `options` are the names
+        of what the operator set. Raises what `send` raises, and `ModelFailure` for a rejection that
+        no other form helps against.
         """
-        with self._lock:
-            lacking = self._lacking.get(model, frozenset())
+        request = _Request(model, options)
+        lacking = self.lacking(model)
         lasting: frozenset[str] = frozenset()
-        failed = None
+        failure: ModelFailure | None = None
         for _ in range(MAX_FORMS):
             try:
                 answer = send(lacking)
             except Rejected as error:
-                failed = error.failure
-                part = next(
-                    (p for p in self._parts if p.name in used(lacking) and p.is_meant(error.told)),
-                    None,
-                )
+                failure = error.failure
+                part = self._meant(error.told, used(lacking))
                 if part is None:
                     break
-                lacking |= {part.name}
+                lacking |= {part}
                 if not _THIS_TIME.search(error.told):
-                    lasting |= {part.name}
+                    lasting |= {part}
                 continue
-            self._remember(model, lasting)
+            except ToolsUnsupported:
+                self._remember(request, lasting)
+                raise
+            self._remember(request, lasting)
             return answer
-        assert failed is not None
-        raise failed
+        assert failure is not None
+        raise failure
 
-    def _remember(self, model: str, lasting: frozenset[str]) -> None:
+    def _meant(self, message: str, used: Collection[str]) -> str | None:
+        """The part that a server rejects: the one that its message means and no other, else the one
+        that it names first, by the longest name."""
+        parts = [part for part in self._parts if part.name in used]
+        for part in parts:
+            if part.pattern is not None and re.search(part.pattern, message, re.DOTALL):
+                return part.name
+        is_unknown = _UNKNOWN.search(message) is not None
+        candidates = [part for part in parts if part.any_complaint or is_unknown]
+        for text in (_ADVICE.sub(" ", message), message):
+            named = [
+                (position, part.name)
+                for part in candidates
+                if (position := part.position(text)) is not None
+            ]
+            if named:
+                # Of equal names the earlier part in the protocol's list counts.
+                return min(named, key=lambda item: item[0])[1]
+        return None
+
+    def _remember(self, request: _Request, lasting: frozenset[str]) -> None:
         if not lasting:
             return
-        self._log.info(
-            "%s: %s is asked without %s from here on",
-            self._provider,
-            model,
-            ", ".join(sorted(lasting)),
-        )
+        for part in self._parts:
+            if part.name not in lasting:
+                continue
+            settings = [name for name in part.options if name in request.options]
+            if settings:
+                self._log.warning(
+                    "%s: %s does not accept %s, which is set for it: it is left out of requests",
+                    self._provider,
+                    request.model,
+                    " and ".join(settings),
+                )
+            else:
+                self._log.info(
+                    "%s: requests to %s are sent without %s from here on",
+                    self._provider,
+                    request.model,
+                    part.name,
+                )
+        now = self._clock()
         with self._lock:
-            if len(self._lacking) < MAX_MODELS or model in self._lacking:
-                self._lacking[model] = self._lacking.get(model, frozenset()) | lasting
+            if len(self._lacking) < MAX_MODELS or request.model in self._lacking:
+                learned = self._lacking.setdefault(request.model, {})
+                learned.update(dict.fromkeys(lasting, now))

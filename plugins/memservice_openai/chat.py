@@ -11,6 +11,7 @@ from memservice.spi.llm import Completion, CompletionRequest, ToolCall, Turn
 from memservice_http.chat import (
     OBJECT,
     SCHEMA,
+    TOOLS_FEATURE,
     HttpModel,
     RequestBody,
     StreamReader,
@@ -24,6 +25,9 @@ from memservice_http.chat import (
 from memservice_http.features import OptionalFeature
 
 PATH = "/chat/completions"
+EFFORT_WITH_TOOLS = "reasoning_effort with tools"
+"""Newer families accept tools on this route only together with the effort `none`, even if none was
+set."""
 
 _FORMAT = (
     "response_format",
@@ -44,7 +48,14 @@ only longer time there is."""
 
 class OpenAiModel(HttpModel):
     parts = (
-        OptionalFeature(SCHEMA, _FORMAT, any_complaint=True),
+        OptionalFeature(
+            EFFORT_WITH_TOOLS,
+            (),
+            options=("thinking_effort",),
+            pattern=r"\btools?\b.{0,120}\breasoning[_. ]effort|"
+            r"\breasoning[_. ]effort\b.{0,120}\btools?\b",
+        ),
+        OptionalFeature(SCHEMA, _FORMAT, any_complaint=True, options=("structured_output_mode",)),
         OptionalFeature(
             OBJECT, ("response_format", "json_object", "json mode"), any_complaint=True
         ),
@@ -52,13 +63,19 @@ class OpenAiModel(HttpModel):
         OptionalFeature("max_completion_tokens", ("max_completion_tokens",)),
         OptionalFeature("stream_options", ("stream_options", "include_usage")),
         OptionalFeature(
-            "reasoning_effort", ("reasoning_effort", "reasoning.effort"), any_complaint=True
+            "reasoning_effort",
+            ("reasoning_effort", "reasoning.effort"),
+            any_complaint=True,
+            options=("thinking_effort",),
         ),
         OptionalFeature("prompt_cache_retention", ("prompt_cache_retention",)),
         OptionalFeature("prompt_cache_key", ("prompt_cache_key",)),
         OptionalFeature("tool_choice", ("tool_choice",)),
-        OptionalFeature("stop", ("'stop'", "`stop`", '\\"stop\\"', "stop")),
-        *(OptionalFeature(name, (name,)) for name in _SAME_NAME),
+        OptionalFeature(
+            "stop", ("'stop'", "`stop`", '\\"stop\\"', "stop"), options=("stop_sequences",)
+        ),
+        *(OptionalFeature(name, (name,), options=(name,)) for name in _SAME_NAME),
+        TOOLS_FEATURE,
     )
 
     def form(
@@ -77,10 +94,12 @@ class OpenAiModel(HttpModel):
             else ("max_tokens", "max_completion_tokens")
         )
         wanted[next((name for name in names if name not in lacking), names[0])] = (
-            request.max_output_tokens
+            request.max_output_tokens + request.reasoning_headroom
         )
         if effort := options.get("thinking_effort"):
             wanted["reasoning_effort"] = _EFFORTS.get(effort, effort)
+        if request.tools and EFFORT_WITH_TOOLS in lacking:
+            wanted["reasoning_effort"] = "none"
         policy = options.get("cache_policy") or {}
         if policy.get("mode") not in ("none", "off"):
             wanted["prompt_cache_key"] = policy.get("key_version")
@@ -121,7 +140,8 @@ class OpenAiModel(HttpModel):
             body["response_format"] = {"type": "json_object"}
         if stream:
             body["stream"] = True
-        return RequestBody(PATH, body, used={*optional, mode or ""})
+        negotiated = {EFFORT_WITH_TOOLS} if request.tools else set()
+        return RequestBody(PATH, body, used={*optional, mode or "", *negotiated} - lacking)
 
     def read(self, answer: Any) -> Completion:
         choice = answer["choices"][0]
@@ -164,6 +184,9 @@ class OpenAiModel(HttpModel):
             ),
             cache_write_tokens=whole(
                 (usage.get("prompt_tokens_details") or {}).get("cache_write_tokens")
+            ),
+            reasoning_tokens=whole(
+                (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
             ),
         )
 

@@ -17,12 +17,15 @@ from api.test_chat_streaming import PATHS, PATIENCE, next_event, served, stream
 from memservice.app import create_app
 from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
+from memservice.reasoning.client import HELD_CHARS
 from memservice.settings import load_settings
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure
 from memservice.telemetry.events import Event
 from support.reasoning.model import SCRIPTED, ScriptedModel, calling
 from support.stores.stores import sqlite_store_at
 
+BEGINNING = "Bees " * HELD_CHARS
+"""More text than is held back until it is clear that no call follows."""
 DONE = Completion("", input_tokens=7, output_tokens=3)
 
 
@@ -191,8 +194,7 @@ class TestEvidence:
     def test_in_a_stream_it_comes_last(self, place: World, path: str) -> None:
         place.model.replies = [
             calling(("search_memory", {"query": "bees"})),
-            "READY",
-            ["Bees", ".", DONE],
+            [BEGINNING, ".", DONE],
         ]
         body = {"query": "What?", "stream": True, "include_evidence": True}
         events = [
@@ -201,7 +203,7 @@ class TestEvidence:
             if part
         ]
         assert [event.get("delta") for event in events] == [
-            {"content": "Bees"},
+            {"content": BEGINNING},
             {"content": "."},
             None,
         ]
@@ -283,7 +285,7 @@ class TestBounds:
 
 
 class SlowModel(ScriptedModel):
-    """Sends a first piece, and the rest only once it is let go on."""
+    """After its replies it sends a first piece, and the rest only once it is let go on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -291,8 +293,11 @@ class SlowModel(ScriptedModel):
         self.sent_last = threading.Event()
 
     def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
+        if self.replies:
+            yield from super().stream(request)
+            return
         self.requests.append(request)
-        yield "First"
+        yield BEGINNING
         assert self.go_on.wait(PATIENCE)
         yield " and last."
         self.sent_last.set()
@@ -308,11 +313,10 @@ class TestStream:
             slow = SlowModel()
             slow.replies = [
                 calling(("search_memory", {"query": "bees"}), beside="I will look that up."),
-                "READY",
             ]
             found.model.complete, found.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
             with served(found.api) as port, stream(port, path) as answer:
-                assert next_event(answer) == {"delta": {"content": "First"}, "done": False}
+                assert next_event(answer) == {"delta": {"content": BEGINNING}, "done": False}
                 assert not slow.sent_last.is_set()
                 slow.go_on.set()
                 assert next_event(answer) == {"delta": {"content": " and last."}, "done": False}
@@ -320,8 +324,7 @@ class TestStream:
 
     def test_a_failure_in_the_middle_never_looks_complete(self, place: World) -> None:
         place.model.replies = [
-            "READY",
-            ["Half of", ModelFailure("the connection was cut", retryable=True)],
+            [BEGINNING, ModelFailure("the connection was cut", retryable=True)],
         ]
         with served(place.api) as port, stream(port) as answer:
             received = b""
@@ -331,14 +334,13 @@ class TestStream:
             except Exception as error:
                 # However the client's library says that the body did not come to its end.
                 received += type(error).__name__.encode()
-        assert b"Half of" in received
+        assert BEGINNING.encode() in received
         assert b'"done": true' not in received
         assert place.of("dialectic.completed") == []
 
     def test_chat_holds_at_most_half_of_the_threads(self, tmp_path: Path) -> None:
         with world(tmp_path, THREADS="4") as found:
             slow = SlowModel()
-            slow.say = lambda request: "READY"
             found.model.complete, found.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
             with served(found.api) as port, stream(port) as one, stream(port, PATHS[1]) as other:
                 next_event(one)

@@ -8,8 +8,8 @@ import pytest
 
 from memservice.spi.embedding import Embedder
 from memservice.testing.embedding import EmbedderContract
+from memservice.testing.model_server import Server
 from support.models.fixtures import OpenEmbedder
-from support.models.scripted import Server
 from support.models.vectors import gemini_vectors, openai_vectors
 
 

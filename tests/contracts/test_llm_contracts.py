@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from memservice.testing.llm import LanguageModelContract, Peer
+from memservice.testing.model_protocols import AnthropicWire, GeminiWire, OpenAiWire
+from memservice.testing.model_server import ScriptedPeer, Server
 from support.models.fixtures import OpenModel
-from support.models.scripted import ScriptedPeer, Server
-from support.models.wires import AnthropicWire, GeminiWire, OpenAiWire
 
 
 class TestOpenAi(LanguageModelContract):

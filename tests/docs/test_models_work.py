@@ -17,9 +17,9 @@ from memservice.services.dreams import DreamRequest
 from memservice.services.tasks import outbox
 from memservice.settings import load_settings
 from memservice.testing.llm import Say
+from memservice.testing.model_protocols import OpenAiWire
+from memservice.testing.model_server import Handler, Request, Server, scripted
 from support.docs.blocks import blocks
-from support.models.scripted import Handler, Request, Server, scripted
-from support.models.wires import OpenAiWire
 from support.pipeline.fakes import Scripted
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Clock, Place
 

@@ -23,6 +23,10 @@ from typing import Any
 import pytest
 
 from memservice.domain import ids, times, tokens, values
+from memservice.domain.answers.json_text import documents
+from memservice.domain.answers.reasoning_tags import without_reasoning
+from memservice.domain.answers.refusals import is_refusal
+from memservice.domain.answers.written_calls import written_calls
 from memservice.domain.card_rules import folded
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import limits
@@ -33,7 +37,6 @@ from memservice.domain.json_schema import problem
 from memservice.domain.text import analysis, chunks, dates, names, particulars, shingles
 from memservice.domain.text.folding import fold
 from memservice.pipeline.dream.card_lines import rewritten
-from memservice.reasoning.structured import read_json
 from memservice.services import cards
 from memservice.services.chat import response_format
 from memservice.spi.reasoner import (
@@ -48,7 +51,6 @@ from memservice_extractive.evidence import Piece
 from memservice_extractive.fill import Filler
 from memservice_extractive.reasoner import ExtractiveReasoner
 from memservice_hashed.embedder import HashedEmbedder
-from memservice_http import chat as http_chat
 from memservice_sqlite import functions
 
 pytestmark = pytest.mark.slow
@@ -224,8 +226,11 @@ WHOLE: dict[str, Callable[[str], object]] = {
         ConsolidateRequest("bob", "bob", known(t, t + "x"), [t])
     ),
     "embed": lambda t: HashedEmbedder().embed([t], "document"),
-    "JSON of a model": lambda t: quiet(read_json, t),
-    "fence of a model": http_chat._FENCED.search,
+    "JSON of a model": lambda t: list(documents(t)),
+    "JSON of a model, in an object": lambda t: list(documents('{"a": \'' + t)),
+    "reasoning of a model": without_reasoning,
+    "refusal of a model": is_refusal,
+    "calls that a model wrote": lambda t: written_calls(t, ["search"]),
 }
 """Texts of any length."""
 

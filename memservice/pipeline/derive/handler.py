@@ -83,6 +83,10 @@ class Derive(Handler):
         counts: Counter[str] = Counter(statements=len(derived.statements), stored=0, reinforced=0)
         if not derived.statements:
             counts["derived_nothing"] = 1
+        if derived.refused:
+            counts["refused"] = len(derived.refused)
+        if derived.unfinished:
+            counts["unfinished"] = len(derived.unfinished)
         own, counts["misattributed"] = attributed(
             derived.statements, material.messages, material.window, _names(material)
         )

@@ -100,3 +100,34 @@ ANSWER_AS_JSON = (
     "never with something made up."
 )
 EMPTY = "Your answer was empty. Write the answer now; if nothing is known, say that."
+
+GO_ON = (
+    "Your answer was cut off. Continue it from exactly where it ends, without repeating any of it."
+)
+
+PLAN = (
+    "Tools cannot be called here. Do not answer the question yet: say what has to be looked up, as "
+    'one JSON document: {"searches": [{"query": "the words to look for", "in": "memory" (for '
+    'conclusions) or "messages"}], "done": true if nothing is missing, else false}. Do not repeat '
+    "a search."
+)
+PLAN_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "searches": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string"},
+                    "in": {"type": "string", "enum": ["memory", "messages"]},
+                },
+                "required": ["query", "in"],
+                "additionalProperties": False,
+            },
+        },
+        "done": {"type": "boolean"},
+    },
+    "required": ["searches", "done"],
+    "additionalProperties": False,
+}

@@ -103,3 +103,12 @@ TASK = {
     "induction": "Look for patterns now.",
     "card_refresh": "Write the card anew now, as a whole.",
 }
+
+WITHOUT_TOOLS = """\
+Tools cannot be called here. Answer with one JSON document instead, which says all that is to be \
+done in this phase: {parts}. Leave out what there is nothing to do for."""
+PARTS = {
+    "create_conclusions": '"create": the new conclusions',
+    "supersede_conclusions": '"supersede": the conclusions that give way',
+    "update_peer_card": '"card": all lines of the new card',
+}

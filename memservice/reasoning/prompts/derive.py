@@ -79,3 +79,5 @@ Observed peer: {observed}
 {transcript}
 
 Note what the numbered entries state ({numbers}), as one JSON document."""
+
+UNCITED = 'every statement needs "messages", the numbers of the entries that it comes from'

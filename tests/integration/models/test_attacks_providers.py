@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from memservice.reasoning.structured import read_json
+from memservice.domain.answers.json_text import read
 from memservice.services.chat.response_format import UnfitAnswer, check_answer
 from memservice.spi.llm import ModelFailure
 from memservice_http import failures
@@ -66,7 +66,7 @@ class TestJsonDeeperThanAnyReaderGoes:
         with pytest.raises(UnfitAnswer):
             check_answer({"type": "object"}, DEEP)
         with pytest.raises(ValueError, match="no JSON document"):
-            read_json(DEEP)
+            read(DEEP, {"type": "object"})
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

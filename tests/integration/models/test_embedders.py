@@ -12,8 +12,8 @@ from memservice.plugins import Plugins
 from memservice.spi.capabilities import Capability
 from memservice.spi.llm import ModelCall, ModelFailure
 from memservice.spi.providers import Context
+from memservice.testing.model_server import KEY, Answer, Handler, Request, Server
 from support.models.fixtures import OpenEmbedder
-from support.models.scripted import KEY, Answer, Handler, Request, Server
 from support.models.vectors import gemini_vectors, openai_texts, openai_vectors, vectors
 
 

@@ -12,10 +12,10 @@ from memservice.plugins import Plugins
 from memservice.spi.llm import Completion, LanguageModel, ModelFailure, ToolCall, Turn
 from memservice.spi.providers import Context
 from memservice.testing.llm import SCHEMA, TOOLS, Say, ask
+from memservice.testing.model_protocols import AnthropicWire, GeminiWire, OpenAiWire
+from memservice.testing.model_server import KEY, Answer, Handler, Request, Server, Wire
 from memservice_http.sse import data_of
 from support.models.fixtures import OpenModel
-from support.models.scripted import KEY, Answer, Handler, Request, Server, Wire
-from support.models.wires import AnthropicWire, GeminiWire, OpenAiWire
 
 WIRES: dict[str, Wire] = {
     "openai": OpenAiWire(),

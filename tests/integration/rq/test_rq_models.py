@@ -21,7 +21,7 @@ from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
 from memservice.services.messages import Draft
 from memservice.testing.llm import Say
-from support.models.scripted import KEY, Handler, Request, Server, scripted
+from memservice.testing.model_server import KEY, Handler, Request, Server, scripted
 from support.processes.processes import below, eventually, send
 from support.redis_server import RedisServer
 from support.rq.thinker import Thinker, calling

@@ -19,7 +19,7 @@ from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import outbox
 from memservice.spi.llm import ModelCall
 from memservice.spi.storage import Transaction
-from support.models.scripted import KEY, Handler, Request, Server, scripted
+from memservice.testing.model_server import KEY, Handler, Request, Server, scripted
 from support.models.vectors import openai_vectors
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 

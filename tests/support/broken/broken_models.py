@@ -14,11 +14,11 @@ import pytest
 from memservice.spi.llm import Completion, CompletionRequest, LanguageModel, ModelFailure, Refusal
 from memservice.spi.providers import Context
 from memservice.testing.llm import LanguageModelContract, Peer
+from memservice.testing.model_protocols import OpenAiWire
+from memservice.testing.model_server import KEY, ScriptedPeer, scripted
 from memservice_http.client import Endpoint
 from memservice_http.connection import ConnectionSettings
 from memservice_openai.chat import OpenAiModel
-from support.models.scripted import KEY, ScriptedPeer, scripted
-from support.models.wires import OpenAiWire
 
 
 class Honest:

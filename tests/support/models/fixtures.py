@@ -13,7 +13,7 @@ from memservice.plugins import Plugins, load_plugins
 from memservice.spi.embedding import Embedder
 from memservice.spi.llm import LanguageModel, ModelCall
 from memservice.spi.providers import Context
-from support.models.scripted import KEY, Server, scripted
+from memservice.testing.model_server import KEY, Server, scripted
 
 
 @pytest.fixture(scope="session")

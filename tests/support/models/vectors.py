@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from memservice.testing.model_server import Handler, Request
 from memservice_hashed.embedder import HashedEmbedder
-from support.models.scripted import Handler, Request
 
 _HASHED = HashedEmbedder()
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from memservice.spi.llm import ToolCall
 from memservice.testing.llm import Say
-from support.models.scripted import Handler, Request, Server
-from support.models.wires import OpenAiWire
+from memservice.testing.model_protocols import OpenAiWire
+from memservice.testing.model_server import Handler, Request, Server
 
 Reply = Callable[[str, bool], Say]
 """What is said: by what the model is told to be, and whether it was given results of tools

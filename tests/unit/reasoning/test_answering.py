@@ -13,6 +13,7 @@ import pytest
 
 from memservice.domain import tokens
 from memservice.reasoning.answer import answer
+from memservice.reasoning.client import HELD_CHARS
 from memservice.reasoning.prompts import answer as prompt
 from memservice.spi.llm import Completion, MalformedAnswer, ModelFailure
 from memservice.spi.reasoner import Answered, AnswerRequest, Origin, Utterance
@@ -377,44 +378,56 @@ class TestWriting:
 
     def test_nothing_that_stands_beside_calls_is_given(self) -> None:
         for stream in (False, True):
-            asked = Asked(LOOK, READY, ["She ", "does.", Completion("She does.")], stream=stream)
-            if not stream:
-                asked.model.replies = [LOOK, "She does."]
-            assert asked.run() == "She does."
+            asked = Asked(LOOK, "She does.", stream=stream)
+            assert asked.run().replace(" ", "") == "Shedoes."
+            assert len(asked.model.requests) == 2, "the answer takes no call of its own"
 
-    def test_a_stream_is_written_apart_and_given_as_it_comes(self) -> None:
-        asked = Asked(LOOK, READY, ["She ", "does", ".", Completion("She does.")], stream=True)
-        assert asked.run() == "She does."
-        assert asked.pieces == ["She ", "does", "."]
-        look, ready, last = asked.model.requests
-        assert prompt.SAY_WHEN_READY in look.turns[1].content
+    def test_a_stream_is_written_in_the_round_that_answers(self) -> None:
+        words = [f"word{n} " for n in range(60)]
+        asked = Asked(LOOK, [*words, Completion("".join(words))], stream=True)
+        assert asked.run() == "".join(words)
+        assert len(asked.pieces[0]) >= HELD_CHARS
+        assert asked.pieces[1:] == words[len(asked.pieces[0].split()) :]
+        look, last = asked.model.requests
+        assert prompt.ANSWER_WHEN_READY in look.turns[1].content
         assert look.tools
-        assert ready.tools
-        assert last.tools == ()
-        assert [call.is_stream for call in asked.bench.calls] == [False, False, True]
-        assert 'Looked up with search_memory({"query": "bees"}):' in last.turns[-1].content
+        assert last.tools
+        assert [call.is_stream for call in asked.bench.calls] == [True, True]
         assert "Alice keeps bees." in last.turns[-1].content
+
+    def test_a_long_text_before_a_call_is_passed_on_as_a_paragraph(self) -> None:
+        preface = "Let me see what is known. " * 10
+        call = replace(LOOK, content=preface)
+        asked = Asked([preface, call], "She does.", stream=True)
+        assert asked.run() == f"{preface}\n\nShedoes."
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_an_empty_answer_is_asked_for_once_more(self, stream: bool) -> None:
-        asked = Asked(
-            *([READY] if stream else []),
-            " \n",
-            *([] if stream else [""]),
-            "She does.",
-            stream=stream,
-        )
+        asked = Asked("", " \n", "She does.", stream=stream)
         assert asked.run().replace(" ", "") == "Shedoes."
         assert prompt.EMPTY in asked.model.last.turns[-1].content
-        again = Asked(*([READY] if stream else [""]), "", "", "never asked", stream=stream)
+        again = Asked("", "", "", "never asked", stream=stream)
         assert again.run() == ""
         assert again.took.run_id == "run-1"
 
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_an_answer_that_is_cut_is_continued_once(self, stream: bool) -> None:
+        begun = Completion("Alice keeps bees and ", finish_reason="length")
+        for tools in (True, False):
+            more = {} if tools else {"tools": None}
+            asked = Asked([begun.content, begun], begun, stream=stream, **more)
+            if not stream:
+                asked.model.replies = [begun, begun]
+            assert "".join(asked.run().split()) == "Alicekeepsbeesand" * 2
+            assert asked.model.last.turns[-2].content == begun.content
+            assert asked.model.last.turns[-1].content == prompt.GO_ON
+            assert len(asked.model.requests) == 2
+
     def test_a_cut_stream_raises_after_its_pieces(self) -> None:
-        asked = Asked(READY, ["She ", ModelFailure("cut", retryable=True)], stream=True)
+        asked = Asked(LOOK, ["She " * HELD_CHARS, ModelFailure("cut", retryable=True)], stream=True)
         with pytest.raises(ModelFailure):
             asked.run()
-        assert asked.pieces == ["She "]
+        assert asked.pieces == ["She " * HELD_CHARS]
         assert (asked.took.run_id, asked.took.spent.calls, len(asked.took.steps)) == (
             "run-1",
             1,
@@ -423,14 +436,16 @@ class TestWriting:
 
     def test_a_stream_is_tried_again_before_its_first_piece(self) -> None:
         asked = Asked(
-            READY, [ModelFailure("busy", retryable=True)], ["Yes.", Completion("Yes.")], stream=True
+            ["held back", ModelFailure("busy", retryable=True)],
+            ["Yes.", Completion("Yes.")],
+            stream=True,
         )
         assert asked.run() == "Yes."
 
     def test_leaving_a_stream_ends_the_exchange(self) -> None:
-        asked = Asked(READY, ["She ", "does", Completion("She does")], stream=True)
+        asked = Asked(["She " * HELD_CHARS, "does", Completion("She does")], stream=True)
         pieces = answer(asked.bench.models, asked.request)
-        assert next(pieces) == "She "
+        assert next(pieces) == "She " * HELD_CHARS
         pieces.close()  # type: ignore[attr-defined]
         assert asked.model.closed == 1
 
@@ -473,7 +488,6 @@ class TestTook:
         asked = Asked(
             LOOK,
             calling(("listen", {})),
-            READY,
             ["Yes.", Completion("Yes.", input_tokens=7, output_tokens=2)],
             stream=True,
         )
@@ -481,21 +495,20 @@ class TestTook:
         took = asked.took
         assert (took.run_id, took.hit_input_cap) == ("run-1", False)
         assert (took.spent.input_tokens, took.spent.output_tokens, took.spent.calls) == (
-            50 + 50 + 100 + 7,
-            5 + 5 + 10 + 2,
-            4,
+            50 + 50 + 7,
+            5 + 5 + 2,
+            3,
         )
-        assert [step.input_tokens for step in took.steps] == [50, 50, 100, 7]
+        assert [step.input_tokens for step in took.steps] == [50, 50, 7]
         assert [[(use.name, use.error is None) for use in step.uses] for step in took.steps] == [
             [("search_memory", True)],
             [("listen", False)],
-            [],
             [],
         ]
         assert [
             (call.purpose, call.run_id, call.workspace, call.iteration)
             for call in asked.bench.calls
-        ] == [("dialectic.answer", "run-1", "w", number) for number in (1, 2, 3, 4)]
+        ] == [("dialectic.answer", "run-1", "w", number) for number in (1, 2, 3)]
 
     def test_requests_do_not_share_anything(self) -> None:
         asked = Asked("Yes.", "No.")

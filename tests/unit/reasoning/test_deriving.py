@@ -167,13 +167,20 @@ def test_context_is_given_as_far_as_it_fits() -> None:
 
 
 def test_the_budget_is_a_setting() -> None:
+    """A message that is longer is given in parts: nothing of it is lost."""
     long = "word " * 5_000
-    _, model = derived(
-        found(),
+    result, model = derived(
+        *[found()] * 10,
         request=DeriveRequest("u-17", [say(1, "u-17", long)]),
         DERIVER_MAX_INPUT_TOKENS="2000",
     )
-    assert sum(tokens.count(turn.content) for turn in model.last.turns) <= 2_000
+    prompts = model.prompts()
+    assert all(
+        sum(tokens.count(turn.content) for turn in request.turns) <= 2_000
+        for request in model.requests
+    )
+    assert sum(text.count("word") for text in prompts) == 5_000
+    assert not result.hit_input_cap
 
 
 def test_an_answer_of_another_form_is_asked_for_again_and_then_fails() -> None:

@@ -65,6 +65,7 @@ Answer = Callable[["Handler", Request], None]
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: Server
 
     def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""The three protocols, as their servers speak them."""
+"""The three protocols of language models, as their servers speak them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from memservice.testing.llm import Say
-from support.models.scripted import Request, sse
+from memservice.testing.model_server import Request, sse
 
 
 def halves(text: str) -> Iterator[str]:

@@ -1,0 +1,234 @@
+"""JSON in what a model writes: found between other text, and read with the mistakes that models
+make (trailing commas, single quotes, Python's literals, an end that is missing)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from json import decoder as json_decoder
+from typing import Any, NoReturn
+
+from memservice.domain.json_schema import problem
+
+MAX_DEPTH = 64
+"""Levels of lists and objects inside each other."""
+MAX_FAILURES = 50
+"""Brackets that begin no document before the search ends."""
+
+_START = re.compile(r"[{\[]")
+_BLANKS = re.compile(r"\s*")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SINGLE = re.compile(r"'((?:[^'\\]|\\.|'(?!\s*(?:[,:}\]]|\Z)))*+)'", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_scan_string = json_decoder.scanstring  # type: ignore[attr-defined]
+_LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    value: Any
+    is_whole: bool = True
+    """False if the text ended inside of it: then `value` has the whole items of its lists."""
+
+
+class Unreadable(ValueError):
+    """There is no JSON document, or none that fits. The text says what is wrong and quotes
+    nothing."""
+
+
+def read(
+    text: str, schema: Mapping[str, Any], shape: Callable[[Any], Any] = lambda value: value
+) -> Document:
+    """The last document in a text that fits the schema once `shape` has brought it into the
+    requested form; a whole one before one that is cut. Raises Unreadable."""
+    wrong: str | None = None
+    cut: Document | None = None
+    for document in reversed(list(documents(text))):
+        value = shape(coerced(document.value, schema))
+        misfit = problem(schema, value)
+        if misfit is None and document.is_whole:
+            return Document(value)
+        if misfit is None and cut is None:
+            cut = Document(value, is_whole=False)
+        wrong = wrong or misfit
+    if cut is not None:
+        return cut
+    raise Unreadable(wrong or "there is no JSON document in it")
+
+
+def documents(text: str) -> Iterator[Document]:
+    """The documents in a text, in order; only the last can be cut. Their texts can be stored:
+    without NUL and lone surrogates."""
+    decoder = json.JSONDecoder(strict=False, parse_constant=_refuse)
+    position = failures = 0
+    while failures < MAX_FAILURES and (start := _START.search(text, position)):
+        try:
+            value, position = decoder.raw_decode(text, start.start())
+            document = Document(storable(value))
+        except (ValueError, RecursionError):
+            reader = _LenientReader(text, start.start())
+            try:
+                document = Document(storable(reader.value(0)), reader.is_whole)
+            except ValueError:
+                failures += 1
+                position = start.end()
+                continue
+            position = reader.position
+        yield document
+
+
+def coerced(value: Any, schema: Any) -> Any:
+    """The value with numbers where a schema has numbers and the model wrote them as text."""
+    if not isinstance(schema, Mapping):
+        return value
+    kind = schema.get("type")
+    if isinstance(value, str) and kind in ("integer", "number"):
+        text = value.strip().strip("[]#").strip()
+        if _NUMBER.fullmatch(text):
+            number = (
+                float(text) if kind == "number" or not text.lstrip("-").isdigit() else int(text)
+            )
+            return number
+        return value
+    if isinstance(value, list) and "items" in schema:
+        return [coerced(item, schema["items"]) for item in value]
+    properties = schema.get("properties")
+    if isinstance(value, dict) and isinstance(properties, Mapping):
+        return {name: coerced(inner, properties.get(name)) for name, inner in value.items()}
+    return value
+
+
+def storable(value: Any) -> Any:
+    """The value with texts that can be stored and counted: without NUL and lone surrogates."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value.replace("\0", ""))
+    if isinstance(value, dict):
+        return {storable(name): storable(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [storable(inner) for inner in value]
+    return value
+
+
+def _refuse(literal: str) -> NoReturn:
+    raise ValueError(f"{literal} is not JSON")
+
+
+class _Cut(Exception):
+    """The text ended inside a value of which nothing can be used."""
+
+
+class _LenientReader:
+    """Reads one value from a position. Raises ValueError for what is no JSON even so."""
+
+    def __init__(self, text: str, position: int) -> None:
+        self.position = position
+        self.is_whole = True
+        self._text = text
+
+    def value(self, depth: int) -> Any:
+        try:
+            return self._value(depth)
+        except _Cut:
+            raise Unreadable("the document is cut") from None
+
+    def _value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise ValueError("too deep")
+        character = self._next()
+        if character == "{":
+            return self._object(depth)
+        if character == "[":
+            return self._list(depth)
+        if character in "\"'":
+            return self._string(character)
+        if number := _NUMBER.match(self._text, self.position):
+            self.position = number.end()
+            if self.position == len(self._text):
+                raise _Cut
+            return json.loads(number[0])
+        word = _WORD.match(self._text, self.position)
+        if word is not None and word.end() == len(self._text):
+            raise _Cut
+        if word is None or word[0] not in _LITERALS:
+            raise ValueError("no value")
+        self.position = word.end()
+        return _LITERALS[word[0]]
+
+    def _list(self, depth: int) -> list[Any]:
+        items: list[Any] = []
+        self.position += 1
+        try:
+            while self._next() != "]":
+                item = self._value(depth + 1)
+                if not self.is_whole:
+                    return items
+                items.append(item)
+                self._separator("]")
+        except _Cut:
+            self._end()
+            return items
+        self.position += 1
+        return items
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        self.position += 1
+        try:
+            while self._next() != "}":
+                quote = self._text[self.position]
+                if quote not in "\"'":
+                    raise ValueError("no name")
+                name = self._string(quote)
+                if self._next() != ":":
+                    raise ValueError("no colon")
+                self.position += 1
+                value = self._value(depth + 1)
+                if self.is_whole or isinstance(value, (list, dict)):
+                    members[name] = value
+                if not self.is_whole:
+                    return members
+                self._separator("}")
+        except _Cut:
+            self._end()
+            return members
+        self.position += 1
+        return members
+
+    def _separator(self, closing: str) -> None:
+        character = self._next()
+        if character == ",":
+            self.position += 1
+        elif character != closing:
+            raise ValueError("no comma")
+
+    def _string(self, quote: str) -> str:
+        if quote == '"':
+            try:
+                text: str
+                text, self.position = _scan_string(self._text, self.position + 1, False)
+            except ValueError as error:
+                if str(error).startswith("Unterminated"):
+                    raise _Cut from None
+                raise
+            return text
+        match = _SINGLE.match(self._text, self.position)
+        if match is None:
+            raise _Cut
+        self.position = match.end()
+        inner = match[1].replace("\\'", "'").replace('\\"', '"').replace('"', '\\"')
+        decoded: str = json.loads(f'"{inner}"', strict=False)
+        return decoded
+
+    def _next(self) -> str:
+        blanks = _BLANKS.match(self._text, self.position)
+        self.position = blanks.end() if blanks else self.position
+        if self.position >= len(self._text):
+            raise _Cut
+        return self._text[self.position]
+
+    def _end(self) -> None:
+        self.is_whole = False
+        self.position = len(self._text)

@@ -1,0 +1,111 @@
+"""What is known of each model: from its name, from its settings, and from its answers so far."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from memservice.domain.answers.reasoning_tags import has_bare_closing_tag
+from memservice.spi.llm import Completion
+
+if TYPE_CHECKING:
+    from memservice.reasoning.models import ModelTarget
+
+HEADROOM = {
+    "none": 0,
+    "minimal": 2_000,
+    "low": 2_000,
+    "medium": 8_000,
+    "high": 16_000,
+    "xhigh": 16_000,
+    "max": 16_000,
+}
+"""Tokens for reasoning on top of the answer, by `thinking_effort`."""
+USUAL_HEADROOM = 8_000
+"""Tokens for a model that reasons and has no effort set."""
+MAX_HEADROOM = 32_000
+MAX_MODELS = 1_000
+
+_REASONS = re.compile(
+    r"^(?:.*/)?(?:o[134](?:-|$)|gpt-[5-9]|gpt-oss|gemini-(?:2\.5|[3-9])|gemini-flash-latest|"
+    r"gemini-pro-latest|deepseek-(?:r|reason)|qwq|qwen3(?!.*instruct)|magistral|grok-[4-9]|"
+    r"kimi-k2-think|glm-(?:4\.[5-9]|[5-9])|minimax-m)|think|reasoner|deepseek-r1|-r1(?:-|:|$)",
+    re.IGNORECASE,
+)
+"""Families whose reasoning counts as output."""
+_OPENS_REASONING = re.compile(r"deepseek-r1|qwq|-thinking(?:-|:|$)", re.IGNORECASE)
+"""Families whose chat template contains the opening tag, so that an answer begins with reasoning
+and has only the closing one."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    reasons: bool = False
+    reasoning_tokens: int = 0
+    """The most of one answer."""
+    opens_reasoning: bool = False
+
+
+@dataclass(slots=True)
+class ModelTraits:
+    """Safe to share between threads."""
+
+    _seen: dict[tuple[str, str, str], _Seen] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def headroom(self, target: ModelTarget) -> int:
+        """Tokens for reasoning besides the answer. 0 for a model that does not reason, as far as is
+        known, and where the settings bound the whole output."""
+        if target.max_output_tokens is not None:
+            return 0
+        budget, effort = (
+            target.options.get("thinking_budget_tokens"),
+            target.options.get("thinking_effort"),
+        )
+        seen = self._of(target)
+        if budget is not None:
+            usual = int(budget)
+        elif effort is not None:
+            usual = HEADROOM.get(effort, USUAL_HEADROOM)
+        elif seen.reasons or _REASONS.search(target.model):
+            usual = USUAL_HEADROOM
+        else:
+            usual = 0
+        return min(max(usual, 2 * seen.reasoning_tokens), MAX_HEADROOM)
+
+    def opens_reasoning(self, target: ModelTarget) -> bool:
+        """Whether an answer begins inside of reasoning, without a tag that says so."""
+        seen = self._of(target).opens_reasoning
+        return seen or _OPENS_REASONING.search(target.model) is not None
+
+    def learn(self, target: ModelTarget, done: Completion) -> None:
+        """Take note of an answer as the model wrote it."""
+        bare = has_bare_closing_tag(done.content)
+        if done.reasoning_tokens or bare:
+            with self._lock:
+                seen = self._stored(target)
+                seen.reasons = True
+                seen.reasoning_tokens = max(seen.reasoning_tokens, done.reasoning_tokens)
+                seen.opens_reasoning = seen.opens_reasoning or bare
+
+    def starved(self, target: ModelTarget, spent: int) -> None:
+        """A whole answer of `spent` tokens was reasoning: the next one needs more room."""
+        with self._lock:
+            seen = self._stored(target)
+            seen.reasons = True
+            seen.reasoning_tokens = max(seen.reasoning_tokens, spent)
+
+    def _of(self, target: ModelTarget) -> _Seen:
+        with self._lock:
+            return self._seen.get(_key(target), _Seen())
+
+    def _stored(self, target: ModelTarget) -> _Seen:
+        if len(self._seen) >= MAX_MODELS:
+            self._seen.clear()
+        return self._seen.setdefault(_key(target), _Seen())
+
+
+def _key(target: ModelTarget) -> tuple[str, str, str]:
+    return target.transport, str(target.connection.get("base_url") or ""), target.model
