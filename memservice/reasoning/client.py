@@ -12,7 +12,8 @@ from memservice.reasoning import outages
 from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_reasoning
 from memservice.domain.answers.written_calls import may_begin_call, written_calls
 from memservice.domain.ids import new_uid
-from memservice.reasoning.models import Models, ModelTarget
+from memservice.reasoning.models import Models
+from memservice.reasoning.traits import ModelTarget
 from memservice.settings.models import ModelConfig
 from memservice.spi.llm import (
     Completion,
@@ -122,9 +123,7 @@ class ModelClient:
                 tries.target, turns, tools, tool_choice, schema, max_output_tokens
             )
             note = _CallRecord(self, tries, request, iteration, is_stream=True)
-            reader = _StreamReader(
-                hold=bool(tools), is_open=self._models.traits.opens_reasoning(tries.target)
-            )
+            reader = _StreamReader(hold=bool(tools), is_open=self._opens_reasoning(tries.target))
             begun = False
             done: Completion | None = None
             try:
@@ -183,7 +182,7 @@ class ModelClient:
     def _has_grown(self, target: ModelTarget, request: CompletionRequest) -> bool:
         """Give the model more room for reasoning; whether that was possible."""
         self._models.traits.starved(target, request.max_output_tokens + request.reasoning_headroom)
-        return self._models.traits.headroom(target) > request.reasoning_headroom
+        return self._headroom(target) > request.reasoning_headroom
 
     def _request(
         self,
@@ -205,8 +204,14 @@ class ModelClient:
             response_schema=schema,
             temperature=target.temperature,
             options=dict(target.options),
-            reasoning_headroom=self._models.traits.headroom(target),
+            reasoning_headroom=self._headroom(target),
         )
+
+    def _headroom(self, target: ModelTarget) -> int:
+        return self._models.traits.headroom(target, self._models.opened(target))
+
+    def _opens_reasoning(self, target: ModelTarget) -> bool:
+        return self._models.traits.opens_reasoning(target, self._models.opened(target))
 
     def _spend(self, target: ModelTarget, done: Completion) -> None:
         spent = self.spent

@@ -15,6 +15,10 @@ from typing import Any
 from memservice.plugins import Plugins
 from memservice.reasoning.limits import FIRST_SHARE, LimitedModel, Limits
 from memservice.reasoning.traits import ModelTraits
+from collections.abc import Callable
+
+from memservice.plugins import Plugins
+from memservice.reasoning.traits import ModelTarget, ModelTraits
 from memservice.settings import Settings
 from memservice.settings.connections import connection
 from memservice.settings.models import ModelChoice
@@ -40,19 +44,6 @@ OPTIONS = (
     *("structured_output_mode", "stop_sequences"),
 )
 """Settings of a model that go into `CompletionRequest.options` under their own names."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelTarget:
-    """One model, as it is called."""
-
-    transport: str
-    model: str
-    connection: Mapping[str, Any] = field(repr=False)
-    """What its provider is opened with. It holds the key."""
-    temperature: float | None = None
-    max_output_tokens: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def target(llm: Llm, choice: ModelChoice) -> ModelTarget:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memservice.reasoning.choice import LLM, models_of
-from memservice.reasoning.models import Models, ModelTarget
+from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import probe as prompt
+from memservice.reasoning.traits import ModelTarget
 from memservice.spi.llm import CompletionRequest, Turn
 
 SECONDS = 20.0

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from memservice.domain.answers.reasoning_tags import has_bare_closing_tag
-from memservice.spi.llm import Completion
-
-if TYPE_CHECKING:
-    from memservice.reasoning.models import ModelTarget
+from memservice.spi.llm import Completion, LanguageModel
 
 HEADROOM = {
     "none": 0,
@@ -28,16 +25,18 @@ USUAL_HEADROOM = 8_000
 MAX_HEADROOM = 32_000
 MAX_MODELS = 1_000
 
-_REASONS = re.compile(
-    r"^(?:.*/)?(?:o[134](?:-|$)|gpt-[5-9]|gpt-oss|gemini-(?:2\.5|[3-9])|gemini-flash-latest|"
-    r"gemini-pro-latest|deepseek-(?:r|reason)|qwq|qwen3(?!.*instruct)|magistral|grok-[4-9]|"
-    r"kimi-k2-think|glm-(?:4\.[5-9]|[5-9])|minimax-m)|think|reasoner|deepseek-r1|-r1(?:-|:|$)",
-    re.IGNORECASE,
-)
-"""Families whose reasoning counts as output."""
-_OPENS_REASONING = re.compile(r"deepseek-r1|qwq|-thinking(?:-|:|$)", re.IGNORECASE)
-"""Families whose chat template contains the opening tag, so that an answer begins with reasoning
-and has only the closing one."""
+
+@dataclass(frozen=True, slots=True)
+class ModelTarget:
+    """One model, as it is called."""
+
+    transport: str
+    model: str
+    connection: Mapping[str, Any] = field(repr=False)
+    """What its provider is opened with. It holds the key."""
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -55,7 +54,7 @@ class ModelTraits:
     _seen: dict[tuple[str, str, str], _Seen] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def headroom(self, target: ModelTarget) -> int:
+    def headroom(self, target: ModelTarget, model: LanguageModel) -> int:
         """Tokens for reasoning besides the answer. 0 for a model that does not reason, as far as is
         known, and where the settings bound the whole output."""
         if target.max_output_tokens is not None:
@@ -69,16 +68,15 @@ class ModelTraits:
             usual = int(budget)
         elif effort is not None:
             usual = HEADROOM.get(effort, USUAL_HEADROOM)
-        elif seen.reasons or _REASONS.search(target.model):
+        elif seen.reasons or _says(model, "reasons", target):
             usual = USUAL_HEADROOM
         else:
             usual = 0
         return min(max(usual, 2 * seen.reasoning_tokens), MAX_HEADROOM)
 
-    def opens_reasoning(self, target: ModelTarget) -> bool:
+    def opens_reasoning(self, target: ModelTarget, model: LanguageModel) -> bool:
         """Whether an answer begins inside of reasoning, without a tag that says so."""
-        seen = self._of(target).opens_reasoning
-        return seen or _OPENS_REASONING.search(target.model) is not None
+        return self._of(target).opens_reasoning or _says(model, "opens_reasoning", target)
 
     def learn(self, target: ModelTarget, done: Completion) -> None:
         """Take note of an answer as the model wrote it."""
@@ -109,3 +107,9 @@ class ModelTraits:
 
 def _key(target: ModelTarget) -> tuple[str, str, str]:
     return target.transport, str(target.connection.get("base_url") or ""), target.model
+
+
+def _says(model: LanguageModel, method: str, target: ModelTarget) -> bool:
+    """What a provider knows of a model, if it implements that part of `KnowsModels`."""
+    says = getattr(model, method, None)
+    return says is not None and bool(says(target.model))

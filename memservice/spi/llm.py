@@ -176,6 +176,24 @@ class LanguageModel(Protocol):
         ...
 
 
+class KnowsModels(Protocol):
+    """What a `LanguageModel` may offer besides, each method by itself: knowledge of single
+    models."""
+
+    def lacks(self, model: str) -> frozenset[str]:
+        """Parts of the protocol that the model's server was found not to support, such as `tools`
+        or `json_schema`."""
+        ...
+
+    def reasons(self, model: str) -> bool:
+        """Whether its reasoning counts as output, so that an answer needs more room."""
+        ...
+
+    def opens_reasoning(self, model: str) -> bool:
+        """Whether its answers begin with reasoning that has a closing tag but no opening one."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ModelCall:
     """One try of an exchange with a language model or an embedder, whatever came of it: for the

@@ -23,6 +23,7 @@ from memservice.spi.llm import (
 )
 from memservice.spi.providers import Context
 from memservice_http.client import Endpoint, ModelResponse
+from memservice_http.families import OPENS_REASONING, REASONS
 from memservice_http.features import TOOLS, FeatureNegotiation, OptionalFeature
 
 T = TypeVar("T")
@@ -132,6 +133,14 @@ class HttpModel(ABC):
         """The parts of the protocol that the model's server was found not to support: `tools`,
         `json_schema` and the like."""
         return self._features.lacking(model)
+
+    def reasons(self, model: str) -> bool:
+        """Whether reasoning of the model counts as output, by its name."""
+        return REASONS.search(model) is not None
+
+    def opens_reasoning(self, model: str) -> bool:
+        """Whether an answer begins inside of reasoning without a tag, by the model's name."""
+        return OPENS_REASONING.search(model) is not None
 
     def _ask(self, request: CompletionRequest, *, stream: bool) -> ModelResponse:
         def send(lacking: frozenset[str]) -> ModelResponse:

@@ -1,0 +1,16 @@
+"""What is known of families of models by their names, whatever server runs them."""
+
+from __future__ import annotations
+
+import re
+
+REASONS = re.compile(
+    r"^(?:.*/)?(?:o[134](?:-|$)|gpt-[5-9]|gpt-oss|gemini-(?:2\.5|[3-9])|gemini-flash-latest|"
+    r"gemini-pro-latest|deepseek-(?:r|reason)|qwq|qwen3(?!.*instruct)|magistral|grok-[4-9]|"
+    r"kimi-k2-think|glm-(?:4\.[5-9]|[5-9])|minimax-m)|think|reasoner|deepseek-r1|-r1(?:-|:|$)",
+    re.IGNORECASE,
+)
+"""Families whose reasoning counts as output."""
+OPENS_REASONING = re.compile(r"deepseek-r1|qwq|-thinking(?:-|:|$)", re.IGNORECASE)
+"""Families whose chat template contains the opening tag, so that an answer begins with reasoning
+and has only the closing one."""
