@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
-from memservice.reasoning import outages
 from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_reasoning
 from memservice.domain.answers.written_calls import may_begin_call, written_calls
 from memservice.domain.ids import new_uid
+from memservice.reasoning import outages
 from memservice.reasoning.models import Models
 from memservice.reasoning.traits import ModelTarget
 from memservice.settings.models import ModelConfig

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
-from memservice.reasoning.models import ModelTarget
+from memservice.reasoning.traits import ModelTarget
 from memservice.settings.values import mask_uri
 from memservice.spi.llm import ModelFailure
 

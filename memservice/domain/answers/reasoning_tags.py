@@ -9,7 +9,7 @@ _NAME = r"(?:think|thinking|reasoning|thought)"
 _OPENING = re.compile(rf"\s*(?:<({_NAME})>|\[(think)\])", re.IGNORECASE)
 _CLOSING = re.compile(rf"(?:</{_NAME}>|\[/think\])", re.IGNORECASE)
 _CLOSING_OF_LINE = re.compile(
-    rf"(?:</{_NAME}>|\[/think\])(?=[^\S\n]*(?:\n|\Z|[{{\[`]))", re.IGNORECASE
+    rf"(?:</{_NAME}>|\[/think\])(?=[^\S\n]*(?:\n|\Z|[{{\[]|```))", re.IGNORECASE
 )
 """A closing tag without an opening one counts at the end of its line or before JSON: elsewhere it
 may be quoted from a message."""

@@ -28,6 +28,7 @@ _OPENINGS = (
     "<|python_tag|>",
     '{"name"',
     '{"function"',
+    '{"type":"function"',
     '[{"name"',
     "```json",
     "```tool",
