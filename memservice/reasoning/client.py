@@ -208,10 +208,10 @@ class ModelClient:
         )
 
     def _headroom(self, target: ModelTarget) -> int:
-        return self._models.traits.headroom(target, self._models.opened(target))
+        return self._models.traits.headroom(target, self._models.provided(target))
 
     def _opens_reasoning(self, target: ModelTarget) -> bool:
-        return self._models.traits.opens_reasoning(target, self._models.opened(target))
+        return self._models.traits.opens_reasoning(target, self._models.provided(target))
 
     def _spend(self, target: ModelTarget, done: Completion) -> None:
         spent = self.spent

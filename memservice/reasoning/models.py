@@ -7,17 +7,12 @@ import copy
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from memservice.plugins import Plugins
 from memservice.reasoning.limits import FIRST_SHARE, LimitedModel, Limits
-from memservice.reasoning.traits import ModelTraits
-from collections.abc import Callable
-
-from memservice.plugins import Plugins
 from memservice.reasoning.traits import ModelTarget, ModelTraits
 from memservice.settings import Settings
 from memservice.settings.connections import connection
@@ -124,7 +119,7 @@ class Models:
     def opened(self, model_target: ModelTarget) -> LanguageModel:
         """The model behind a target. Raises `ConfigurationError` if no plugin offers its transport,
         or its settings are wrong."""
-        opened = self._open(model_target)
+        opened = self.provided(model_target)
         if self._limits is None:
             return opened
         has_other = self._last not in (None, model_target)
@@ -135,7 +130,8 @@ class Models:
             FIRST_SHARE if has_other else 1.0,
         )
 
-    def _open(self, model_target: ModelTarget) -> LanguageModel:
+    def provided(self, model_target: ModelTarget) -> LanguageModel:
+        """As `opened`, without limits: the object of the plugin, for what it knows of the model."""
         location = json.dumps([model_target.transport, model_target.connection], sort_keys=True)
         with self._lock:
             if location not in self._opened:

@@ -248,7 +248,7 @@ class ScriptedPeer:
     def _broken(self, fault: Fault, handler: Handler, streamed: bool) -> None:
         """Answers that begin well."""
         begun = (
-            b"".join(list(self._wire.events(Say(("one", "two", "three"))))[:2])
+            b"".join(list(self._wire.events(Say(("one " * 50, "two", "three"))))[:2])
             if streamed
             else b'{"half": "of an ans'
         )

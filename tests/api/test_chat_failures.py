@@ -17,9 +17,9 @@ from werkzeug.test import TestResponse
 from api.test_chat_model import World, world
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Refusal
 from memservice.testing.llm import Say
+from memservice.testing.model_protocols import OpenAiWire
+from memservice.testing.model_server import Handler, Request, scripted
 from support.api.v1_world import First
-from support.models.scripted import Handler, Request, scripted
-from support.models.wires import OpenAiWire
 from support.reasoning.model import calling
 
 NOTICE = "X-Memservice-Notice"
