@@ -1,18 +1,29 @@
-"""Does each configured language model answer? Asked for one word, one try each."""
+"""Whether each configured language model answers, and what it is capable of: a few requests of one
+word, one try each."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
+from memservice.domain.answers.json_text import Unreadable, read
+from memservice.domain.answers.reasoning_tags import without_reasoning
+from memservice.domain.answers.written_calls import written_calls
 from memservice.reasoning.choice import LLM, models_of
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import probe as prompt
 from memservice.reasoning.traits import ModelTarget
-from memservice.spi.llm import CompletionRequest, Turn
+from memservice.spi.llm import (
+    CompletionRequest,
+    LanguageModel,
+    ModelFailure,
+    ToolsUnsupported,
+    Turn,
+)
 
 SECONDS = 20.0
+MAX_OUTPUT_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +34,8 @@ class Answered:
 
 
 def ask(models: Models, chosen: Mapping[str, str]) -> list[Answered]:
-    """One answer for each model that some task asks; `chosen` is the reasoner of each task."""
+    """One answer for each model that some task asks, with its capabilities; `chosen` is the
+    reasoner of each task."""
     wanted: dict[tuple[str, str, str], ModelTarget] = {}
     for task, config in models_of(models.settings).items():
         if chosen[task] == LLM:
@@ -36,15 +48,65 @@ def ask(models: Models, chosen: Mapping[str, str]) -> list[Answered]:
 
 def _answer(models: Models, target: ModelTarget) -> Answered:
     name = f"{target.transport}/{target.model}"
-    began = time.monotonic()
-    request = CompletionRequest(
-        model=target.model,
-        turns=[Turn("user", prompt.QUESTION)],
-        max_output_tokens=16,
-        timeout=SECONDS,
-    )
     try:
-        models.opened(target).complete(request)
+        model = models.opened(target)
+        request = CompletionRequest(
+            model=target.model,
+            turns=[Turn("user", prompt.QUESTION)],
+            max_output_tokens=MAX_OUTPUT_TOKENS,
+            options=dict(target.options),
+            timeout=SECONDS,
+            reasoning_headroom=models.traits.headroom(target, models.provided(target)),
+        )
+        began = time.monotonic()
+        done = model.complete(request)
     except Exception as error:  # a provider is a plugin and may fail in any way
         return Answered(False, f"{name}: {error}", "see its key, its URL and its name")
-    return Answered(True, f"{name} answered in {time.monotonic() - began:.1f} s")
+    took = time.monotonic() - began
+    reasons = done.reasoning_tokens > 0 or without_reasoning(done.content)[1]
+    capabilities = [
+        *(f"{what} {_tried(test, model, request)}" for what, test in _TESTS.items()),
+        f"reasoning {'yes' if reasons else 'not seen'}",
+    ]
+    return Answered(True, f"{name} answered in {took:.1f} s: {', '.join(capabilities)}")
+
+
+def _tried(
+    test: Callable[[LanguageModel, CompletionRequest], str],
+    model: LanguageModel,
+    request: CompletionRequest,
+) -> str:
+    try:
+        return test(model, request)
+    except ToolsUnsupported:
+        return "no"
+    except ModelFailure:
+        return "failed"
+
+
+def _json(model: LanguageModel, request: CompletionRequest) -> str:
+    turns = [Turn("user", prompt.AS_JSON)]
+    done = model.complete(replace(request, turns=turns, response_schema=prompt.SCHEMA))
+    lacks = getattr(model, "lacks", None)
+    try:
+        read(without_reasoning(done.content)[0], prompt.SCHEMA)
+    except Unreadable:
+        return "no"
+    return "in words" if lacks is not None and "json_schema" in lacks(request.model) else "yes"
+
+
+def _tools(model: LanguageModel, request: CompletionRequest) -> str:
+    turns = [Turn("user", prompt.CALL)]
+    done = model.complete(replace(request, turns=turns, tools=[prompt.TOOL], tool_choice="auto"))
+    if done.tool_calls:
+        return "yes"
+    written = written_calls(without_reasoning(done.content)[0], [prompt.TOOL.name])
+    return "as text" if written else "not used"
+
+
+def _streaming(model: LanguageModel, request: CompletionRequest) -> str:
+    return "yes" if any(isinstance(piece, str) for piece in model.stream(request)) else "empty"
+
+
+_TESTS = {"JSON schema": _json, "tools": _tools, "streaming": _streaming}
+"""Capability → how it is tested."""

@@ -135,10 +135,12 @@ class AnthropicModel(HttpModel):
         if config:
             body["output_config"] = config
         if "cache_control" not in lacking and (
-            control := _cache_control(options.get("cache_policy"))
+            control := _cache_control(options.get("cache_policy"), is_loop=bool(request.tools))
         ):
             used.add("cache_control")
-            _mark(body, control)
+            # The first round of a loop may be its last: then nothing would read its conversation.
+            has_results = any(turn.role == "tool" for turn in turns)
+            _mark(body, control, conversation=bool(options.get("cache_policy")) or has_results)
         if stream:
             body["stream"] = True
         return RequestBody(
@@ -304,20 +306,26 @@ def _blocks(turn: Turn) -> list[dict[str, Any]]:
     ]
 
 
-def _cache_control(policy: Any) -> dict[str, str] | None:
-    if not policy or policy.get("mode") in ("none", "off"):
+def _cache_control(policy: Any, *, is_loop: bool) -> dict[str, str] | None:
+    """By the policy that is set; without one, rounds with tools are cached for a short time, since
+    each repeats the one before."""
+    if not policy:
+        return {"type": "ephemeral"} if is_loop else None
+    if policy.get("mode") in ("none", "off"):
         return None
     return {"type": "ephemeral"} | (
         {"ttl": "1h"} if (policy.get("ttl_seconds") or 0) > SHORT_CACHE_SECONDS else {}
     )
 
 
-def _mark(body: dict[str, Any], control: dict[str, str]) -> None:
-    """Cache what stays the same from call to call (tools and system), and the conversation so
-    far."""
+def _mark(body: dict[str, Any], control: dict[str, str], *, conversation: bool) -> None:
+    """Cache what stays the same from call to call (tools and system), and the conversation so far
+    if it is wanted."""
     if body.get("system"):
         body["system"][-1]["cache_control"] = control
     elif body.get("tools"):
         body["tools"][-1]["cache_control"] = control
-    if body["messages"] and body["messages"][-1]["content"][-1]["type"] not in _THOUGHTS:
+    if not conversation or not body["messages"]:
+        return
+    if body["messages"][-1]["content"][-1]["type"] not in _THOUGHTS:
         body["messages"][-1]["content"][-1]["cache_control"] = control

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from memservice.plugins import Plugins, load_plugins
+from memservice.reasoning import probe
+from memservice.reasoning.choice import DERIVE, LLM, WITHOUT_MODEL, models_of
 from memservice.reasoning.models import Models
 from memservice.reasoning.reasoner import LlmReasoner
 from memservice.settings import load_settings
-from memservice.spi.llm import ModelFailure
+from memservice.spi.llm import ModelFailure, ToolCall
 from memservice.spi.providers import Context
 from memservice.spi.reasoner import (
     Answered,
@@ -35,8 +37,11 @@ from memservice.testing.badmodel import (
     REFUSAL,
     RETRY_AFTER,
     BadModel,
+    ModelRequest,
     bad_model,
+    good_answer,
 )
+from memservice.testing.llm import Say
 from support.reasoning.boxes import Box, stated
 
 AT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
@@ -420,6 +425,35 @@ def test_the_effort_is_none_only_in_requests_with_tools(plugins: Plugins) -> Non
             (bool(request.tools), request.body["reasoning_effort"]) for request in model.requests
         ]
     assert efforts == [(True, "high"), (True, "none"), (True, "none"), (False, "high")]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "capabilities"),
+    [
+        ("ok", "JSON schema yes, tools yes, streaming yes, reasoning not seen"),
+        ("think", "JSON schema yes, tools yes, streaming yes, reasoning yes"),
+        ("no tools", "JSON schema yes, tools no, streaming yes, reasoning not seen"),
+        ("no schema", "JSON schema in words, tools yes, streaming yes, reasoning not seen"),
+        (
+            "call written as text, Hermes",
+            "JSON schema yes, tools as text, streaming yes, reasoning not seen",
+        ),
+    ],
+)
+def test_a_probe_says_what_a_model_can_do(
+    plugins: Plugins, behaviour: str, capabilities: str
+) -> None:
+    def answer(request: ModelRequest) -> Say:
+        if "note" in request.tools:
+            return Say((), (ToolCall("call-1", "note", {"text": "yes"}),), "tool_calls")
+        return good_answer(request)
+
+    with bad_model(behaviour, answer) as model:
+        models = reasoner(model, plugins)._models
+        chosen = dict.fromkeys(models_of(models.settings), WITHOUT_MODEL)
+        (result,) = probe.ask(models, chosen | {DERIVE: LLM})
+    assert result.ok
+    assert result.said.endswith(f" s: {capabilities}")
 
 
 def test_every_behaviour_has_a_row() -> None:

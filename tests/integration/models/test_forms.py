@@ -223,6 +223,25 @@ def test_gemini_sees_its_signature_again(server: Server, open_model: OpenModel) 
     assert bodies(server)[0]["generationConfig"]["thinkingConfig"] == {"thinkingLevel": "low"}
 
 
+def test_rounds_with_tools_are_cached_unless_a_policy_forbids_it(
+    server: Server, open_model: OpenModel
+) -> None:
+    server.then(lacks("anthropic"))
+    model = open_model("anthropic")
+    call = ToolCall("call-1", "clock", {})
+    results = (Turn("assistant", "", [call]), Turn("tool", "noon", tool_call_id="call-1"))
+    model.complete(ask(tools=TOOLS))
+    model.complete(ask(tools=TOOLS, turns=(*ask().turns, *results)))
+    model.complete(ask())
+    model.complete(ask(tools=TOOLS, options={"cache_policy": {"mode": "none"}}))
+    first, second, plain, forbidden = bodies(server)
+    for body in (first, second):
+        assert body["system"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert "cache_control" not in str(first["messages"]), "it may be the only round"
+    assert second["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert "cache_control" not in str((plain, forbidden))
+
+
 def test_prompts_are_cached_where_that_is_asked(server: Server, open_model: OpenModel) -> None:
     server.then(lambda handler, request: handler.json(AnthropicWire().whole(Say())))
     model = open_model("anthropic")
