@@ -193,14 +193,15 @@ def read_request(raw: Request) -> ModelRequest:
 def _openai(body: Any) -> ModelRequest:
     turns = body["messages"]
     system = "\n".join(str(turn["content"]) for turn in turns if turn["role"] == "system")
+    by_user = "\n\n".join(str(turn["content"]) for turn in turns if turn["role"] == "user")
     response = body.get("response_format") or {}
     return ModelRequest(
         OpenAiWire(),
         body,
         system,
-        "\n\n".join(str(turn["content"]) for turn in turns if turn["role"] == "user"),
+        by_user,
         [tool["function"]["name"] for tool in body.get("tools", ())],
-        response.get("json_schema", {}).get("schema") or _schema_in(system),
+        response.get("json_schema", {}).get("schema") or _schema_in(f"{system}\n\n{by_user}"),
         bool(response),
         body.get("max_completion_tokens") or body.get("max_tokens") or 10_000,
         bool(body.get("stream")),
@@ -258,8 +259,8 @@ def _gemini(body: Any, is_stream: bool) -> ModelRequest:
     )
 
 
-def _schema_in(system: str) -> Mapping[str, Any] | None:
-    match = _SCHEMA_IN_WORDS.search(system)
+def _schema_in(text: str) -> Mapping[str, Any] | None:
+    match = _SCHEMA_IN_WORDS.search(text)
     if match is None:
         return None
     schema: Mapping[str, Any] = json.JSONDecoder().raw_decode(match[1])[0]
