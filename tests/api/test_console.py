@@ -4,8 +4,9 @@ text stays text."""
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,9 +15,16 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 import memservice_console
+from memservice.cli.operator import OPERATOR
 from memservice.hookspecs import hookimpl
+from memservice.services.auth import api_keys
+from memservice.services.auth.permissions import Role
+from memservice.services.members import links, sign_ins
+from memservice.services.members.visitors import Browser, visitor_of
 from memservice.spi import web
-from support.api.console_site import KEYS, Page, Site, opened
+from memservice_console.visitors import SESSION_COOKIE
+from support.api.console_site import ADMIN, KEYS, Page, Site, opened
+from support.stores.stores import undone
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -238,6 +246,18 @@ def test_a_wrong_configuration_is_shown_again(world: Site, typed: str) -> None:
     assert f'id="c-{field}-problem"' in page.source
 
 
+def test_a_workspace_is_downloaded_as_its_export(world: Site) -> None:
+    form = world.page("/console/workspaces/w").form("/export")
+    answer = world.open(urlsplit(form.action).path, "POST", data=form.fields)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="w.jsonl"'
+    first, *_, last = [json.loads(line) for line in answer.data.splitlines()]
+    assert (first["workspace"], first["secrets"]) == ("w", False)
+    assert last["type"] == "end"
+    missing = world.open("/console/workspaces/none/export", "POST", data=form.fields)
+    assert missing.status_code == 404
+
+
 def test_a_workspace_is_deleted_after_its_id_was_typed(world: Site) -> None:
     form = world.page("/console/workspaces/w").form("/delete")
     assert "Type w to delete" in world.send(form, {"id": "W"}, 422).text
@@ -370,6 +390,86 @@ def test_without_authentication_only_this_machine_is_answered(
     assert answer.status_code == 400
     assert "AUTH_USE_AUTH" in answer.text
     assert "alice" not in answer.text
+
+
+def signed_in(site: Site, key: str) -> Site:
+    visitor = Site(site.app, site.runtime)
+    session = sign_ins.with_key(site.runtime, Browser("127.0.0.1"), key)
+    visitor.client.set_cookie(SESSION_COOKIE, session.session_id, domain="localhost")
+    return visitor
+
+
+def member(site: Site, role: Role, workspaces: Sequence[str] | None = None) -> Site:
+    """A member of the console, signed in."""
+    rt, browser, password = site.runtime, Browser("127.0.0.1"), "a long enough password"
+    owner = links.accept(rt, browser, links.set_up(rt, OPERATOR).token, "owner", password)
+    session = sign_ins.after_link(rt, browser, owner)
+    visitor = visitor_of(rt, session.session_id)
+    assert visitor is not None
+    if role is not Role.OWNER:
+        link = links.invite(rt, visitor, browser, role, workspaces)
+        invited = links.accept(rt, browser, link.token, "other", password)
+        session = sign_ins.after_link(rt, browser, invited)
+    made = Site(site.app, site.runtime)
+    made.client.set_cookie(SESSION_COOKIE, session.session_id, domain="localhost")
+    return made
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Site]:
+    """With authentication, and two workspaces."""
+    with opened(tmp_path, **KEYS) as site:
+        admin = site.as_bearer_of(site.key())
+        admin.say("w", "s1", ("alice", "hello"))
+        admin.say("other", "s1", ("bob", "hello"))
+        yield site
+
+
+def test_pages_offer_and_do_what_the_role_permits(kept: Site) -> None:
+    forms = {}
+    for role in Role:
+        with undone(kept.runtime.storage):
+            visitor = member(kept, role)
+            pages = crawled(visitor)
+            forms[role] = {
+                urlsplit(form.action).path
+                for page in pages.values()
+                for form in page.forms
+                if form.method == "POST"
+            }
+            statuses = {
+                path: visitor.open(path).status_code
+                for path in ("/console/keys", "/console/settings", "/console/workspaces/w/webhooks")
+            }
+            allowed = {path for path, status in statuses.items() if status == 200}
+            assert len(allowed) == {Role.READER: 0, Role.OPERATOR: 2, Role.OWNER: 3}[role]
+    asking = {"/console/workspaces/w/peers/alice/ask", "/console/workspaces/other/peers/bob/ask"}
+    assert forms[Role.READER] == asking | {"/console/jobs"}
+    assert "/console/workspaces/w/webhooks" in forms[Role.OPERATOR]
+    assert "/console/workspaces/w/delete" not in forms[Role.OPERATOR]
+    assert "/console/workspaces/w/delete" in forms[Role.OWNER]
+    assert "/console/keys" in forms[Role.OWNER]
+
+
+def test_a_limited_member_sees_those_workspaces_only(kept: Site) -> None:
+    visitor = member(kept, Role.OPERATOR, ["w"])
+    pages = crawled(visitor, "/console/workspaces")
+    assert not [path for path in pages if "/other" in path]
+    assert all("bob" not in page.text for page in pages.values())
+    for path in ("/console/instance", "/console/settings", "/console/workspaces/other"):
+        assert visitor.open(path).status_code == 403, path
+
+
+def test_a_session_with_a_key_ends_with_the_key(kept: Site) -> None:
+    minted = api_keys.mint(kept.runtime, ADMIN, api_keys.KeyRequest(workspace_id="w"))
+    visitor = signed_in(kept, minted.token)
+    form = visitor.page("/console/workspaces/w").form("/configuration")
+    without = {**form.fields, "csrf_token": "x"}
+    url = "/console/workspaces/w/configuration"
+    assert visitor.open(url, "POST", data=without).status_code == 403
+    visitor.send(form)
+    api_keys.revoke(kept.runtime, ADMIN, minted.key.uid)
+    visitor.page("/console/workspaces/w", 401)
 
 
 def test_pages_of_other_origins_send_no_forms(site: Site) -> None:

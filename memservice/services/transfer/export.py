@@ -14,6 +14,8 @@ from memservice.domain.errors import NotFound
 from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.filters.ast import Compare, OneOf
 from memservice.runtime import Runtime
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
 from memservice.services.tasks import outbox
 from memservice.services.transfer import record_formats, tasks
 from memservice.services.transfer.lines import (
@@ -50,6 +52,15 @@ def size(rt: Runtime, workspace_id: str) -> int:
             tx.rows.count(record_format.record, equals(workspace_key=workspace.key))
             for record_format in record_formats.ROWS
         )
+
+
+def download(rt: Runtime, principal: Principal, workspace_id: str) -> Iterator[bytes]:
+    """The export of a workspace without secrets, for a caller of its own. Raises `NotFound` before
+    the first line."""
+    policy.require(principal, workspace_id)
+    with rt.storage.read() as tx:
+        _workspace(tx, workspace_id)
+    return lines(rt, workspace_id, ExportOptions())
 
 
 def lines(

@@ -11,6 +11,7 @@ from memservice.domain import configuration
 from memservice.runtime import Runtime
 from memservice.services import browsing, deletion
 from memservice.services import workspaces as service
+from memservice.services.transfer import export
 from memservice.spi import web
 from memservice_console.audit import record
 from memservice_console.forms import Form
@@ -112,6 +113,23 @@ def _typed(stored: Mapping[str, Any]) -> dict[str, str]:
                 else str(value)
             )
     return fields
+
+
+@routes.post("/console/workspaces/<workspace_id>/export")
+def export_workspace(workspace_id: str) -> Response:
+    free = web.hold_slot()
+    try:
+        lines = export.download(web.runtime(), visitor().principal, workspace_id)
+        record("workspace.export", workspace_id=workspace_id)
+    except BaseException:
+        free()
+        raise
+    name = f"{workspace_id}.jsonl"  # ids are letters, digits, dashes and underscores
+    response = Response(lines, mimetype="application/x-ndjson")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    response.headers["Cache-Control"] = "no-store"
+    response.call_on_close(free)
+    return response
 
 
 @routes.post("/console/workspaces/<workspace_id>/configuration")

@@ -150,6 +150,9 @@ class Site:
 
     def page(self, url: str, status: int = 200) -> Page:
         answer = self.open(url)
+        if status == 200 and answer.status_code == 303:
+            target = urlsplit(urljoin(f"http://localhost{url}", answer.headers["Location"]))
+            return self.page(target.path)
         assert answer.status_code == status, f"{url}: {answer.status_code} {answer.text[:300]}"
         assert answer.mimetype == "text/html"
         return Page(f"http://localhost{url}", answer.text)

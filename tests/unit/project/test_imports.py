@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "services": RULES | {"__init__"},
     "pipeline": RULES | {"pipeline"},
     "worker": RULES | {"pipeline", "worker", "__init__"},
-    "operations": RULES | {"pipeline", "worker", "operations"},
+    "operations": RULES | {"pipeline", "worker", "operations", "__init__"},
     "compose": RULES | {"worker"},
     "testing": CONFIGURED | {"testing"},
     "api": WORK | {"api", "__init__"},
