@@ -106,6 +106,32 @@ def test_htmx_is_as_it_was_published() -> None:
         assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() == digest, name
 
 
+def luminance(colour: str) -> float:
+    digits = colour.removeprefix("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    parts = [int(digits[start : start + 2], 16) / 255 for start in (0, 2, 4)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_contrast_is_sufficient_in_both_themes() -> None:
+    """WCAG 2.2 AA: 4.5 to 1 for text."""
+    styles = Path(memservice_console.__file__).parent / "static" / "console.css"
+    themes = re.findall(r":root \{([^}]*)\}", styles.read_text(encoding="utf-8"))
+    assert len(themes) == 2
+    for theme in themes:
+        colours = dict(re.findall(r"--(\w+): (#\w+)", theme))
+        for text in ("text", "dim", "link", "good", "fair", "bad"):
+            for ground in ("ground", "soft", "one", "two", "three"):
+                lighter, darker = sorted(
+                    (luminance(colours[text]), luminance(colours[ground])), reverse=True
+                )
+                ratio = (lighter + 0.05) / (darker + 0.05)
+                assert ratio >= 4.5, (text, ground, round(ratio, 2))
+
+
 def test_stored_text_is_shown_and_does_nothing(site: Site) -> None:
     site.say("w", "s1", *(("alice", text) for text in HOSTILE))
     site.conclude("w", "alice", "alice", *HOSTILE[:5])
