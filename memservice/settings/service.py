@@ -203,6 +203,23 @@ class Console(Group):
     """The console: pages for operators, at `/console`."""
 
     enabled: bool = setting(True, "serve the console, and `/`")
+    url: str | None = setting(
+        None,
+        (
+            "the address by which browsers reach this server, for instance "
+            "https://memory.example.com: one-time links begin with it; with https, cookies are "
+            "sent over TLS only; unset: HOST and PORT"
+        ),
+        secrecy="public",
+    )
+    proxies: tuple[str, ...] = setting(
+        ("127.0.0.1", "::1"),
+        (
+            "addresses of proxies in front of this server: the sender of their requests is the "
+            "last one in the header X-Forwarded-For"
+        ),
+        secrecy="public",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,7 +6,8 @@ from typing import Any
 
 from memservice.services.members import audit
 from memservice.spi import web
-from memservice_console.visitors import browser, visitor
+from memservice_console.sign_in import browser
+from memservice_console.visitors import visitor
 
 
 def record(

@@ -17,16 +17,20 @@ from memservice.domain.errors import ConfigurationError
 from memservice.spi import web
 from memservice_console import rendering
 from memservice_console.pages import (
+    account,
     asking,
+    audit_log,
     home,
     instance,
     jobs,
     keys,
+    members,
     peers,
     plugin_pages,
     searching,
     sessions,
     settings,
+    sign_in,
     usage,
     webhooks,
     workspaces,
@@ -47,6 +51,10 @@ MODULES = (
     keys,
     usage,
     settings,
+    members,
+    audit_log,
+    account,
+    sign_in,
     plugin_pages,
 )
 
@@ -142,7 +150,7 @@ def _protect(answer: Response) -> Response:
 
 
 def _sign_in(error: SignInRequired) -> Response:
-    return rendering.page("signed_out.html", 401, visitor=None)
+    return sign_in.show(status=401)
 
 
 def _refused(error: errors.MemserviceError) -> Response:

@@ -15,7 +15,8 @@ from memservice.services.auth.permissions import Permission
 from memservice.services.members.visitors import Visitor
 from memservice.spi import web
 from memservice_console import shown
-from memservice_console.visitors import CSRF_FIELD, visitor
+from memservice_console.sign_in import CSRF_FIELD
+from memservice_console.visitors import visitor
 
 POLICY = "; ".join(
     (
@@ -47,6 +48,12 @@ DONE = {
     "purged": "The tasks were erased.",
     "revoked": "The key was revoked.",
     "tested": "A test event is on its way to every endpoint of the workspace.",
+    "password": "The password was changed, and all other sessions ended.",
+    "ended": "Ended.",
+    "signed-out": "You are signed out.",
+    "withdrawn": "The link was withdrawn.",
+    "deactivated": "The member was deactivated, and all its sessions ended.",
+    "activated": "The member may sign in again.",
     "redelivered": "The event is delivered again.",
 }
 """What a page says after a form, by the query parameter `done`."""
@@ -58,6 +65,8 @@ MENU: tuple[tuple[str, str, Permission | None, bool], ...] = (
     ("usage", "Usage", None, False),
     ("keys", "Keys", Permission.MANAGE_KEYS, True),
     ("settings", "Settings and plugins", Permission.VIEW_SETTINGS, True),
+    ("members", "Members", Permission.MANAGE_MEMBERS, True),
+    ("audit_log", "Audit log", Permission.VIEW_AUDIT_LOG, True),
 )
 """Endpoint, text, the permission that it needs (None: to view), and whether it is for visitors of
 all workspaces only."""

@@ -8,16 +8,19 @@ from memservice.domain.errors import Unauthorised
 from memservice.services.auth.permissions import OF_ADMIN_KEY, OF_WORKSPACE_KEY
 from memservice.services.auth.principal import Principal
 from memservice.services.members import tokens, visitors
-from memservice.services.members.visitors import Browser, Visitor
+from memservice.services.members.sign_ins import NARROW
+from memservice.services.members.visitors import Visitor
 from memservice.spi import web
+from memservice_console.sign_in import (
+    CSRF_FIELD,
+    SESSION_COOKIE,
+    STALE_FORM,
+    cookie_of,
+    set_cookie,
+)
 
-CSRF_FIELD = "csrf_token"
-SESSION_COOKIE = "memservice_session"
-"""Holds the secret of a browser session (`services.members.sign_ins`)."""
 FORM_COOKIE = "memservice_form"
-"""Holds a secret for forms, while authentication is off."""
-NARROW = "The console needs an admin key, or a key of a whole workspace"
-STALE_FORM = "This form is no longer valid, or another page sent it: reload the page and try again"
+"""Holds a secret for forms before the sign-in, and while authentication is off."""
 
 
 class SignInRequired(Exception):
@@ -36,9 +39,9 @@ def visitor() -> Visitor:
 def _recognise() -> Visitor:
     if not web.requires_keys():
         return _without_authentication()
-    if "Authorization" in request.headers:
+    if request.headers.get("Authorization", "").lower().startswith("bearer "):
         return _of_key(web.principal())
-    known = visitors.visitor_of(web.runtime(), request.cookies.get(SESSION_COOKIE))
+    known = visitors.visitor_of(web.runtime(), cookie_of(SESSION_COOKIE))
     if known is None:
         raise SignInRequired
     if _is_narrow(known.principal):
@@ -77,8 +80,8 @@ def _of_key(principal: Principal) -> Visitor:
 
 
 def form_secret() -> str:
-    """Of this browser, while authentication is off; `keep_form_secret` sends a new one."""
-    known = request.cookies.get(FORM_COOKIE)
+    """Of this browser, for forms without a session; `keep_form_secret` sends a new one."""
+    known = cookie_of(FORM_COOKIE)
     if known:
         return known
     if "console_form_secret" not in g:
@@ -89,14 +92,7 @@ def form_secret() -> str:
 
 def keep_form_secret(answer: Response) -> None:
     if "console_form_secret" in g:
-        answer.set_cookie(
-            FORM_COOKIE,
-            g.console_form_secret,
-            path=f"{request.script_root}/",
-            httponly=True,
-            samesite="Strict",
-            secure=request.is_secure,
-        )
+        set_cookie(answer, FORM_COOKIE, g.console_form_secret)
 
 
 def check_form() -> None:
@@ -104,8 +100,3 @@ def check_form() -> None:
     token = visitor().csrf_token
     if token and not tokens.is_same(token, request.form.get(CSRF_FIELD, "")):
         raise Unauthorised(STALE_FORM)
-
-
-def browser() -> Browser:
-    """The sender of the current request, for the audit log."""
-    return Browser(request.remote_addr or "", request.headers.get("User-Agent", "")[:200])

@@ -76,8 +76,6 @@ OF_ROLE: Mapping[Role, frozenset[Permission]] = {
 
 OF_WORKSPACE_KEY = ALL - STORE_WIDE
 """What the console offers to the key of a workspace. The services let it do as much."""
-OF_NARROW_KEY = frozenset({Permission.VIEW})
-"""What the console offers to the key of a peer or a session; the services show it less still."""
 OF_ADMIN_KEY = ALL - {
     Permission.VIEW_SETTINGS,
     Permission.MANAGE_MEMBERS,

@@ -53,6 +53,12 @@ class Principal:
         return self.is_member and (self.workspaces is None or workspace_id in self.workspaces)
 
     @property
+    def opens_whole_workspace(self) -> bool:
+        """The key of a workspace, not of one peer, session or collection in it."""
+        narrower = (self.peer_id, self.session_id, self.collection)
+        return self.workspace_id is not None and not any(narrower)
+
+    @property
     def is_peer(self) -> bool:
         """A key of one peer: neither admin, nor of a workspace or a session."""
         return not self.admin and self.peer_id is not None and self.session_id is None

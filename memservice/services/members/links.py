@@ -28,6 +28,7 @@ from memservice.services.auth.permissions import Permission, Role, permissions_o
 from memservice.services.auth.principal import Principal
 from memservice.services.members import audit, names, passwords, tokens
 from memservice.services.members.visitors import Browser, Visitor
+from memservice.settings import Settings
 from memservice.spi.storage import Transaction
 
 LIFETIME = {
@@ -36,6 +37,8 @@ LIFETIME = {
     NEW_PASSWORD: timedelta(hours=1),
 }
 PATH = "/console/link"
+WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+"""Addresses to listen on that no browser can open."""
 GONE = "This link does not work: it was used, has expired, or was withdrawn. Ask for a new one"
 OFF = "Members exist only while authentication is on: set AUTH_USE_AUTH=true and AUTH_JWT_SECRET"
 COMMAND = "memservice console"
@@ -48,10 +51,20 @@ class NewLink:
     token: str
     """Shown once: the store does not have it."""
 
-    @property
-    def path(self) -> str:
-        """With the token in the query, which logs of requests leave out."""
-        return f"{PATH}?token={self.token}"
+    def url(self, settings: Settings) -> str:
+        """The whole address. It never depends on what a request says about its host. The token is
+        in the query, which logs of requests leave out."""
+        return f"{base_of(settings)}{PATH}?token={self.token}"
+
+
+def base_of(settings: Settings) -> str:
+    """The address of this server without a path: the setting, or what the server is bound to."""
+    if settings.console.url:
+        return settings.console.url.rstrip("/")
+    host = settings.server.host
+    if host in WILDCARDS:
+        host = "127.0.0.1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.server.port}"
 
 
 def require_enabled(rt: Runtime) -> None:

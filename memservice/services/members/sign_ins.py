@@ -28,7 +28,7 @@ MAX_CLIENT = 300
 """Characters of a `User-Agent` that are kept."""
 WRONG = "The name or the password is wrong"
 NOT_A_KEY = "This is not a valid API key"
-OPENS_NOTHING = "This API key opens nothing that the console shows"
+NARROW = "The console needs an admin key, or a key of a whole workspace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def with_key(rt: Runtime, browser: Browser, key: str, previous: str | None = Non
             stored = api_keys.recognise(tx, claims, token)
     except Unauthorised:
         raise Unauthorised(NOT_A_KEY) from None
-    if not _names_something(claims):
-        raise Unauthorised(OPENS_NOTHING)
+    if not _is_wide(claims):
+        raise Unauthorised(NARROW)
     key_uid = api_keys.uid_of(claims, token) if stored is None else stored.uid
     expires_at = min(now + LIFETIME, claims.expires_at or now + LIFETIME)
     secret = api_keys.secret_of(rt.settings, token, now)
@@ -250,10 +250,16 @@ def _open(
     return SignedIn(session_id, expires_at)
 
 
-def _names_something(claims: Claims) -> bool:
-    """Whether the key opens any page; one of a collection opens none."""
-    by_uid = claims.app_uid or claims.user_uid or claims.owned_session_uid
-    return claims.collection_uid is None and bool(claims.admin or claims.workspace or by_uid)
+def _is_wide(claims: Claims) -> bool:
+    """Whether the key is an admin key, or one of a whole workspace."""
+    narrower = (
+        claims.peer,
+        claims.session,
+        claims.user_uid,
+        claims.owned_session_uid,
+        claims.collection_uid,
+    )
+    return claims.admin or (bool(claims.workspace or claims.app_uid) and not any(narrower))
 
 
 def _record_refusal(rt: Runtime, browser: Browser, member: ConsoleMember) -> None:

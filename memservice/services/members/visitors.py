@@ -19,7 +19,6 @@ from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import (
     OF_ADMIN_KEY,
-    OF_NARROW_KEY,
     OF_WORKSPACE_KEY,
     WITHOUT_AUTHENTICATION,
     Permission,
@@ -208,8 +207,4 @@ def _recognised(tx: Transaction, session: BrowserSession, claims: Claims) -> Cla
 def _of_principal(principal: Principal) -> frozenset[Permission]:
     if principal.admin:
         return OF_ADMIN_KEY
-    if principal.workspace_id is None:
-        return frozenset()
-    if principal.is_peer or principal.is_session or principal.collection is not None:
-        return OF_NARROW_KEY
-    return OF_WORKSPACE_KEY
+    return OF_WORKSPACE_KEY if principal.opens_whole_workspace else frozenset()

@@ -15,7 +15,6 @@ from memservice.services import deletion, workspaces
 from memservice.services.auth import api_keys
 from memservice.services.auth.permissions import (
     OF_ADMIN_KEY,
-    OF_NARROW_KEY,
     OF_WORKSPACE_KEY,
     Permission,
 )
@@ -242,15 +241,12 @@ def test_a_session_with_a_key_has_the_bounds_of_the_key(club: Club) -> None:
     for names, permissions, limit in (
         ({}, OF_ADMIN_KEY, None),
         ({"workspace_id": "w"}, OF_WORKSPACE_KEY, ("w",)),
-        ({"workspace_id": "w", "peer_id": "p"}, OF_NARROW_KEY, ("w",)),
-        ({"workspace_id": "w", "session_id": "s"}, OF_NARROW_KEY, ("w",)),
     ):
         minted = club.key(**names)
         visitor = club.visitor(sign_ins.with_key(club.rt, HOME, minted.token).session_id)
         assert visitor.name == f"key {minted.key.uid}"
         assert visitor.permissions == permissions
         assert visitor.workspaces == limit
-        assert visitor.principal.peer_id == names.get("peer_id")
         assert not visitor.may(Permission.MANAGE_MEMBERS)
         assert not visitor.may(Permission.VIEW_AUDIT_LOG)
 
@@ -308,9 +304,19 @@ def test_what_is_no_key_is_refused(club: Club, key: str) -> None:
         sign_ins.with_key(club.rt, HOME, key)
 
 
-def test_a_key_that_opens_nothing_is_refused(club: Club) -> None:
-    token = api_keys.signer_of(club.rt.settings).sign(Claims(collection_uid="c"))
-    with pytest.raises(Unauthorised, match="opens nothing"):
+@pytest.mark.parametrize(
+    "claims",
+    [
+        Claims(workspace="w", peer="p"),
+        Claims(workspace="w", session="s"),
+        Claims(app_uid="a", user_uid="u"),
+        Claims(collection_uid="c"),
+        Claims(),
+    ],
+)
+def test_a_key_of_less_than_a_workspace_is_refused(club: Club, claims: Claims) -> None:
+    token = api_keys.signer_of(club.rt.settings).sign(claims)
+    with pytest.raises(Unauthorised, match="a whole workspace"):
         sign_ins.with_key(club.rt, HOME, token)
 
 
