@@ -15,6 +15,7 @@ from memservice.cli.db import db
 from memservice.cli.doctor import doctor
 from memservice.cli.jobs import jobs
 from memservice.cli.keys import keys
+from memservice.cli.members import console, members
 from memservice.cli.options import State
 from memservice.cli.plugins import plugins
 from memservice.cli.reembed import reembed
@@ -111,6 +112,8 @@ for command in (
     db,
     jobs,
     keys,
+    console,
+    members,
     plugins,
     config,
     export_command,

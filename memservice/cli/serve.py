@@ -11,12 +11,15 @@ from typing import NoReturn
 import click
 
 from memservice.api import exposure
+from memservice.cli.operator import OPERATOR
 from memservice.cli.options import State
 from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
 from memservice.reasoning import choice
 from memservice.reasoning import warnings as model_warnings
+from memservice.runtime import Runtime
 from memservice.services import store_compatibility
+from memservice.services.members import links
 from memservice.serving.banner import banner
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values
@@ -84,15 +87,17 @@ def _run(
     with_worker: bool,
     values: Mapping[str, str],
 ) -> NoReturn:
-    url = f"http://{server.host}:{listener.getsockname()[1]}"
+    server = replace(server, port=listener.getsockname()[1])
+    url = f"http://{server.host}:{server.port}"
     plan = Plan(
         workers=server.workers,
         threads=server.threads,
         graceful_seconds=server.graceful_timeout_seconds,
         with_worker=with_worker,
         # A process answers so many chats at once as its threads allow, and to the name that it is
-        # bound to.
-        environment=state.environment() | {"THREADS": str(server.threads), "HOST": server.host},
+        # bound to. One-time links of the console begin with host and port.
+        environment=state.environment()
+        | {"THREADS": str(server.threads), "HOST": server.host, "PORT": str(server.port)},
         server_environment=values,
     )
     supervisor = Supervisor(listener, plan)
@@ -107,6 +112,7 @@ def _run(
             for name in set(runtime.reasoners.values()):
                 runtime.reasoner(name)
             lines = banner(runtime, with_worker)
+            lines += _first_link(runtime, server)
         finally:
             runtime.close()
     except BaseException:
@@ -124,6 +130,20 @@ def _run(
     )
     sys.stdout.flush()
     sys.exit(supervisor.run())
+
+
+def _first_link(runtime: Runtime, server: Server) -> list[str]:
+    """While the console has no member: a link that makes the first owner."""
+    settings = replace(runtime.settings, server=server)
+    if not (settings.auth.use_auth and settings.console.enabled):
+        return []
+    made = links.first_set_up(runtime, OPERATOR)
+    if made is None:
+        return []
+    return [
+        f"console     {made.url(settings)}",
+        "            (makes the first owner of the console: once, and within an hour)",
+    ]
 
 
 def _look_up(state: State) -> None:

@@ -67,15 +67,17 @@ def base_of(settings: Settings) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.server.port}"
 
 
-def require_enabled(rt: Runtime) -> None:
-    if not rt.settings.auth.use_auth:
+def require_enabled(settings: Settings) -> None:
+    """Raises `Disabled` while authentication is off: an account that anyone could make then would
+    work once it is on."""
+    if not settings.auth.use_auth:
         raise Disabled(OFF)
 
 
 def set_up(rt: Runtime, principal: Principal) -> NewLink:
     """A link that makes an owner; those made before stop working. For the command line."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
-    require_enabled(rt)
+    require_enabled(rt.settings)
 
     def store(tx: Transaction) -> NewLink:
         tx.console_links.erase_of_kind(SET_UP)
@@ -96,7 +98,7 @@ def first_set_up(rt: Runtime, principal: Principal) -> NewLink | None:
 def for_member(rt: Runtime, principal: Principal, name: str) -> NewLink:
     """A link that gives a member a new password. For the command line."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
-    require_enabled(rt)
+    require_enabled(rt.settings)
 
     def store(tx: Transaction) -> NewLink:
         member = tx.console_members.by_name(names.normal(name))
@@ -118,7 +120,7 @@ def invite(
 ) -> NewLink:
     """A link that makes a member with this role, limited to the workspaces if any are named."""
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
-    require_enabled(rt)
+    require_enabled(rt.settings)
     wanted = names.require_role(role)
 
     def store(tx: Transaction) -> NewLink:
@@ -138,10 +140,26 @@ def invite(
     return rt.storage.write(store)
 
 
+def invite_by_command(
+    rt: Runtime, principal: Principal, role: str, workspaces: Sequence[str] | None = None
+) -> NewLink:
+    """As `invite`, for the command line."""
+    policy.require_member(principal, Permission.MANAGE_MEMBERS)
+    require_enabled(rt.settings)
+    wanted = names.require_role(role)
+
+    def store(tx: Transaction) -> NewLink:
+        limit = names.require_workspaces(tx, workspaces)
+        tx.audit_log.add(_by_command(rt, "member.invite", wanted.value))
+        return _new(rt, tx, INVITATION, role=wanted.value, workspaces=limit)
+
+    return rt.storage.write(store)
+
+
 def new_password(rt: Runtime, visitor: Visitor, browser: Browser, member_uid: str) -> NewLink:
     """A link that gives a member a new password, for one who forgot it."""
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
-    require_enabled(rt)
+    require_enabled(rt.settings)
 
     def store(tx: Transaction) -> NewLink:
         member = tx.console_members.by_uid(member_uid)
@@ -200,7 +218,7 @@ def accept(rt: Runtime, browser: Browser, token: str, name: str, password: str) 
     """Use a link up: make the member, or give it the new password and end its sessions; `name`
     counts for a new member only. Raises `NotFound` for a link that does not work, `InvalidInput`
     for a name or password that cannot be used, and `Conflict` for a name that is taken."""
-    require_enabled(rt)
+    require_enabled(rt.settings)
     opened = look(rt, token)
     name = names.require_name(name) if opened.name is None else opened.name
     passwords.require_usable(password, name)

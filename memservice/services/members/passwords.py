@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from functools import cache
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
+from typing import TYPE_CHECKING
 
 from memservice.domain.errors import Busy, InvalidInput, Problem
 from memservice.domain.text.normal_forms import normalize
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 MIN_LENGTH, MAX_LENGTH = 12, 200
 """Characters of a password."""
@@ -19,8 +20,6 @@ MAX_CONCURRENT_HASHES = 4
 PATIENCE_SECONDS = 5.0
 """How long an attempt waits for its turn; then it is answered 503."""
 
-_hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
-"""The first recommendation of OWASP's password storage cheat sheet for argon2id."""
 _turns = threading.BoundedSemaphore(MAX_CONCURRENT_HASHES)
 
 
@@ -40,16 +39,18 @@ def require_usable(password: str, name: str, field: str = "password") -> None:
 def hashed(password: str) -> str:
     """A new hash with a salt of its own, in the library's notation. Raises `Busy`."""
     with _Turn():
-        return _hasher.hash(_bytes(password))
+        return _hasher().hash(_bytes(password))
 
 
 def verify(password_hash: str | None, password: str) -> bool:
     """Whether the password is the one of this hash. None (there is no such account) takes as long
     as a wrong password. Raises `Busy`."""
+    from argon2.exceptions import InvalidHashError, VerificationError
+
     with _Turn():
         decoy = _decoy_hash()  # in both cases, as its first use takes time
         try:
-            _hasher.verify(password_hash or decoy, _bytes(password))
+            _hasher().verify(password_hash or decoy, _bytes(password))
         except (VerificationError, InvalidHashError):
             return False
     return password_hash is not None
@@ -57,12 +58,21 @@ def verify(password_hash: str | None, password: str) -> bool:
 
 def is_outdated(password_hash: str) -> bool:
     """Whether the hash was made with other parameters than new ones are."""
-    return _hasher.check_needs_rehash(password_hash)
+    return _hasher().check_needs_rehash(password_hash)
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    """With the first recommendation of OWASP's password storage cheat sheet for argon2id."""
+    # only those who have passwords pay for the library
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 
 
 @cache
 def _decoy_hash() -> str:
-    return _hasher.hash(b"the password of no account")
+    return _hasher().hash(b"the password of no account")
 
 
 def _bytes(password: str) -> bytes:

@@ -52,7 +52,7 @@ def with_password(
     """Sign a member in. `browser_id` is the value of the browser's cookie, `previous` that of its
     session cookie: that session ends. Raises `Unauthorised`, with one message for every reason, and
     `Paused`."""
-    links.require_enabled(rt)
+    links.require_enabled(rt.settings)
     spelling = names.normal(name[: 4 * names.MAX_LENGTH])
     with rt.storage.read() as tx:
         member = None if "\0" in spelling else tx.console_members.by_name(spelling)
@@ -79,7 +79,7 @@ def after_link(
 def with_key(rt: Runtime, browser: Browser, key: str, previous: str | None = None) -> SignedIn:
     """Sign in with an API key: the session shows what the key may see, until the key is revoked or
     expires. Keys are too long to be guessed, so attempts are not paused. Raises `Unauthorised`."""
-    links.require_enabled(rt)
+    links.require_enabled(rt.settings)
     token = key.strip()
     now = rt.clock()
     try:

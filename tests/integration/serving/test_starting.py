@@ -84,6 +84,20 @@ def test_a_bare_start_makes_the_database_and_says_what_it_runs_on(serve: Serve) 
     assert "WARNING" not in service.server.log
 
 
+def test_a_first_start_with_keys_prints_a_link_for_the_console(serve: Serve) -> None:
+    """Behind which the first owner is made; the served page takes it."""
+    service = serve("--port", "0", **WITH_KEYS)
+    link = re.search(
+        r"^console +(http://127\.0\.0\.1:\d+/console/link\?token=\S+)$", service.server.output, re.M
+    )
+    assert link is not None, service.server.output
+    assert link[1].startswith(service.address)
+    with urllib.request.urlopen(link[1], timeout=10) as answer:
+        assert b"Create your account" in answer.read()
+    assert service.server.stop() == 0
+    assert link[1].partition("token=")[2] not in service.server.log
+
+
 def until_derived(service: Service, number: int) -> float:
     """Seconds from a request to its conclusion's being listed."""
     service.drained()

@@ -59,8 +59,8 @@ def test_an_unknown_account_costs_as_much_as_a_wrong_password(
         def __getattr__(self, name: str) -> object:
             return getattr(hasher, name)
 
-    hasher = passwords._hasher
-    monkeypatch.setattr(passwords, "_hasher", Counting())
+    hasher = passwords._hasher()
+    monkeypatch.setattr(passwords, "_hasher", Counting)
     for name in ("olga", "nobody"):
         with pytest.raises(Unauthorised):
             club.sign_in(name, "wrong password")

@@ -1,0 +1,123 @@
+"""`memservice console` and `memservice members`: one-time links, and the accounts of the console.
+They work on the store itself, whether the server runs or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import click
+
+from memservice.cli.operator import OPERATOR
+from memservice.cli.options import State
+from memservice.cli.stores import opened, prepared
+from memservice.cli.tables import show_table
+from memservice.domain.errors import InvalidInput
+from memservice.domain.records import ConsoleMember
+from memservice.domain.times import wire_seconds
+from memservice.domain.values import printable
+from memservice.runtime import Runtime
+from memservice.services.auth.permissions import Role
+from memservice.services.members import accounts, links
+from memservice.services.members.links import NewLink
+from memservice.services.paging import Paging
+
+PAGE = 100
+
+
+@click.group()
+def console() -> None:
+    """The console, the pages at /console."""
+
+
+@console.command()
+@click.option(
+    "--member", help="Instead of a new owner: give this member a new password, by its name."
+)
+@click.pass_obj
+def link(state: State, member: str | None) -> None:
+    """Print a link that makes an owner of the console: once, and within an hour."""
+
+    def make(rt: Runtime) -> NewLink:
+        if member is None:
+            return links.set_up(rt, OPERATOR)
+        return links.for_member(rt, OPERATOR, member)
+
+    _print(state, make)
+
+
+@click.group()
+def members() -> None:
+    """List, invite and deactivate the members of the console."""
+
+
+@members.command("list")
+@click.pass_obj
+def list_(state: State) -> None:
+    """List the members, oldest first."""
+    with opened(state) as rt:
+        rt.storage.check()
+        rows = [
+            (
+                printable(member.name),
+                member.role,
+                _limit(member),
+                member.state,
+                wire_seconds(member.created_at),
+            )
+            for member in _all(rt)
+        ]
+    show_table(("NAME", "ROLE", "WORKSPACES", "STATE", "SINCE"), rows)
+
+
+@members.command()
+@click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
+@click.option(
+    "--workspace",
+    "-w",
+    "workspaces",
+    multiple=True,
+    help="A workspace that the member may open; repeat it for more (default: all).",
+)
+@click.pass_obj
+def invite(state: State, role: str, workspaces: tuple[str, ...]) -> None:
+    """Print a link that makes a member with this role: once, and within three days."""
+    _print(state, lambda rt: links.invite_by_command(rt, OPERATOR, role, list(workspaces) or None))
+
+
+@members.command()
+@click.argument("name")
+@click.pass_obj
+def deactivate(state: State, name: str) -> None:
+    """End all sessions of the member NAME, and let it sign in no more."""
+    with opened(state) as rt:
+        rt.storage.check()
+        member = accounts.deactivate_by_name(rt, OPERATOR, name)
+    click.echo(f"deactivated {printable(member.name)}")
+
+
+def _print(state: State, make: Callable[[Runtime], NewLink]) -> None:
+    """The link alone on the standard output. The first one may be made before the first start."""
+    links.require_enabled(state.settings)
+    with prepared(state) as rt:
+        try:
+            made = make(rt)
+        except InvalidInput as error:
+            raise click.UsageError(str(error)) from None
+    click.echo(f"works once, until {wire_seconds(made.link.expires_at)}", err=True)
+    click.echo(made.url(state.settings))
+
+
+def _all(rt: Runtime) -> Iterator[ConsoleMember]:
+    number = 0
+    while True:
+        number += 1
+        page = accounts.page(rt, OPERATOR, Paging(number, PAGE))
+        yield from page.items
+        if number >= page.pages:
+            return
+
+
+def _limit(member: ConsoleMember) -> str:
+    if member.workspaces is None:
+        return "all"
+    return ", ".join(str(workspace["id"]) for workspace in member.workspaces)
