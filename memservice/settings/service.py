@@ -210,7 +210,7 @@ class Console(Group):
             "https://memory.example.com: one-time links begin with it; with https, cookies are "
             "sent over TLS only; unset: HOST and PORT"
         ),
-        secrecy="public",
+        secrecy="uri",
     )
     proxies: tuple[str, ...] = setting(
         ("127.0.0.1", "::1"),
@@ -279,6 +279,7 @@ class Retention(Group):
     )
     deliveries_days: float = setting(30.0, "records of webhook deliveries", low=0)
     usage_days: float = setting(400.0, "records of model usage", low=0)
+    audit_days: float = setting(400.0, "entries of the console's audit log", low=1)
     deleted_conclusions_minutes: float = setting(
         5.0, "conclusions that a user deleted; superseded ones are always kept", low=5
     )

@@ -17,6 +17,7 @@ from memservice.domain.records import (
     DELETED,
     DONE,
     FAILED,
+    AuditEntry,
     Conclusion,
     Delivery,
     IdempotencyKey,
@@ -126,6 +127,7 @@ def _erase(rt: Runtime, erased: Swept) -> None:
     delivered = steady - timedelta(days=retention.deliveries_days)
     used = steady - timedelta(days=retention.usage_days)
     asked = steady - timedelta(hours=retention.idempotency_hours)
+    audited = steady - timedelta(days=retention.audit_days)
     portions: dict[str, Callable[[Transaction], int]] = {
         "deleted conclusions": lambda tx: _purge_deleted(tx, deleted),
         "idempotency keys": lambda tx: _purge_older(tx, IdempotencyKey, asked),
@@ -133,6 +135,7 @@ def _erase(rt: Runtime, erased: Swept) -> None:
         "done tasks": lambda tx: tx.tasks.purge(DONE, done, BATCH_SIZE),
         "deliveries": lambda tx: _purge_older(tx, Delivery, delivered),
         "records of usage": lambda tx: _purge_older(tx, Usage, used),
+        "entries of the audit log": lambda tx: _purge_older(tx, AuditEntry, audited),
     }
     turn_ends = time.monotonic() + TURN_SECONDS
     for name, portion in portions.items():

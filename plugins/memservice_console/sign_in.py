@@ -28,7 +28,7 @@ BROWSER_SECONDS = 400 * 24 * 3600
 OVER_TLS = "__Host-"
 """Before the name of a cookie that only this host can set, over TLS only (RFC 6265bis)."""
 
-View = TypeVar("View", bound=Callable[..., ResponseReturnValue])
+Handler = TypeVar("Handler", bound=Callable[..., ResponseReturnValue])
 
 
 def is_secure() -> bool:
@@ -99,14 +99,14 @@ class PublicRoutes:
         self._form_secret = form_secret
         self._views: list[tuple[str, str, Callable[..., ResponseReturnValue]]] = []
 
-    def get(self, rule: str) -> Callable[[View], View]:
+    def get(self, rule: str) -> Callable[[Handler], Handler]:
         return self._route("GET", rule)
 
-    def post(self, rule: str) -> Callable[[View], View]:
+    def post(self, rule: str) -> Callable[[Handler], Handler]:
         return self._route("POST", rule)
 
-    def _route(self, method: str, rule: str) -> Callable[[View], View]:
-        def declare(view: View) -> View:
+    def _route(self, method: str, rule: str) -> Callable[[Handler], Handler]:
+        def declare(view: Handler) -> Handler:
             @wraps(view)
             def guarded(**path: Any) -> ResponseReturnValue:
                 if method == "POST":

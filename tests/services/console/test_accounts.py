@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,7 @@ from memservice.services.auth.permissions import ALL, STORE_WIDE, Permission, Ro
 from memservice.services.members import accounts, audit, links, sign_ins, visitors
 from memservice.services.members.visitors import Browser, Visitor
 from memservice.services.paging import Paging
+from memservice.worker import retention
 from support.services.console import COMMAND_LINE, HOME, Club
 
 
@@ -24,7 +28,9 @@ def places(club: Club) -> Club:
     return club
 
 
-def test_the_table_of_roles_is_the_documented_one() -> None:
+def test_the_table_of_roles_is_the_documented_one(root: Path) -> None:
+    written = [line for line in (permissions.__doc__ or "").splitlines() if line.startswith("|")]
+    assert "\n".join(written) in (root / "docs" / "console.md").read_text(encoding="utf-8")
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in (permissions.__doc__ or "").splitlines()
@@ -234,6 +240,22 @@ def test_the_export_has_every_entry_once(club: Club, monkeypatch: pytest.MonkeyP
             club.clock.advance(seconds=1)
     entries = list(audit.every(club.rt, visitor.principal))
     assert [entry.uid for entry in reversed(entries)] == [entry.uid for entry in club.log()]
+
+
+def test_entries_are_kept_for_a_time(club: Club) -> None:
+    old = club.log()[0]
+    days = club.rt.settings.retention.audit_days
+    moments = [club.clock() - timedelta(days=days, seconds=second) for second in (1, -1)]
+    club.rt.storage.write(
+        lambda tx: [
+            tx.audit_log.add(replace(old, key=0, uid=f"old {moment}", created_at=moment))
+            for moment in moments
+        ]
+    )
+    before = len(club.log())
+    retention.sweep(club.rt)
+    assert len(club.log()) == before - 1
+    assert moments[1] in {entry.created_at for entry in club.log()}
 
 
 def test_the_log_is_filtered_by_actor_and_action(club: Club) -> None:
