@@ -18,6 +18,7 @@ from memservice.services.auth import api_keys
 from memservice.services.auth.permissions import ALL
 from memservice.services.auth.principal import Principal
 from memservice.services.members import links
+from memservice.spi.schema import TABLES
 from support.api.console_site import KEYS, Page, Sent, Site, opened
 
 COMMAND_LINE = Principal(admin=True, permissions=ALL)
@@ -517,6 +518,44 @@ def test_form_fields_give_no_role(places: Visit) -> None:
     )
     assert places.role("rita") == ("reader", False)
     places.sign_in("olga")
+
+
+OF_EVERY_VISITOR = {
+    "console.change_password",
+    "console.end_session",
+    "console.sign_out",
+    "console.sign_out_everywhere",
+    "console.sign_in_with_password",
+    "console.sign_in_with_key",
+    "console.use_link",
+}
+"""What each member may change: its own account, and the session of its browser."""
+
+
+def test_a_reader_changes_nothing_by_any_form(places: Visit) -> None:
+    rita = places.join("reader", "rita", "a")
+    token = rita.page("/console/account").form("/sign-out").fields["csrf_token"]
+    rules = [
+        rule
+        for rule in places.app.url_map.iter_rules()
+        if rule.rule.startswith("/console") and "POST" in (rule.methods or ())
+    ]
+    assert {rule.endpoint for rule in rules} >= OF_EVERY_VISITOR
+    before = contents(places)
+    for rule in rules:
+        if rule.endpoint in OF_EVERY_VISITOR:
+            continue
+        path = rule.build(dict.fromkeys(rule.arguments, "a"))
+        assert path is not None
+        form = Sent("POST", f"http://localhost{path[1]}", {"csrf_token": token, "id": "a"})
+        answer = post(rita.client, form)
+        assert answer.status_code in (200, 403, 404, 422), f"{path[1]}: {answer.status_code}"
+        assert contents(places) == before, rule.endpoint
+
+
+def contents(visit: Visit) -> list[object]:
+    with visit.runtime.storage.read() as tx:
+        return [tx.rows.page(spec.record) for spec in TABLES]
 
 
 @pytest.mark.parametrize("role", ["reader", "operator", "owner"])

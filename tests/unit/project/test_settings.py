@@ -585,7 +585,8 @@ PUBLIC_TEXTS = {
     "allowed_hosts", "api_key_env", "cors_origins", "embedder", "host",
     "key_version",
     "mode", "model", "small_model", "large_model", "namespace", "only",
-    "proxies", "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport",
+    "proxies",
+    "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport",
     "type",
     "v1_deprecated_since", "v2_deprecated_since", "workspaces", "allow_networks",
 }  # fmt: skip
