@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from memservice.spi.capabilities import Capability
 from memservice.spi.toolbox import Evidence, Step, Toolbox
@@ -70,6 +70,10 @@ class Statement:
     """The model that made it, where it is not that of the whole request."""
     prompt: str | None = None
     """The same of the version of the prompt."""
+    basis: Literal["said", "confirmed"] = "said"
+    """`confirmed`: another peer said it, and the cited messages agree or pick it."""
+    confirms: tuple[int, ...] = ()
+    """Keys of the messages that are confirmed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,15 @@
-"""Whose word a statement is. What somebody else said is never stored as the observed peer's own,
-whatever a reasoner makes of it."""
+"""Whose word a statement is. What another peer said is stored as the observed peer's own only if
+the observed peer confirmed it, whatever a reasoner makes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from memservice.domain.records import Message
 from memservice.domain.text.analysis import analyse
+from memservice.pipeline.derive.assent import confirms, denies
 from memservice.spi.reasoner import Statement
 
 HEARD = 0.6
@@ -15,6 +17,8 @@ HEARD = 0.6
 ELLIPTIC = 2
 """An own message of at most so many words that matter ("Yes, since 2019") may confirm what another
 said without repeating it."""
+MAX_TURNS = 2
+"""A confirmation follows what it confirms within so many turns."""
 
 _QUESTION = ("?", "？", "؟", "¿")
 
@@ -32,19 +36,93 @@ def attributed(
     `names`: the observed peer's.
     """
     spoken = {message.key: _words(message.content) for message in own}
-    others = [message for message in window if message.author_key != own[0].author_key]
-    heard: frozenset[str] = frozenset().union(
-        *(_words(message.content) for message in others if not _asks(message))
-    )
+    conversation = _Conversation(own, window)
     called: frozenset[str] = frozenset().union(*(_words(name) for name in names))
     kept = []
     for statement in statements:
         cited = tuple(key for key in statement.message_keys if key in spoken)
-        if cited and not _is_hearsay(
-            _words(statement.content) - called, [spoken[key] for key in cited], heard
-        ):
-            kept.append(replace(statement, message_keys=cited))
+        if not cited:
+            continue
+        told = _words(statement.content) - called
+        confirmed: tuple[int, ...] = ()
+        if statement.basis == "confirmed":
+            confirmed = conversation.confirmed(cited, statement.confirms)
+            told -= conversation.words_of(confirmed)
+        said: frozenset[str] = frozenset().union(*(spoken[key] for key in cited))
+        if statement.basis == "confirmed" and not confirmed:
+            # Nothing was confirmed. It may still be what the peer said.
+            is_own = len(told & said) >= HEARD * len(told) and not conversation.denies(cited)
+        else:
+            heard = conversation.heard_without(confirmed)
+            is_elliptic = not confirmed and len(said) <= ELLIPTIC and conversation.assents(cited)
+            is_own = is_elliptic or not _is_hearsay(told, said, heard)
+        if is_own:
+            basis: Literal["said", "confirmed"] = "confirmed" if confirmed else "said"
+            kept.append(replace(statement, message_keys=cited, basis=basis, confirms=confirmed))
     return kept, len(statements) - len(kept)
+
+
+class _Conversation:
+    """The new messages of the observed peer, and what others said around them."""
+
+    def __init__(self, own: Sequence[Message], window: Sequence[Message]) -> None:
+        self._messages = {message.key: message for message in (*window, *own)}
+        self._others = {
+            key: message
+            for key, message in self._messages.items()
+            if message.author_key != own[0].author_key
+        }
+        self._turns: dict[int, int] = {}
+        """By message, the number of its turn: a run of messages by one author."""
+        turn, author = 0, 0
+        for message in sorted(self._messages.values(), key=lambda message: message.seq):
+            turn += message.author_key != author
+            author = message.author_key
+            self._turns[message.key] = turn
+
+    def confirmed(self, cited: Sequence[int], named: Sequence[int]) -> tuple[int, ...]:
+        """Those of the named messages that are by others, and that one of the cited ones confirms:
+        it follows soon, and agrees, or picks something that was offered."""
+        return tuple(
+            key
+            for key in dict.fromkeys(named)
+            if key in self._others
+            and any(
+                0 < self._turns[own] - self._turns[key] <= MAX_TURNS
+                and _agrees(self._messages[own], self._others[key])
+                for own in cited
+            )
+        )
+
+    def assents(self, keys: Collection[int]) -> bool:
+        """Whether one of these messages opens with assent or a choice."""
+        return any(confirms(self._messages[key].content) for key in keys)
+
+    def denies(self, keys: Collection[int]) -> bool:
+        """Whether one of these messages denies something."""
+        return any(denies(self._messages[key].content) for key in keys)
+
+    def words_of(self, keys: Collection[int]) -> frozenset[str]:
+        return frozenset().union(*(_words(self._messages[key].content) for key in keys))
+
+    def heard_without(self, confirmed: Collection[int]) -> frozenset[str]:
+        """The words that others said, except in questions and in what was confirmed."""
+        return frozenset().union(
+            *(
+                _words(message.content)
+                for key, message in self._others.items()
+                if key not in confirmed and not _asks(message)
+            )
+        )
+
+
+def _agrees(own: Message, other: Message) -> bool:
+    """Whether a message opens with assent or a choice. To repeat a word of a question is a choice
+    as well."""
+    if confirms(own.content):
+        return True
+    repeats = bool(_words(own.content) & _words(other.content))
+    return _asks(other) and repeats and not denies(own.content)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -58,11 +136,9 @@ def _asks(message: Message) -> bool:
     return any(sign in message.content for sign in _QUESTION)
 
 
-def _is_hearsay(
-    told: frozenset[str], cited: Sequence[frozenset[str]], heard: frozenset[str]
-) -> bool:
-    """Does it say what others said, and nothing of what the messages say that it is ascribed to?"""
-    said: frozenset[str] = frozenset().union(*cited)
-    if not told or told & said or len(said) <= ELLIPTIC:
+def _is_hearsay(told: frozenset[str], said: frozenset[str], heard: frozenset[str]) -> bool:
+    """Whether a statement says what others said, and nothing of what the messages say that it is
+    ascribed to."""
+    if not told or told & said:
         return False
     return len(told & heard) >= HEARD * len(told)

@@ -2,7 +2,8 @@
 own words.
 
 An agent is given conclusions, summaries and cards, and repeats them. A sentence that repeats what
-was known about *another* peer when it was said is such an echo.
+was known about *another* peer when it was said is such an echo. Two people may say the same of
+themselves: a sentence in the first person is an echo only if it is quoted, or names the other one.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from memservice.domain.filters import equals
 from memservice.domain.records import Card, Conclusion, Message, Peer, Session
 from memservice.domain.text.analysis import analyse
 from memservice.domain.text.shingles import ShingleIndex, shingles_overlap
+from memservice.pipeline.derive.perspective import is_first_person, is_quoted, names_any
 from memservice.runtime import Runtime
 from memservice.services.indexing import CONCLUSION
+from memservice.services.peers import display_name
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Statement
 from memservice.spi.storage import Transaction
@@ -31,7 +34,7 @@ MAX_TERMS = 4
 that tell much are enough."""
 READ_PER_LOOKUP = 25
 """Conclusions that are read in about the time of one look-up."""
-_SENTENCES = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？\n])")
+_SENTENCES = re.compile(r"(?<=[.!?])(?=\s)|(?<=[.!?][\"'”»])(?=\s)|(?<=[。！？\n])")
 """Between two sentences, or two lines."""
 
 
@@ -46,6 +49,10 @@ class EchoGuard:
             if member.peer_key != speaker.key
         ]
         self._others = tuple(member.peer_key for member in others)
+        peers = tx.peers.by_keys(sorted(self._others))
+        self._names = {
+            name for peer in peers.values() for name in (peer.slug, display_name(peer)) if name
+        }
         self._cards = self._card_lines(tuple(member.peer for member in others))
         self._summaries = self._summary_lines()
         self._read: tuple[ShingleIndex, list[Conclusion]] | None = None
@@ -114,6 +121,8 @@ class EchoGuard:
             return False
         seq, key = min(message.seq for message in sources), min(message.key for message in sources)
         text = statement.content
+        if not self._is_about_others(text, sources):
+            return False
         if any(shingles_overlap(text, line) >= SAME for line in self._cards):
             return True
         if any(
@@ -121,6 +130,14 @@ class EchoGuard:
         ):
             return True
         return self._repeats_conclusion(text, key)
+
+    def _is_about_others(self, text: str, sources: Sequence[Message]) -> bool:
+        """Whether a sentence may be about somebody else than its speaker. What people say of
+        themselves in the first person is theirs, though somebody else said the same of itself;
+        unless they quote it, or name the other one."""
+        if not is_first_person(text) or names_any(text, self._names):
+            return True
+        return any(is_quoted(text, message.content) for message in sources)
 
     def _repeats_conclusion(self, text: str, said: int) -> bool:
         if self._read is not None:

@@ -149,7 +149,7 @@ def test_a_model_is_not_shown_what_only_repeats_what_the_service_knows(start: St
         "s",
         (
             "assistant",
-            "I moved to Lisbon in March with two cats. The weather service is down today.",
+            '"I moved to Lisbon in March with two cats." The weather service is down today.',
         ),
     )
     place.work()

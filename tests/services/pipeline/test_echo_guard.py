@@ -10,7 +10,7 @@ from memservice.services.conclusions import ConclusionDraft
 from memservice.services.sessions import MemberConfig, SessionFields
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
-FACT = "My sister Clara sails around Crete every summer with two old friends."
+FACT = "Ada's sister Clara sails around Crete every summer with two old friends."
 
 
 @pytest.fixture(params=("looked up", "read at once"), autouse=True)
@@ -63,7 +63,7 @@ def test_who_said_it_first_is_no_echo_whoever_is_worked_on_first(place: Place) -
 def test_a_sentence_that_only_resembles_what_is_known_is_kept(place: Place) -> None:
     place.say("s", ("user", FACT))
     place.work()
-    changed = "My sister Clara sails around Malta every winter with two old friends."
+    changed = "Ada's sister Clara sails around Malta every winter with two old friends."
     place.say("s", ("agent", changed))
     place.work()
     assert place.texts("agent") == [changed]
@@ -118,3 +118,45 @@ def conclusions_of_agent(place: Place, content: str) -> list[str]:
     place.say("s", ("agent", content))
     place.work()
     return place.texts("agent")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm a vegetarian and I live in Berlin.",
+        "We have two cats.",
+        "Ich bin Vegetarierin und wohne in Berlin.",
+        "Je suis végétarienne et j'habite à Berlin.",
+        "Soy vegetariano y vivo en Berlín.",
+        "Sou vegetariano e moro em Berlim.",
+        "Sono vegetariano e abito a Berlino.",
+        "我是素食者，住在柏林。",
+        "ベルリンに住んでいます。",
+    ],
+)
+def test_two_people_may_say_the_same_of_themselves(place: Place, text: str) -> None:
+    place.say("s", ("alice", text))
+    place.work()
+    place.say("s", ("bob", text))
+    place.work()
+    assert place.texts("alice") == place.texts("bob") == [text]
+    assert place.outcome("echo") == 0
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '"I keep three beehives near the old mill."\nIs that still so?',
+        "What I know of you:\n- I keep three beehives near the old mill.\n- More to come.",
+        "「I keep three beehives near the old mill.」",
+    ],
+)
+def test_a_quotation_is_an_echo_though_it_is_in_the_first_person(
+    place: Place, message: str
+) -> None:
+    fact = "I keep three beehives near the old mill."
+    place.say("s", ("alice", fact))
+    place.work()
+    place.say("s", ("agent", message))
+    place.work()
+    assert not [text for text in place.texts("agent") if "beehives" in text]
