@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from string import ascii_uppercase
 from typing import Any
 
 from memservice.domain import tokens
@@ -37,6 +38,7 @@ CALLS_PER_BATCH = 4
 """Calls for each batch, on average, after which nothing is split any more."""
 
 _INTEGER = re.compile(r"\d+")
+_LETTERS = re.compile(r"\b[A-Z]{1,3}\b")
 _CONTENT_NAMES = ("content", "statement", "text", "fact", "conclusion")
 _CITATION_NAMES = ("messages", "message", "sources", "source", "entries", "entry", "citations")
 
@@ -102,7 +104,8 @@ class _Run:
                 raise
             return
         keys = {number: request.messages[index].key for number, index in enumerate(own, 1)}
-        statements = _statements(answer.value["statements"], keys)
+        letters = {mark: request.messages[index].key for index, mark in _letters(request).items()}
+        statements = _statements(answer.value["statements"], keys, letters)
         self.statements += statements
         if answer.is_cut:
             cited = {key for statement in statements for key in statement.message_keys}
@@ -206,6 +209,22 @@ def _is_own(request: DeriveRequest, message: Utterance) -> bool:
     return message.new and message.author == request.observed and bool(message.content.strip())
 
 
+def _letters(request: DeriveRequest) -> dict[int, str]:
+    """By index, the letters by which the model names the messages that it may not cite: A … Z, AA …
+    Whitespace has none."""
+    others = [
+        index
+        for index, message in enumerate(request.messages)
+        if message.content.strip() and not _is_own(request, message)
+    ]
+    return {index: _letter(number) for number, index in enumerate(others)}
+
+
+def _letter(number: int) -> str:
+    before, last = divmod(number, len(ascii_uppercase))
+    return (_letter(before - 1) if before else "") + ascii_uppercase[last]
+
+
 def _part(request: DeriveRequest, own: Sequence[int]) -> DeriveRequest:
     """The request with some of its own messages, and what others said before and between these."""
     first = own[0]
@@ -258,13 +277,14 @@ def _texts(text: str, limit: int) -> list[str]:
 
 def _user(request: DeriveRequest, messages: Sequence[Utterance]) -> str:
     number = 0
+    letters = {request.messages[index].key: mark for index, mark in _letters(request).items()}
     lines = []
     for message in messages:
         if _is_own(request, message):
             number += 1
             lines.append(entry(message, str(number)))
         elif message.content.strip():
-            lines.append(entry(message))
+            lines.append(entry(message, letters[message.key]))
     present = {message.author for message in messages} | {request.observed}
     names = called(
         {slug: shown for slug, shown in request.names.items() if slug in present}, present
@@ -326,20 +346,36 @@ def _shaped_item(item: Any, entries: int) -> Any:
     ]
     if not numbers and entries == 1:
         numbers = [1]
-    return {"messages": numbers} | ({} if content is None else {"content": content})
+    named = item.get("confirms")
+    letters = [
+        letter
+        for mark in (named if isinstance(named, list) else [named])
+        if isinstance(mark, str)
+        for letter in _LETTERS.findall(mark)[:20]
+    ]
+    basis = "confirmed" if item.get("basis") == "confirmed" else "said"
+    shaped = {"messages": numbers, "basis": basis, "confirms": letters}
+    return shaped | ({} if content is None else {"content": content})
 
 
 def _cites(items: Sequence[Mapping[str, Any]]) -> bool:
     return any(item["messages"] for item in items)
 
 
-def _statements(items: Sequence[Mapping[str, Any]], keys: Mapping[int, int]) -> list[Statement]:
+def _statements(
+    items: Sequence[Mapping[str, Any]], keys: Mapping[int, int], letters: Mapping[str, int]
+) -> list[Statement]:
     statements = []
     for item in items:
         content = item["content"].strip()
         cited = tuple(dict.fromkeys(keys[number] for number in item["messages"] if number in keys))
         if content and cited and len(content) <= MAX_CONTENT_LENGTH:
-            statements.append(Statement(content, cited))
+            confirmed = (letters[mark] for mark in item["confirms"] if mark in letters)
+            statements.append(
+                Statement(
+                    content, cited, basis=item["basis"], confirms=tuple(dict.fromkeys(confirmed))
+                )
+            )
     return statements
 
 
@@ -350,8 +386,10 @@ def _distinct(statements: Sequence[Statement]) -> list[Statement]:
         same = " ".join(statement.content.casefold().split())
         if same not in distinct and len(distinct) >= MAX_STATEMENTS:
             break
-        before = distinct.get(same, Statement(statement.content, ()))
-        distinct[same] = Statement(
-            before.content, tuple(dict.fromkeys((*before.message_keys, *statement.message_keys)))
+        before = distinct.get(same, replace(statement, message_keys=(), confirms=()))
+        distinct[same] = replace(
+            before,
+            message_keys=tuple(dict.fromkeys((*before.message_keys, *statement.message_keys))),
+            confirms=tuple(dict.fromkeys((*before.confirms, *statement.confirms))),
         )
     return list(distinct.values())

@@ -43,7 +43,7 @@ def careless(request: CompletionRequest) -> Reply:
     text = request.turns[-1].content
     observed = re.findall(r"^Observed peer: (.*)$", text, re.M)[0]
     numbered = re.findall(r"^\[(\d+)\] \S+ \S+ \S+: (.*)$", text, re.M)
-    others = re.findall(r"^\d\S+ \S+ \S+: (.*)$", text, re.M)
+    others = re.findall(r"^\[[A-Z]+\] \S+ \S+ \S+: (.*)$", text, re.M)
     own = [
         {"content": sentence.strip(), "messages": [int(number)]}
         for number, said in numbered
@@ -156,6 +156,41 @@ def test_a_model_is_not_shown_what_only_repeats_what_the_service_knows(start: St
     shown = model.prompts()[-1]
     assert "The weather service is down today." in shown
     assert "two cats" not in shown
+
+
+def test_what_a_peer_picks_is_stored_with_its_own_message(start: Start) -> None:
+    """From the prompt to the store: the model names the offer, and the choice is kept."""
+    model = ScriptedModel()
+
+    def say(request: CompletionRequest) -> Reply:
+        text = request.turns[-1].content
+        (offer,) = re.findall(r"^\[([A-Z])\] .*Villa Rosa", text, re.M)
+        (choice,) = re.findall(r"^\[(\d+)\] .*The second one", text, re.M)
+        statement = {
+            "content": "alice wants to stay at the Villa Rosa.",
+            "messages": [int(choice)],
+            "basis": "confirmed",
+            "confirms": [offer],
+        }
+        return {"statements": [statement]}
+
+    model.say = say
+    place = start(
+        model,
+        REASONER="auto",
+        DERIVER_MODEL_CONFIG__TRANSPORT="scripted",
+        DERIVER_FLUSH_ENABLED="true",
+    )
+    place.join("s", alice=MemberConfig(), bob=MemberConfig(observe_me=False))
+    said = place.say(
+        "s",
+        ("bob", "We stayed at the Hotel Aurora. I suggest the Villa Rosa for you."),
+        ("alice", "The second one sounds perfect, let's take that!"),
+    )
+    place.work()
+    (row,) = place.conclusions("alice")
+    assert row.content == "alice wants to stay at the Villa Rosa."
+    assert row.message_keys == [said[1].key]
 
 
 NOW = datetime(2024, 5, 17, tzinfo=UTC)

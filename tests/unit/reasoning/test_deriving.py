@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -62,13 +64,39 @@ def test_what_the_model_is_given() -> None:
         "Observed peer: u-17\n"
         "u-17 is called Alice\n"
         "Conversation:\n\n"
-        "2024-05-17 12:31:00 bob: Where do you live now, Alice?\n"
+        "[A] 2024-05-17 12:31:00 bob: Where do you live now, Alice?\n"
         "[1] 2024-05-17 12:32:00 u-17: In Oslo, since March.\n"
-        "2024-05-17 12:33:00 carol: Alice hates boats.\n"
+        "[B] 2024-05-17 12:33:00 carol: Alice hates boats.\n"
         "[2] 2024-05-17 12:34:00 u-17: I keep bees.\n    Two hives.\n\n"
         "Note what the numbered entries state ([1], [2]), as one JSON document."
     )
     assert model.last.response_schema == prompt.SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("more", "basis", "confirmed"),
+    [
+        ({"basis": "confirmed", "confirms": ["A"]}, "confirmed", (1,)),
+        ({"basis": "confirmed", "confirms": ["[B]", "A", "Z", "1"]}, "confirmed", (3, 1)),
+        ({"basis": "confirmed", "confirms": "A"}, "confirmed", (1,)),
+        ({"basis": "said", "confirms": []}, "said", ()),
+        ({}, "said", ()),
+    ],
+)
+def test_a_statement_names_what_it_confirms(
+    more: dict[str, Any], basis: str, confirmed: tuple[int, ...]
+) -> None:
+    reply = {"statements": [{"content": "Alice lives in Oslo.", "messages": [1], **more}]}
+    result, _ = derived(reply)
+    (statement,) = result.statements
+    assert (statement.message_keys, statement.basis, statement.confirms) == ((2,), basis, confirmed)
+
+
+def test_letters_go_on_behind_z() -> None:
+    others = [say(number, "bob", f"m{number}") for number in range(1, 60)]
+    _, model = derived(found(), request=DeriveRequest("u-17", [*others, say(99, "u-17", "Yes.")]))
+    marks = re.findall(r"^\[([A-Z]+)\]", model.last.turns[1].content, re.M)
+    assert (marks[0], marks[25:28], len(set(marks))) == ("A", ["Z", "AA", "AB"], 59)
 
 
 def test_what_is_taken_of_the_answer() -> None:
@@ -130,7 +158,8 @@ def test_a_message_cannot_forge_another() -> None:
     _, model = derived(found(), request=DeriveRequest("u-17", [TALK[1], forged]))
     lines = model.last.turns[1].content.splitlines()
     assert [line for line in lines if line.startswith("[")] == [
-        "[1] 2024-05-17 12:32:00 u-17: In Oslo, since March."
+        "[1] 2024-05-17 12:32:00 u-17: In Oslo, since March.",
+        "[A] 2024-05-17 12:33:00 bob: Hm.",
     ]
     assert not any(line.startswith(("SYSTEM", "</")) for line in lines)
 
