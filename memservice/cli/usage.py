@@ -71,18 +71,34 @@ class _Since(click.ParamType[str]):
     show_default=True,
     help="The first day: 2024-05-17, or 7d for a week ago.",
 )
+@click.option("--cost", "with_cost", is_flag=True, help="In money as well, by LLM_PRICES.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
 def usage(
-    state: State, wanted: Sequence[str], workspace: str | None, since: str, as_json: bool
+    state: State,
+    wanted: Sequence[str],
+    workspace: str | None,
+    since: str,
+    with_cost: bool,
+    as_json: bool,
 ) -> None:
-    """Show what calls of models and embedders cost, in tokens. Days are UTC's."""
+    """Show what calls of models and embedders cost, in tokens. Days are in UTC."""
+    if with_cost and not state.settings.llm.prices:
+        raise click.UsageError(
+            'no prices are set: LLM_PRICES={"gpt-5.4-mini": {"input": 0.25, "output": 2}}'
+        )
     names = tuple(dict.fromkeys(wanted)) or ("day", "model")
     with opened(state) as rt:
         rt.storage.check()
-        lines = service.overall(
-            rt, OPERATOR, [FIELDS[name] for name in names], workspace_id=workspace, since=since
-        )
+        fields, unpriced = [FIELDS[name] for name in names], list[str]()
+        if with_cost:
+            lines, unpriced = service.with_costs(
+                rt, OPERATOR, fields, workspace_id=workspace, since=since
+            )
+        else:
+            lines = service.overall(rt, OPERATOR, fields, workspace_id=workspace, since=since)
+    if unpriced:
+        click.echo(f"no price in LLM_PRICES: {', '.join(unpriced)}", err=True)
     if as_json:
         for line in lines:
             click.echo(json.dumps(_described(names, line), ensure_ascii=False))
@@ -90,11 +106,19 @@ def usage(
     rows = [
         [_shown(name, line) for name in names]
         + [str(getattr(line.total, number)) for number in NUMBERS]
+        + ([_money(line.cost)] if with_cost else [])
         for line in lines
     ]
     sums = [sum(getattr(line.total, number) for line in lines) for number in NUMBERS]
     rows.append(["total", *([""] * (len(names) - 1)), *map(str, sums)])
-    show_table([*(name.upper() for name in names), *HEADS], rows)
+    if with_cost:
+        rows[-1].append(_money(sum(line.cost or 0.0 for line in lines)))
+    heads = [*HEADS, *(["COST"] if with_cost else [])]
+    show_table([*(name.upper() for name in names), *heads], rows)
+
+
+def _money(amount: float | None) -> str:
+    return f"{amount or 0.0:.4f}"
 
 
 def _value(name: str, line: Line) -> str | None:
@@ -108,4 +132,5 @@ def _shown(name: str, line: Line) -> str:
 
 def _described(names: Sequence[str], line: Line) -> dict[str, Any]:
     numbers = {number: getattr(line.total, number) for number in (*NUMBERS, "duration_ms")}
-    return {name: _value(name, line) for name in names} | numbers
+    cost = {} if line.cost is None else {"cost": round(line.cost, 6)}
+    return {name: _value(name, line) for name in names} | numbers | cost

@@ -53,6 +53,8 @@ from memservice.settings.values import MASK, mask_uri, read, show
 __all__ = ["DEFAULT_FILE", "SIGNING_RECIPE", "SettingRow", "Settings", "load_settings", "mask_uri"]
 
 DEFAULT_FILE = "memservice.toml"
+PRICES = ("input", "output", "cache_read", "cache_write")
+"""Per million tokens, of one model in LLM_PRICES."""
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 
 
@@ -316,8 +318,23 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         for name, shown in settings.budget.workspaces.items()
         if shown is not None and (type(shown) is not int or shown < 0)
     )
+    yield from _bad_prices(settings.llm.prices)
     if settings.telemetry.enabled and not settings.telemetry.endpoint:
         yield "TELEMETRY_ENABLED = true needs TELEMETRY_ENDPOINT"
+
+
+def _bad_prices(prices: Mapping[str, Any]) -> Iterator[str]:
+    for model, price in prices.items():
+        if not isinstance(price, Mapping) or not price:
+            yield f'LLM_PRICES: write the prices of {model!r} as {{"input": 0.25, "output": 2}}'
+            continue
+        for name, value in price.items():
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if name not in PRICES or not is_number or not 0 <= value < float("inf"):
+                yield (
+                    f"LLM_PRICES: {name!r} of {model!r} is {value!r}; known prices are "
+                    f"{', '.join(PRICES)}, each a number of 0 or more per million tokens"
+                )
 
 
 def _bad_hosts(hosts: Sequence[str]) -> Iterator[str]:

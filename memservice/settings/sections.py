@@ -51,6 +51,15 @@ class Llm(Group):
         secrecy="public",
     )
     fallback: ModelChoice | None = group(None)
+    prices: Mapping[str, Any] = setting(
+        {},
+        (
+            "prices for `memservice usage --cost`, per million tokens in any currency, by model, "
+            "by `transport/model`, or by a pattern such as `gpt-*` (JSON object): "
+            '`{"gpt-5.4-mini": {"input": 0.25, "output": 2, "cache_read": 0.025}}`'
+        ),
+        secrecy="public",
+    )
     connections: Mapping[str, Connection] = open_mapping()
     """By transport, as variables spell it (`families.transport_key`)."""
     default_max_tokens: int = setting(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from memservice.domain.records import Workspace
@@ -13,7 +14,7 @@ from memservice.services import workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
-from memservice.services.usage import budget
+from memservice.services.usage import budget, prices
 from memservice.services.usage.budget import Budget
 from memservice.spi.repositories import UsageTotal
 
@@ -56,6 +57,9 @@ class Line:
 
     total: UsageTotal
     workspace: str | None
+    cost: float | None = None
+    """In the currency of LLM_PRICES; of models without a price, nothing. None where it was not
+    requested."""
 
 
 def overall(
@@ -86,6 +90,32 @@ def overall(
         Line(total, None if total.workspace_key is None else named[total.workspace_key])
         for total in totals
     ]
+
+
+def with_costs(
+    rt: Runtime,
+    principal: Principal,
+    by: Sequence[str],
+    *,
+    workspace_id: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> tuple[list[Line], list[str]]:
+    """As `overall`, with what each sum cost, and the models that have no price."""
+    lines = overall(rt, principal, by, workspace_id=workspace_id, since=since, until=until)
+    finest = tuple(dict.fromkeys((*by, "provider", "model")))
+    parts = overall(rt, principal, finest, workspace_id=workspace_id, since=since, until=until)
+    costs: defaultdict[tuple[object, ...], float] = defaultdict(float)
+    for part in parts:
+        costs[_group(part, by)] += prices.cost(rt.settings.llm.prices, part.total) or 0.0
+    return (
+        [replace(line, cost=costs[_group(line, by)]) for line in lines],
+        prices.unpriced(rt.settings.llm.prices, (part.total for part in parts)),
+    )
+
+
+def _group(line: Line, by: Sequence[str]) -> tuple[object, ...]:
+    return tuple(getattr(line.total, name) for name in by)
 
 
 def _name(workspace: Workspace | None, key: int) -> str:

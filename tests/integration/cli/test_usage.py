@@ -73,3 +73,25 @@ def test_usage_refuses_what_it_does_not_know(memservice: Run, spent: str) -> Non
     missing = memservice("usage", "--workspace", "nobody")
     assert missing.returncode == 1
     assert "nobody" in missing.stderr
+
+
+PRICES = {
+    "small": {"input": 1.0, "output": 100.0},
+    "openai/*": {"input": 10.0, "output": 1000.0, "cache_read": 1.0},
+}
+
+
+def test_usage_in_money(memservice: Run, spent: str) -> None:
+    done = memservice("usage", "--cost", LLM_PRICES=json.dumps(PRICES))
+    head, large, small, total = [line.split() for line in done.stdout.splitlines()]
+    assert (head[-1], large[-1], small[-1], total[-1]) == ("COST", "0.0510", "0.0005", "0.0515")
+    by_task = memservice("usage", "--cost", "--by", "task", "--json", LLM_PRICES=json.dumps(PRICES))
+    assert json.loads(by_task.stdout)["cost"] == 0.05151
+    assert by_task.stderr == ""
+
+
+def test_models_without_a_price_are_named(memservice: Run, spent: str) -> None:
+    done = memservice("usage", "--cost", LLM_PRICES=json.dumps({"small": PRICES["small"]}))
+    assert done.stderr == "no price in LLM_PRICES: openai/large\n"
+    refused = memservice("usage", "--cost")
+    assert (refused.returncode, "no prices are set: LLM_PRICES=" in refused.stderr) == (2, True)

@@ -471,6 +471,12 @@ def test_two_names_of_one_setting_must_agree(tmp_path: Path) -> None:
             "must not exceed DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS",
         ),
         ({"TELEMETRY_ENABLED": "1"}, "needs TELEMETRY_ENDPOINT"),
+        ({"LLM_PRICES": '{"m": 5}'}, "LLM_PRICES: write the prices of 'm' as"),
+        (
+            {"LLM_PRICES": '{"m": {"inputs": 5}}'},
+            "'inputs' of 'm' is 5; known prices are input, output, cache_read, cache_write",
+        ),
+        ({"LLM_PRICES": '{"m": {"input": -1}}'}, "each a number of 0 or more"),
         (
             {"WEBHOOK_ALLOW_NETWORKS": '["10.0.0.0/8", "10.0.0.0/33"]'},
             "WEBHOOK_ALLOW_NETWORKS: '10.0.0.0/33' is no network",
@@ -586,6 +592,7 @@ PUBLIC_TEXTS = {
     "key_version",
     "mode", "model", "small_model", "large_model", "namespace", "only",
     "proxies",
+    "prices",
     "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport",
     "type",
     "v1_deprecated_since", "v2_deprecated_since", "workspaces", "allow_networks",

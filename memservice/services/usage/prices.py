@@ -1,0 +1,52 @@
+"""What calls of models cost in money, by the prices that the operator wrote down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from memservice.spi.repositories import UsageTotal
+
+MILLION = 1_000_000
+Prices = Mapping[str, Mapping[str, float]]
+"""LLM_PRICES."""
+
+
+def price_of(prices: Prices, provider: str, model: str) -> Mapping[str, float] | None:
+    """The prices of a model: by `transport/model`, by `model`, or by the longest pattern that
+    fits."""
+    names = (f"{provider}/{model}", model)
+    for name in names:
+        if name in prices:
+            return prices[name]
+    patterns = [pattern for pattern in prices if any(fnmatchcase(name, pattern) for name in names)]
+    return prices[max(patterns, key=len)] if patterns else None
+
+
+def cost(prices: Prices, total: UsageTotal) -> float | None:
+    """In the currency of the prices; None for a model without a price. `total` is of one provider
+    and model. Tokens from or into a cache cost as input, unless their own price is given."""
+    price = price_of(prices, total.provider or "", total.model or "")
+    if price is None:
+        return None
+    rate = price.get("input", 0.0)
+    plain = max(0, total.input_tokens - total.cache_read_tokens - total.cache_write_tokens)
+    amount = (
+        plain * rate
+        + total.cache_read_tokens * price.get("cache_read", rate)
+        + total.cache_write_tokens * price.get("cache_write", rate)
+        + total.output_tokens * price.get("output", 0.0)
+    )
+    return amount / MILLION
+
+
+def unpriced(prices: Prices, totals: Iterable[UsageTotal]) -> list[str]:
+    """Names of the models without a price that took tokens."""
+    return sorted(
+        {
+            f"{total.provider}/{total.model}"
+            for total in totals
+            if total.input_tokens + total.output_tokens > 0
+            and price_of(prices, total.provider or "", total.model or "") is None
+        }
+    )
