@@ -13,6 +13,7 @@ import memservice
 from memservice.cli.config import config
 from memservice.cli.db import db
 from memservice.cli.doctor import doctor
+from memservice.cli.dreams import dreams
 from memservice.cli.jobs import jobs
 from memservice.cli.keys import keys
 from memservice.cli.members import console, members
@@ -111,6 +112,7 @@ for command in (
     worker,
     db,
     jobs,
+    dreams,
     keys,
     console,
     members,

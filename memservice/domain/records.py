@@ -43,7 +43,7 @@ LIVE, SUPERSEDED, DELETED = "live", "superseded", "deleted"
 SHORT, LONG = "short", "long"
 """Kinds of summary."""
 
-PENDING, DONE, FAILED = "pending", "done", "failed"
+PENDING, DONE, FAILED, HELD = "pending", "done", "failed", "held"
 """States of a task. `failed` rests until somebody retries or purges it."""
 
 

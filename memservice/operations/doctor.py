@@ -19,13 +19,14 @@ from memservice.domain.errors import (
 )
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
-from memservice.domain.records import ACTIVE, BUILDING, FAILED, PENDING, RETIRED, Space, Task
+from memservice.domain.records import ACTIVE, BUILDING, FAILED, HELD, PENDING, RETIRED, Space, Task
 from memservice.operations import reembed
 from memservice.pipeline.indexing import reconcile
 from memservice.plugins import Plugins
 from memservice.runtime import Runtime
 from memservice.services import indexing, store_compatibility
 from memservice.services.tasks import model_breaker
+from memservice.services.tasks.kinds import DREAM
 from memservice.settings import Settings
 from memservice.spi.base import RESTORE
 from memservice.spi.capabilities import Capability
@@ -81,6 +82,7 @@ def look(rt: Runtime, *, thorough: bool = False) -> list[Check]:
         "workers": lambda: _workers(rt),
         "work": lambda: _work(rt),
         "models": lambda: _models(rt),
+        "dreams": lambda: _dreams(rt),
         "clock": lambda: _clock(rt),
         "plugins": lambda: _plugins(rt.plugins),
     }
@@ -432,6 +434,20 @@ _NO_MODEL = (
     "check the key, the base URL, the model's name and the quota. A worker tries again by itself, "
     "and at once when it is restarted; no work is lost"
 )
+
+
+def _dreams(rt: Runtime) -> Iterator[Check]:
+    with rt.storage.read() as tx:
+        held = tx.rows.count(Task, equals(kind=DREAM, state=HELD))
+    if held:
+        yield Check(
+            "dreams",
+            DEGRADED,
+            f"{held} held for review: they would supersede too much",
+            "see `memservice dreams list`, then `show` and `apply` or `discard` each of them",
+        )
+    else:
+        yield Check("dreams", OK, "none is held for review")
 
 
 def _clock(rt: Runtime) -> Iterator[Check]:

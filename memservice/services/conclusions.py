@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memservice.domain.errors import InvalidInput, NotFound, Problem, Refused
-from memservice.domain.filters import all_of, parse_filters, resources, texts_named
+from memservice.domain.filters import all_of, equals, parse_filters, resources, texts_named
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import (
     ACTIVE,
     DELETED,
     EXPLICIT,
     LIVE,
+    SUPERSEDED,
     Collection,
     Conclusion,
     Peer,
@@ -207,9 +208,10 @@ def page(
     paging: Paging,
     *,
     of_scopes: bool = True,
+    superseded: bool = False,
 ) -> Page[Conclusion]:
     """Live conclusions, newest first; oldest first if reversed. Without those `of_scopes`, those
-    that scopes hold are left out."""
+    that scopes hold are left out. `superseded`: also superseded ones."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     with rt.storage.read() as tx:
@@ -220,6 +222,9 @@ def page(
             condition if of_scopes else all_of(condition, scopes.held_by_others(tx, workspace))
         )
         order = paging.order("created_at", newest_first=True)
+        if superseded:
+            held = equals(workspace_key=workspace.key, state=(LIVE, SUPERSEDED))
+            return listing(tx.rows, paging, Conclusion, all_of(held, matching), order=order)
         return listing(tx.conclusions, paging, workspace.key, matching, order=order)
 
 

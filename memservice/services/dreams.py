@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -26,7 +25,7 @@ from memservice.domain.records import (
     Task,
 )
 from memservice.runtime import Runtime
-from memservice.services import indexing, validation, workspaces
+from memservice.services import dream_changes, validation, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
@@ -272,14 +271,9 @@ def give_back(rt: Runtime, tx: Transaction, gone: Sequence[Conclusion], session_
         if ends[row.key] in stays:
             tx.rows.change(Conclusion, equals(key=row.key), superseded_by=ends[row.key])
         else:
-            internal = {name: value for name, value in row.internal.items() if name != "superseded"}
-            back.append(replace(row, state=LIVE, superseded_by=None, internal=internal))
-    tx.conclusions.put(back)
-    for key, number in Counter(row.collection_key for row in back if row.level == EXPLICIT).items():
-        tx.conclusions.count_explicit(key, number)
-    if back:
-        tx.tasks.add(indexing.index_conclusions(rt, tx, back[0].workspace_key, back))
-    return len(back)
+            back.append(row)
+    dream_changes.discard_citing(tx, gone[0].workspace_key, [row.uid for row in gone])
+    return len(dream_changes.make_live(rt, tx, back))
 
 
 def _end(left: Mapping[int, Conclusion], key: int | None) -> int | None:

@@ -25,6 +25,7 @@ from memservice.domain.records import (
 )
 from memservice.runtime import Runtime
 from memservice.services.tasks import batching, lease_owner
+from memservice.services.tasks.kinds import DREAM
 from memservice.spi.repositories.base import CREATED
 from memservice.spi.storage import Transaction
 from memservice.telemetry.events import CleanupStaleItemsCompleted
@@ -125,6 +126,9 @@ def _erase(rt: Runtime, erased: Swept) -> None:
     failed = steady - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)
     deleted = now - timedelta(minutes=retention.deleted_conclusions_minutes)
     delivered = steady - timedelta(days=retention.deliveries_days)
+    dreamt = steady - max(
+        timedelta(days=retention.dreams_days), timedelta(hours=retention.done_tasks_hours)
+    )
     used = steady - timedelta(days=retention.usage_days)
     asked = steady - timedelta(hours=retention.idempotency_hours)
     audited = steady - timedelta(days=retention.audit_days)
@@ -132,7 +136,8 @@ def _erase(rt: Runtime, erased: Swept) -> None:
         "deleted conclusions": lambda tx: _purge_deleted(tx, deleted),
         "idempotency keys": lambda tx: _purge_older(tx, IdempotencyKey, asked),
         "failed tasks": lambda tx: tx.tasks.purge(FAILED, failed, BATCH_SIZE),
-        "done tasks": lambda tx: tx.tasks.purge(DONE, done, BATCH_SIZE),
+        "done tasks": lambda tx: tx.tasks.purge(DONE, done, BATCH_SIZE, without=(DREAM,)),
+        "dreams": lambda tx: tx.tasks.purge(DONE, dreamt, BATCH_SIZE),
         "deliveries": lambda tx: _purge_older(tx, Delivery, delivered),
         "records of usage": lambda tx: _purge_older(tx, Usage, used),
         "entries of the audit log": lambda tx: _purge_older(tx, AuditEntry, audited),

@@ -105,12 +105,20 @@ TABLE = {
     "POST …/schedule_dream": Row(
         f"{_W}/schedule_dream", W, {"observer": "alice", "dream_type": "omni"}
     ),
+    "GET …/dreams": Row(f"{_W}/dreams", W),
+    "GET …/dreams/<dream_id>": Row(f"{_W}/dreams/unknown", W, status=(404,)),
+    "POST …/dreams/<dream_id>/apply": Row(f"{_W}/dreams/unknown/apply", W, status=(404,)),
+    "POST …/dreams/<dream_id>/discard": Row(f"{_W}/dreams/unknown/discard", W, status=(404,)),
+    "POST …/dreams/<dream_id>/undo": Row(f"{_W}/dreams/unknown/undo", W, status=(404,)),
     "POST …/peers/list": Row(f"{_W}/peers/list", W),
     "POST …/sessions/list": Row(f"{_W}/sessions/list", W),
     "POST …/conclusions": Row(f"{_W}/conclusions", W, CONCLUSIONS),
     "POST …/conclusions/list": Row(f"{_W}/conclusions/list", W),
     "POST …/conclusions/query": Row(f"{_W}/conclusions/query", W, BY_PAIR),
     "GET …/conclusions/<conclusion_id>": Row(f"{_W}/conclusions/{{conclusion}}", W),
+    "POST …/conclusions/<conclusion_id>/restore": Row(
+        f"{_W}/conclusions/{{conclusion}}/restore", W
+    ),
     "DELETE …/conclusions/<conclusion_id>": Row(f"{_W}/conclusions/{{conclusion}}", W),
     "POST …/webhooks": Row(f"{_W}/webhooks", W, {"url": "https://93.184.215.14/other"}),
     "GET …/webhooks": Row(f"{_W}/webhooks", W),

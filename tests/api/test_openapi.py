@@ -23,6 +23,12 @@ ADDED_OPERATIONS = {
     f"GET {W}/webhooks/{{endpoint_id}}/deliveries",
     f"GET {W}/webhooks/{{endpoint_id}}/dead_letters",
     f"POST {W}/deliveries/{{delivery_id}}/redeliver",
+    f"GET {W}/dreams",
+    f"GET {W}/dreams/{{dream_id}}",
+    f"POST {W}/dreams/{{dream_id}}/apply",
+    f"POST {W}/dreams/{{dream_id}}/discard",
+    f"POST {W}/dreams/{{dream_id}}/undo",
+    f"POST {W}/conclusions/{{conclusion_id}}/restore",
     f"GET {W}/queue/failures",
     f"GET {W}/usage",
     f"POST {W}/queue/failures/retry",
@@ -45,6 +51,9 @@ ADDED = [
     # What the newest clients read and write.
     r".* answer 20\d(\.items\[\])?\.uid",
     r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(source_ids|times_derived)",
+    # Superseded conclusions can be listed.
+    re.escape(f"POST {W}/conclusions/list: query include"),
+    r"POST .*/conclusions/list answer 200\.items\[\]\.state",
     r".*/chat body\.include_evidence",
     r".*/chat answer 200\.evidence",
     r".* body\.configuration\.(custom_instructions|dialectic)",

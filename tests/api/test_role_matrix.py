@@ -23,6 +23,8 @@ POST …/search
 POST …/chat
 GET …/queue/status
 GET …/queue/failures
+GET …/dreams
+GET …/dreams/<dream_id>
 GET …/usage
 POST …/peers/list
 POST …/sessions/list

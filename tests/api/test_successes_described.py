@@ -26,7 +26,15 @@ from memservice.domain.records import Usage
 from memservice.plugins import load_plugins
 from memservice.services import indexing
 from memservice.settings import load_settings
-from memservice.spi.reasoner import Answered, AnswerRequest, Consolidated, ConsolidateRequest
+from memservice.spi.capabilities import Capability
+from memservice.spi.reasoner import (
+    Answered,
+    AnswerRequest,
+    Consolidated,
+    ConsolidateRequest,
+    Statement,
+    Superseded,
+)
 from memservice.spi.storage import Transaction
 from memservice.spi.toolbox import Step, ToolUse
 from memservice.worker.polling import Worker
@@ -46,16 +54,27 @@ NEVER_TOLD = {
     # Of a shape that others share: what callers store rests on nothing, and a secret is shown once.
     ("POST", "/v3/workspaces/{workspace_id}/conclusions", 201): {"[].source_ids"},
     ("POST", "/v3/workspaces/{workspace_id}/webhooks", 200): {".secret"},
+    # Only work that is tried again has it; here each task is tried once.
+    ("GET", "/v3/workspaces/{workspace_id}/queue/failures", 200): {".items[].next_try_at"},
+    ("POST", "/v3/workspaces/{workspace_id}/conclusions/{conclusion_id}/restore", 200): {
+        ".session_id",
+        ".source_ids",
+    },
 }
 
 
 class Talkative(Scripted):
-    """Says something to every question, after a call of a tool. Its dreams fail."""
+    """Says something to every question, after a call of a tool. Its dreams fail unless a test has
+    set `dream`."""
+
+    dream: Consolidated | None = None
 
     def fail(self, request: object) -> None:
         raise RuntimeError("the model is away")
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        if self.dream is not None:
+            return self.dream
         raise RuntimeError("the model is away")
 
     def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:  # type: ignore[override]
@@ -269,6 +288,7 @@ class Story:
         self.do("POST", f"…/deliveries/{letter['id']}/redeliver")
         self.do("DELETE", f"…/webhooks/{endpoint}")
 
+        self.dream()
         self.reasoner.act = self.reasoner.fail
         self.do(
             "POST",
@@ -279,6 +299,33 @@ class Story:
         self.work()
         self.do("GET", "…/queue/failures")
         self.do("POST", "…/queue/failures/retry")
+
+    def dream(self) -> None:
+        """A dream that is held, applied and undone, and one that is discarded."""
+        drafts = [
+            {"content": f"Alice likes tea {n}", "observer_id": "alice", "observed_id": "alice"}
+            for n in range(7)
+        ]
+        uids = [row["id"] for row in self.do("POST", "…/conclusions", {"conclusions": drafts})]
+        self.reasoner.dream = Consolidated(
+            [Statement("Alice likes tea a lot.", (), "deductive", tuple(uids))],
+            [Superseded(uid, "#0", "one habit") for uid in uids],
+            ["ATTRIBUTE: Likes tea"],
+        )
+        self.reasoner.capabilities = frozenset({Capability.COSTLY})
+        for ending in ("apply", "discard"):
+            self.do("POST", "…/schedule_dream", {"observer": "alice", "dream_type": "omni"})
+            self.work()
+            held = self.do("GET", "…/dreams")["items"][0]["id"]
+            self.do("GET", f"…/dreams/{held}")
+            self.do("POST", f"…/dreams/{held}/{ending}")
+            if ending == "apply":
+                self.work()
+                self.do("GET", f"…/dreams/{held}")
+                self.do("POST", "…/conclusions/list?include=superseded")
+                self.do("POST", f"…/conclusions/{uids[0]}/restore")
+                self.do("POST", f"…/dreams/{held}/undo")
+        self.reasoner.capabilities, self.reasoner.dream = frozenset(), None
 
     def mint(self) -> None:
         named = {

@@ -9,9 +9,9 @@ from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
 from memservice.api.v3.schemas import conclusions as schemas
-from memservice.api.v3.schemas.queries import ConclusionGet, PageQuery
+from memservice.api.v3.schemas.queries import ConclusionGet, ConclusionsQuery
 from memservice.domain.records import Conclusion
-from memservice.services import conclusions
+from memservice.services import conclusions, dream_changes
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.paging import Page
 
@@ -53,15 +53,24 @@ def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     "POST",
     _CONCLUSIONS + "/list",
     access=_OWN,
-    query=PageQuery,
+    query=ConclusionsQuery,
     body=ConclusionGet,
     body_optional=True,
-    answer=page_of(schemas.Conclusion),
+    answer=page_of(schemas.ListedConclusion),
 )
 def list_conclusions(call: Call, workspace_id: str) -> Page[Conclusion]:
-    """List a workspace's conclusions, newest first"""
+    """List a workspace's conclusions, newest first
+
+    With `include=superseded`, also conclusions that a newer one, or a dream, has replaced.
+    """
+    superseded = call.query["include"] == "superseded"
     return conclusions.page(
-        call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query)
+        call.rt,
+        call.principal,
+        workspace_id,
+        call.body["filters"],
+        paging(call.query),
+        superseded=superseded,
     )
 
 
@@ -94,6 +103,12 @@ def query_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 def get_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Conclusion:
     """Get a conclusion"""
     return conclusions.get(call.rt, call.principal, workspace_id, conclusion_id)
+
+
+@routes.operation("POST", _CONCLUSION + "/restore", access=_OWN, answer=schemas.Conclusion)
+def restore_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Conclusion:
+    """Make a superseded conclusion live again"""
+    return dream_changes.restore(call.rt, call.principal, workspace_id, conclusion_id)
 
 
 @routes.operation("DELETE", _CONCLUSION, access=_OWN, status=(204,))

@@ -153,7 +153,7 @@ def get_usage(call: Call, workspace_id: str) -> usage_report.Report:
     answer=page_of(schemas.QueueFailure),
 )
 def list_queue_failures(call: Call, workspace_id: str) -> Page[Job]:
-    """List background work that failed permanently, the latest failure first
+    """List background work that failed permanently and dreams held for review, the latest first
 
     With `include=retrying`, also work that will be tried again and work that waits for a language
     model; then the newest work comes first.

@@ -3,27 +3,31 @@ and everything new names its sources."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from memservice.domain.filters import equals
+from memservice.domain.filters.ast import Condition
 from memservice.domain.ids import new_uid
-from memservice.domain.records import DELETING, Card, Conclusion, Task
+from memservice.domain.records import DELETING, LIVE, Card, Collection, Conclusion, Task
 from memservice.pipeline.derive import deduplication
 from memservice.pipeline.dream import events as dream_events
-from memservice.pipeline.dream import outliers
+from memservice.pipeline.dream import outliers, rules
 from memservice.pipeline.dream import store as dream_store
 from memservice.pipeline.dream.card_lines import rewritten, visible
-from memservice.pipeline.dream.store import DreamInput
+from memservice.pipeline.dream.rules import Review
+from memservice.pipeline.dream.store import Draft, DreamInput
 from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services import dreams
+from memservice.services import dream_changes, dreams
 from memservice.services.auth.bounds import of_observer
 from memservice.services.chat.tools import Tools
+from memservice.services.dream_changes import ChangeSet
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
@@ -31,6 +35,8 @@ from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Ori
 from memservice.spi.repositories.base import NEWEST
 from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event
+
+log = logging.getLogger("memservice.pipeline")
 
 MAX_KNOWN = 5_000
 """Conclusions that a dream looks at, the newest of the collection."""
@@ -69,6 +75,9 @@ class Dream(Handler):
             material = _read(rt, tx, task)
         if isinstance(material, str):
             return nothing(skipped=material)
+        proposed = dream_changes.approved(task)
+        if proposed is not None:
+            return _apply(rt, task, _with_rows(rt, material, proposed[1]), proposed[0])
         reasoner = rt.reasoner_for(choice.CONSOLIDATE)
         began = time.monotonic()
         if not material.request.card_only:
@@ -81,27 +90,115 @@ class Dream(Handler):
             return dream_events.of(rt, task, material, result, seconds)
 
         if material.request.card_only:
-            return Prepared(
-                lambda tx: _store_card(rt, tx, material, result) | _phases(result), events
-            )
+            return Prepared(lambda tx: _store_card_only(rt, tx, task, material, result), events)
         counts: Counter[str] = Counter(known=len(material.known))
         drafts = dream_store.drafts(rt, reasoner.name, material, result, counts)
-        rows = [draft.row for draft in drafts]
-        vectors = deduplication.vectors_of(
-            rt, material.workspace.key, material.workspace.slug, [row.content for row in rows]
+        if _asks_model(rt):
+            review = _review(rt, material, result, drafts, counts)
+            result = replace(result, superseded=review.superseded)
+            if review.excess is not None:
+                return _held(rt, task, material, result, review.excess)
+        return Prepared(_storing(rt, task, material, result, drafts, counts), events)
+
+
+def _asks_model(rt: Runtime) -> bool:
+    """Whether dreams are the work of a language model. Deterministic reasoners are not bounded."""
+    able = rt.reasoner_for(choice.CONSOLIDATE).capabilities
+    return Capability.COSTLY in able or Capability.REMOTE in able
+
+
+def _review(
+    rt: Runtime,
+    material: DreamInput,
+    result: Consolidated,
+    drafts: Sequence[Draft],
+    counts: Counter[str],
+) -> Review:
+    with rt.storage.read() as tx:
+        live = tx.conclusions.count(material.workspace.key, _pair(material.collection))
+    return rules.review(material, result.superseded, drafts, live, counts)
+
+
+def _held(
+    rt: Runtime, task: Task, material: DreamInput, result: Consolidated, why: str
+) -> Prepared:
+    by_uid = material.by_uid()
+    named = [step.old for step in result.superseded] + [
+        step.new for step in result.superseded if step.new in by_uid
+    ]
+    sources = [uid for statement in result.created for uid in statement.source_ids]
+    reads = [uid for uid in dict.fromkeys([*named, *sources]) if uid in by_uid]
+
+    def store(tx: Transaction) -> Outcome:
+        dream_changes.hold(rt, tx, task, result, reads, why)
+        dreams.dreamt(rt, tx, material.collection)
+        return {"held": why}
+
+    log.warning(
+        "the dream %s of workspace %s about %s is held for review: %s",
+        task.uid,
+        material.workspace.slug,
+        material.collection.observed,
+        why,
+    )
+    return Prepared(store)
+
+
+def _with_rows(rt: Runtime, material: DreamInput, uids: Sequence[str]) -> DreamInput:
+    """The input with live conclusions that the dream had looked up."""
+    with rt.storage.read() as tx:
+        condition = equals(collection_key=material.collection.key, uid=tuple(uids), state=LIVE)
+        rows = tx.rows.page(Conclusion, condition) if uids else []
+    material.tools.conclusions_read.update({row.key: row for row in rows})
+    return material
+
+
+def _apply(rt: Runtime, task: Task, material: DreamInput, result: Consolidated) -> Prepared:
+    """Store a dream that an operator has reviewed."""
+    name = rt.reasoner_for(choice.CONSOLIDATE).name
+    counts: Counter[str] = Counter(known=len(material.known))
+    drafts = dream_store.drafts(rt, name, material, result, counts)
+    return Prepared(_storing(rt, task, material, result, drafts, counts))
+
+
+def _storing(
+    rt: Runtime,
+    task: Task,
+    material: DreamInput,
+    result: Consolidated,
+    drafts: Sequence[Draft],
+    counts: Counter[str],
+) -> Callable[[Transaction], Outcome]:
+    rows = [draft.row for draft in drafts]
+    vectors = deduplication.vectors_of(
+        rt, material.workspace.key, material.workspace.slug, [row.content for row in rows]
+    )
+    alike = deduplication.find(rt, rows, vectors, [material.observer])
+
+    def store(tx: Transaction) -> Outcome:
+        outcome, changes = counts.copy(), ChangeSet()
+        made = dream_store.create(
+            rt, tx, material.collection, dream_store.Candidates(drafts, vectors, alike), outcome
         )
-        alike = deduplication.find(rt, rows, vectors, [material.observer])
+        changes.created += made.created
+        changes.superseded += dream_store.supersede(
+            rt, tx, material, result.superseded, made, outcome
+        )
+        dreams.dreamt(rt, tx, material.collection)
+        card = _store_card(rt, tx, material, result, changes)
+        dream_changes.record(tx, task, changes)
+        return dict(outcome) | card | _phases(result)
 
-        def store(tx: Transaction) -> Outcome:
-            outcome = counts.copy()
-            made = dream_store.create(
-                rt, tx, material.collection, dream_store.Candidates(drafts, vectors, alike), outcome
-            )
-            dream_store.supersede(rt, tx, material, result.superseded, made, outcome)
-            dreams.dreamt(rt, tx, material.collection)
-            return dict(outcome) | _store_card(rt, tx, material, result) | _phases(result)
+    return store
 
-        return Prepared(store, events)
+
+def _store_card_only(
+    rt: Runtime, tx: Transaction, task: Task, material: DreamInput, result: Consolidated
+) -> Outcome:
+    changes = ChangeSet()
+    outcome = _store_card(rt, tx, material, result, changes)
+    dream_changes.record(tx, task, changes)
+    return outcome | _phases(result)
 
 
 def _phases(result: Consolidated) -> Outcome:
@@ -135,7 +232,7 @@ def _read(rt: Runtime, tx: Transaction, task: Task) -> DreamInput | str:
         if Capability.COSTLY in rt.reasoner_for(choice.CONSOLIDATE).capabilities
         else MAX_KNOWN
     )
-    pair = equals(observer_key=collection.observer_key, observed_key=collection.observed_key)
+    pair = _pair(collection)
     found = tx.conclusions.page(collection.workspace_key, pair, NEWEST, limit=maximum)
     conclusions = sorted(found, key=lambda row: (row.said_at, row.key))
     card = tx.cards.one(collection.observer_key, collection.observed)
@@ -163,6 +260,10 @@ def _read(rt: Runtime, tx: Transaction, task: Task) -> DreamInput | str:
     )
 
 
+def _pair(collection: Collection) -> Condition:
+    return equals(observer_key=collection.observer_key, observed_key=collection.observed_key)
+
+
 def _known(row: Conclusion) -> Known:
     return Known(
         uid=row.uid,
@@ -178,7 +279,11 @@ def _known(row: Conclusion) -> Known:
 
 
 def _store_card(
-    rt: Runtime, tx: Transaction, material: DreamInput, result: Consolidated
+    rt: Runtime,
+    tx: Transaction,
+    material: DreamInput,
+    result: Consolidated,
+    changes: ChangeSet,
 ) -> Outcome:
     """Write the card, unless a caller wrote it while the reasoner was thinking: the newer word is
     theirs."""
@@ -190,6 +295,11 @@ def _store_card(
     lines, dropped = rewritten(present, result.card, material.rebuild)
     if lines is None:
         return {"card_lines_dropped": dropped} if dropped else {}
+    changes.card = {
+        "before": list(present.lines) if present else [],
+        "given": list(present.given) if present else [],
+        "after": list(lines),
+    }
     if not lines and present is not None:
         tx.rows.delete(Card, equals(key=present.key))
     elif lines:

@@ -90,6 +90,8 @@ class Stored:
     again: Sequence[tuple[Conclusion, int]]
     """Held ones that give way to a new one that says the same, and at least as much, with the index
     of that one's statement."""
+    created: Sequence[str] = ()
+    """Uids of the rows that are new."""
 
 
 def drafts(
@@ -233,7 +235,11 @@ def create(
     tx.tasks.add(indexing.index_conclusions(rt, tx, collection.workspace_key, conclusions, chosen))
     counts["created"] += len(conclusions)
     keys = {row.uid: row.key for row in conclusions}
-    return Stored({index: row.key or keys[row.uid] for index, row in stands_for.items()}, again)
+    return Stored(
+        {index: row.key or keys[row.uid] for index, row in stands_for.items()},
+        again,
+        tuple(row.uid for row in conclusions),
+    )
 
 
 def _is_unchanged(tx: Transaction, conclusion: Conclusion) -> bool:
@@ -255,9 +261,10 @@ def supersede(
     steps: Sequence[Superseded],
     made: Stored,
     counts: Counter[str],
-) -> None:
-    """Let rows give way to others. A row that changed since it was read stays as it is, and so does
-    one whose successor is gone."""
+) -> list[tuple[str, int | None]]:
+    """Supersede rows by others. A row that changed since it was read stays as it is, and so does
+    one whose successor is gone. Returns the uids of the superseded rows, each with the key of its
+    successor."""
     by_uid = {old.uid: old for old, _ in made.again} | material.by_uid()
     pairs: dict[int, tuple[int | None, str]] = {}
     for step in (
@@ -272,6 +279,7 @@ def supersede(
             pairs.setdefault(old.key, (new, step.reason))
     rows = {row.key: row for row in by_uid.values()}
     gone: list[Conclusion] = []
+    successors: dict[str, int | None] = {}
     for key, (new, reason) in sorted(pairs.items()):
         last = None if new is None else _last(key, pairs)
         if new is not None and (
@@ -285,6 +293,7 @@ def supersede(
             Conclusion, unchanged, state=SUPERSEDED, superseded_by=last, internal=internal
         ):
             gone.append(old)
+            successors[old.uid] = last
     explicit = sum(row.level == EXPLICIT for row in gone)
     if explicit:
         tx.conclusions.count_explicit(material.collection.key, -explicit)
@@ -292,6 +301,7 @@ def supersede(
         rt, tx, material.collection.workspace_key, [row.key for row in gone]
     )
     counts["superseded"] += len(gone)
+    return [(old.uid, successors[old.uid]) for old in gone]
 
 
 def _key_of(name: str, by_uid: Mapping[str, Conclusion], made: Mapping[int, int]) -> int | None:

@@ -15,6 +15,7 @@ from memservice.domain.filters.ast import Any_, Compare, Condition, Not
 from memservice.domain.records import (
     DONE,
     FAILED,
+    HELD,
     IMMEDIATELY,
     NEVER,
     PENDING,
@@ -33,7 +34,7 @@ from memservice.services.tasks.kinds import WEBHOOK
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
-STATES = (PENDING, DONE, FAILED)
+STATES = (PENDING, DONE, FAILED, HELD)
 BATCH_SIZE = 500
 """Tasks that are changed in one transaction."""
 CANCELLED = "Cancelled: by an operator"
@@ -114,7 +115,8 @@ def failures(
     *,
     retrying: bool = False,
 ) -> Page[Job]:
-    """The workspace's tasks that failed permanently, the latest failure first. Undelivered events
+    """The workspace's tasks that failed permanently, and dreams that are held for review
+    (`services.dream_changes`), the latest first. Undelivered events
     are the dead letters of their endpoint (`webhooks.dead_letters`), and not included. Empty for a
     workspace that does not exist.
 
@@ -128,7 +130,7 @@ def failures(
             return paging.empty()
         if retrying:
             return _page(rt, tx, _failed_or_retrying(workspace), paging, "created_at")
-        return _page(rt, tx, _failed(workspace), paging, "finished_at")
+        return _page(rt, tx, _failed(workspace, HELD), paging, "finished_at")
 
 
 def backlog(rt: Runtime, principal: Principal) -> Backlog:
@@ -258,15 +260,16 @@ def _condition(tx: Transaction, which: JobFilter) -> Condition:
     return equals(**given)
 
 
-def _failed(workspace: Workspace) -> Condition:
-    return all_of(equals(workspace_key=workspace.key, state=FAILED), Not(equals(kind=WEBHOOK)))
+def _failed(workspace: Workspace, *other_states: str) -> Condition:
+    states = (FAILED, *other_states)
+    return all_of(equals(workspace_key=workspace.key, state=states), Not(equals(kind=WEBHOOK)))
 
 
 def _failed_or_retrying(workspace: Workspace) -> Condition:
     retrying = all_of(equals(state=PENDING), Not(equals(last_error=None)))
     return all_of(
         equals(workspace_key=workspace.key),
-        Any_((equals(state=FAILED), retrying)),
+        Any_((equals(state=(FAILED, HELD)), retrying)),
         Not(equals(kind=WEBHOOK)),
     )
 

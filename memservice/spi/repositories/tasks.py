@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from memservice.domain.filters.ast import TRUE, Compare, Condition, all_of, equals
+from memservice.domain.filters.ast import TRUE, Compare, Condition, Not, all_of, equals
 from memservice.domain.records import DONE, FAILED, IMMEDIATELY, NEVER, PENDING, Lease, Task
 from memservice.spi.repositories.base import Repository
 from memservice.spi.rows import Order, Rows, UniqueViolation
@@ -138,10 +138,11 @@ class Tasks(Repository):
         )
         return self.rows.change(Task, waiting, not_before=IMMEDIATELY)
 
-    def purge(self, state: str, before: datetime, limit: int) -> int:
-        """Erase tasks that came to rest in `state` before that time, at most `limit` of them;
-        returns how many."""
-        old = all_of(equals(state=state), Compare("finished_at", "lt", before))
+    def purge(self, state: str, before: datetime, limit: int, without: Sequence[str] = ()) -> int:
+        """Erase tasks that ended in `state` before that time, at most `limit` of them, and none of
+        the kinds `without`; returns how many."""
+        others = [Not(equals(kind=tuple(without)))] if without else []
+        old = all_of(equals(state=state), Compare("finished_at", "lt", before), *others)
         keys = tuple(task.key for task in self.rows.page(Task, old, (Order("finished_at"),), limit))
         return self.rows.delete(Task, equals(key=keys)) if keys else 0
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from memservice.api.fields import DateTime, Float, Integer, JsonObject, List, Name, Nested, String
 from memservice.api.schema import AliasedSchema, BaseSchema
 from memservice.api.validators import Length, OneOf, Range
-from memservice.domain.records import LEVELS
+from memservice.domain.records import LEVELS, LIVE, SUPERSEDED
 from memservice.domain.sizes import MAX_QUERY
 
 
@@ -41,3 +41,11 @@ class Conclusion(BaseSchema):
     source_ids = List(String(), allow_none=True)
     times_derived = Integer(required=True, metadata={"minimum": 1})
     created_at = DateTime(required=True)
+
+
+class ListedConclusion(Conclusion):
+    state = String(
+        required=True,
+        validate=OneOf(LIVE, SUPERSEDED),
+        metadata={"description": "`superseded` only with `include=superseded`"},
+    )

@@ -54,6 +54,15 @@ class CloneQuery(BaseSchema):
     message_id = Name(allow_none=True, load_default=None)
 
 
+class ConclusionsQuery(PageQuery):
+    include = String(
+        allow_none=True,
+        load_default=None,
+        validate=OneOf("superseded"),
+        metadata={"description": "`superseded`: also conclusions that were replaced"},
+    )
+
+
 class QueueFailuresQuery(PageQuery):
     include = String(
         allow_none=True,

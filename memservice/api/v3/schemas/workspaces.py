@@ -81,7 +81,7 @@ class QueueFailure(BaseSchema):
     state = String(
         attribute="task.state",
         required=True,
-        metadata={"description": "`failed`, or `pending` if it will be tried again"},
+        metadata={"description": "`failed`, `held` (a dream for review) or `pending`"},
     )
     next_try_at = DateTime(attribute="next_try_at", required=True, allow_none=True)
 

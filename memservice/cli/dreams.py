@@ -1,0 +1,132 @@
+"""`memservice dreams`: review, apply, discard and undo what dreams change. Works with or without a
+running server."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from memservice.cli.operator import OPERATOR
+from memservice.cli.options import State
+from memservice.cli.stores import opened
+from memservice.cli.tables import show_table
+from memservice.domain.times import wire_seconds
+from memservice.domain.values import printable
+from memservice.services import dream_changes as service
+from memservice.services.dream_changes import Dream
+from memservice.services.paging import Paging
+
+_workspace = click.option("--workspace", "-w", required=True, help="The dream's workspace.")
+
+
+@click.group()
+def dreams() -> None:
+    """Review dreams that are held because they would supersede too much, and undo dreams."""
+
+
+@dreams.command("list")
+@_workspace
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="Most dreams shown.",
+)
+@click.pass_obj
+def list_(state: State, /, workspace: str, limit: int) -> None:
+    """List dreams, newest first."""
+    with opened(state) as rt:
+        rt.storage.check()
+        page = service.page(rt, OPERATOR, workspace, Paging(size=limit))
+    rows = [
+        (
+            dream.uid,
+            dream.state,
+            dream.kind,
+            dream.observer or "-",
+            dream.observed or "-",
+            str(dream.created),
+            str(dream.superseded),
+            wire_seconds(dream.created_at),
+        )
+        for dream in page.items
+    ]
+    head = ("ID", "STATE", "KIND", "OBSERVER", "OBSERVED", "CREATED", "SUPERSEDED", "MADE")
+    show_table(head, rows)
+
+
+@dreams.command()
+@click.argument("id")
+@_workspace
+@click.option("--json", "as_json", is_flag=True, help="As a JSON object.")
+@click.pass_obj
+def show(state: State, /, id: str, workspace: str, as_json: bool) -> None:
+    """Show what a dream changed, or proposes to change."""
+    with opened(state) as rt:
+        rt.storage.check()
+        dream = service.show(rt, OPERATOR, workspace, id)
+    if as_json:
+        click.echo(json.dumps(asdict(dream), default=str, ensure_ascii=False))
+        return
+    for line in _lines(dream):
+        click.echo(printable(line))
+
+
+def _lines(dream: Dream) -> list[str]:
+    lines = [f"{dream.kind} dream about {dream.observed or '-'}: {dream.state}"]
+    if dream.reason:
+        lines.append(f"reason: {dream.reason}")
+    for change in dream.changes:
+        text = change.content or "(gone)"
+        if change.action == "create":
+            lines.append(f"+ {text}")
+        else:
+            successor = f"  -> {change.successor}" if change.successor else "  (no successor)"
+            lines.append(f"- {change.conclusion_id}  {text}{successor}")
+    if dream.card is not None:
+        lines += [f"card - {line}" for line in dream.card.before if line not in dream.card.after]
+        lines += [f"card + {line}" for line in dream.card.after if line not in dream.card.before]
+    return lines
+
+
+@dreams.command()
+@click.argument("id")
+@_workspace
+@click.pass_obj
+def apply(state: State, /, id: str, workspace: str) -> None:
+    """Let a worker apply a dream that is held."""
+    with opened(state) as rt:
+        rt.storage.check()
+        service.apply(rt, OPERATOR, workspace, id)
+    click.echo("a worker applies it")
+
+
+@dreams.command()
+@click.argument("id")
+@_workspace
+@click.pass_obj
+def discard(state: State, /, id: str, workspace: str) -> None:
+    """Discard a dream that is held."""
+    with opened(state) as rt:
+        rt.storage.check()
+        service.discard(rt, OPERATOR, workspace, id)
+    click.echo("discarded")
+
+
+@dreams.command()
+@click.argument("id")
+@_workspace
+@click.pass_obj
+def undo(state: State, /, id: str, workspace: str) -> None:
+    """Undo what a dream changed. What changed since stays as it is."""
+    with opened(state) as rt:
+        rt.storage.check()
+        undone = service.undo(rt, OPERATOR, workspace, id)
+    card = ", card restored" if undone.card_restored else ""
+    click.echo(
+        f"{undone.restored} restored, {undone.removed} removed, {undone.kept} kept as they "
+        f"changed since{card}"
+    )

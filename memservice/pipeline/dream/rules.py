@@ -1,0 +1,81 @@
+"""What a dream by a language model may take from memory. A model that errs, or that follows an
+instruction hidden in a message, must not be able to hide what is known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memservice.domain.records import EXPLICIT, Conclusion
+from memservice.domain.text.analysis import analyse
+from memservice.pipeline.dream.store import Draft, DreamInput
+from memservice.spi.reasoner import Superseded
+
+MIN_ALLOWED = 5
+ALLOWED_SHARE = 0.2
+"""A dream may supersede this share of the live conclusions of its pair, and always MIN_ALLOWED."""
+ALLOWED_WITHOUT_SUCCESSOR = 2
+CONFIRMED = 3
+"""A conclusion that was derived so many times needs a successor."""
+BY_CALLER = "api"
+"""`Conclusion.reasoner` of conclusions that a caller stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    superseded: Sequence[Superseded]
+    """What keeps the rules."""
+    excess: str | None
+    """Why the dream is held for review as a whole; None if it may be stored."""
+
+
+def review(
+    material: DreamInput,
+    steps: Sequence[Superseded],
+    drafts: Sequence[Draft],
+    live: int,
+    counts: Counter[str],
+) -> Review:
+    """Check what a dream wants to supersede; `live` conclusions are held of its pair. Counts what
+    breaks a rule, by rule."""
+    rows: dict[str, Conclusion] = material.by_uid() | {f"#{d.index}": d.row for d in drafts}
+    allowed: dict[str, Superseded] = {}
+    for step in steps:
+        broken = _broken_rule(step, rows)
+        if broken is None:
+            allowed.setdefault(step.old, step)
+        else:
+            counts[broken] += 1
+    return Review(list(allowed.values()), _excess(list(allowed.values()), live))
+
+
+def _broken_rule(step: Superseded, rows: Mapping[str, Conclusion]) -> str | None:
+    old = rows.get(step.old)
+    new = None if step.new is None else rows.get(step.new)
+    if old is None:
+        return None  # it has never been shown; storing leaves it out
+    if step.new is None:
+        if old.reasoner == BY_CALLER:
+            return "kept_as_stored_by_caller"
+        return "kept_as_confirmed" if old.times_derived >= CONFIRMED else None
+    if new is None:
+        return None  # it could not be drafted; storing leaves it out
+    if new.said_at < old.said_at:
+        return "kept_as_newer"
+    if old.level == EXPLICIT and not set(analyse(old.content)) & set(analyse(new.content)):
+        return "kept_as_unrelated"
+    return None
+
+
+def _excess(steps: Sequence[Superseded], live: int) -> str | None:
+    maximum = max(MIN_ALLOWED, int(live * ALLOWED_SHARE))
+    if len(steps) > maximum:
+        return f"it supersedes {len(steps)} of {live} conclusions; at most {maximum} are allowed"
+    alone = sum(step.new is None for step in steps)
+    if alone > ALLOWED_WITHOUT_SUCCESSOR:
+        return (
+            f"it supersedes {alone} conclusions without a successor; at most "
+            f"{ALLOWED_WITHOUT_SUCCESSOR} are allowed"
+        )
+    return None

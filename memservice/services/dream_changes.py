@@ -1,0 +1,478 @@
+"""What dreams changed, or propose to change: list, show, apply, discard and undo it.
+
+The change set of a dream is kept with its task, as long as the task is kept. It names conclusions
+by uid; their texts stay in their rows. Only a proposal contains texts, of conclusions that do not
+exist yet, and of the card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from memservice.domain.errors import Conflict, NotFound
+from memservice.domain.filters import equals
+from memservice.domain.records import (
+    DELETED,
+    DONE,
+    EXPLICIT,
+    HELD,
+    IMMEDIATELY,
+    LIVE,
+    PENDING,
+    SUPERSEDED,
+    Card,
+    Conclusion,
+    Peer,
+    Task,
+)
+from memservice.runtime import Runtime
+from memservice.services import indexing, workspaces
+from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
+from memservice.services.auth.principal import Principal
+from memservice.services.paging import Page, Paging, read_page
+from memservice.services.tasks.kinds import DREAM
+from memservice.spi.reasoner import Consolidated, Spent, Statement, Superseded
+from memservice.spi.storage import Transaction
+
+PROPOSAL, CHANGES, APPROVED, ENDED = "proposal", "changes", "approved", "ended"
+"""Entries of the payload of a dream's task."""
+DISCARDED, UNDONE = "discarded", "undone"
+"""How a change set ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dream:
+    """One dream, for its owner."""
+
+    uid: str
+    state: str
+    """`pending`, `done`, `held`, `failed`, `discarded` or `undone`."""
+    kind: str
+    observer: str | None
+    observed: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    created: int
+    """How many conclusions it created, or proposes to create."""
+    superseded: int
+    reason: str | None
+    """Why it is held, or why it failed."""
+    changes: Sequence[Change] = ()
+    card: CardChange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One conclusion that a dream creates or supersedes."""
+
+    action: str
+    """`create` or `supersede`."""
+    conclusion_id: str | None
+    """None for a proposed conclusion."""
+    content: str | None
+    """None if the conclusion is gone."""
+    level: str | None
+    successor: str | None = None
+    """Id of a superseded conclusion's successor, or the text of a proposed one."""
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CardChange:
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    restored: int
+    """Superseded conclusions that are live again."""
+    removed: int
+    """Created conclusions that are gone."""
+    kept: int
+    """Conclusions that changed since the dream, and stay as they are."""
+    card_restored: bool
+
+
+@dataclass(slots=True)
+class ChangeSet:
+    """What one dream changed, as it is recorded while the dream is stored."""
+
+    created: list[str] = field(default_factory=list)
+    superseded: list[tuple[str, int | None]] = field(default_factory=list)
+    """Uid of the conclusion, and the key of its successor."""
+    card: dict[str, list[str]] | None = None
+    """`before`, `given` (the lines of callers among them) and `after`."""
+
+
+def record(tx: Transaction, task: Task, changes: ChangeSet) -> None:
+    """Keep the change set with the dream's task; part of the transaction that stores the dream."""
+    payload = {name: task.payload[name] for name in task.payload if name != PROPOSAL}
+    tx.rows.change(Task, equals(key=task.key), payload=payload | {CHANGES: asdict(changes)})
+
+
+def hold(
+    rt: Runtime, tx: Transaction, task: Task, result: Consolidated, reads: Sequence[str], why: str
+) -> None:
+    """Keep a dream as a proposal. `reads`: uids of the conclusions that it names. An older proposal
+    about the same pair is discarded."""
+    for older in tx.rows.page(Task, equals(unit=task.unit, state=HELD)):
+        _discard(tx, older)
+    proposal = {
+        "reason": why,
+        "created": [asdict(statement) for statement in result.created],
+        "superseded": [asdict(step) for step in result.superseded],
+        "card": None if result.card is None else list(result.card),
+        "model": result.spent.model,
+        "reads": list(reads),
+    }
+    tx.rows.change(
+        Task,
+        equals(key=task.key, state=PENDING),
+        state=HELD,
+        payload={**task.payload, PROPOSAL: proposal},
+        outcome={
+            "held": why,
+            "created": len(result.created),
+            "superseded": len(result.superseded),
+        },
+        last_error=f"held for review: {why}",
+        finished_at=rt.clock(),
+    )
+
+
+def approved(task: Task) -> tuple[Consolidated, Sequence[str]] | None:
+    """The proposal that an operator applied, and the uids that it names; None for other tasks."""
+    proposal = task.payload.get(PROPOSAL)
+    if not task.payload.get(APPROVED) or proposal is None:
+        return None
+    tuples = ("message_keys", "source_ids", "premises")
+    created = [
+        Statement(**{**given, **{name: tuple(given[name]) for name in tuples}})
+        for given in proposal["created"]
+    ]
+    superseded = [Superseded(**given) for given in proposal["superseded"]]
+    result = Consolidated(created, superseded, proposal["card"], Spent(proposal["model"]))
+    return result, proposal["reads"]
+
+
+def page(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -> Page[Dream]:
+    """Dreams of a workspace, newest first, without their changes."""
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+        if workspace is None:
+            return Page([], 0, paging.page, paging.size)
+        condition = equals(workspace_key=workspace.key, kind=DREAM)
+        order = paging.order("created_at", newest_first=True)
+        return read_page(
+            paging,
+            lambda: _described(
+                tx, tx.rows.page(Task, condition, order, paging.size, paging.offset)
+            ),
+            lambda: tx.rows.count(Task, condition),
+        )
+
+
+def show(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Dream:
+    """A dream with its changes. Raises NotFound."""
+    policy.require(principal, workspace_id, needs=Permission.VIEW)
+    with rt.storage.read() as tx:
+        task = _require(tx, workspace_id, uid)
+        (dream,) = _described(tx, [task])
+        return replace(dream, changes=_changes(tx, task), card=_card_change(tx, task))
+
+
+def apply(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:
+    """Let a worker store a held dream. Raises NotFound, and Conflict for one that is not held."""
+    policy.require(principal, workspace_id)
+
+    def change(tx: Transaction) -> None:
+        task = _require_held(tx, workspace_id, uid)
+        payload = {**task.payload, APPROVED: True}
+        pending = replace(
+            task,
+            state=PENDING,
+            payload=payload,
+            attempts=0,
+            not_before=IMMEDIATELY,
+            last_error=None,
+            finished_at=None,
+            outcome={},
+        )
+        tx.tasks.save(pending)
+
+    rt.storage.write(change)
+
+
+def discard(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:
+    """Drop a held dream and the texts that it proposes. Raises NotFound, and Conflict for one that
+    is not held."""
+    policy.require(principal, workspace_id)
+    rt.storage.write(lambda tx: _discard(tx, _require_held(tx, workspace_id, uid)))
+
+
+def discard_citing(tx: Transaction, workspace_key: int, gone: Sequence[str]) -> None:
+    """Conclusions are being erased: proposals that rest on them go too, and so do the card lines in
+    change sets that name them."""
+    erased = set(gone)
+    for task in tx.rows.page(Task, equals(workspace_key=workspace_key, kind=DREAM)):
+        if task.state == HELD and erased & set(task.payload[PROPOSAL]["reads"]):
+            _discard(tx, task)
+        changes = task.payload.get(CHANGES)
+        if changes is not None and changes["card"] is not None and erased & _named(changes):
+            payload = {**task.payload, CHANGES: {**changes, "card": None}}
+            tx.rows.change(Task, equals(key=task.key), payload=payload)
+
+
+def _named(changes: Mapping[str, Any]) -> set[str]:
+    return {*changes["created"], *(uid for uid, _ in changes["superseded"])}
+
+
+def undo(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Undone:
+    """Take back what a dream changed: superseded conclusions are live again, created ones are
+    deleted, and the card is as before. What changed since the dream stays as it is. Raises
+    NotFound, and Conflict for a dream that changed nothing or was undone before."""
+    policy.require(principal, workspace_id)
+
+    def change(tx: Transaction) -> Undone:
+        task = _require(tx, workspace_id, uid)
+        changes = task.payload.get(CHANGES)
+        if task.state != DONE or changes is None or task.payload.get(ENDED):
+            raise Conflict(f"Dream {uid} has no changes that can be undone")
+        restored = _restore(rt, tx, task, changes["superseded"])
+        removed = _remove(rt, tx, task, changes["created"])
+        card = _restore_card(rt, tx, task, changes["card"])
+        kept = len(changes["superseded"]) + len(changes["created"]) - restored - removed
+        tx.rows.change(Task, equals(key=task.key), payload={**task.payload, ENDED: UNDONE})
+        return Undone(restored, removed, kept, card)
+
+    return rt.storage.write(change)
+
+
+def restore(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Conclusion:
+    """Make a superseded conclusion live again; a live one stays so. Raises NotFound."""
+    policy.require(principal, workspace_id)
+
+    def change(tx: Transaction) -> Conclusion:
+        workspace = workspaces.require(tx, workspace_id)
+        row = tx.conclusions.by_uid(workspace.key, uid, lock=True)
+        if row is None or row.state not in (LIVE, SUPERSEDED):
+            raise NotFound(
+                f"Document {uid} not found or does not belong to workspace {workspace_id}"
+            )
+        return row if row.state == LIVE else make_live(rt, tx, [row])[0]
+
+    return rt.storage.write(change)
+
+
+def make_live(rt: Runtime, tx: Transaction, rows: Sequence[Conclusion]) -> list[Conclusion]:
+    """Let superseded conclusions of one workspace be live again, counted and indexed."""
+    live = [
+        replace(
+            row,
+            state=LIVE,
+            superseded_by=None,
+            internal={name: row.internal[name] for name in row.internal if name != "superseded"},
+        )
+        for row in rows
+    ]
+    if not live:
+        return []
+    live = tx.conclusions.put(live)
+    for row in live:
+        if row.level == EXPLICIT:
+            tx.conclusions.count_explicit(row.collection_key, 1)
+    tx.tasks.add(indexing.index_conclusions(rt, tx, live[0].workspace_key, live))
+    return live
+
+
+def _restore(rt: Runtime, tx: Transaction, task: Task, superseded: Sequence[Sequence[Any]]) -> int:
+    successors: dict[str, int | None] = {uid: key for uid, key in superseded}  # noqa: C416
+    rows = _rows(tx, task, list(successors), state=SUPERSEDED)
+    unchanged = [row for row in rows if row.superseded_by == successors[row.uid]]
+    return len(make_live(rt, tx, unchanged))
+
+
+def _remove(rt: Runtime, tx: Transaction, task: Task, created: Sequence[str]) -> int:
+    """Delete created conclusions, but none that another conclusion was superseded by since."""
+    rows = _rows(tx, task, created, state=LIVE)
+    keys = tuple(row.key for row in rows)
+    needed = (
+        {row.superseded_by for row in tx.rows.page(Conclusion, equals(superseded_by=keys))}
+        if keys
+        else set()
+    )
+    gone = [row for row in rows if row.key not in needed]
+    if gone:
+        now = rt.clock()
+        tx.conclusions.put([replace(row, state=DELETED, deleted_at=now) for row in gone])
+        indexing.forget_conclusions(rt, tx, gone[0].workspace_key, [row.key for row in gone])
+    return len(gone)
+
+
+def _restore_card(
+    rt: Runtime, tx: Transaction, task: Task, card: Mapping[str, list[str]] | None
+) -> bool:
+    if card is None or task.observer_key is None or task.observed_key is None:
+        return False
+    observed = tx.peers.by_keys([task.observed_key]).get(task.observed_key)
+    present = None if observed is None else tx.cards.one(task.observer_key, observed.slug)
+    if observed is None or (list(present.lines) if present else []) != card["after"]:
+        return False
+    if not card["before"]:
+        if present is not None:
+            tx.rows.delete(Card, equals(key=present.key))
+        return True
+    tx.cards.save(
+        Card(
+            workspace_key=task.workspace_key or 0,
+            observer_key=task.observer_key,
+            target=observed.slug,
+            lines=card["before"],
+            given=card["given"],
+            updated_at=rt.clock(),
+        )
+    )
+    return True
+
+
+def _discard(tx: Transaction, task: Task) -> None:
+    payload = {name: task.payload[name] for name in task.payload if name != PROPOSAL}
+    tx.rows.change(
+        Task,
+        equals(key=task.key, state=HELD),
+        state=DONE,
+        payload={**payload, ENDED: DISCARDED},
+        outcome={DISCARDED: 1},
+    )
+
+
+def _require(tx: Transaction, workspace_id: str, uid: str) -> Task:
+    workspace = tx.workspaces.by_slug(workspace_id)
+    task = None if workspace is None else tx.tasks.by_uid(uid)
+    if (
+        workspace is None
+        or task is None
+        or (task.workspace_key, task.kind) != (workspace.key, DREAM)
+    ):
+        raise NotFound(f"Dream {uid} not found in workspace {workspace_id}")
+    return task
+
+
+def _require_held(tx: Transaction, workspace_id: str, uid: str) -> Task:
+    task = _require(tx, workspace_id, uid)
+    if task.state != HELD:
+        raise Conflict(f"Dream {uid} is not held for review")
+    return task
+
+
+def _rows(tx: Transaction, task: Task, uids: Sequence[str], **values: Any) -> list[Conclusion]:
+    """Conclusions of the dream's workspace, locked until commit."""
+    rows = (
+        tx.rows.get(
+            Conclusion, equals(workspace_key=task.workspace_key, uid=uid, **values), lock=True
+        )
+        for uid in uids
+    )
+    return [row for row in rows if row is not None]
+
+
+def _described(tx: Transaction, tasks: Sequence[Task]) -> list[Dream]:
+    keys = sorted({key for task in tasks for key in (task.observer_key, task.observed_key) if key})
+    peers: dict[int, Peer] = tx.peers.by_keys(keys)
+    names: dict[int | None, str] = {key: peer.slug for key, peer in peers.items()}
+    return [
+        Dream(
+            uid=task.uid,
+            state=task.payload.get(ENDED) or task.state,
+            kind=str(task.payload.get("type", "omni")),
+            observer=names.get(task.observer_key),
+            observed=names.get(task.observed_key),
+            created_at=task.created_at,
+            finished_at=task.finished_at,
+            created=_number(task.outcome.get("created")),
+            superseded=_number(task.outcome.get("superseded")),
+            reason=task.outcome.get("held") if task.state == HELD else task.last_error,
+        )
+        for task in tasks
+    ]
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _changes(tx: Transaction, task: Task) -> list[Change]:
+    proposal, changes = task.payload.get(PROPOSAL), task.payload.get(CHANGES)
+    if proposal is not None:
+        texts = [given["content"] for given in proposal["created"]]
+        rows = _by_uid(tx, task, [given["old"] for given in proposal["superseded"]])
+        return [
+            *(
+                Change("create", None, given["content"], given["level"])
+                for given in proposal["created"]
+            ),
+            *(
+                _superseded(rows, given["old"], _successor(given["new"], texts), given["reason"])
+                for given in proposal["superseded"]
+            ),
+        ]
+    if changes is None:
+        return []
+    old = [uid for uid, _ in changes["superseded"]]
+    rows = _by_uid(tx, task, [*old, *changes["created"]])
+    keys = tuple(key for _, key in changes["superseded"] if key is not None)
+    successors = (
+        {row.key: row.uid for row in tx.rows.page(Conclusion, equals(key=keys))} if keys else {}
+    )
+    created = [(uid, rows.get(uid)) for uid in changes["created"]]
+    return [
+        *(
+            Change("create", uid, row.content if row else None, row.level if row else None)
+            for uid, row in created
+        ),
+        *(
+            _superseded(rows, uid, None if key is None else successors.get(key), None)
+            for uid, key in changes["superseded"]
+        ),
+    ]
+
+
+def _successor(name: str | None, texts: Sequence[str]) -> str | None:
+    if name is not None and name.startswith("#") and name[1:].isdecimal():
+        index = int(name[1:])
+        return texts[index] if index < len(texts) else None
+    return name
+
+
+def _superseded(
+    rows: Mapping[str, Conclusion], uid: str, successor: str | None, reason: str | None
+) -> Change:
+    row = rows.get(uid)
+    if row is None:
+        return Change("supersede", uid, None, None, successor, reason)
+    why = reason or row.internal.get("superseded")
+    return Change("supersede", uid, row.content, row.level, successor, why)
+
+
+def _by_uid(tx: Transaction, task: Task, uids: Sequence[str]) -> dict[str, Conclusion]:
+    if not uids:
+        return {}
+    condition = equals(workspace_key=task.workspace_key, uid=tuple(uids), state=(LIVE, SUPERSEDED))
+    return {row.uid: row for row in tx.rows.page(Conclusion, condition)}
+
+
+def _card_change(tx: Transaction, task: Task) -> CardChange | None:
+    proposal, changes = task.payload.get(PROPOSAL), task.payload.get(CHANGES)
+    if changes is not None and changes["card"] is not None:
+        return CardChange(changes["card"]["before"], changes["card"]["after"])
+    if proposal is None or proposal["card"] is None:
+        return None
+    peer = tx.peers.by_keys([task.observed_key or 0]).get(task.observed_key or 0)
+    card = None if peer is None else tx.cards.one(task.observer_key or 0, peer.slug)
+    return CardChange(list(card.lines) if card else [], proposal["card"])

@@ -1,0 +1,359 @@
+"""What a dream by a language model may take from memory, and how it is reviewed and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from memservice.app import create_app
+from memservice.domain.errors import Conflict, NotFound
+from memservice.domain.filters import equals
+from memservice.domain.records import Conclusion, Task
+from memservice.operations import doctor
+from memservice.services import cards, conclusions, deletion, dream_changes, dreams
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.dreams import DreamRequest
+from memservice.services.paging import Paging
+from memservice.services.tasks import jobs, kinds
+from memservice.spi.capabilities import Capability
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Statement, Superseded
+from memservice.worker import retention
+from services.pipeline.conftest import Start
+from support.pipeline.fakes import Scripted
+from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+
+Plan = Callable[[Sequence[Known]], Consolidated]
+MANY = 30
+
+
+class Dreamer(Scripted):
+    """A model whose dreams a test decides."""
+
+    def __init__(self) -> None:
+        super().__init__(Capability.COSTLY)
+        self.plan: Plan = lambda known: Consolidated()
+        self.dreams = 0
+
+    def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        self.dreams += 1
+        return self.plan(request.known)
+
+
+class Night:
+    def __init__(self, place: Place, model: Dreamer) -> None:
+        self.place, self.model = place, model
+        self.rt = place.rt
+
+    def tell(self, *texts: str) -> None:
+        for text in texts:
+            self.place.clock.advance(minutes=1)
+            self.place.say("s", ("alice", text))
+            self.place.work()
+
+    def dream(self, plan: Plan) -> Task:
+        self.model.plan = plan
+        request = DreamRequest("alice", dreams.OMNI)
+        assert dreams.schedule(self.rt, PRINCIPAL, WORKSPACE, request)
+        self.place.work()
+        return self.place.tasks(kinds.DREAM)[-1]
+
+    def live(self) -> set[str]:
+        return set(self.place.texts("alice"))
+
+    def found(self, text: str) -> list[str]:
+        """What search finds, which shows that the indexes follow."""
+        filters = {"observer": "alice", "observed": "alice"}
+        rows = conclusions.query(self.rt, PRINCIPAL, WORKSPACE, text, 10, None, filters)
+        return [row.content for row in rows]
+
+
+@pytest.fixture
+def night(start: Start) -> Night:
+    model = Dreamer()
+    return Night(start(reasoner=model, DERIVER_FLUSH_ENABLED="true"), model)
+
+
+def uid(known: Sequence[Known], text: str) -> str:
+    (found,) = [item.uid for item in known if item.content == text]
+    return found
+
+
+def dropping(*texts: str) -> Plan:
+    return lambda known: Consolidated(
+        superseded=[Superseded(uid(known, text), None, "wrong") for text in texts]
+    )
+
+
+def dropping_all(known: Sequence[Known]) -> Consolidated:
+    return Consolidated(superseded=[Superseded(item.uid, None, "hidden") for item in known])
+
+
+def merging(number: int) -> Plan:
+    """The oldest ones give way to the newest."""
+    return lambda known: Consolidated(
+        superseded=[Superseded(item.uid, known[-1].uid, "the same") for item in known[:number]]
+    )
+
+
+def show(night: Night, task: Task) -> dream_changes.Dream:
+    return dream_changes.show(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+
+
+class TestBounds:
+    def test_a_dream_that_would_hide_everything_is_held(self, night: Night) -> None:
+        night.tell(*(f"I like tea number {n}." for n in range(MANY)))
+        task = night.dream(dropping_all)
+        assert (len(night.live()), task.state) == (MANY, "held")
+        assert task.outcome["held"] == ("it supersedes 30 of 30 conclusions; at most 6 are allowed")
+
+    @pytest.mark.parametrize(("number", "state"), [(6, "done"), (7, "held")])
+    def test_a_fifth_may_be_superseded(self, night: Night, number: int, state: str) -> None:
+        night.tell(*(f"I like tea number {n}." for n in range(MANY)))
+        assert night.dream(merging(number)).state == state
+        assert len(night.live()) == (MANY - number if state == "done" else MANY)
+
+    @pytest.mark.parametrize(("number", "state"), [(5, "done"), (6, "held")])
+    def test_five_may_always_be(self, night: Night, number: int, state: str) -> None:
+        night.tell(*(f"I like tea number {n}." for n in range(8)))
+        assert night.dream(merging(number)).state == state
+
+    @pytest.mark.parametrize(("number", "state"), [(2, "done"), (3, "held")])
+    def test_two_may_go_without_a_successor(self, night: Night, number: int, state: str) -> None:
+        texts = [f"I like tea number {n}." for n in range(MANY)]
+        night.tell(*texts)
+        assert night.dream(dropping(*texts[:number])).state == state
+
+    def test_a_reasoner_without_a_model_is_not_bounded(self, start: Start) -> None:
+        model = Dreamer()
+        model.capabilities = frozenset()
+        night = Night(start(reasoner=model), model)
+        night.tell(*(f"I like tea number {n}." for n in range(8)))
+        assert night.dream(merging(7)).state == "done"
+
+
+class TestRules:
+    def test_an_older_statement_does_not_replace_a_newer_one(self, night: Night) -> None:
+        night.tell("I live in Rome.", "I live in Oslo.")
+        task = night.dream(
+            lambda known: Consolidated(superseded=[Superseded(known[1].uid, known[0].uid, "no")])
+        )
+        assert night.live() == {"I live in Rome.", "I live in Oslo."}
+        assert task.outcome["kept_as_newer"] == 1
+
+    def test_an_explicit_one_gives_way_only_to_what_has_a_word_in_common(
+        self, night: Night
+    ) -> None:
+        night.tell("I own a tortoise named Balthazar.", "My car is blue.", "Balthazar died.")
+        old, car, died = "I own a tortoise named Balthazar.", "My car is blue.", "Balthazar died."
+        task = night.dream(
+            lambda known: Consolidated(
+                superseded=[Superseded(uid(known, old), uid(known, car), "no")]
+            )
+        )
+        assert (len(night.live()), task.outcome["kept_as_unrelated"]) == (3, 1)
+        night.dream(
+            lambda known: Consolidated(
+                superseded=[Superseded(uid(known, old), uid(known, died), "newer")]
+            )
+        )
+        assert night.live() == {car, died}
+
+    def test_what_a_caller_stored_needs_a_successor(self, night: Night) -> None:
+        night.tell("I sing.")
+        draft = ConclusionDraft("Alice has an allergy to nuts.", "alice", "alice")
+        conclusions.create(night.rt, PRINCIPAL, WORKSPACE, [draft])
+        task = night.dream(dropping("Alice has an allergy to nuts.", "I sing."))
+        assert night.live() == {"Alice has an allergy to nuts."}
+        assert task.outcome["kept_as_stored_by_caller"] == 1
+
+    def test_what_was_derived_three_times_needs_a_successor(self, night: Night) -> None:
+        night.tell("I sing.", "I sing.", "I sing.", "I dance.", "I dance.")
+        task = night.dream(dropping("I sing.", "I dance."))
+        assert night.live() == {"I sing."}
+        assert task.outcome["kept_as_confirmed"] == 1
+
+
+class TestReview:
+    def held(self, night: Night) -> Task:
+        night.tell(*(f"I like tea number {n}." for n in range(8)))
+
+        def plan(known: Sequence[Known]) -> Consolidated:
+            made = Statement("Alice likes tea.", (), "deductive", (known[0].uid, known[1].uid))
+            steps = [Superseded(item.uid, "#0", "one habit") for item in known[:6]]
+            # said later than all of them
+            newest = replace_sources(made, known[-1].uid)
+            return Consolidated([newest], steps, ["ATTRIBUTE: Likes tea"])
+
+        return night.dream(plan)
+
+    def test_a_proposal_is_shown_with_its_texts(self, night: Night) -> None:
+        task = self.held(night)
+        dream = show(night, task)
+        assert (dream.state, dream.created, dream.superseded) == ("held", 1, 6)
+        assert dream.reason == "it supersedes 6 of 8 conclusions; at most 5 are allowed"
+        assert [change.action for change in dream.changes] == ["create"] + ["supersede"] * 6
+        assert dream.changes[1].content == "I like tea number 0."
+        assert dream.changes[1].successor == "Alice likes tea."
+        page = dream_changes.page(night.rt, PRINCIPAL, WORKSPACE, Paging())
+        assert [(item.uid, item.state, item.changes) for item in page.items] == [
+            (task.uid, "held", ())
+        ]
+
+    def test_an_applied_proposal_is_stored_without_a_call(self, night: Night) -> None:
+        task = self.held(night)
+        called = night.model.dreams
+        dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        night.place.work()
+        assert night.model.dreams == called
+        assert night.live() == {
+            "Alice likes tea.",
+            "I like tea number 6.",
+            "I like tea number 7.",
+        }
+        assert show(night, task).state == "done"
+        assert dream_changes.PROPOSAL not in night.place.tasks(kinds.DREAM)[-1].payload
+
+    def test_a_discarded_proposal_leaves_no_text(self, night: Night) -> None:
+        task = self.held(night)
+        dream_changes.discard(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        assert len(night.live()) == 8
+        assert show(night, task).state == "discarded"
+        assert "Alice likes tea." not in str(night.place.tasks(kinds.DREAM)[-1])
+        for command in (dream_changes.discard, dream_changes.apply, dream_changes.undo):
+            with pytest.raises(Conflict):
+                command(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+
+    def test_a_newer_proposal_replaces_the_older_one(self, night: Night) -> None:
+        older, newer = self.held(night), night.dream(dropping_all)
+        assert [show(night, task).state for task in (older, newer)] == ["discarded", "held"]
+
+    def test_doctor_and_the_failures_show_it(self, night: Night) -> None:
+        task = self.held(night)
+        (check,) = [check for check in doctor.look(night.rt) if check.name == "dreams"]
+        assert (check.state, check.found.split()[0]) == (doctor.DEGRADED, "1")
+        (job,) = jobs.failures(night.rt, PRINCIPAL, WORKSPACE, Paging()).items
+        assert (job.task.uid, job.task.state) == (task.uid, "held")
+
+    def test_it_goes_with_the_session_that_it_rests_on(self, night: Night) -> None:
+        task = self.held(night)
+        deletion.delete_session(night.rt, PRINCIPAL, WORKSPACE, "s")
+        night.place.work()
+        assert show(night, task).state == "discarded"
+
+    def test_another_workspace_has_no_such_dream(self, night: Night) -> None:
+        task = self.held(night)
+        for command in (dream_changes.show, dream_changes.apply, dream_changes.undo):
+            with pytest.raises(NotFound):
+                command(night.rt, PRINCIPAL, "other", task.uid)
+        with pytest.raises(NotFound):
+            dream_changes.show(
+                night.rt, PRINCIPAL, WORKSPACE, night.place.tasks(kinds.REPRESENTATION)[0].uid
+            )
+
+
+def replace_sources(statement: Statement, *uids: str) -> Statement:
+    return Statement(statement.content, (), statement.level, (*statement.source_ids, *uids))
+
+
+class TestUndo:
+    def test_rows_indexes_counts_and_card_are_as_before(self, night: Night) -> None:
+        night.tell("I live in Rome.", "I live in Oslo.", "I like tea.")
+        cards.put(night.rt, PRINCIPAL, WORKSPACE, "alice", None, ["Name: Alice"])
+        before = (night.live(), night.place.counted("alice"))
+
+        def plan(known: Sequence[Known]) -> Consolidated:
+            oslo = uid(known, "I live in Oslo.")
+            made = Statement("Alice moved to Oslo.", (), "deductive", (oslo, known[0].uid))
+            steps = [
+                Superseded(uid(known, "I live in Rome."), oslo, "moved"),
+                Superseded(uid(known, "I like tea."), None, "wrong"),
+            ]
+            return Consolidated([made], steps, ["Name: Alice", "ATTRIBUTE: Lives in Oslo"])
+
+        task = night.dream(plan)
+        assert night.live() == {"I live in Oslo.", "Alice moved to Oslo."}
+        assert "I like tea." not in night.found("tea")
+        assert cards.get(night.rt, PRINCIPAL, WORKSPACE, "alice") == [
+            "Name: Alice",
+            "ATTRIBUTE: Lives in Oslo",
+        ]
+        dream = show(night, task)
+        assert {(change.action, change.content) for change in dream.changes} == {
+            ("create", "Alice moved to Oslo."),
+            ("supersede", "I live in Rome."),
+            ("supersede", "I like tea."),
+        }
+        undone = dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        night.place.work()
+        assert undone == dream_changes.Undone(2, 1, 0, card_restored=True)
+        assert (night.live(), night.place.counted("alice")) == before
+        assert "I like tea." in night.found("tea")
+        assert "Alice moved to Oslo." not in night.found("moved to Oslo")
+        assert cards.get(night.rt, PRINCIPAL, WORKSPACE, "alice") == ["Name: Alice"]
+        assert show(night, task).state == "undone"
+        with pytest.raises(Conflict):
+            dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+
+    def test_what_changed_since_stays(self, night: Night) -> None:
+        night.tell("I live in Rome.", "I live in Oslo.")
+
+        def plan(known: Sequence[Known]) -> Consolidated:
+            made = Statement("Alice moved to Oslo.", (), "deductive", (known[1].uid,))
+            return Consolidated([made], [Superseded(known[0].uid, known[1].uid, "moved")])
+
+        first = night.dream(plan)
+        assert "Alice moved to Oslo." in night.live()
+        with night.rt.storage.read() as tx:
+            (made,) = tx.rows.page(Conclusion, equals(content="Alice moved to Oslo."))
+        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, made.uid)
+        undone = dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, first.uid)
+        assert (undone.restored, undone.removed, undone.kept) == (1, 0, 1)
+
+    def test_finished_dreams_are_kept_longer_than_other_tasks(self, night: Night) -> None:
+        night.tell("I live in Rome.", "I live in Oslo.")
+        task = night.dream(dropping("I live in Rome."))
+        for days, kept in ((2, 1), (31, 0)):
+            night.place.clock.advance(days=days)
+            for _ in range(days * 24):
+                retention.sweep(night.rt)
+                night.place.clock.advance(seconds=61)
+            assert len(night.place.tasks(kinds.DREAM, uid=task.uid)) == kept
+            assert night.place.tasks(kinds.REPRESENTATION) == []
+
+
+class TestOverHttp:
+    def test_list_show_undo_and_restore(self, night: Night) -> None:
+        night.tell("I live in Rome.", "I live in Oslo.")
+        task = night.dream(
+            lambda known: Consolidated(superseded=[Superseded(known[0].uid, known[1].uid, "old")])
+        )
+        http = create_app(runtime=night.rt).test_client()
+        at = f"/v3/workspaces/{WORKSPACE}"
+
+        def do(method: str, path: str, status: int = 200) -> Any:
+            answer = http.open(f"{at}{path}", method=method)
+            assert answer.status_code == status, answer.text
+            return answer.json
+
+        (listed,) = do("GET", "/dreams")["items"]
+        assert (listed["id"], listed["state"], listed["superseded"]) == (task.uid, "done", 1)
+        (change,) = do("GET", f"/dreams/{task.uid}")["changes"]
+        assert (change["content"], change["reason"]) == ("I live in Rome.", "old")
+        rows = do("POST", "/conclusions/list?include=superseded")["items"]
+        assert {row["content"]: row["state"] for row in rows} == {
+            "I live in Rome.": "superseded",
+            "I live in Oslo.": "live",
+        }
+        assert len(do("POST", "/conclusions/list")["items"]) == 1
+        old = change["conclusion_id"]
+        assert do("POST", f"/conclusions/{old}/restore")["content"] == "I live in Rome."
+        assert night.live() == {"I live in Rome.", "I live in Oslo."}
+        assert night.place.counted("alice") == 2
+        do("POST", f"/conclusions/{old}/restore")
+        do("POST", "/conclusions/unknown/restore", 404)
+        assert do("POST", f"/dreams/{task.uid}/undo")["kept"] == 1
+        do("POST", f"/dreams/{task.uid}/undo", 409)
+        do("POST", f"/dreams/{task.uid}/apply", 409)
+        do("GET", "/dreams/unknown", 404)
