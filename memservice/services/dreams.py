@@ -297,7 +297,10 @@ def configured(
 
 def _ripe(rt: Runtime, collection: Collection, explicit: int) -> bool:
     dream = rt.settings.dream
-    enough = explicit - collection.explicit_at_last_dream >= dream.document_threshold
+    threshold = dream.document_threshold
+    if collection.last_dream_at is None:
+        threshold = min(threshold, dream.first_document_threshold)
+    enough = explicit - collection.explicit_at_last_dream >= threshold
     return enough and dream.enabled and bool(dream.enabled_types)
 
 

@@ -298,6 +298,9 @@ class Dream(Group):
 
     enabled: bool = setting(True, "consolidate, unless a workspace or session says otherwise")
     document_threshold: int = setting(50, "new explicit conclusions before a dream", low=1)
+    first_document_threshold: int = setting(
+        15, "the same before the first dream of a collection, if it is fewer", low=1
+    )
     idle_timeout_minutes: float = setting(60.0, "quiet time before a dream", low=0)
     min_hours_between_dreams: float = setting(
         8.0, "least time between dreams of one collection", low=0

@@ -36,11 +36,12 @@ from memservice.reasoning import outages
 from memservice.reasoning.apart.reasoner import Stopped
 from memservice.runtime import Runtime
 from memservice.services import webhooks
-from memservice.services.tasks import lease_owner, model_breaker, outbox
+from memservice.services.tasks import jobs, lease_owner, model_breaker, outbox
 from memservice.services.tasks.kinds import KINDS
 from memservice.services.tasks.model_breaker import ModelUnavailable
 from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
+from memservice.spi.llm import ModelFailure
 from memservice.spi.storage import Transaction
 from memservice.telemetry.context import set_request_id, working_for
 from memservice.telemetry.events import Event
@@ -286,7 +287,7 @@ def _wait_for_model(rt: Runtime, lease: Lease, task: Task, error: ModelUnavailab
         tx.tasks.release(lease)
 
     rt.storage.write(put_off)
-    log.info("%s waits: %s", lease.unit, error)
+    log.info("%s (%s) waits: %s", lease.unit, jobs.about(rt, task), error)
 
 
 def _emit_events(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
@@ -402,16 +403,22 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
     rt.storage.write(record)
     if retry_at is None and handler is not None:
         _emit_events(rt, partial(handler.failure_events, rt, task, error))
-    # The error's own text may quote a message, so the log names its class only; the text is kept
-    # with the task.
     log.error(
-        "task %s of %s failed (%s), attempt %d%s",
+        "task %s of %s (%s) failed (%s), attempt %d%s",
         task.uid,
         task.unit,
-        type(error).__name__,
+        jobs.about(rt, task),
+        _reason(error),
         attempts,
-        "" if retry_at else ": it rests",
+        "" if retry_at else ": it has failed permanently",
     )
+
+
+def _reason(error: Exception) -> str:
+    """An error for the log. Only the text of a model's failure is known to quote no message; the
+    text of any other error is kept with the task."""
+    name = type(error).__name__
+    return f"{name}: {error}" if isinstance(error, ModelFailure) else name
 
 
 def _pause(rt: Runtime, handler: Handler | None, attempts: int, error: Exception) -> float | None:

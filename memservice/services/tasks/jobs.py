@@ -160,6 +160,19 @@ def show(rt: Runtime, principal: Principal, uid: str) -> Job:
         return _described(rt, tx, [task])[0]
 
 
+def about(rt: Runtime, task: Task) -> str:
+    """What a task is about, by names, for the log: its workspace, session and peers."""
+    with rt.storage.read() as tx:
+        (job,) = _described(rt, tx, [task])
+    names = {
+        "workspace": job.workspace,
+        "session": job.session,
+        "observer": job.observer,
+        "peer": job.observed,
+    }
+    return ", ".join(f"{kind} {name}" for kind, name in names.items() if name) or task.kind
+
+
 def retry_failures(
     rt: Runtime, principal: Principal, workspace_id: str, uids: Sequence[str] | None = None
 ) -> int:
