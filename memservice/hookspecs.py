@@ -1,11 +1,11 @@
-"""What a plugin may offer memservice.
+"""The hooks of plugins.
 
-A plugin is any installed distribution with an entry point in the group `memservice` that names a
-module (or object) with some of these hooks, each marked with `hookimpl`. Hooks are called in a
-function at start-up, never at import. Registration hooks are called once, in no particular order;
-every record that they yield is collected and found by its name; two of one kind with one name are
-an error. An implementation may take fewer arguments than the specification has; within one SPI
-version only optional ones are added.
+A plugin is an installed distribution with an entry point in the group `memservice` that names a
+module (or object) with some of these hooks, each marked with `hookimpl`. Hooks are called at
+startup, never at import. Registration hooks are called once, in no particular order. The records
+that they yield are collected by name; two records of one kind with the same name are an error. An
+implementation may take fewer arguments than its specification. Within one SPI version, only
+optional arguments are added.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def memservice_storages() -> Iterable[providers.StorageProvider]:
-    """Offer storages. Called once, at start-up.
+    """Register storages. Called once, at startup.
 
     Example:
 
@@ -53,7 +53,7 @@ def memservice_storages() -> Iterable[providers.StorageProvider]:
 
 @hookspec
 def memservice_vector_indexes() -> Iterable[providers.VectorIndexProvider]:
-    """Offer vector indexes. Called once, at start-up.
+    """Register vector indexes. Called once, at startup.
 
     Example:
 
@@ -75,7 +75,7 @@ def memservice_vector_indexes() -> Iterable[providers.VectorIndexProvider]:
 
 @hookspec
 def memservice_llms() -> Iterable[providers.LanguageModelProvider]:
-    """Offer protocols by which language models are reached. Called once, at start-up.
+    """Register protocols for language models. Called once, at startup.
 
     Example:
 
@@ -103,7 +103,7 @@ def memservice_llms() -> Iterable[providers.LanguageModelProvider]:
 
 @hookspec
 def memservice_embedders() -> Iterable[providers.EmbedderProvider]:
-    """Offer embedders. Called once, at start-up.
+    """Register embedders. Called once, at startup.
 
     Example:
 
@@ -130,7 +130,7 @@ def memservice_embedders() -> Iterable[providers.EmbedderProvider]:
 
 @hookspec
 def memservice_reasoners() -> Iterable[providers.ReasonerProvider]:
-    """Offer reasoners. Called once, at start-up.
+    """Register reasoners. Called once, at startup.
 
     Example:
 
@@ -166,7 +166,7 @@ def memservice_reasoners() -> Iterable[providers.ReasonerProvider]:
 
 @hookspec
 def memservice_webhook_transports() -> Iterable[providers.WebhookTransportProvider]:
-    """Offer ways to deliver webhook events. Called once, at start-up.
+    """Register transports for webhook events. Called once, at startup.
 
     Example:
 
@@ -195,7 +195,7 @@ def memservice_webhook_transports() -> Iterable[providers.WebhookTransportProvid
 
 @hookspec
 def memservice_app_started(app: Flask) -> None:
-    """The application is built and about to serve. Called once per process, for every listener.
+    """Called once per process, after the application is built and before it serves requests.
 
     Example:
 
@@ -211,7 +211,8 @@ def memservice_app_started(app: Flask) -> None:
 
 @hookspec
 def memservice_cli_commands() -> Iterable[click.Command]:
-    """Add commands to `memservice`. Called once, when the command line starts.
+    """Add commands to `memservice`. Called once, when a command is not built in or all commands are
+    listed.
 
     Example:
 
@@ -234,13 +235,13 @@ def memservice_cli_commands() -> Iterable[click.Command]:
 
 @hookspec
 def memservice_blueprints(settings: Any, pages: Sequence[ConsolePage]) -> Iterable[Blueprint]:
-    """Add routes of your own. Called once, when the application is built, with the settings in
-    force and the console pages of all plugins; a path that memservice serves stays memservice's. An
-    implementation leaves out the arguments that it does not need.
+    """Add routes. Called once, when the application is built, with the effective settings and the
+    console pages of all plugins. A route cannot replace one of memservice's own paths. An
+    implementation may omit arguments that it does not need.
 
-    While authentication is on, a route is opened by an admin key alone unless it, or its blueprint,
-    declares otherwise with `memservice.spi.web.access`. What changes something and is not sent as
-    JSON is refused to pages of other origins. A view gets the opened parts of the process from
+    With authentication, a route requires an admin key, unless it or its blueprint declares another
+    access with `memservice.spi.web.access`. Requests from pages of other origins that change data
+    and do not send JSON are rejected. A view gets the opened parts of the process from
     `memservice.spi.web.runtime()` and its caller from `memservice.spi.web.principal()`; services
     take both.
 
@@ -298,10 +299,10 @@ def memservice_console_pages() -> Iterable[ConsolePage]:
 
 @hookspec
 def memservice_message_storing(message: Message) -> Message | None:
-    """A message is about to be stored. Return a changed copy (say, redacted), or None to leave it;
-    raise `memservice.domain.errors.Refused` to refuse the whole request. Called before the
-    transaction, once per message, each listener
-    seeing what the one before it returned.
+    """Called before a message is stored, once per message, outside the transaction. Return a
+    changed copy (for instance a redacted one), or None to leave the message unchanged. Raise
+    `memservice.domain.errors.Refused` to reject the whole request. Each plugin gets the result of
+    the previous one.
 
     Example:
 
@@ -319,8 +320,8 @@ def memservice_message_storing(message: Message) -> Message | None:
 
 @hookspec
 def memservice_conclusion_storing(conclusion: Conclusion) -> bool | None:
-    """A conclusion is about to be stored. Return False to refuse it; anything else lets it pass.
-    Called before the transaction.
+    """Called before a conclusion is stored, outside the transaction. Return False to reject the
+    conclusion; any other value accepts it.
 
     Example:
 
@@ -336,8 +337,8 @@ def memservice_conclusion_storing(conclusion: Conclusion) -> bool | None:
 
 @hookspec
 def memservice_event_emitted(type: str, data: dict[str, Any]) -> None:
-    """An event was emitted (the same that webhooks and telemetry see). Called after the commit, in
-    the thread that did the work, so be quick; results are not used.
+    """Called after the commit for each event (the same events as for webhooks and telemetry), in
+    the thread that emitted it. Return quickly. The result is ignored.
 
     Example:
 

@@ -1,8 +1,7 @@
-"""Loading plugins and finding what they offer.
+"""Loading plugins and finding their providers.
 
-`load_plugins` runs once, at start-up. A plugin that cannot be loaded is recorded with its reason
-and stops nobody, until something that it should have offered is asked for: then the reason is the
-answer.
+`load_plugins` runs once, at startup. A plugin that cannot be loaded is recorded with the reason and
+does not affect others. The reason is reported when a provider of that plugin is needed.
 """
 
 from __future__ import annotations
@@ -36,22 +35,22 @@ if TYPE_CHECKING:
 log = logging.getLogger("memservice.plugins")
 
 GROUP = "memservice"
-"""The entry-point group of every plugin, ours and strangers'."""
+"""The entry-point group of all plugins, built-in and third-party."""
 
 P = TypeVar("P", bound=p.Provider)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of provider: the hook that offers it and the words that messages use."""
+    """One kind of provider: its registration hook, and its name in messages."""
 
     hook: str
     record: type[Any]
     words: str
     setting: str
-    """Which setting names one."""
+    """The setting that names a provider of this kind."""
     section: str
-    """Where its settings are, for messages about one of them."""
+    """The section of its settings, for messages."""
 
 
 KINDS = (
@@ -87,18 +86,18 @@ _KIND_OF: dict[type[Any], Kind] = {kind.record: kind for kind in KINDS}
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a plugin comes from."""
+    """The source of a plugin."""
 
     name: str
-    """Of the entry point; for a plugin given in code, of the object."""
+    """The name of the entry point; for a plugin passed in code, of the object."""
     target: str
     distribution: str
-    """Name and version, `memservice 0.1.0`; `code` for a plugin given in code."""
+    """Name and version, such as `memservice 0.1.0`; `code` for a plugin passed in code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A plugin, or one of its providers, that cannot be used, and why."""
+    """A plugin, or one of its providers, that cannot be used, and the reason."""
 
     origin: Origin
     reason: str
@@ -117,11 +116,11 @@ class Row:
     plugin: str
     distribution: str
     detail: str
-    """Capabilities, or the reason of a failure."""
+    """Capabilities, or the reason for a failure."""
 
 
 class Plugins:
-    """What was loaded. Made by `load_plugins`; safe to share between threads."""
+    """The loaded plugins. Created by `load_plugins`; safe for threads."""
 
     def __init__(
         self,
@@ -135,7 +134,7 @@ class Plugins:
         self._manager = manager
         self._origins = origins
         self._failures = failures
-        self._offers: dict[Kind, list[tuple[p.Provider, Origin]]] = {kind: [] for kind in KINDS}
+        self._providers: dict[Kind, list[tuple[p.Provider, Origin]]] = {kind: [] for kind in KINDS}
         for kind in KINDS:
             for name, origin in origins.items():
                 self._collect(kind, name, origin)
@@ -144,24 +143,24 @@ class Plugins:
 
     @property
     def hook(self) -> pluggy.HookRelay:
-        """For calling event hooks: `plugins.hook.memservice_app_started(app=app)`."""
+        """Calls event hooks: `plugins.hook.memservice_app_started(app=app)`."""
         return self._manager.hook
 
     @property
     def hears_events(self) -> bool:
-        """Whether any plugin wants to be told of events."""
+        """Whether any plugin listens to events."""
         return bool(self.hook.memservice_event_emitted.get_hookimpls())
 
     def emit(self, kind: str, data: Callable[[], dict[str, Any]]) -> None:
-        """Tell plugins of an event that was committed. What a listener does cannot undo it, so its
-        failure is only logged."""
+        """Call plugins for a committed event. A listener cannot undo the commit, so its failure is
+        only logged."""
         if not self.hears_events:
             return
         try:
             self.hook.memservice_event_emitted(type=kind, data=data())
         except Exception as error:  # a plugin may fail in any way
             log.error(
-                "a plugin failed when told of %s: %s\n%s",
+                "a plugin failed on the event %s: %s\n%s",
                 kind,
                 type(error).__name__,
                 redacted_traceback(error),
@@ -172,7 +171,7 @@ class Plugins:
         return tuple(self._failures)
 
     def storage(self, name_or_uri: str) -> p.StorageProvider:
-        """The storage of this name, or the one that the scheme of this URI names. Lookups raise
+        """The storage with this name, or for the scheme of this URI. Like all look-ups, raises
         `ConfigurationError` if there is none."""
         scheme = name_or_uri.partition(":")[0].partition("+")[0]
         return self._find(p.StorageProvider, scheme)
@@ -192,19 +191,19 @@ class Plugins:
     def webhook_transport(self, name_or_url: str) -> p.WebhookTransportProvider:
         return self._find(p.WebhookTransportProvider, name_or_url.partition(":")[0])
 
-    def offers(self, record: type[P]) -> tuple[P, ...]:
+    def providers_of(self, record: type[P]) -> tuple[P, ...]:
         """Every usable provider of one kind, in no particular order."""
-        return tuple(cast(P, provider) for provider, _ in self._offers[_KIND_OF[record]])
+        return tuple(cast(P, provider) for provider, _ in self._providers[_KIND_OF[record]])
 
     def names(self, words: str) -> list[str]:
-        """The names that can be used for one kind of provider, given in the words of messages:
-        `vector index`."""
+        """The names of all providers of one kind. `words` names the kind as in messages, for
+        instance `vector index`."""
         return sorted(
             {
                 name
                 for kind in KINDS
                 if kind.words == words
-                for provider, _ in self._offers[kind]
+                for provider, _ in self._providers[kind]
                 for name in _names(provider)
             }
         )
@@ -217,19 +216,19 @@ class Plugins:
         *,
         section: str = "",
     ) -> Any:
-        """Check `settings` against the provider's schema, then open it.
+        """Check `settings` against the provider's schema, then open the provider.
 
-        What its schema does not know is left out, so that it can be given a whole section; only
-        under `options`, which is for this provider alone, every name must be known. `section` is
-        the path that messages begin with. Raises `ConfigurationError` with every wrong setting, for
-        a missing driver, or for a storage that the provider does not live in.
+        Names outside the schema are ignored, so that `settings` can be a whole section. Under
+        `options`, which belongs to this provider only, every name must be in the schema. `section`
+        is the start of setting paths in messages. Raises `ConfigurationError` with all invalid
+        settings, for a missing driver, and for a storage that the provider does not support.
         """
         kind = _KIND_OF[type(provider)]
         needed = getattr(provider, "needs_storage", None)
         if needed is not None and (context.storage is None or context.storage.name != needed):
             chosen = f"{context.storage.name!r} is open" if context.storage else "none is open"
             raise ConfigurationError(
-                f"{kind.words} {provider.name!r} lives in the storage {needed!r}, but "
+                f"{kind.words} {provider.name!r} needs the storage {needed!r}, but "
                 f"{chosen}: change {kind.setting}"
             )
         loaded = _validated(provider, settings, section or kind.section, self._own(provider))
@@ -244,7 +243,7 @@ class Plugins:
         settings: Mapping[str, Any],
         context: p.Context,
     ) -> None:
-        """Take away everything at the place that `settings` name, if the provider knows how. Raises
+        """Delete everything in the store that `settings` name, if the provider supports it. Raises
         as `open_provider` does."""
         if provider.erase is not None:
             provider.erase(
@@ -278,8 +277,8 @@ class Plugins:
     def _option_fields(self) -> dict[str, set[str]]:
         """By name, as variables spell it, the fields of all providers of that name."""
         fields: dict[str, set[str]] = {}
-        for offers in self._offers.values():
-            for provider, _ in offers:
+        for entries in self._providers.values():
+            for provider, _ in entries:
                 fields.setdefault(transport_key(provider.name), set()).update(_fields(provider))
         return fields
 
@@ -293,7 +292,7 @@ class Plugins:
         }
 
     def listing(self) -> list[Row]:
-        """What is offered by whom, who listens to what, and what failed."""
+        """All providers, hooks and failures, each with its plugin."""
         rows = [
             Row(
                 kind.words,
@@ -303,7 +302,7 @@ class Plugins:
                 ", ".join(sorted(provider.capabilities)),
             )
             for kind in KINDS
-            for provider, origin in sorted(self._offers[kind], key=lambda offer: offer[0].name)
+            for provider, origin in sorted(self._providers[kind], key=lambda item: item[0].name)
         ]
         registration = {kind.hook for kind in KINDS}
         for name, origin in self._origins.items():
@@ -320,65 +319,68 @@ class Plugins:
         return rows
 
     def _collect(self, kind: Kind, plugin: str, origin: Origin) -> None:
-        """Ask one plugin for its providers of one kind."""
+        """Get the providers of one kind from one plugin."""
         others = [self._manager.get_plugin(name) for name in self._origins if name != plugin]
         try:
             caller = self._manager.subset_hook_caller(kind.hook, others)
-            found = [provider for answer in caller() for provider in answer]
-        except Exception as error:  # a plugin may fail in any way; whoever needs it hears of it
+            providers = [provider for answer in caller() for provider in answer]
+        except Exception as error:  # a plugin may fail in any way; reported when it is needed
             self._failures.append(Failure(origin, f"{kind.hook} failed: {_reason(error)}", kind))
             return
-        for provider in found:
+        for provider in providers:
             name = getattr(provider, "name", None)
             if not isinstance(provider, kind.record):
-                reason = f"{kind.hook} offers {type(provider).__name__}, not {kind.record.__name__}"
+                reason = (
+                    f"{kind.hook} returns {type(provider).__name__}, not {kind.record.__name__}"
+                )
             elif not name:
-                reason = f"{kind.hook} offers {_a(kind.words)} without a name"
+                reason = f"{kind.hook} returns {_a(kind.words)} without a name"
             elif provider.spi != p.SPI_VERSION:
                 reason = (
                     f"{kind.words} {name!r} was written for version {provider.spi} of "
                     f"memservice.spi, this is version {p.SPI_VERSION}: "
-                    f"install a release of {origin.distribution} that fits"
+                    f"install a compatible release of {origin.distribution}"
                 )
             else:
-                self._offers[kind].append((provider, origin))
+                self._providers[kind].append((provider, origin))
                 continue
             self._failures.append(Failure(origin, reason, kind, name))
 
     def _report_duplicates(self, kind: Kind) -> None:
-        """Two providers with one name, or scheme: neither is used, and asking for it says who they
-        are."""
+        """Make providers with the same name or scheme unusable, and record their plugins as the
+        reason."""
         owners: dict[str, list[tuple[p.Provider, Origin]]] = {}
-        for offer in self._offers[kind]:
-            for name in _names(offer[0]):
-                owners.setdefault(name, []).append(offer)
-        for name, rivals in owners.items():
-            if len(rivals) < 2:
+        for entry in self._providers[kind]:
+            for name in _names(entry[0]):
+                owners.setdefault(name, []).append(entry)
+        for name, duplicates in owners.items():
+            if len(duplicates) < 2:
                 continue
-            who = " and ".join(
-                f"{origin.distribution} ({origin.name} = {origin.target})" for _, origin in rivals
+            owners_text = " and ".join(
+                f"{origin.distribution} ({origin.name} = {origin.target})"
+                for _, origin in duplicates
             )
             reason = (
-                f"{kind.words} {name!r} is offered by {who}: remove one, or name the plugins "
-                "to load in MEMSERVICE_PLUGINS"
+                f"{kind.words} {name!r} is offered by {owners_text}: remove one, or name the "
+                "plugins to load in MEMSERVICE_PLUGINS"
             )
-            for rival in rivals:
-                self._failures.append(Failure(rival[1], reason, kind, name))
-                if rival in self._offers[kind]:
-                    self._offers[kind].remove(rival)
+            for duplicate in duplicates:
+                self._failures.append(Failure(duplicate[1], reason, kind, name))
+                if duplicate in self._providers[kind]:
+                    self._providers[kind].remove(duplicate)
 
-    def _find(self, record: type[P], wanted: str) -> P:
-        kind, name = _KIND_OF[record], wanted.strip().lower()
-        for provider, _ in self._offers[kind]:
+    def _find(self, record: type[P], requested: str) -> P:
+        kind, name = _KIND_OF[record], requested.strip().lower()
+        for provider, _ in self._providers[kind]:
             if name in _names(provider):
                 return cast(P, provider)
         for failure in self._failures:
-            mine = (
+            is_cause = (
                 failure.provider == name
                 if failure.provider
                 else failure.kind in (None, kind) and failure.origin.name == name
             )
-            if mine:
+            if is_cause:
                 source = f"plugin {failure.origin.name!r} of {failure.origin.distribution}"
                 raise ConfigurationError(
                     f"{kind.words} {name!r} cannot be used ({source}): {failure.reason}"
@@ -400,8 +402,10 @@ class Plugins:
         raise ConfigurationError(message)
 
     def _missing(self, kind: Kind, provider: p.Provider, error: ImportError) -> str:
-        """The sentence for a driver that cannot be imported."""
-        origin = next((origin for offer, origin in self._offers[kind] if offer is provider), None)
+        """The message for a driver that cannot be imported."""
+        origin = next(
+            (origin for offer, origin in self._providers[kind] if offer is provider), None
+        )
         subject = f"{kind.words} {provider.name!r}"
         module = (error.name or "").partition(".")[0]
         own = origin is not None and module == origin.target.partition(":")[0].partition(".")[0]
@@ -419,8 +423,8 @@ class Plugins:
 
 
 def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ()) -> Plugins:
-    """Load the plugins of every installed distribution, and those given in `extra` (modules or
-    objects with hooks).
+    """Load the plugins of every installed distribution, and those in `extra` (modules or objects
+    with hooks).
 
     Never raises for a broken plugin: see `Plugins.failures`. Raises `ConfigurationError` if
     `MEMSERVICE_PLUGINS` names one that is not installed.
@@ -435,7 +439,7 @@ def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ())
         origin = Origin(entry.name, entry.value, owner)
         try:
             plugin = entry.load()
-        except Exception as error:  # a plugin may fail in any way; whoever needs it hears of it
+        except Exception as error:  # a plugin may fail in any way; reported when it is needed
             failures.append(Failure(origin, f"cannot be imported: {_reason(error)}"))
             continue
         _register(manager, plugin, origin, origins, failures)
@@ -448,30 +452,35 @@ def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ())
 
 def _chosen(settings: Settings | None) -> list[tuple[EntryPoint, str]]:
     """The entry points to load and the distribution of each, always in the same order."""
-    # of each distribution once: its file is parsed for each attribute that is read
+    # Once per distribution: each access to an attribute parses its metadata file.
     names: dict[int, tuple[str, str]] = {}
-    found = []
+    entries = []
     for entry in entry_points(group=GROUP):
         name, version = "", ""
         if entry.dist is not None:
             if id(entry.dist) not in names:
                 names[id(entry.dist)] = entry.dist.name, entry.dist.version
             name, version = names[id(entry.dist)]
-        found.append(
+        entries.append(
             (name, entry.name, entry, f"{name} {version}" if name else "an unknown distribution")
         )
-    chosen = [(entry, owner) for *_, entry, owner in sorted(found, key=lambda offer: offer[:2])]
+    selected = [
+        (entry, owner)
+        for *_, entry, owner in sorted(entries, key=lambda sort_entry: sort_entry[:2])
+    ]
     only = settings.plugins.only if settings is not None else None
     if only is None:
-        return chosen
-    known = {name for entry, _ in chosen for name in (entry.name, entry.value)}
+        return selected
+    known = {name for entry, _ in selected for name in (entry.name, entry.value)}
     if unknown := [name for name in only if name not in known]:
-        installed = ", ".join(sorted(entry.name for entry, _ in chosen))
+        installed = ", ".join(sorted(entry.name for entry, _ in selected))
         raise ConfigurationError(
             f"MEMSERVICE_PLUGINS names {', '.join(unknown)}, but the plugins installed are "
             f"{installed}"
         )
-    return [(entry, owner) for entry, owner in chosen if entry.name in only or entry.value in only]
+    return [
+        (entry, owner) for entry, owner in selected if entry.name in only or entry.value in only
+    ]
 
 
 def _register(
@@ -481,7 +490,7 @@ def _register(
     origins: dict[str, Origin],
     failures: list[Failure],
 ) -> None:
-    """Register one plugin and check its hooks, or record why it cannot be."""
+    """Register one plugin and check its hooks, or record why it cannot be registered."""
     name = f"{origin.distribution}: {origin.name}"
     try:
         manager.register(plugin, name)
@@ -536,8 +545,8 @@ def _near(name: str, known: Iterable[str]) -> str:
 def _validated(
     provider: p.Provider, settings: Mapping[str, Any], section: str, own: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The settings as the provider's schema loads them; as they are, if it has none. `own`: of
-    `[plugins.NAME]`, stronger than all else."""
+    """The settings loaded by the provider's schema; unchanged if it has none. `own`: the table
+    `[plugins.NAME]`, which takes precedence."""
     options = dict(settings.get("options") or {})
     common = {name: value for name, value in settings.items() if name != "options"}
     if provider.settings is None:
@@ -556,10 +565,10 @@ def _validated(
     except ValidationError as error:
         for path, message in _flat(error.messages, ()):
             if path[0] in own:
-                place: tuple[str, ...] = ("plugins", transport_key(provider.name), *path)
+                setting_path: tuple[str, ...] = ("plugins", transport_key(provider.name), *path)
             else:
-                place = (section, *(("options", *path) if path[0] in options else path))
-            problems.append(f"{'.'.join(place)}: {message}")
+                setting_path = (section, *(("options", *path) if path[0] in options else path))
+            problems.append(f"{'.'.join(setting_path)}: {message}")
     if problems:
         raise ConfigurationError(
             f"the settings of {provider.name!r} cannot be used: " + "; ".join(sorted(problems))
@@ -583,7 +592,7 @@ def _a(words: str) -> str:
 
 
 def _names(provider: p.Provider) -> set[str]:
-    """Its name, and the schemes that mean it."""
+    """The provider's name and its schemes."""
     return {provider.name, *(scheme.lower() for scheme in getattr(provider, "schemes", ()))}
 
 
@@ -601,7 +610,7 @@ def _reason(error: BaseException) -> str:
 def _trace_call(
     hook_name: str, hook_impls: Iterable[pluggy.HookImpl], kwargs: Mapping[str, Any]
 ) -> None:
-    names = ", ".join(impl.plugin_name for impl in hook_impls) or "nobody"
+    names = ", ".join(impl.plugin_name for impl in hook_impls) or "no plugin"
     print(f"{hook_name}({', '.join(kwargs)}) -> {names}", file=sys.stderr)
 
 

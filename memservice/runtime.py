@@ -187,7 +187,7 @@ class Runtime:
     def _other_embedder(self, wanted: str) -> Embedder | None:
         """An embedder of that id among all that are offered, those first that need neither a place
         nor a key."""
-        offered = self.plugins.offers(EmbedderProvider)
+        offered = self.plugins.providers_of(EmbedderProvider)
         for provider in sorted(
             offered,
             key=lambda provider: (Capability.INLINE not in provider.capabilities, provider.name),

@@ -34,36 +34,36 @@ from memservice.domain.values import printable
 
 
 class Commands(click.Group):
-    """Ours, and those of plugins. Plugins are loaded only when a command is wanted that is not
-    ours, or the list of all."""
+    """Built-in commands and those of plugins. Plugins are loaded only for a command that is not
+    built in, and for the list of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *self._of_plugins(ctx)})
+        return sorted({*super().list_commands(ctx), *self._plugin_commands(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, cmd_name) or self._of_plugins(ctx).get(cmd_name)
+        return super().get_command(ctx, cmd_name) or self._plugin_commands(ctx).get(cmd_name)
 
-    def _of_plugins(self, ctx: click.Context) -> dict[str, click.Command]:
-        """By name. What a plugin cannot give is told, and stops nobody else."""
+    def _plugin_commands(self, ctx: click.Context) -> dict[str, click.Command]:
+        """Commands of plugins by name. A plugin that fails is reported, and does not affect
+        others."""
         if "memservice.commands" not in ctx.meta:
-            ctx.meta["memservice.commands"] = self._ask_plugins(ctx)
-        found: dict[str, click.Command] = ctx.meta["memservice.commands"]
-        return found
+            ctx.meta["memservice.commands"] = self._load_plugin_commands(ctx)
+        commands: dict[str, click.Command] = ctx.meta["memservice.commands"]
+        return commands
 
-    def _ask_plugins(self, ctx: click.Context) -> dict[str, click.Command]:
+    def _load_plugin_commands(self, ctx: click.Context) -> dict[str, click.Command]:
         from memservice.plugins import load_plugins
 
         try:
             loaded = State(ctx.params.get("config_file")).plugins
-        except (
-            ConfigurationError
-        ):  # told by the command that needs the settings; help must work without them
+        except ConfigurationError:
+            # The command that needs the settings reports the error. Help must work without them.
             loaded = load_plugins()
-        found: dict[str, click.Command] = {}
+        commands: dict[str, click.Command] = {}
         for implementation in loaded.hook.memservice_cli_commands.get_hookimpls():
             plugin = implementation.plugin_name
             try:
-                offered = [
+                provided = [
                     (command.name or "", command)
                     for command in cast(Iterable[click.Command], implementation.function())
                 ]
@@ -76,18 +76,18 @@ class Commands(click.Group):
                     err=True,
                 )
                 continue
-            for name, command in offered:
-                if name in self.commands or name in found:
+            for name, command in provided:
+                if name in self.commands or name in commands:
                     click.echo(
                         (
-                            f"memservice: the command {name!r} of plugin {plugin!r} is left "
-                            "out: there is one already"
+                            f"memservice: the command {name!r} of plugin {plugin!r} is ignored: "
+                            "a command of this name exists already"
                         ),
                         err=True,
                     )
                 else:
-                    found[name] = command
-        return found
+                    commands[name] = command
+        return commands
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -97,7 +97,7 @@ class Commands(click.Group):
     "config_file",
     type=click.Path(dir_okay=False, path_type=Path),
     help=(
-        "The TOML file with the settings (default: MEMSERVICE_CONFIG, else memservice.toml in "
+        "TOML file with the settings (default: MEMSERVICE_CONFIG, else memservice.toml in "
         "the working directory)."
     ),
 )
@@ -130,11 +130,11 @@ for command in (
 
 
 def main() -> None:
-    """Run the command line; a mistake in settings, plugins or files ends in one sentence, not in a
+    """Run the command line. An error in settings, plugins or files prints one sentence, not a
     traceback."""
     try:
         cli()
     except (MemserviceError, OSError) as error:
-        # Of files and of other servers, so it may hold anything, also what a terminal would obey.
+        # The message may contain text of files and servers, so also terminal control sequences.
         click.echo(f"memservice: {printable(str(error))}", err=True)
         sys.exit(1)

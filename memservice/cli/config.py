@@ -10,14 +10,14 @@ from memservice.cli.tables import show_table
 
 @click.group()
 def config() -> None:
-    """Look at the settings."""
+    """Inspect the settings."""
 
 
 @config.command()
-@click.option("--all", "everything", is_flag=True, help="Also the settings that nobody set.")
+@click.option("--all", "everything", is_flag=True, help="Include settings with their defaults.")
 @click.pass_obj
 def show(state: State, everything: bool) -> None:
-    """Show the effective settings, secrets masked, and where each came from."""
+    """Show the effective settings and the source of each. Secrets are masked."""
     rows = state.settings.rows(everything)
     show_table(
         ("SETTING", "VALUE", "FROM", "ALSO"),

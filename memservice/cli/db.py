@@ -5,20 +5,20 @@ from __future__ import annotations
 import click
 
 from memservice.cli.options import State
-from memservice.cli.stores import schema_of, sound
+from memservice.cli.stores import checked_store, schema_of
 from memservice.compose import open_runtime
 from memservice.services import store_compatibility
 
 
 @click.group()
 def db() -> None:
-    """Look after the database."""
+    """Manage the database."""
 
 
 @db.command()
 @click.pass_obj
 def upgrade(state: State) -> None:
-    """Bring the schema to this release's. Safe to run again, and while others run it."""
+    """Upgrade the schema to this release. Safe to repeat, and to run in several processes."""
     runtime = open_runtime(state.settings, plugins=state.plugins)
     try:
         before = schema_of(runtime)
@@ -37,7 +37,7 @@ def upgrade(state: State) -> None:
 @db.command()
 @click.pass_obj
 def current(state: State) -> None:
-    """Show which schema the store has."""
+    """Show the schema version of the store."""
     runtime = open_runtime(state.settings, plugins=state.plugins)
     try:
         click.echo(runtime.storage.schema_version() or "empty")
@@ -48,13 +48,13 @@ def current(state: State) -> None:
 @db.command()
 @click.pass_obj
 def vacuum(state: State) -> None:
-    """Let go at once of what erased rows left in the store's indexes, logs and free room, as far as
-    the storage does not do it itself.
+    """Remove the remains of erased rows from the store's indexes and logs and free their space, as
+    far as the storage does not do so itself.
 
-    Other writes wait meanwhile: best when little is going on. A SQLite file is written anew, which
-    takes as much room again.
+    Other writes wait until it ends, so run it at a quiet time. A SQLite file is rewritten, which
+    temporarily needs its size again in free disk space.
     """
-    with sound(state) as runtime:
+    with checked_store(state) as runtime:
         while runtime.storage.reclaim(thorough=True):
             pass
     click.echo("done")
@@ -63,7 +63,7 @@ def vacuum(state: State) -> None:
 @db.command()
 @click.pass_obj
 def recount(state: State) -> None:
-    """Count the tokens of every message again, after a release that counts otherwise. Stop servers
+    """Count the tokens of all messages again, after a release with another tokenizer. Stop servers
     and workers first."""
     runtime = open_runtime(state.settings, plugins=state.plugins)
     try:
@@ -78,8 +78,8 @@ def recount(state: State) -> None:
 @db.command()
 @click.pass_obj
 def reindex(state: State) -> None:
-    """Build the text index again, after a release that analyses texts otherwise. Stop servers and
-    workers first."""
+    """Rebuild the text index, after a release with another text analyser. Stop servers and workers
+    first."""
     runtime = open_runtime(state.settings, plugins=state.plugins)
     try:
         _, length = store_compatibility.rows_to_do(runtime)

@@ -1,4 +1,4 @@
-"""`memservice doctor`: is everything there, and if not, what to do."""
+"""`memservice doctor`: checks of the installation, with advice."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ _MARKS = {service.OK: "ok", service.DEGRADED: "degraded", service.BROKEN: "FAILE
 @click.option(
     "--ask-models",
     is_flag=True,
-    help="Ask each configured language model for one word as well. It costs a few tokens.",
+    help="Also ask each configured language model for one word. This costs a few tokens.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def doctor(state: State, ask_models: bool, as_json: bool) -> None:
-    """Look at everything this installation is made of: store, indexes, Redis, workers, waiting
-    work, plugins.
+    """Check all parts of this installation: store, indexes, Redis, workers, pending work, plugins.
 
-    Ends with 1 if a part has failed, with 0 if all is well or something is merely not as good as it
-    could be.
+    Exits with 1 if a part has failed, and with 0 if all parts are ok or degraded.
     """
     checks = _checks(state, ask_models)
     if as_json:
@@ -57,25 +55,25 @@ def _checks(state: State, ask_models: bool) -> list[Check]:
     try:
         runtime = open_runtime(state.settings, plugins=state.plugins)
     except ConfigurationError as error:
-        wrong = Check(
+        problem = Check(
             "settings",
             BROKEN,
             str(error),
-            "correct them; `memservice config show` tells where each comes from",
+            "correct them; `memservice config show` shows the source of each",
         )
     except MemserviceError as error:
-        wrong = Check(
+        problem = Check(
             "storage",
             BROKEN,
             str(error),
-            "see that the database is there and that `DB_CONNECTION_URI` is right",
+            "check that the database is running and that `DB_CONNECTION_URI` is correct",
         )
     else:
-        return _looked(state, runtime, ask_models)
-    return [wrong, *service.look_outside(state.settings, state.plugins)]
+        return _checks_of_runtime(state, runtime, ask_models)
+    return [problem, *service.look_outside(state.settings, state.plugins)]
 
 
-def _looked(state: State, runtime: Runtime, ask_models: bool) -> list[Check]:
+def _checks_of_runtime(state: State, runtime: Runtime, ask_models: bool) -> list[Check]:
     try:
         checks = service.look(runtime, thorough=True)
         checks += [

@@ -1,5 +1,5 @@
-"""`memservice jobs`: background work, what became of it, and what is to become of it. Works while
-the server runs, or not."""
+"""`memservice jobs`: inspection and control of background tasks. The server may be running or
+stopped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _filters(*, state: bool) -> Callable[[F], F]:
-    """The options that choose tasks."""
+    """The options that select tasks."""
     options = [
         click.option("--workspace", "-w", help="Only tasks of this workspace."),
         click.option("--kind", type=click.Choice(list(KINDS)), help="Only tasks of this kind."),
@@ -49,8 +49,7 @@ def _filters(*, state: bool) -> Callable[[F], F]:
 
 @click.group()
 def jobs() -> None:
-    """Look after background work: see what failed and why, try it again, cancel it, erase what is
-    over."""
+    """Manage background tasks: list them, show errors, retry, cancel and purge."""
 
 
 @jobs.command("list")
@@ -60,18 +59,18 @@ def jobs() -> None:
     type=click.IntRange(1, 10_000),
     default=50,
     show_default=True,
-    help="Most tasks shown.",
+    help="Maximum number of tasks.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.pass_obj
-def list_(state_: State, /, limit: int, as_json: bool, **chosen: str | None) -> None:
+def list_(state_: State, /, limit: int, as_json: bool, **filters: str | None) -> None:
     """List tasks, newest first."""
     with opened(state_) as rt:
         rt.storage.check()
-        page = service.page(rt, OPERATOR, JobFilter(**chosen), Paging(size=limit))
+        page = service.page(rt, OPERATOR, JobFilter(**filters), Paging(size=limit))
     if as_json:
         for job in page.items:
-            click.echo(json.dumps(_described(job), ensure_ascii=False))
+            click.echo(json.dumps(_fields(job), ensure_ascii=False))
         return
     rows = [
         (
@@ -83,7 +82,7 @@ def list_(state_: State, /, limit: int, as_json: bool, **chosen: str | None) -> 
             job.session or "-",
             job.observed or "-",
             wire_seconds(job.task.created_at),
-            # The error's own text may quote what users wrote; `show` has it.
+            # The error's text may quote users' messages; `show` prints it.
             (job.task.last_error or "").partition(":")[0],
         )
         for job in page.items
@@ -97,51 +96,51 @@ def list_(state_: State, /, limit: int, as_json: bool, **chosen: str | None) -> 
 
 @jobs.command()
 @click.argument("id")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_obj
 def show(state_: State, /, id: str, as_json: bool) -> None:
-    """Show a task: its unit, its tries, its last error, and what came of it."""
+    """Show a task: its unit, attempts, last error and outcome."""
     with opened(state_) as rt:
         rt.storage.check()
-        described = _described(service.show(rt, OPERATOR, id))
+        fields = _fields(service.show(rt, OPERATOR, id))
     if as_json:
-        click.echo(json.dumps(described, ensure_ascii=False))
+        click.echo(json.dumps(fields, ensure_ascii=False))
         return
-    for name, value in described.items():
-        shown = (
+    for name, value in fields.items():
+        text = (
             ", ".join(f"{key} {number}" for key, number in value.items())
             if isinstance(value, dict)
             else value
         )
-        click.echo(f"{name:<12}{'-' if shown in (None, '') else printable(str(shown))}")
+        click.echo(f"{name:<12}{'-' if text in (None, '') else printable(str(text))}")
 
 
 @jobs.command()
 @click.argument("ids", nargs=-1)
 @_filters(state=False)
-@click.option("--all", "every", is_flag=True, help="Every failed task.")
+@click.option("--all", "all_tasks", is_flag=True, help="All failed tasks.")
 @click.pass_obj
-def retry(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | None) -> None:
-    """Give failed tasks all their tries again: those named, or those chosen."""
-    _one_of(ids, every, chosen)
+def retry(state_: State, /, ids: tuple[str, ...], all_tasks: bool, **filters: str | None) -> None:
+    """Retry failed tasks, by ID or by options. The count of attempts starts again."""
+    _one_of(ids, all_tasks, filters)
     with opened(state_) as rt:
         rt.storage.check()
         click.echo(
-            f"{service.retry(rt, OPERATOR, JobFilter(**chosen), ids or None)} to be tried again"
+            f"{service.retry(rt, OPERATOR, JobFilter(**filters), ids or None)} will be retried"
         )
 
 
 @jobs.command()
 @click.argument("ids", nargs=-1)
 @_filters(state=False)
-@click.option("--all", "every", is_flag=True, help="Every pending task.")
+@click.option("--all", "all_tasks", is_flag=True, help="All pending tasks.")
 @click.pass_obj
-def cancel(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | None) -> None:
-    """Let pending tasks rest as failed, those named or those chosen. They can be retried later."""
-    _one_of(ids, every, chosen)
+def cancel(state_: State, /, ids: tuple[str, ...], all_tasks: bool, **filters: str | None) -> None:
+    """Cancel pending tasks, by ID or by options: they become failed, and can be retried later."""
+    _one_of(ids, all_tasks, filters)
     with opened(state_) as rt:
         rt.storage.check()
-        click.echo(f"{service.cancel(rt, OPERATOR, JobFilter(**chosen), ids or None)} cancelled")
+        click.echo(f"{service.cancel(rt, OPERATOR, JobFilter(**filters), ids or None)} cancelled")
 
 
 @jobs.command()
@@ -151,34 +150,35 @@ def cancel(state_: State, /, ids: tuple[str, ...], every: bool, **chosen: str | 
     type=click.Choice(("failed", "done")),
     default="failed",
     show_default=True,
-    help="Which tasks are over.",
+    help="State of the tasks to erase.",
 )
 @click.option(
     "--older-than",
     "age",
     type=Duration(),
-    help="Only those that came to rest so long ago: 7d, 12h.",
+    help="Only tasks that finished at least this long ago: 7d, 12h.",
 )
-@click.option("--all", "every", is_flag=True, help="Every one of them.")
+@click.option("--all", "all_tasks", is_flag=True, help="All of them.")
 @click.pass_obj
 def purge(
-    state_: State, /, state: str, age: timedelta | None, every: bool, **chosen: str | None
+    state_: State, /, state: str, age: timedelta | None, all_tasks: bool, **filters: str | None
 ) -> None:
-    """Erase tasks that are over, for good."""
-    _one_of((), every, {**chosen, "age": None if age is None else str(age)})
+    """Erase finished tasks permanently."""
+    _one_of((), all_tasks, {**filters, "age": None if age is None else str(age)})
     with opened(state_) as rt:
         rt.storage.check()
         before: datetime | None = None if age is None else rt.clock() - age
         click.echo(
-            f"{service.purge(rt, OPERATOR, JobFilter(state=state, **chosen), before)} erased"
+            f"{service.purge(rt, OPERATOR, JobFilter(state=state, **filters), before)} erased"
         )
 
 
-def _one_of(ids: tuple[str, ...], every: bool, chosen: dict[str, str | None]) -> None:
-    """Nobody should change every task by leaving something out."""
-    narrowed = any(value is not None for value in chosen.values())
-    if sum((bool(ids), narrowed, every)) != 1:
-        raise click.UsageError("Say which: by ID, or by options that choose, or --all.")
+def _one_of(ids: tuple[str, ...], all_tasks: bool, filters: dict[str, str | None]) -> None:
+    """Require exactly one way to select tasks, so that a missing option does not change all of
+    them."""
+    is_filtered = any(value is not None for value in filters.values())
+    if sum((bool(ids), is_filtered, all_tasks)) != 1:
+        raise click.UsageError("Select tasks by ID, by options, or with --all.")
 
 
 def _state(job: Job) -> str:
@@ -189,7 +189,7 @@ def _state(job: Job) -> str:
     )
 
 
-def _described(job: Job) -> dict[str, Any]:
+def _fields(job: Job) -> dict[str, Any]:
     task = job.task
     return {
         "id": task.uid,

@@ -1,5 +1,5 @@
-"""The principal of commands. Routes and services cannot import this
-(`tests/unit/project/test_imports.py` holds it): they work as their caller."""
+"""The principal of commands. Routes and services cannot import it
+(`tests/unit/project/test_imports.py` checks this): they use their caller's principal."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from memservice.services.auth.permissions import ALL
 from memservice.services.auth.principal import Principal
 
 OPERATOR = Principal(admin=True, permissions=ALL)
-"""The operator at this machine, who can read the store anyway: may do everything."""
+"""The operator of this machine. Has all rights, since the operator can read the store anyway."""

@@ -1,4 +1,4 @@
-"""What the commands share."""
+"""Code that the commands share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memservice.settings import Settings, load_settings
 
 @dataclass
 class State:
-    """The settings of this call, read when a command first asks for them."""
+    """The settings of this call, loaded at first use."""
 
     config_file: Path | None
 
@@ -30,15 +30,15 @@ class State:
         return load_plugins(self.settings)
 
     def environment(self) -> dict[str, str]:
-        """The environment for a child process that is to see the same settings."""
-        given = dict(os.environ)
+        """The environment for a child process with the same settings."""
+        environment = dict(os.environ)
         if self.config_file is not None:
-            given["MEMSERVICE_CONFIG"] = str(self.config_file.resolve())
-        return given
+            environment["MEMSERVICE_CONFIG"] = str(self.config_file.resolve())
+        return environment
 
 
 class Duration(click.ParamType[timedelta]):
-    """90d, 1h30m, '2 weeks'."""
+    """A duration such as 90d, 1h30m, '2 weeks'."""
 
     name = "duration"
 

@@ -1,5 +1,5 @@
-"""`memservice plugins`: what is offered, by whom, and what failed to load; and whether one provider
-keeps its contract."""
+"""`memservice plugins`: a list of providers, hooks and failures, and the contract tests of one
+provider."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from memservice.plugins import KINDS
 @click.group(invoke_without_command=True)
 @click.pass_context
 def plugins(context: click.Context) -> None:
-    """List what the installed plugins offer. Ends with 1 if one of them failed to load."""
+    """List the providers and hooks of installed plugins. Exits with 1 if a plugin failed to
+    load."""
     if context.invoked_subcommand is not None:
         return
     state: State = context.obj
@@ -34,11 +35,10 @@ def plugins(context: click.Context) -> None:
 @click.argument("name")
 @click.option(
     "--scratch",
-    metavar="PLACE",
+    metavar="URI",
     help=(
-        "A place to try a storage or an index in: a URI or URL. Each test has a schema or "
-        "namespace of its own there, or what {path} "
-        "(a file) or {unique} (a name) in it stand for."
+        "URI or URL for tests of a storage or an index. Each test uses its own schema or "
+        "namespace there, or its own value of {path} (a file) or {unique} (a name)."
     ),
 )
 @click.option(
@@ -46,25 +46,27 @@ def plugins(context: click.Context) -> None:
     type=click.Choice([kind.words for kind in KINDS]),
     help="Only the provider of this kind.",
 )
-@click.option("--costly", is_flag=True, help="Also try what asks a model that may cost something.")
+@click.option(
+    "--costly", is_flag=True, help="Also run tests that call models, which may cost money."
+)
 @click.pass_obj
 def check(state: State, name: str, scratch: str | None, kind: str | None, costly: bool) -> None:
-    """Tell what the providers called NAME can do, and put them to their contract suites (needs the
+    """Show the capabilities of the providers called NAME, and run their contract tests (needs the
     extra `testing`).
 
-    Models, embedders and reasoners are opened as the settings say. A storage or a vector index is
-    tried only in the place that --scratch names, for instance `--scratch 'sqlite:///{path}'`; what
-    the settings name is left alone, and what the tests wrote is taken away. Ends with 1 if
-    something failed, or could not be reached.
+    Models, embedders and reasoners use the settings. A storage or a vector index is tested only at
+    the URI of --scratch, for instance `--scratch 'sqlite:///{path}'`: the configured store is not
+    touched, and the tests delete what they wrote. Exits with 1 if a test failed, or if the provider
+    could not be reached.
     """
-    offered = [
+    candidates = [
         row
         for row in state.plugins.listing()
         if row.kind not in ("hook", "failed") and kind in (None, row.kind)
     ]
-    rows = [row for row in offered if row.name == name.strip().lower()]
+    rows = [row for row in candidates if row.name == name.strip().lower()]
     if not rows:
-        raise click.ClickException(_unknown(state, name, sorted({row.name for row in offered})))
+        raise click.ClickException(_unknown(state, name, sorted({row.name for row in candidates})))
     outcomes = [checked(state, row, scratch, costly) for row in rows]
     sys.exit(int(not all(outcomes)))
 

@@ -1,5 +1,5 @@
-"""One provider: what it says that it can do, whether it can be had at all, and its contract suite
-in a pytest of its own."""
+"""The report on one provider: its capabilities, whether it can be opened, and its contract tests in
+a separate pytest process."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ STORAGE, INDEX, PROTOCOL, EMBEDDER, REASONER, TRANSPORT = (
     *("embedder", "reasoner", "webhook transport"),
 )
 QUESTIONS: Mapping[str, tuple[tuple[Capability, str], ...]] = {
-    STORAGE: ((Capability.SHARED, "May several processes open the same store at once?"),),
+    STORAGE: ((Capability.SHARED, "Can several processes open the same store at once?"),),
     INDEX: (
-        (Capability.SHARED, "May several processes open the same index at once?"),
-        (Capability.TRANSACTIONAL, "Does it live in the storage and commit with it?"),
+        (Capability.SHARED, "Can several processes open the same index at once?"),
+        (Capability.TRANSACTIONAL, "Is it part of the storage, and commits with it?"),
     ),
     EMBEDDER: (
         (Capability.INLINE, "Is it local and fast enough to run inside a write?"),
-        (Capability.SEMANTIC, "Do vectors of paraphrases lie near each other?"),
+        (Capability.SEMANTIC, "Do paraphrases have similar vectors?"),
         (Capability.REMOTE, "Does it wait on a network?"),
     ),
     REASONER: (
@@ -58,15 +58,15 @@ SUITES = {
 }
 SUITE_SECONDS = 1_800
 FAULT = "fault.txt"
-"""Where `memservice.testing.configured` says why a provider cannot be tried."""
+"""The file in which `memservice.testing.configured` writes why a provider cannot be tested."""
 
 _silent = logging.Logger("memservice.check")
 _silent.addHandler(logging.NullHandler())
-"""What goes wrong is told once, by us."""
+"""Errors are reported once, in the output of the command."""
 
 
 def checked(state: State, row: Row, scratch: str | None, costly: bool) -> bool:
-    """Prints the report on one provider; whether nothing failed."""
+    """Print the report on one provider. True if nothing failed."""
     click.echo(f"{row.kind} {row.name}, of plugin {row.plugin} from {row.distribution}")
     declared = set(row.detail.split(", "))
     for capability, question in QUESTIONS[row.kind]:
@@ -74,41 +74,43 @@ def checked(state: State, row: Row, scratch: str | None, costly: bool) -> bool:
             f"  {question:<60} {'yes' if capability in declared else 'no':<4} ({capability})"
         )
     if not QUESTIONS[row.kind]:
-        click.echo(f"  Of a {row.kind} no capabilities are asked: each can do all of its contract.")
-    reason = _left_out(state, row, declared, scratch, costly)
-    wants = _wants(state, row) if reason is None and row.kind == PROTOCOL else None
-    if reason or wants:
-        click.echo(f"  suite: not run: {reason or wants}")
-        return not wants
+        click.echo(f"  A {row.kind} has no optional capabilities.")
+    reason = _skip_reason(state, row, declared, scratch, costly)
+    missing_setting = (
+        _missing_setting(state, row) if reason is None and row.kind == PROTOCOL else None
+    )
+    if reason or missing_setting:
+        click.echo(f"  suite: not run: {reason or missing_setting}")
+        return not missing_setting
     return _suite(state, row, scratch)
 
 
-def _left_out(
+def _skip_reason(
     state: State, row: Row, declared: set[str], scratch: str | None, costly: bool
 ) -> str | None:
-    """Why the suite of a provider is not run, though nothing is wrong."""
+    """Why the tests of a provider are skipped, without an error; None if they are run."""
     if importlib.util.find_spec("pytest") is None or importlib.util.find_spec("hypothesis") is None:
         return "install the extra: pip install 'memservice[testing]'"
     if row.kind in (STORAGE, INDEX):
-        return None if scratch else "name a place that may be filled and thrown away with --scratch"
+        return None if scratch else "name a URI for temporary data with --scratch"
     if row.kind == TRANSPORT and state.plugins.webhook_transport(row.name).world is None:
         return (
-            "it brings no endpoints that could be delivered to (see `world` of "
-            "WebhookTransportProvider): its author's tests have them"
+            "it provides no test endpoints (see `world` of WebhookTransportProvider): run its "
+            "author's tests"
         )
     if costly or not (row.kind == PROTOCOL or declared & {Capability.REMOTE, Capability.COSTLY}):
         return None
-    wants = _wants(state, row)
-    if wants:
-        return f"{wants}; --costly then asks it, which may cost something"
-    return "it asks a model, which may cost something: --costly asks all the same"
+    missing_setting = _missing_setting(state, row)
+    if missing_setting:
+        return f"{missing_setting}; then --costly runs the tests, which may cost money"
+    return "it calls a model, which may cost money: --costly runs the tests"
 
 
-def _wants(state: State, row: Row) -> str | None:
-    """What the settings have to say before a model can be asked; None if they say it. Opens the
-    provider, and asks nothing."""
+def _missing_setting(state: State, row: Row) -> str | None:
+    """The settings that are missing to call the model; None if there are none. Opens the provider
+    without a call."""
     plugins, settings = state.plugins, state.settings
-    model = _model(state, row.name) if row.kind == PROTOCOL else None
+    model = _configured_model(state, row.name) if row.kind == PROTOCOL else None
     missing = (
         f"name one of its models, for instance in DERIVER_MODEL_CONFIG__TRANSPORT={row.name} "
         "and DERIVER_MODEL_CONFIG__MODEL"
@@ -134,15 +136,15 @@ def _wants(state: State, row: Row) -> str | None:
     )
 
 
-def _model(state: State, protocol: str) -> ModelChoice | None:
-    """The model of some task that is reached by this protocol, and is configured."""
+def _configured_model(state: State, protocol: str) -> ModelChoice | None:
+    """A configured model of any task that uses this protocol."""
     llm = state.settings.llm
-    found = (
+    models = (
         model
         for model in models_of(state.settings).values()
         if model.transport == protocol and is_configured(llm, model, state.plugins)
     )
-    return next(found, None)
+    return next(models, None)
 
 
 def _context() -> Context:
@@ -150,17 +152,17 @@ def _context() -> Context:
 
 
 def _suites() -> str:
-    """The file of the suites, which only pytest imports: they need the extra."""
-    found = importlib.util.find_spec("memservice.testing.configured")
-    assert found is not None
-    assert found.origin is not None
-    return found.origin
+    """The file with the test suites. Only pytest imports it: it needs the extra."""
+    spec = importlib.util.find_spec("memservice.testing.configured")
+    assert spec is not None
+    assert spec.origin is not None
+    return spec.origin
 
 
 def _suite(state: State, row: Row, scratch: str | None) -> bool:
     config = state.settings.file
-    model = _model(state, row.name) if row.kind == PROTOCOL else None
-    wanted = {
+    model = _configured_model(state, row.name) if row.kind == PROTOCOL else None
+    parameters = {
         "name": row.name,
         "scratch": scratch,
         "model": model.model if model else None,
@@ -180,7 +182,7 @@ def _suite(state: State, row: Row, scratch: str | None) -> bool:
             "--rootdir",
             folder,
         )
-        (Path(folder) / "provider.json").write_text(json.dumps(wanted), encoding="utf-8")
+        (Path(folder) / "provider.json").write_text(json.dumps(parameters), encoding="utf-8")
         node = f"{_suites()}::{SUITES[row.kind]}"
         command = [
             sys.executable,
@@ -193,26 +195,26 @@ def _suite(state: State, row: Row, scratch: str | None) -> bool:
             f"{folder}/tests",
             node,
         ]
-        given = {
+        environment = {
             name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
         }
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             cwd=folder,
-            env=given,
+            env=environment,
             capture_output=True,
             text=True,
             timeout=SUITE_SECONDS,
             check=False,
         )
-        fault = Path(folder) / FAULT
-        if fault.exists():
-            click.echo(f"  suite: not run: {fault.read_text(encoding='utf-8')}")
+        fault_file = Path(folder) / FAULT
+        if fault_file.exists():
+            click.echo(f"  suite: not run: {fault_file.read_text(encoding='utf-8')}")
             return False
-    lines = done.stdout.splitlines()
-    first = next((number for number, line in enumerate(lines) if line.startswith("=")), 0)
-    for line in lines if done.returncode > 1 else lines[first:]:
+    lines = result.stdout.splitlines()
+    first_line = next((number for number, line in enumerate(lines) if line.startswith("=")), 0)
+    for line in lines if result.returncode > 1 else lines[first_line:]:
         click.echo(f"  {line}")
-    if done.returncode > 1:
-        click.echo(done.stderr, err=True)
-    return done.returncode == 0
+    if result.returncode > 1:
+        click.echo(result.stderr, err=True)
+    return result.returncode == 0

@@ -1,4 +1,4 @@
-"""`memservice reembed`: new vectors, by another embedder, while servers and workers run."""
+"""`memservice reembed`: new vectors by another embedder, while servers and workers run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memservice.spi.embedding import Embedder
 from memservice.worker.runner import LeaseLost
 
 BATCH_SIZE = 100
-"""Workspaces whose old vectors are kept until they are dropped together."""
+"""Workspaces whose old vectors are dropped together."""
 
 
 @click.command()
@@ -29,48 +29,49 @@ BATCH_SIZE = 100
     "name",
     required=True,
     metavar="NAME",
-    help="The embedder, as `EMBEDDER` names it; opened as the settings say.",
+    help="The embedder, by its name in the setting EMBEDDER. Its settings apply.",
 )
 @click.option(
     "--workspace",
     "-w",
     "slugs",
     multiple=True,
-    help="Only this workspace; may be given again (default: all).",
+    help="Only this workspace. Repeat the option for several (default: all).",
 )
 @click.pass_obj
 def reembed(state: State, name: str, slugs: tuple[str, ...]) -> None:
-    """Make the vectors of workspaces anew by the embedder NAME, and drop the old ones.
+    """Create new vectors of workspaces with the embedder NAME, and drop the old ones.
 
-    Servers and workers go on meanwhile: each workspace is answered from its old vectors until all
-    the new ones are there. What broke off is simply run again and goes on where it was. Run it
-    again also where rows lack vectors: only those that are missing are made.
+    Servers and workers keep running: searches in a workspace use its old vectors until all new ones
+    exist. If the command is interrupted, run it again: it continues where it stopped. Run it also
+    if rows lack vectors: it creates only missing vectors.
     """
     with opened(state, "batch") as rt:
         rt.storage.check()
         target = rt.open_embedder(name)
-        seen: set[int] = set()
+        processed: set[int] = set()
         moved = 0
         while True:
-            # Servers that are configured otherwise may have begun further workspaces in the
-            # meantime.
+            # Servers with another configuration may have created workspaces since the last batch.
             workspaces = [
-                workspace for workspace in service.chosen(rt, slugs) if workspace.key not in seen
+                workspace
+                for workspace in service.chosen(rt, slugs)
+                if workspace.key not in processed
             ][:BATCH_SIZE]
             if not workspaces:
                 break
-            seen.update(workspace.key for workspace in workspaces)
+            processed.update(workspace.key for workspace in workspaces)
             changed = sum([_build(rt, target, workspace) for workspace in workspaces])
             moved += changed
             time.sleep(service.GRACE_SECONDS if changed else 0)
             for workspace in workspaces:
-                _settle(rt, target, workspace)
-        click.echo(f"{len(seen)} workspaces looked at, {moved} moved to {target.id}")
+                _embed_missing(rt, target, workspace)
+        click.echo(f"{len(processed)} workspaces checked, {moved} moved to {target.id}")
         if rt.embedder.id != target.id:
             click.echo(
                 (
-                    f"New workspaces still begin with {rt.embedder.id}: set EMBEDDER={name} "
-                    "and start servers and workers again."
+                    f"New workspaces still use {rt.embedder.id}: set EMBEDDER={name} "
+                    "and restart servers and workers."
                 ),
                 err=True,
             )
@@ -78,38 +79,39 @@ def reembed(state: State, name: str, slugs: tuple[str, ...]) -> None:
 
 def _build(rt: Runtime, target: Embedder, workspace: Workspace) -> bool:
     moved: Sequence[Moved] = []
-    with _moving(rt, workspace) as lease, _bar(rt, target, workspace) as progress:
+    with _lease(rt, workspace) as lease, _bar(rt, target, workspace) as progress:
         moved = service.build(rt, target, workspace, lease, progress)
-    for part in moved:
-        was = f", was {part.was}" if part.was else ""
+    for space in moved:
+        previous = f", was {space.was}" if space.was else ""
         click.echo(
-            f"{workspace.slug}: {part.made} vectors of kind {part.kind} made by {target.id}{was}"
+            f"{workspace.slug}: {space.made} vectors of kind {space.kind} created by {target.id}"
+            f"{previous}"
         )
     return bool(moved)
 
 
-def _settle(rt: Runtime, target: Embedder, workspace: Workspace) -> None:
-    made = 0
-    with _moving(rt, workspace) as lease:
-        made = service.settle(rt, target, workspace, lease, lambda rows: None)
-    if made:
-        click.echo(f"{workspace.slug}: {made} vectors of rows that had none yet")
+def _embed_missing(rt: Runtime, target: Embedder, workspace: Workspace) -> None:
+    count = 0
+    with _lease(rt, workspace) as lease:
+        count = service.settle(rt, target, workspace, lease, lambda rows: None)
+    if count:
+        click.echo(f"{workspace.slug}: {count} missing vectors created")
 
 
 @contextmanager
-def _moving(rt: Runtime, workspace: Workspace) -> Iterator[Lease]:
+def _lease(rt: Runtime, workspace: Workspace) -> Iterator[Lease]:
     def waiting() -> None:
-        click.echo(f"{workspace.slug}: another process is at it, waiting for it to end", err=True)
+        click.echo(f"{workspace.slug}: waiting for another process to finish it", err=True)
 
     try:
         with service.held(rt, workspace.key, waiting) as lease:
             yield lease
     except Erased:
-        click.echo(f"{workspace.slug}: deleted meanwhile", err=True)
+        click.echo(f"{workspace.slug}: deleted while the command ran", err=True)
     except LeaseLost:
         raise Conflict(
-            f"{workspace.slug}: another process took over while this one was away; run it "
-            "again to see that all is done"
+            f"{workspace.slug}: another process took over after this one had lost its lease; run "
+            "the command again to make sure that it is complete"
         ) from None
 
 

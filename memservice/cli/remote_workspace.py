@@ -1,4 +1,4 @@
-"""A workspace of another server of this API, read over `/v3` and put into the lines of an
+"""A workspace of another server of this API, read over `/v3` and converted to the lines of an
 export."""
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PAGE = 100
+PAGE_SIZE = 100
 MAX_ITEMS = 10_000_000
-"""Of one listing."""
+"""Maximum items of one listing."""
 MAX_BYTES = 128 * 2**20
-"""Of one answer."""
-SECONDS = 60
-TRIES = 4
+"""Maximum size of one response."""
+TIMEOUT = 60
+MAX_ATTEMPTS = 4
 PAUSE_SECONDS = 1.0
-TRIED_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class RemoteFailed(MemserviceError):
-    """The other server did not give what was asked of it. The message says what, never with which
-    key."""
+    """A request to the other server failed. The message never contains the key."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -51,10 +50,10 @@ class RemoteFailed(MemserviceError):
 
 
 def client(url: str, token: str | None) -> httpx.Client:
-    """What asks the server at a URL. Follows no redirects: they would take the key along, and lead
-    to wherever the server likes.
+    """A client for the server at a URL. Follows no redirects: they could send the key to any other
+    server.
 
-    Raises ConfigurationError, which never quotes the key, for a URL or a key that is none.
+    Raises ConfigurationError, which never quotes the key, for an invalid URL or key.
     """
     import httpx
 
@@ -62,7 +61,7 @@ def client(url: str, token: str | None) -> httpx.Client:
         token.isascii() and token.isprintable() and token == token.strip()
     ):
         raise ConfigurationError(
-            "the key must be plain ASCII, without blanks around it and without line breaks"
+            "the key must be plain ASCII, without surrounding spaces and without line breaks"
         )
     try:
         base = httpx.URL(url)
@@ -71,95 +70,93 @@ def client(url: str, token: str | None) -> httpx.Client:
     if base.scheme not in ("http", "https") or not base.host:
         raise ConfigurationError("give the server's URL, for instance https://memory.example.org")
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=base, headers=headers, timeout=SECONDS, follow_redirects=False)
+    return httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT, follow_redirects=False)
 
 
 class Remote:
-    """A server that speaks `/v3`."""
+    """A server with a `/v3` API."""
 
     def __init__(self, client: httpx.Client, pause: float = PAUSE_SECONDS) -> None:
-        """`client` has the server's URL as its base, and the key in its headers."""
+        """`client` has the server's URL as its base URL, and the key in its headers."""
         self._client = client
         self._pause = pause
 
     def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        """The JSON of an answer. Raises RemoteFailed."""
+        """The JSON of a response. Raises RemoteFailed."""
         import httpx
 
-        said, status = "", None
-        for attempt in range(TRIES):
+        failure, status = "", None
+        for attempt in range(MAX_ATTEMPTS):
             if attempt:
                 time.sleep(self._pause * 2 ** (attempt - 1))
             try:
-                with self._client.stream(method, f"/v3{path}", json=body, params=query) as answer:
-                    status, content = answer.status_code, _content(answer)
+                with self._client.stream(method, f"/v3{path}", json=body, params=query) as response:
+                    status, content = response.status_code, _content(response)
             except (
                 httpx.UnsupportedProtocol,
                 httpx.LocalProtocolError,
                 httpx.InvalidURL,
                 UnicodeError,
             ) as error:
-                # The text of these may hold the key.
+                # The message of these errors may contain the key.
                 raise RemoteFailed(
-                    f"{method} {path} could not be sent ({type(error).__name__}): are the "
-                    "URL and the key right?"
+                    f"{method} {path} could not be sent ({type(error).__name__}): check the "
+                    "URL and the key"
                 ) from None
             except (httpx.TransportError, httpx.DecodingError) as error:
-                said = f"{type(error).__name__}: {error}"
+                failure = f"{type(error).__name__}: {error}"
                 continue
             if 200 <= status < 300:
                 try:
                     return strip_nul(loads(content))
                 except InvalidInput as error:
-                    raise RemoteFailed(
-                        f"{method} {path} was answered with something that is no JSON"
-                    ) from error
-            said = f"status {status}: {content[:300].decode(errors='replace')}"
+                    raise RemoteFailed(f"the response to {method} {path} is not JSON") from error
+            failure = f"status {status}: {content[:300].decode(errors='replace')}"
             if 300 <= status < 400:
-                said = (
-                    f"status {status}: redirects are not followed, because the key would be; "
-                    "give the URL to which they lead"
+                failure = (
+                    f"status {status}: redirects are not followed, to protect the key; "
+                    "use the URL to which they lead"
                 )
-            if status not in TRIED_AGAIN:
+            if status not in RETRYABLE_STATUSES:
                 break
         raise RemoteFailed(
             (
                 f"{method} {self._client.base_url.copy_with(userinfo=b'').join('v3')}{path} "
-                f"failed, {said}"
+                f"failed, {failure}"
             ),
             status,
         )
 
     def items(self, method: str, path: str, **query: Any) -> Iterator[Any]:
-        """Every item of a listing, page by page. Raises RemoteFailed for one that goes on after its
-        own number of items."""
-        page, given = 1, 0
+        """Every item of a listing, page by page. Raises RemoteFailed for a listing with an empty
+        page before its end, or with more than `MAX_ITEMS` items."""
+        page, count = 1, 0
         while True:
-            answer = self.ask(
-                method, path, {} if method == "POST" else None, page=page, size=PAGE, **query
+            response = self.ask(
+                method, path, {} if method == "POST" else None, page=page, size=PAGE_SIZE, **query
             )
-            items = answer["items"]
+            items = response["items"]
             yield from items
-            given += len(items)
-            if page >= (answer.get("pages") or 1):
+            count += len(items)
+            if page >= (response.get("pages") or 1):
                 return
-            if not items or given > MAX_ITEMS:
+            if not items or count > MAX_ITEMS:
                 raise RemoteFailed(
-                    f"{method} {path} has no end: after {given} items there are still "
-                    f"{shown(answer['pages'])} pages"
+                    f"{method} {path} does not end: after {count} items there are still "
+                    f"{shown(response['pages'])} pages"
                 )
             page += 1
 
 
 def lines(remote: Remote, workspace_id: str, now: datetime) -> Iterator[bytes]:
-    """The workspace as an export without vectors. What `/v3` does not show does not come along: who
-    has left a session, scopes, cards that are kept about peers of whom nothing was concluded,
-    waiting work, webhooks, keys."""
+    """The workspace as an export without vectors. It lacks data that `/v3` does not return: peers
+    that left a session, scopes, cards about peers without conclusions, pending work, webhooks,
+    keys."""
     if problem := name_problem(workspace_id):
-        raise RemoteFailed(f"{shown(workspace_id)!r} cannot be the id of a workspace: {problem}")
+        raise RemoteFailed(f"{shown(workspace_id)!r} is not a valid workspace id: {problem}")
     total = Sum()
     yield written(_header(workspace_id, now))
-    for line in _of_shape(_Reader(remote, workspace_id).lines()):
+    for line in _checked_responses(_Reader(remote, workspace_id).lines()):
         data = written(line)
         total.add(data)
         yield data
@@ -167,30 +164,32 @@ def lines(remote: Remote, workspace_id: str, now: datetime) -> Iterator[bytes]:
 
 
 def names(remote: Remote) -> list[str]:
-    """The ids of all workspaces there, oldest first. Asks for a key that may list them."""
-    return list(_of_shape(str(item["id"]) for item in remote.items("POST", "/workspaces/list")))
+    """The ids of all workspaces of the server, oldest first. Needs a key that may list them."""
+    return list(
+        _checked_responses(str(item["id"]) for item in remote.items("POST", "/workspaces/list"))
+    )
 
 
-def _of_shape(found: Iterator[T]) -> Iterator[T]:
-    """What is made of answers. They are read as this API gives them; where one is of another shape,
-    that is said."""
+def _checked_responses(values: Iterator[T]) -> Iterator[T]:
+    """Values that are read from responses. Raises RemoteFailed for a response that does not have
+    the format of this API."""
     try:
-        yield from found
+        yield from values
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise RemoteFailed(
-            f"the server's answers are not those of this API ({type(error).__name__}: "
+            f"the server's responses do not have the format of this API ({type(error).__name__}: "
             f"{shown(error)})"
         ) from error
 
 
-def _content(answer: httpx.Response) -> bytes:
-    """The whole of an answer, if it is not larger than any of this API."""
-    found = bytearray()
-    for chunk in answer.iter_bytes():
-        found += chunk
-        if len(found) > MAX_BYTES:
-            raise RemoteFailed(f"an answer is larger than {MAX_BYTES} bytes")
-    return bytes(found)
+def _content(response: httpx.Response) -> bytes:
+    """The body of a response. Raises RemoteFailed if it is larger than `MAX_BYTES`."""
+    content = bytearray()
+    for chunk in response.iter_bytes():
+        content += chunk
+        if len(content) > MAX_BYTES:
+            raise RemoteFailed(f"a response is larger than {MAX_BYTES} bytes")
+    return bytes(content)
 
 
 def _header(workspace_id: str, now: datetime) -> Line:
@@ -216,9 +215,9 @@ class _Reader:
         self._sessions: dict[str, str] = {}
 
     def lines(self) -> Iterator[Line]:
-        """In the order of an export: parents before children."""
-        place = self._workspace()
-        yield place
+        """The lines in the order of an export: parents before children."""
+        workspace = self._workspace()
+        yield workspace
         peers = list(self._remote.items("POST", f"{self._path}/peers/list"))
         for peer in peers:
             self._peers[peer["id"]] = self._uid("peer", peer)
@@ -240,17 +239,17 @@ class _Reader:
             yield from self._messages(session["id"])
         for session in sessions:
             yield from self._summaries(session["id"])
-        yield from self._known(place["created_at"])
+        yield from self._conclusions(workspace["created_at"])
 
-    def _uid(self, noun: str, item: Any) -> str:
-        """As the server gives it; one that is made of the names where it gives none, the same at
+    def _uid(self, kind: str, item: Any) -> str:
+        """The item's uid, or one derived from its names if the server returns none; the same in
         each run."""
         if isinstance(item.get("uid"), str):
             return str(item["uid"])
-        return derived_uid("v3", noun, self._slug, item["id"])
+        return derived_uid("v3", kind, self._slug, item["id"])
 
     def _workspace(self) -> Line:
-        item = self._described()
+        item = self._workspace_item()
         return {
             "type": "workspaces",
             "uid": self._uid("workspace", item),
@@ -262,20 +261,20 @@ class _Reader:
             "created_at": _time(item["created_at"]),
         }
 
-    def _described(self) -> Any:
+    def _workspace_item(self) -> Any:
         try:
-            found = self._remote.ask("POST", "/workspaces/list", {"filters": {"id": self._slug}})[
+            items = self._remote.ask("POST", "/workspaces/list", {"filters": {"id": self._slug}})[
                 "items"
             ]
         except RemoteFailed as error:
             if error.status not in (401, 403):
                 raise
-            # The key of a workspace may not list them. It gets its own, which exists if it has a
-            # key; listing would not create one.
+            # A workspace key may not list workspaces, but may get its own one. This request does
+            # not create it: a workspace with a key exists.
             return self._remote.ask("POST", "/workspaces", {"id": self._slug})
-        if not found:
-            raise RemoteFailed(f"there is no workspace {self._slug!r} there")
-        return found[0]
+        if not items:
+            raise RemoteFailed(f"the server has no workspace {self._slug!r}")
+        return items[0]
 
     def _peer(self, item: Any) -> Line:
         return {
@@ -345,9 +344,9 @@ class _Reader:
             }
 
     def _summaries(self, session_id: str) -> Iterator[Line]:
-        found = self._remote.ask("GET", f"{self._path}/sessions/{session_id}/summaries")
+        response = self._remote.ask("GET", f"{self._path}/sessions/{session_id}/summaries")
         for kind in ("short", "long"):
-            item = found.get(f"{kind}_summary")
+            item = response.get(f"{kind}_summary")
             if item:
                 yield {
                     "type": "summaries",
@@ -361,28 +360,28 @@ class _Reader:
                     "created_at": _time(item["created_at"]),
                 }
 
-    def _known(self, since: str) -> Iterator[Line]:
-        """Collections, cards and conclusions. The newest come first in their listing; they are
-        stored as they were made."""
-        found = list(self._remote.items("POST", f"{self._path}/conclusions/list", reverse="true"))
-        known = [
+    def _conclusions(self, since: str) -> Iterator[Line]:
+        """Collections, cards and conclusions. Conclusions are listed newest first, so request them
+        in reverse, to store them in the order of their creation."""
+        items = list(self._remote.items("POST", f"{self._path}/conclusions/list", reverse="true"))
+        conclusions = [
             item
-            for item in found
+            for item in items
             if item["observer_id"] in self._peers and item["observed_id"] in self._peers
         ]
         pairs = dict.fromkeys(
             [(peer_id, peer_id) for peer_id in self._peers]
-            + [(item["observer_id"], item["observed_id"]) for item in known]
+            + [(item["observer_id"], item["observed_id"]) for item in conclusions]
         )
-        held = {(item["observer_id"], item["observed_id"]) for item in known}
+        stored_pairs = {(item["observer_id"], item["observed_id"]) for item in conclusions}
         yield from (
             self._collection(observer, observed, since)
             for observer, observed in pairs
-            if (observer, observed) in held
+            if (observer, observed) in stored_pairs
         )
         for observer, target in pairs:
             yield from self._card(observer, target, since)
-        yield from map(self._conclusion, known)
+        yield from map(self._conclusion, conclusions)
 
     def _collection(self, observer: str, observed: str, since: str) -> Line:
         return {
@@ -398,11 +397,10 @@ class _Reader:
 
     def _card(self, observer: str, target: str, since: str) -> Iterator[Line]:
         about = {} if observer == target else {"target": target}
-        found = self._remote.ask("GET", f"{self._path}/peers/{observer}/card", **about)
-        card: Sequence[str] | None = found.get("peer_card")
+        response = self._remote.ask("GET", f"{self._path}/peers/{observer}/card", **about)
+        card: Sequence[str] | None = response.get("peer_card")
         if card:
-            # Nobody can tell here which lines a person wrote, so none of them is the service's to
-            # replace.
+            # It is unknown which lines a person wrote, so the service must not replace any of them.
             yield {
                 "type": "cards",
                 "observer_uid": self._peers[observer],

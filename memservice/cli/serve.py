@@ -1,4 +1,4 @@
-"""`memservice serve`: the whole service with one command."""
+"""`memservice serve`: the whole service in one command."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ from memservice.spi.capabilities import Capability
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Port to listen on (PORT, default 8000); 0 for any free one.",
+    help="Port to listen on (PORT, default 8000); 0 for any free port.",
 )
-@click.option("--workers", type=click.IntRange(1, 256), help="Server processes (WORKERS).")
+@click.option(
+    "--workers", type=click.IntRange(1, 256), help="Number of server processes (WORKERS)."
+)
 @click.option(
     "--threads", type=click.IntRange(2, 1024), help="Threads of each server process (THREADS)."
 )
@@ -44,7 +46,7 @@ from memservice.spi.capabilities import Capability
     "--worker/--no-worker",
     "with_worker",
     default=True,
-    help="Also do the background work (default), or leave it to `memservice worker`.",
+    help="Also run background work (default), or leave it to `memservice worker`.",
 )
 @click.pass_obj
 def serve(
@@ -55,7 +57,7 @@ def serve(
     threads: int | None,
     with_worker: bool,
 ) -> None:
-    """Serve the API, and do the background work beside it."""
+    """Serve the API and run background work."""
     set_up_logging(state.settings)
     server = state.settings.server
     server = replace(
@@ -69,12 +71,12 @@ def serve(
     provider = state.plugins.storage(state.settings.db.connection_uri)
     if Capability.SHARED not in provider.capabilities:
         raise ConfigurationError(
-            f"The storage {provider.name!r} lives inside one process, but `memservice "
+            f"The storage {provider.name!r} exists in one process only, but `memservice "
             "serve` runs several. "
-            "Set DB_CONNECTION_URI to a storage that can be shared, for instance "
+            "Set DB_CONNECTION_URI to a storage that processes can share, for instance "
             f"{Settings().db.connection_uri}."
         )
-    _look_up(state)
+    _check_providers(state)
     listener = listen(server.host, server.port)
     with shared_values(state.settings) as values:
         _run(state, server, listener, with_worker, values)
@@ -94,8 +96,8 @@ def _run(
         threads=server.threads,
         graceful_seconds=server.graceful_timeout_seconds,
         with_worker=with_worker,
-        # A process answers so many chats at once as its threads allow, and to the name that it is
-        # bound to. One-time links of the console begin with host and port.
+        # The limit of concurrent chats depends on the number of threads, and the accepted host
+        # names on the address. One-time links of the console begin with host and port.
         environment=state.environment()
         | {"THREADS": str(server.threads), "HOST": server.host, "PORT": str(server.port)},
         server_environment=values,
@@ -107,8 +109,8 @@ def _run(
         try:
             runtime.storage.migrate()
             store_compatibility.initialise(runtime)
-            # Reasoners are opened here too, so that one that cannot start is told at once rather
-            # than by a worker that keeps dying.
+            # Open reasoners here too, so that one that cannot start is reported now and not by a
+            # worker that dies repeatedly.
             for name in set(runtime.reasoners.values()):
                 runtime.reasoner(name)
             lines = banner(runtime, with_worker)
@@ -125,9 +127,7 @@ def _run(
         *model_warnings.warnings(state.settings, state.plugins),
     ):
         click.echo(f"WARNING     {line}", err=True)
-    click.echo(
-        f"listening   {url}   (to try the API: {url}/docs; its document: {url}/openapi.json)"
-    )
+    click.echo(f"listening   {url}   (API documentation: {url}/docs, schema: {url}/openapi.json)")
     sys.stdout.flush()
     sys.exit(supervisor.run())
 
@@ -146,8 +146,8 @@ def _first_link(runtime: Runtime, server: Server) -> list[str]:
     ]
 
 
-def _look_up(state: State) -> None:
-    """A name that nobody offers is told before anything is started."""
+def _check_providers(state: State) -> None:
+    """Raise `ConfigurationError` for an unknown provider, before any process starts."""
     settings = state.settings
     state.plugins.embedder(settings.app.embedder)
     if settings.vector_store.type:

@@ -1,4 +1,4 @@
-"""The store that a command works on, whether the server runs or not."""
+"""The store that a command uses. The server may be running or stopped."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from memservice.spi.capabilities import Capability
 
 @contextmanager
 def opened(state: State, role: Role = "command") -> Iterator[Runtime]:
-    """A runtime on the configured store, which wakes workers as the server does. Refuses a storage
-    that lives inside one process."""
+    """A runtime on the configured store, which wakes workers like the server. Raises
+    `ConfigurationError` for a storage that exists in one process only."""
     runtime = open_runtime(state.settings, role, plugins=state.plugins)
     try:
         if Capability.SHARED not in runtime.storage.capabilities:
             raise ConfigurationError(
-                f"The storage {runtime.storage.name!r} lives inside one process, so it "
-                "cannot be worked on from here."
+                f"The storage {runtime.storage.name!r} exists in one process only, so this "
+                "command cannot open it."
             )
         yield runtime
     finally:
@@ -30,9 +30,9 @@ def opened(state: State, role: Role = "command") -> Iterator[Runtime]:
 
 
 @contextmanager
-def sound(state: State) -> Iterator[Runtime]:
-    """`opened`, if the store's schema and its counts are those of this release; else the command
-    ends here."""
+def checked_store(state: State) -> Iterator[Runtime]:
+    """`opened`, for a store with the schema, tokenizer and text analyser of this release. Raises
+    `SchemaVersionError` or `ConfigurationError` for another store."""
     with opened(state) as runtime:
         runtime.storage.check()
         store_compatibility.check(runtime)
@@ -40,7 +40,7 @@ def sound(state: State) -> Iterator[Runtime]:
 
 
 def schema_of(runtime: Runtime) -> str | None:
-    """The revision of the store's schema; None if it has none yet, or if there is no store yet."""
+    """The schema version of the store; None without a schema or without a store."""
     try:
         return runtime.storage.schema_version()
     except NoStore:
@@ -49,7 +49,7 @@ def schema_of(runtime: Runtime) -> str | None:
 
 @contextmanager
 def prepared(state: State) -> Iterator[Runtime]:
-    """`opened`, with the schema of this release, which is made if there is none."""
+    """`opened`, after an upgrade to the schema of this release."""
     with opened(state) as runtime:
         runtime.storage.migrate()
         store_compatibility.initialise(runtime)

@@ -8,8 +8,8 @@ import click
 
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as their widest cell, the last one free. A row is one line, whatever callers
-    put into it."""
+    """Print a table. Columns are as wide as their widest cell, except the last. A row is always one
+    line."""
     table = [tuple(head), *(tuple(_printable(cell) for cell in row) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(head) - 1)]
     for row in table:
@@ -21,7 +21,7 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _printable(cell: str) -> str:
-    """Without what moves the cursor, breaks the line or colours it."""
+    """The cell without control characters."""
     return (
         cell
         if cell.isprintable()

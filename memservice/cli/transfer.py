@@ -1,5 +1,5 @@
-"""`memservice export`, `import`, `copy`: a workspace as a file, and from one installation to
-another."""
+"""`memservice export`, `import`, `copy`, `import-from`: workspaces as files, and transfers between
+installations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from memservice.cli import remote_workspace
 from memservice.cli.options import State
-from memservice.cli.stores import prepared, sound
+from memservice.cli.stores import checked_store, prepared
 from memservice.domain.errors import IndexUnavailable
 from memservice.services.transfer import copying, export, importing
 from memservice.services.transfer.export import ExportOptions
@@ -21,18 +21,18 @@ from memservice.services.transfer.lines import STANDARD, reading, writing
 
 
 class Stopped(click.ClickException):
-    """By whoever waits for the command."""
+    """The user stopped the command."""
 
     exit_code = 130  # as shells call the end by Ctrl-C
 
 
 _VECTORS = click.option(
-    "--without-vectors", is_flag=True, help="Leave vectors out; they are made again where they go."
+    "--without-vectors", is_flag=True, help="Omit vectors; the target creates them again."
 )
 _SECRETS = click.option(
     "--with-secrets",
     is_flag=True,
-    help="Take webhook endpoints with their secrets, and the keys that name the workspace, along.",
+    help="Include webhook endpoints with their secrets, and the API keys of the workspace.",
 )
 
 
@@ -48,14 +48,14 @@ _TOML = click.Path(exists=True, dir_okay=False, path_type=Path)
 def export_command(
     state: State, workspace: str, without_vectors: bool, with_secrets: bool, file: str
 ) -> None:
-    """Write a workspace to FILE, as lines of JSON; compressed if its name ends in .gz, to standard
-    output if it is `-`.
+    """Write a workspace to FILE as lines of JSON. A name that ends in .gz compresses it; `-` is
+    standard output.
 
-    It is read as of one moment; servers and workers may go on meanwhile.
+    The export is a consistent snapshot; servers and workers may keep running.
     """
     export_options = ExportOptions(vectors=not without_vectors, secrets=with_secrets)
     lines = 0
-    with _vectors_needed(), sound(state) as runtime, writing(file) as out:
+    with _vectors_needed(), checked_store(state) as runtime, writing(file) as out:
         with _shown(
             export.lines(runtime, workspace, export_options),
             "exporting",
@@ -72,16 +72,15 @@ def export_command(
     "--as",
     "as_slug",
     metavar="ID",
-    help="Make it a new workspace of this id; its rows get ids of their own.",
+    help="Create a new workspace with this id; its rows get new ids.",
 )
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.pass_obj
 def import_command(state: State, as_slug: str | None, file: str) -> None:
-    """Store what `memservice export` wrote to FILE. `-` is standard input.
+    """Import a file of `memservice export`. `-` is standard input.
 
-    A file that is not whole is refused before anything is stored. What is there already is left as
-    it is, so an import that broke off is simply run again. The store's schema is made if it is
-    empty. No model is asked.
+    An incomplete file is rejected before any row is stored. Existing rows do not change, so you can
+    repeat an interrupted import. In an empty store the schema is created. No model is called.
     """
     if file != STANDARD and not Path(file).exists():
         raise click.ClickException(f"there is no file {file}")
@@ -89,7 +88,7 @@ def import_command(state: State, as_slug: str | None, file: str) -> None:
         report = importing.load_file(
             runtime, data, as_slug, lambda lines, number: _shown(lines, "importing", number)
         )
-    click.echo(_told(report))
+    click.echo(_summary(report))
     _warn(report)
 
 
@@ -99,73 +98,84 @@ def import_command(state: State, as_slug: str | None, file: str) -> None:
     "source",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Settings to copy from.",
+    help="Settings file of the source.",
 )
 @click.option(
     "--to",
     "target",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Settings to copy to.",
+    help="Settings file of the target.",
 )
 @click.option(
     "--workspace",
     "-w",
-    "named",
+    "workspace_ids",
     multiple=True,
-    help="Only this workspace; may be given again (default: all).",
+    help="Only this workspace. Repeat the option for several (default: all).",
 )
 @_VECTORS
 @_SECRETS
 def copy_command(
-    source: Path, target: Path, named: tuple[str, ...], without_vectors: bool, with_secrets: bool
+    source: Path,
+    target: Path,
+    workspace_ids: tuple[str, ...],
+    without_vectors: bool,
+    with_secrets: bool,
 ) -> None:
-    """Copy workspaces from one installation to another, whatever their storages are, and compare
-    them afterwards.
+    """Copy workspaces from one installation to another, between any storages, and compare the
+    copies.
 
-    Both are TOML files with settings. The target's schema is made if it is empty. Stop the servers
-    and workers of both first: what is written meanwhile is seen as a difference.
+    SOURCE and TARGET are TOML files with settings. In an empty target the schema is created. Stop
+    the servers and workers of both first: concurrent writes appear as differences.
     """
     export_options = ExportOptions(vectors=not without_vectors, secrets=with_secrets)
-    origin, goal = State(source), State(target)
-    with _resumable(), _vectors_needed(), sound(origin) as outof, prepared(goal) as into:
-        copying.require_two(outof, into)
-        for workspace_id in named or copying.workspaces(outof):
-            lines = export.lines(outof, workspace_id, export_options)
-            with _shown(lines, workspace_id, export.size(outof, workspace_id)) as shown:
-                report = copying.copy(shown, into, workspace_id, export_options)
-            click.echo(f"{_told(report)}; the same in both, sha256 {report.sha256}")
+    source_state, target_state = State(source), State(target)
+    with (
+        _resumable(),
+        _vectors_needed(),
+        checked_store(source_state) as source_store,
+        prepared(target_state) as target_store,
+    ):
+        copying.require_two(source_store, target_store)
+        for workspace_id in workspace_ids or copying.workspaces(source_store):
+            lines = export.lines(source_store, workspace_id, export_options)
+            with _shown(lines, workspace_id, export.size(source_store, workspace_id)) as shown:
+                report = copying.copy(shown, target_store, workspace_id, export_options)
+            click.echo(f"{_summary(report)}; the same in both, sha256 {report.sha256}")
 
 
 @click.command("import-from")
 @click.option(
     "--token",
     envvar="IMPORT_FROM_TOKEN",
-    help="A key of that server, if it asks for one (better in the environment).",
+    help="API key for that server, if it requires one. Prefer the environment variable.",
 )
 @click.option(
     "--workspace",
     "-w",
-    "named",
+    "workspace_ids",
     multiple=True,
-    help="Only this workspace; may be given again (default: all).",
+    help="Only this workspace. Repeat the option for several (default: all).",
 )
 @click.argument("url")
 @click.pass_obj
-def import_from_command(state: State, token: str | None, named: tuple[str, ...], url: str) -> None:
-    """Store the workspaces of another server that speaks /v3, read over its HTTP API at URL.
+def import_from_command(
+    state: State, token: str | None, workspace_ids: tuple[str, ...], url: str
+) -> None:
+    """Import the workspaces of another server with a /v3 API at URL.
 
-    May be run again, also to fetch what came since. No model is asked; scopes, waiting work,
-    webhooks and keys do not come along.
+    You can repeat the command, also to fetch newer rows. No model is called. Scopes, pending work,
+    webhooks and keys are not imported.
     """
     with _resumable(), prepared(state) as runtime, remote_workspace.client(url, token) as client:
         remote = remote_workspace.Remote(client)
-        for workspace_id in named or remote_workspace.names(remote):
+        for workspace_id in workspace_ids or remote_workspace.names(remote):
             with _shown(
                 remote_workspace.lines(remote, workspace_id, runtime.clock()), workspace_id
             ) as shown:
                 report = importing.load(runtime, shown)
-            click.echo(_told(report))
+            click.echo(_summary(report))
 
 
 @contextmanager
@@ -173,9 +183,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Stopped(
-            "stopped. What was stored stays; run the same command again, and it goes on from there"
-        ) from None
+        raise Stopped("stopped. Stored rows stay: run the same command again to continue") from None
 
 
 @contextmanager
@@ -184,7 +192,7 @@ def _vectors_needed() -> Iterator[None]:
         yield
     except IndexUnavailable as error:
         raise IndexUnavailable(
-            f"{error}. Run this again when the index is back, or leave the vectors out: "
+            f"{error}. Run this again when the index is available, or omit vectors with "
             "--without-vectors"
         ) from error
 
@@ -193,14 +201,14 @@ def _vectors_needed() -> Iterator[None]:
 def _shown(
     lines: Iterator[bytes], label: str, length: int | None = None
 ) -> Iterator[Iterator[bytes]]:
-    """The lines, with a bar on the terminal that tells how many went by."""
+    """The lines, with a progress bar on the terminal."""
     with click.progressbar(
         lines, length=length, label=label, file=sys.stderr, update_min_steps=100
     ) as bar:
         yield iter(bar)
 
 
-def _told(report: Report) -> str:
+def _summary(report: Report) -> str:
     new = ", ".join(f"{number} {name}" for name, number in report.stored.items() if number)
     return f"{report.workspace}: {report.lines} lines read, stored {new or 'nothing new'}"
 
@@ -209,22 +217,21 @@ def _warn(report: Report) -> None:
     if report.away is not None:
         click.echo(
             (
-                f"memservice: the vector index is away ({report.away}): {report.later} vectors "
-                "of the file could not be stored. They are made "
-                "anew by tasks when it is back; to store those of the file instead, import it "
-                "again then."
+                f"memservice: the vector index is not available ({report.away}): {report.later} "
+                "vectors of the file could not be stored. Tasks create new ones when it is "
+                "available; to store those of the file, import it again then."
             ),
             err=True,
         )
     for other in report.others:
         click.echo(
             (
-                f"memservice: {other.number} vectors of kind {other.kind} were not taken: they "
+                f"memservice: {other.number} vectors of kind {other.kind} were not imported: they "
                 f"are by the embedder {other.embedder}, "
-                f"and this workspace has vectors by {other.here}, which tasks make for rows "
-                "that have none. To change that: "
-                f"memservice reembed --workspace {report.workspace} --to NAME, the embedder as "
-                "the setting EMBEDDER names it"
+                f"but this workspace uses {other.here}. Tasks create the missing vectors with "
+                "it. To change the embedder of the workspace: "
+                f"memservice reembed --workspace {report.workspace} --to NAME, with NAME as in "
+                "the setting EMBEDDER"
             ),
             err=True,
         )

@@ -1,4 +1,4 @@
-"""`memservice usage`: what models cost, from the ledger in the store."""
+"""`memservice usage`: model usage, from the ledger in the store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HEADS = ("CALLS", "FAILED", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE")
 
 
 class _Since(click.ParamType[str]):
-    """A day, or how long ago."""
+    """A day, or a duration before now."""
 
     name = "since"
 
@@ -52,16 +52,16 @@ class _Since(click.ParamType[str]):
         try:
             return day_of(datetime.now(UTC) - parse_duration(text))
         except (ValueError, OverflowError):
-            self.fail("write a day as 2024-05-17, or how long ago as 7d or '2 weeks'", param, ctx)
+            self.fail("write a day (2024-05-17) or a duration (7d or '2 weeks')", param, ctx)
 
 
 @click.command()
 @click.option(
     "--by",
-    "wanted",
+    "by_fields",
     type=click.Choice(tuple(FIELDS)),
     multiple=True,
-    help="Divide by this; may be given several times (default: day and model).",
+    help="Group by this. Repeat the option for several (default: day and model).",
 )
 @click.option("--workspace", "-w", help="Only calls for this workspace.")
 @click.option(
@@ -69,25 +69,25 @@ class _Since(click.ParamType[str]):
     type=_Since(),
     default="30d",
     show_default=True,
-    help="The first day: 2024-05-17, or 7d for a week ago.",
+    help="First day: a date such as 2024-05-17, or a duration such as 7d.",
 )
-@click.option("--cost", "with_cost", is_flag=True, help="In money as well, by LLM_PRICES.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--cost", "with_cost", is_flag=True, help="Show money too, by LLM_PRICES.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.pass_obj
 def usage(
     state: State,
-    wanted: Sequence[str],
+    by_fields: Sequence[str],
     workspace: str | None,
     since: str,
     with_cost: bool,
     as_json: bool,
 ) -> None:
-    """Show what calls of models and embedders cost, in tokens. Days are in UTC."""
+    """Show the token usage of models and embedders. Days are in UTC."""
     if with_cost and not state.settings.llm.prices:
         raise click.UsageError(
             'no prices are set: LLM_PRICES={"gpt-5.4-mini": {"input": 0.25, "output": 2}}'
         )
-    names = tuple(dict.fromkeys(wanted)) or ("day", "model")
+    names = tuple(dict.fromkeys(by_fields)) or ("day", "model")
     with opened(state) as rt:
         rt.storage.check()
         fields, unpriced = [FIELDS[name] for name in names], list[str]()

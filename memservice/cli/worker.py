@@ -1,4 +1,4 @@
-"""`memservice worker`: background work in processes of its own."""
+"""`memservice worker`: background work in separate processes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from memservice.spi.capabilities import Capability
 @click.command()
 @click.option(
     "--queues",
-    "wanted",
+    "queues",
     help=(
-        "Only these queues, the most urgent first, separated by commas (with REDIS_URL; "
-        "default: all)."
+        "Only these queues, separated by commas, most urgent first (needs REDIS_URL; default: all)."
     ),
 )
 @click.option(
@@ -36,27 +35,26 @@ from memservice.spi.capabilities import Capability
     "number",
     type=click.IntRange(1, 256),
     help=(
-        "Units worked on at once: processes with REDIS_URL, else threads (default: "
-        "DERIVER_WORKERS, or WORKER_REMOTE_UNITS for a "
-        "reasoner that waits on a network)."
+        "Number of concurrent work units: processes with REDIS_URL, else threads (default: "
+        "DERIVER_WORKERS, or WORKER_REMOTE_UNITS for a reasoner that waits on a network)."
     ),
 )
-@click.option("--burst", is_flag=True, help="Do what is there now, and end.")
+@click.option("--burst", is_flag=True, help="Process pending work and exit.")
 @click.option(
     "--embedded",
     is_flag=True,
     hidden=True,
-    help="Started by `memservice serve`: no jitter, and ends with its parent.",
+    help="For `memservice serve`: no jitter, and ends with its parent process.",
 )
 @click.pass_obj
 def worker(
-    state: State, wanted: str | None, number: int | None, burst: bool, embedded: bool
+    state: State, queues: str | None, number: int | None, burst: bool, embedded: bool
 ) -> None:
-    """Work on what the servers leave to be done: conclusions, summaries, and the rest. Any number
-    may run on one store.
+    """Run background work: conclusions, summaries and all other tasks. Any number of workers can
+    share one store.
 
-    With REDIS_URL set these are RQ workers, told by Redis what to do; without, a worker that asks
-    the store.
+    With REDIS_URL these are RQ workers, which get their work from Redis. Without it, the worker
+    polls the store.
     """
     from memservice.worker.housekeeping import units_at_once
 
@@ -64,31 +62,31 @@ def worker(
     provider = state.plugins.storage(state.settings.db.connection_uri)
     if Capability.SHARED not in provider.capabilities:
         raise ConfigurationError(
-            f"The storage {provider.name!r} lives inside one process, so no worker can share it."
+            f"The storage {provider.name!r} exists in one process only, so a worker cannot "
+            "share it."
         )
-    at_once = number or units_at_once(state.settings, state.plugins)
+    concurrency = number or units_at_once(state.settings, state.plugins)
     with shared_values_here(state.settings):
         if state.settings.app.redis_url:
-            sys.exit(_run_rq(state, _queues(wanted), at_once, burst=burst, embedded=embedded))
-        if wanted is not None:
+            sys.exit(_run_rq(state, _queues(queues), concurrency, burst=burst, embedded=embedded))
+        if queues is not None:
             raise click.UsageError(
-                "--queues are RQ's: set REDIS_URL, or leave the option out to do all work "
-                "that there is."
+                "--queues needs RQ: set REDIS_URL, or omit the option to process all work."
             )
-        _poll(state, at_once, burst=burst, embedded=embedded)
+        _poll(state, concurrency, burst=burst, embedded=embedded)
 
 
-def _queues(wanted: str | None) -> Sequence[str]:
+def _queues(queues: str | None) -> Sequence[str]:
     from memservice.worker.rq_queues import QUEUES
 
-    if wanted is None:
+    if queues is None:
         return QUEUES
-    names = list(dict.fromkeys(name.strip() for name in wanted.split(",") if name.strip()))
+    names = list(dict.fromkeys(name.strip() for name in queues.split(",") if name.strip()))
     unknown = [name for name in names if name not in QUEUES]
     if unknown or not names:
-        shown = f"there is no queue {unknown[0]!r}" if unknown else "name at least one"
+        problem = f"there is no queue {unknown[0]!r}" if unknown else "name at least one"
         raise click.BadParameter(
-            f"{shown}; the queues are {', '.join(QUEUES)}", param_hint="--queues"
+            f"{problem}; the queues are {', '.join(QUEUES)}", param_hint="--queues"
         )
     return names
 
@@ -100,9 +98,9 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
     from memservice.worker.rq_queues import JobQueues
 
     settings = state.settings
-    JobQueues.of(settings)  # a URL that is none is told now
+    JobQueues.of(settings)  # reports an invalid URL before forking
     rq_worker.quiet()
-    tokens.count("")  # tables that never change, shared by the processes
+    tokens.count("")  # loads constant tables, whose memory the processes share
 
     def work(stop: threading.Event) -> None:
         runtime = open_runtime(settings, "worker", plugins=state.plugins, stop=stop)
@@ -123,26 +121,26 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
     return Pool(number, work, once=burst, with_parent=embedded).run()
 
 
-def _poll(state: State, at_once: int, *, burst: bool, embedded: bool) -> None:
+def _poll(state: State, concurrency: int, *, burst: bool, embedded: bool) -> None:
     from memservice.worker import heartbeats
     from memservice.worker.polling import Worker
 
     stop = threading.Event()
 
-    def heard(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
-            # what is in hand was not stored, and is done again by whoever takes its unit over
+            # unfinished work was not stored: another worker repeats it
             os._exit(128 + number)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, heard)
+        signal.signal(number, on_signal)
     if embedded:
         when_parent_ends(stop.set)
     runtime = open_runtime(state.settings, "worker", plugins=state.plugins, stop=stop)
     try:
         if wait_for_schema(runtime, stop):
-            polling = Worker(runtime, jitter=not embedded, at_once=at_once)
+            polling = Worker(runtime, jitter=not embedded, at_once=concurrency)
             if burst:
                 polling.tending.run_due()
                 polling.run_until_idle(math.inf, stop)

@@ -1,4 +1,4 @@
-"""What a start tells the operator: what it runs on, and what to mind."""
+"""The summary of the configuration that a start prints."""
 
 from __future__ import annotations
 

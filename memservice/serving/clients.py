@@ -1,9 +1,9 @@
-"""gunicorn's threads, kept from clients that send or take nothing: a thread is taken when a request
-is there, and waits for so long only.
+"""Protection of gunicorn's threads from slow clients: a request gets a thread only when it is
+complete, and a thread waits for a client only for a limited time.
 
-gunicorn reads a request in one of the process's threads and waits for as long as it takes: as many
-clients as there are threads, of which each sends half a request, or nothing, would hold up all
-others. Here the loop that accepts connections collects each request first.
+gunicorn itself reads a request in a thread, without a time limit. So as many clients as there are
+threads could block all others by sending half a request, or nothing. Here the loop that accepts
+connections collects each request first.
 """
 
 from __future__ import annotations
@@ -25,148 +25,148 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from memservice.api.errors import UNEXPECTED
 from memservice.domain.sizes import MAX_LARGE_BODY
-from memservice.serving.arriving import Arriving
+from memservice.serving.incoming import IncomingRequest
 
 T = TypeVar("T")
 
 HEAD_SECONDS = 5.0
-"""For which the head of a request is waited for, from its first byte on."""
+"""Timeout for the head of a request, from its first byte."""
 SECONDS = 30.0
-"""For which the rest of one request is waited for, and in which its answer is to be taken, in
-all."""
+"""Total time to wait for the rest of a request and for the client to read the response."""
 BYTES_PER_SECOND = 4096
-"""What a line that is slow but alive carries: a second more is waited for so many bytes that came
-or went."""
-SILENT_SECONDS = 75.0
-"""For which a connection may say nothing before its first request."""
+"""Minimum speed of a client: the timeout is extended by one second for this many bytes sent or
+received."""
+FIRST_REQUEST_SECONDS = 75.0
+"""Timeout for the first byte on a new connection."""
 STOPPING_SECONDS = 2.0
-"""The same while the process ends."""
+"""The same timeout while the process is stopping."""
 LINGER_SECONDS = 2.0
-"""For which a client may take the last bytes and hang up, after the answer that ends its
-connection."""
+"""Timeout for the client to read the last response and close its connection."""
 LINGER_BYTES = 2**16
-"""What it may send meanwhile."""
-MAX_KEPT = 2**28
-"""Bytes of requests on their way that one process keeps, in memory and on disk. Beyond, a body is
-awaited by a thread, if one may wait."""
-PIECE = 2**16
-LOOK_SECONDS = 0.25
-"""How often the loop looks for those whose time is over."""
+"""Maximum bytes that the client may send in that time."""
+MAX_BUFFERED = 2**28
+"""Maximum bytes of incomplete requests in one process, in memory and on disk. Beyond it, a thread
+waits for a body, if a wait slot is free."""
+RECEIVE_SIZE = 2**16
+CHECK_SECONDS = 0.25
+"""Interval of the check for expired connections."""
 
 _GONE = (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK)
 _FULL = (errno.EMFILE, errno.ENFILE)
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class PatientSocket(socket.socket):
-    """A client's connection. One that is too slow is treated as one that was closed, which gunicorn
-    and the application expect."""
+class ClientSocket(socket.socket):
+    """A client's connection. If the client is too slow, it behaves like a closed connection, which
+    gunicorn and the application can handle."""
 
-    _waited = 0.0
-    _moved = 0
+    _waited_seconds = 0.0
+    _moved_bytes = 0
 
-    arriving: Arriving
-    """The request that is on its way, or that a thread reads. Its bytes come before those that are
-    still in the connection."""
-    places: threading.Semaphore | None = None
-    """For threads that wait for what a client sends; None: without bound."""
-    ends = 0.0
-    """When the loop's patience ends, by the monotonic clock."""
-    counted = 0
-    """Bytes of it that the worker has counted as kept."""
-    lingered = 0
+    incoming: IncomingRequest
+    """The request that is arriving or that a thread reads. Its bytes come before those still in the
+    connection."""
+    wait_slots: threading.Semaphore | None = None
+    """Limits the number of threads that wait for clients; None: no limit."""
+    deadline = 0.0
+    """When the loop stops waiting, by the monotonic clock."""
+    buffered_bytes = 0
+    """Bytes of the request that the worker has counted as buffered."""
+    lingered_bytes = 0
 
     @classmethod
-    def of(cls, accepted: socket.socket) -> PatientSocket:
-        """The same connection; the given socket is empty afterwards."""
-        patient_socket = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
-        patient_socket.begin()
-        return patient_socket
+    def of(cls, accepted: socket.socket) -> ClientSocket:
+        """The same connection. `accepted` is detached afterwards."""
+        client_socket = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
+        client_socket.begin()
+        return client_socket
 
     def begin(self) -> None:
-        """A request is awaited."""
-        self.arriving = Arriving(MAX_LARGE_BODY)
-        self._waited, self._moved = 0.0, 0
+        """Start to wait for a request."""
+        self.incoming = IncomingRequest(MAX_LARGE_BODY)
+        self._waited_seconds, self._moved_bytes = 0.0, 0
 
-    def give_up(self) -> None:
-        """What is missing is not waited for."""
-        self._waited = float("inf")
+    def stop_waiting(self) -> None:
+        """Do not wait for missing bytes."""
+        self._waited_seconds = float("inf")
 
     def setblocking(self, flag: bool) -> None:
-        if self.fileno() >= 0:  # gunicorn says so of connections that are closed already, too
+        if self.fileno() >= 0:  # gunicorn also calls this for closed connections
             self.settimeout(SECONDS if flag else 0.0)
 
     def receive(self) -> bytes:
-        """What is there now, for the loop. Raises BlockingIOError if that is nothing."""
-        return super().recv(PIECE)
+        """The available bytes, for the loop. Raises BlockingIOError if there are none."""
+        return super().recv(RECEIVE_SIZE)
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        if self.arriving.kept:
-            return self.arriving.kept.take(size)
-        before = self.gettimeout()
+        if self.incoming.buffer:
+            return self.incoming.buffer.take(size)
+        timeout = self.gettimeout()
         self.settimeout(0.0)
         try:
             data = super().recv(size, flags)
         except BlockingIOError:
-            if before == 0.0:
+            if timeout == 0.0:
                 raise
-            self.settimeout(before)
+            self.settimeout(timeout)
             data = self._wait_for(size, flags)
         finally:
-            self.settimeout(before)
-        self._moved += len(data)
+            self.settimeout(timeout)
+        self._moved_bytes += len(data)
         return data
 
     def _wait_for(self, size: int, flags: int) -> bytes:
-        if self.places is None:
-            return self._patiently(partial(super().recv, size, flags))
-        if not self.places.acquire(blocking=False):
+        if self.wait_slots is None:
+            return self._with_timeout(partial(super().recv, size, flags))
+        if not self.wait_slots.acquire(blocking=False):
             raise ConnectionResetError(errno.ECONNRESET, "too many clients are slow")
         try:
-            return self._patiently(partial(super().recv, size, flags))
+            return self._with_timeout(partial(super().recv, size, flags))
         finally:
-            self.places.release()
+            self.wait_slots.release()
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        rest = memoryview(data)
-        while rest:
-            sent = self._patiently(partial(super().send, rest, flags))
-            self._moved += sent
-            rest = rest[sent:]
+        remaining = memoryview(data)
+        while remaining:
+            sent = self._with_timeout(partial(super().send, remaining, flags))
+            self._moved_bytes += sent
+            remaining = remaining[sent:]
 
-    def _patiently(self, act: Callable[[], T]) -> T:
-        """Raises ConnectionResetError when patience is at its end."""
-        before = self.gettimeout()
-        if before == 0.0:
-            return act()
-        left = SECONDS + self._moved / BYTES_PER_SECOND - self._waited
-        began = time.monotonic()
+    def _with_timeout(self, operation: Callable[[], T]) -> T:
+        """Run an operation with the remaining time. Raises ConnectionResetError after it."""
+        timeout = self.gettimeout()
+        if timeout == 0.0:
+            return operation()
+        seconds_left = SECONDS + self._moved_bytes / BYTES_PER_SECOND - self._waited_seconds
+        started_at = time.monotonic()
         try:
-            self.settimeout(max(0.001, left if before is None else min(left, before)))
-            return act()
+            self.settimeout(
+                max(0.001, seconds_left if timeout is None else min(seconds_left, timeout))
+            )
+            return operation()
         except TimeoutError as error:
             raise ConnectionResetError(errno.ECONNRESET, "the client is too slow") from error
         finally:
-            self._waited += time.monotonic() - began
-            self.settimeout(before)
+            self._waited_seconds += time.monotonic() - started_at
+            self.settimeout(timeout)
 
 
-class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
-    """A connection is, in turn: awaited, until a request is there; in a thread; awaited again, or
-    ended once its client has hung up.
+class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
+    """A worker that waits for complete requests. A connection's states: waiting for a request; in a
+    thread; waiting again, or ending until its client has closed it.
 
-    All but the thread's part happens in the loop, without waiting. TLS, and what else gunicorn
-    reads before HTTP, stays with gunicorn.
+    Everything except the thread's part runs in the loop, without blocking. gunicorn itself handles
+    TLS and other protocols before HTTP.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._awaited: dict[TConn, None] = {}
-        """In the order in which they began."""
+        self._awaiting: dict[TConn, None] = {}
+        """Waiting connections, oldest first."""
         self._ending: dict[TConn, None] = {}
-        self._kept = 0
-        self._places = threading.BoundedSemaphore(max(1, self.cfg.threads // 2))
-        self._next_look = 0.0
+        self._buffered_bytes = 0
+        self._wait_slots = threading.BoundedSemaphore(max(1, self.cfg.threads // 2))
+        self._next_check = 0.0
         cfg = self.cfg
         self._plain = (
             not cfg.is_ssl
@@ -180,25 +180,27 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
             super().accept(listener)
             return
         if self.nr_conns >= self.worker_connections - 1:
-            self._make_room()
+            self._close_idlest()
         try:
             accepted, client = listener.accept()
         except OSError as error:
             if error.errno in _FULL:
-                self._make_room()  # it is still in the queue
+                self._close_idlest()  # the new connection is still in the queue
             elif error.errno not in _GONE:
                 raise
             return
         self.nr_conns += 1
-        conn = TConn(self.cfg, PatientSocket.of(accepted), client, listener.getsockname())
+        conn = TConn(self.cfg, ClientSocket.of(accepted), client, listener.getsockname())
         conn.data_ready = True
-        conn.sock.places = self._places
-        conn.sock.ends = time.monotonic() + (SILENT_SECONDS if self.alive else STOPPING_SECONDS)
+        conn.sock.wait_slots = self._wait_slots
+        conn.sock.deadline = time.monotonic() + (
+            FIRST_REQUEST_SECONDS if self.alive else STOPPING_SECONDS
+        )
         self._await(conn)
 
     def on_client_socket_readable(self, conn: TConn, client: Any) -> None:
-        """A connection that was kept alive has something, or is closed."""
-        if not isinstance(conn.sock, PatientSocket):
+        """A kept-alive connection has data, or is closed."""
+        if not isinstance(conn.sock, ClientSocket):
             super().on_client_socket_readable(conn, client)
             return
         self.poller.unregister(client)
@@ -206,56 +208,56 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         self._await(conn)
 
     def finish_request(self, conn: TConn, fs: Any) -> None:
-        """A thread is done with a request."""
+        """A thread has finished a request."""
         sock = conn.sock
-        if not isinstance(sock, PatientSocket):
+        if not isinstance(sock, ClientSocket):
             super().finish_request(conn, fs)
             return
-        self._kept -= sock.counted
-        sock.counted = 0
+        self._buffered_bytes -= sock.buffered_bytes
+        sock.buffered_bytes = 0
         if fs.cancelled() or fs.exception() is not None or not fs.result():
             self._end(conn)
             return
-        ahead = conn.parser.unreader.buf.getvalue() + b"".join(
-            iter(partial(sock.arriving.kept.take, PIECE), b"")
+        next_bytes = conn.parser.unreader.buf.getvalue() + b"".join(
+            iter(partial(sock.incoming.buffer.take, RECEIVE_SIZE), b"")
         )
         conn.parser.unreader.buf = io.BytesIO()
-        sock.arriving.kept.close()
+        sock.incoming.buffer.close()
         sock.begin()
-        if not ahead:
+        if not next_bytes:
             super().finish_request(conn, fs)
             return
         sock.setblocking(False)
-        self._add(conn, ahead)
-        if sock.arriving.ready:
+        self._add(conn, next_bytes)
+        if sock.incoming.ready:
             self._hand_over(conn)
         else:
             self._await(conn)
 
     def murder_pending(self) -> None:
-        """Called with each turn of the loop."""
+        """Called in each iteration of the loop."""
         super().murder_pending()
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self._next_check:
             return
-        self._next_look = now + LOOK_SECONDS
-        for conn in list(self._awaited):
-            if not self.alive and not conn.sock.arriving.came:
-                conn.sock.ends = min(conn.sock.ends, now + STOPPING_SECONDS)
-            if now >= conn.sock.ends:
-                self._give_up(conn)
-        for conn in [conn for conn in self._ending if now >= conn.sock.ends]:
+        self._next_check = now + CHECK_SECONDS
+        for conn in list(self._awaiting):
+            if not self.alive and not conn.sock.incoming.received_bytes:
+                conn.sock.deadline = min(conn.sock.deadline, now + STOPPING_SECONDS)
+            if now >= conn.sock.deadline:
+                self._time_out(conn)
+        for conn in [conn for conn in self._ending if now >= conn.sock.deadline]:
             self._close(conn)
 
     def _await(self, conn: TConn) -> None:
-        """Take what is there, and the rest when it comes."""
-        self._awaited[conn] = None
+        """Read available bytes, and further ones when they arrive."""
+        self._awaiting[conn] = None
         self._on_more(conn, conn.sock)
-        if conn in self._awaited:
+        if conn in self._awaiting:
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_more, conn))
 
     def _on_more(self, conn: TConn, client: Any) -> None:
-        arriving = conn.sock.arriving
+        incoming = conn.sock.incoming
         try:
             data = conn.sock.receive()
         except (BlockingIOError, InterruptedError):
@@ -265,64 +267,64 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
             return
         if data:
             self._add(conn, data)
-            no_room = self._kept > MAX_KEPT or arriving.kept.full
-            if arriving.ready or (arriving.head_whole and no_room):
+            is_full = self._buffered_bytes > MAX_BUFFERED or incoming.buffer.full
+            if incoming.ready or (incoming.head_complete and is_full):
                 self._hand_over(conn)
-            elif no_room:
+            elif is_full:
                 self._close(conn)
-        elif arriving.head_whole:
-            self._hand_over(conn)  # which answers that the body is not whole
+        elif incoming.head_complete:
+            self._hand_over(conn)  # the answer is that the body is incomplete
         else:
             self._close(conn)
 
     def _add(self, conn: TConn, data: bytes) -> None:
-        """Keep bytes of a request, and set how long the next ones are waited for."""
-        sock, arriving, now = conn.sock, conn.sock.arriving, time.monotonic()
-        began, headless = not arriving.came, not arriving.head_whole
-        self._kept += len(data)
-        sock.counted += len(data)
-        arriving.add(data)
-        if began:
-            sock.ends = now + HEAD_SECONDS
-        if not arriving.head_whole:
+        """Buffer bytes of a request, and set the deadline for the next ones."""
+        sock, incoming, now = conn.sock, conn.sock.incoming, time.monotonic()
+        is_first, head_was_missing = not incoming.received_bytes, not incoming.head_complete
+        self._buffered_bytes += len(data)
+        sock.buffered_bytes += len(data)
+        incoming.add(data)
+        if is_first:
+            sock.deadline = now + HEAD_SECONDS
+        if not incoming.head_complete:
             return
-        if headless:
-            sock.ends = now + SECONDS
-            if arriving.expects:
-                self._invite(sock)
-        sock.ends += len(data) / BYTES_PER_SECOND
+        if head_was_missing:
+            sock.deadline = now + SECONDS
+            if incoming.expects_continue:
+                self._send_continue(sock)
+        sock.deadline += len(data) / BYTES_PER_SECOND
 
-    def _invite(self, sock: PatientSocket) -> None:
+    def _send_continue(self, sock: ClientSocket) -> None:
         try:
             sock.send(CONTINUE)
         except OSError:
-            self.log.debug("A client that waits for 100 Continue takes nothing")
+            self.log.debug("cannot send 100 Continue to a client")
 
     def _hand_over(self, conn: TConn) -> None:
-        self._forget(conn)
-        conn.sock.arriving.kept.rewind()
+        self._unregister(conn)
+        conn.sock.incoming.buffer.rewind()
         self.enqueue_req(conn)
 
-    def _give_up(self, conn: TConn) -> None:
-        """Its time is over: a client that sent a head is answered, with 408 if the application asks
-        for the body."""
-        if conn.sock.arriving.head_whole:
-            conn.sock.give_up()
+    def _time_out(self, conn: TConn) -> None:
+        """The deadline has passed. A client that sent a head gets an answer, with 408 if the
+        application reads the body."""
+        if conn.sock.incoming.head_complete:
+            conn.sock.stop_waiting()
             self._hand_over(conn)
         else:
             self._close(conn)
 
     def _end(self, conn: TConn) -> None:
-        """The last answer is sent: close once the client has, so that it gets all of it (RFC 9112,
-        section 9.6)."""
-        conn.sock.arriving.kept.close()
+        """The last response is sent. Close the connection after the client has, so that it gets the
+        whole response (RFC 9112, section 9.6)."""
+        conn.sock.incoming.buffer.close()
         try:
             conn.sock.setblocking(False)
             conn.sock.shutdown(socket.SHUT_WR)
-        except OSError:  # it is closed already
+        except OSError:  # already closed
             self._close(conn)
             return
-        conn.sock.ends = time.monotonic() + LINGER_SECONDS
+        conn.sock.deadline = time.monotonic() + LINGER_SECONDS
         self._ending[conn] = None
         self._on_last(conn, conn.sock)
         if conn in self._ending:
@@ -335,36 +337,38 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
             return
         except OSError:
             data = b""
-        conn.sock.lingered += len(data)
-        if not data or conn.sock.lingered > LINGER_BYTES:
+        conn.sock.lingered_bytes += len(data)
+        if not data or conn.sock.lingered_bytes > LINGER_BYTES:
             self._close(conn)
 
-    def _make_room(self) -> None:
-        """Close the connection that has said nothing for longest, or else the slowest."""
-        silent = next((conn for conn in self._awaited if not conn.sock.arriving.came), None)
-        chosen = silent or next(iter(self._ending), None)
-        if chosen is None and self.keepalived_conns:
-            chosen = self.keepalived_conns.popleft()
-        chosen = chosen or next(iter(self._awaited), None)
-        if chosen is not None:
-            self._close(chosen)
+    def _close_idlest(self) -> None:
+        """Close the connection that has been silent longest, or else the slowest one."""
+        silent = next(
+            (conn for conn in self._awaiting if not conn.sock.incoming.received_bytes), None
+        )
+        idlest = silent or next(iter(self._ending), None)
+        if idlest is None and self.keepalived_conns:
+            idlest = self.keepalived_conns.popleft()
+        idlest = idlest or next(iter(self._awaiting), None)
+        if idlest is not None:
+            self._close(idlest)
 
-    def _forget(self, conn: TConn) -> None:
-        self._awaited.pop(conn, None)
+    def _unregister(self, conn: TConn) -> None:
+        self._awaiting.pop(conn, None)
         self._ending.pop(conn, None)
-        with suppress(KeyError, ValueError):  # it need not be there
+        with suppress(KeyError, ValueError):  # it may not be registered
             self.poller.unregister(conn.sock)
 
     def _close(self, conn: TConn) -> None:
-        self._forget(conn)
-        self._kept -= conn.sock.counted
-        conn.sock.arriving.kept.close()
+        self._unregister(conn)
+        self._buffered_bytes -= conn.sock.buffered_bytes
+        conn.sock.incoming.buffer.close()
         self.nr_conns -= 1
         conn.close()
 
 
 def write_error(sock: Any, status: int, reason: str, text: str) -> None:
-    """gunicorn's answer to what is no HTTP, in the form of ours."""
+    """Send gunicorn's answer to invalid HTTP in the format of the API's errors."""
     body = json.dumps({"detail": UNEXPECTED if status == 500 else f"{reason}: {text}"}).encode()
     head = (
         f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: "

@@ -1,4 +1,4 @@
-"""gunicorn's configuration under `memservice serve`. What varies comes on its command line."""
+"""gunicorn's configuration under `memservice serve`. Variable options are on its command line."""
 
 import gc
 from typing import Any
@@ -8,13 +8,12 @@ import gunicorn.util
 
 from memservice.serving import clients
 
-worker_class = "memservice.serving.clients.PatientWorker"
-"""gthread, whose threads get whole requests and wait for a slow client no longer than they have
-to."""
+worker_class = "memservice.serving.clients.BufferingWorker"
+"""gthread, except that its threads get complete requests and wait only a limited time for slow
+clients."""
 gunicorn.util.write_error = clients.write_error
 preload_app = False
-"""Each process opens its own connections: nothing but the listening socket may be shared across a
-fork."""
+"""Each process opens its own connections: only the listening socket may be shared across a fork."""
 keepalive = 75
 max_requests = 0
 accesslog = None
@@ -22,17 +21,17 @@ errorlog = "-"
 loglevel = "warning"
 control_socket_disable = True
 forwarder_headers = ""
-"""None: gunicorn would take a path's beginning from a header that anybody behind a proxy may
-send."""
-# A thousand session names may stand in the query of a session's context. gunicorn knows lines of up
-# to 8190 bytes, or without any bound.
+"""Empty, so that gunicorn does not take a path prefix from a header, which any client behind a
+proxy could send."""
+# A query for a session's context can name a thousand sessions. gunicorn allows lines of up to 8190
+# bytes, or of any length.
 limit_request_line = gunicorn.http.message.MAX_REQUEST_LINE = 2**20
 limit_request_field_size = 65535
 
 
 def on_starting(server: Any) -> None:
-    """Load code and tables that never change before forking, so that the processes share them in
-    memory; open nothing."""
+    """Load constant code and tables before forking, so that processes share their memory. Open
+    nothing."""
     import memservice.app  # noqa: F401
     from memservice.domain import tokens
 
@@ -41,10 +40,10 @@ def on_starting(server: Any) -> None:
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Close the store: a SQLite file is whole, without a log beside it, once the last process has
-    let go of it."""
+    """Close the store. After the last process has closed a SQLite file, it is complete and has no
+    log."""
     from memservice.api.routing import EXTENSION
 
     app = getattr(worker, "wsgi", None)
-    if app is not None:  # it is missing where the start failed
+    if app is not None:  # missing if the start failed
         app.extensions[EXTENSION].close()

@@ -1,7 +1,6 @@
-"""Logging of a process: one line an event, to standard error, as text or as JSON.
+"""Logging of a process: one line per event, to standard error, as text or as JSON.
 
-A line that was written for a request, or for the work that one made necessary, has that request's
-id.
+A line that was written for a request, or for background work caused by it, has the request's id.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 def set_up_logging(settings: Settings) -> None:
-    """Our own loggers at LOG_LEVEL, everybody else's at warning."""
+    """Log memservice's loggers at LOG_LEVEL, all others at warning."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.addFilter(_mark)
+    handler.addFilter(_add_request_id)
     handler.setFormatter(JsonLines() if settings.app.log_format == "json" else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("memservice").setLevel(settings.app.log_level.upper())
 
 
-def _mark(record: logging.LogRecord) -> bool:
-    """Note which request a line was written for, in the thread that writes it."""
+def _add_request_id(record: logging.LogRecord) -> bool:
+    """Add the id of the thread's current request to the record."""
     if not hasattr(record, "request_id"):
         record.request_id = request_id()
     return True
@@ -41,20 +40,24 @@ class TextLines(logging.Formatter):
         super().__init__(FORMAT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the standard library's name
-        # What others wrote may be in it; an end of line would begin a line of their own making.
+        # The message may contain text of callers, in which a line break would start a forged line.
         line = printable(super().formatMessage(record)).replace("\n", "\\n")
-        known = getattr(record, "request_id", None)
-        # The line of the request itself has it among its fields.
-        return line if known is None or hasattr(record, "request") else f"{line} request_id={known}"
+        request = getattr(record, "request_id", None)
+        # The access line has the id among its fields.
+        return (
+            line
+            if request is None or hasattr(record, "request")
+            else f"{line} request_id={request}"
+        )
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  # as above
-        """Indented: no line of it can pass for one of the log's own."""
+        """The traceback, indented so that none of its lines looks like a log line."""
         return indent(printable(super().formatException(ei)), "  ", lambda line: True)
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: `time`, `level`, `logger`, `message`; `request_id` and `error` where
-    there are any, and for the line of a request its `method`, `path`, `status` and `ms`."""
+    """One JSON object per line: `time`, `level`, `logger`, `message`; if present, `request_id` and
+    `error`; for the access line also `method`, `path`, `status` and `ms`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -64,9 +67,9 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
         }
         line |= getattr(record, "request", {})
-        known = getattr(record, "request_id", None)
-        if known is not None:
-            line["request_id"] = known
+        request = getattr(record, "request_id", None)
+        if request is not None:
+            line["request_id"] = request
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)

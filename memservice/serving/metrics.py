@@ -1,5 +1,5 @@
-"""Where the processes of one server, or of one worker, keep the values of their metrics, so that
-each can tell those of all."""
+"""The shared directory of metric values for all processes of one server or worker, so that each can
+expose the metrics of all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from memservice.telemetry.metrics import DIRECTORY
 
 @contextmanager
 def shared_values(settings: Settings) -> Iterator[Mapping[str, str]]:
-    """What to add to the environment of these processes before they start; nothing where metrics
-    are off. The values go with the end."""
+    """Environment variables to add for these processes before they start; none if metrics are
+    disabled. The values are deleted at the end."""
     if not settings.metrics.enabled:
         yield {}
         return
@@ -29,13 +29,13 @@ def shared_values(settings: Settings) -> Iterator[Mapping[str, str]]:
 
 @contextmanager
 def shared_values_here(settings: Settings) -> Iterator[None]:
-    """As `shared_values`, for processes that are forked from this one."""
-    before = os.environ.pop(DIRECTORY, None)
+    """Like `shared_values`, for processes that are forked from this one."""
+    previous = os.environ.pop(DIRECTORY, None)
     try:
-        with shared_values(settings) as given:
-            os.environ.update(given)
+        with shared_values(settings) as values:
+            os.environ.update(values)
             yield
     finally:
         os.environ.pop(DIRECTORY, None)
-        if before is not None:
-            os.environ[DIRECTORY] = before
+        if previous is not None:
+            os.environ[DIRECTORY] = previous

@@ -1,4 +1,4 @@
-"""The application as gunicorn loads it, once in each of its processes, after forking."""
+"""The application for gunicorn, which loads it once in each of its processes, after forking."""
 
 import threading
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class _Body:
-    """A request's body. Where its chunks are none gunicorn raises an error of its own kind;
-    everybody else expects one of a stream."""
+    """A request's body. Converts gunicorn's own error for malformed chunks to the usual error of a
+    stream."""
 
     def __init__(self, body: Any) -> None:
         self._body = body
@@ -30,29 +30,29 @@ class _Body:
         try:
             data: bytes = self._body.read(size)
         except ParseException as error:
-            raise OSError("the request's body is not whole") from error
+            raise OSError("the request's body is incomplete") from error
         return data
 
 
 def _load() -> Flask:
     settings = load_settings()
     set_up_logging(settings)
-    made = create_app(settings)
-    # Opened now rather than by the first request, which would have to wait for it.
-    wait_for_schema(made.extensions[EXTENSION].runtime, threading.Event())
-    made.extensions[EXTENSION].announce()
-    serve = made.wsgi_app
+    flask_app = create_app(settings)
+    # Opened now, so that the first request does not have to wait for it.
+    wait_for_schema(flask_app.extensions[EXTENSION].runtime, threading.Event())
+    flask_app.extensions[EXTENSION].announce()
+    serve = flask_app.wsgi_app
 
     def with_body(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         environ["wsgi.input"] = _Body(environ["wsgi.input"])
         return serve(environ, start_response)
 
-    made.wsgi_app = with_body  # type: ignore[method-assign]  # as Flask says to add one around it
-    return made
+    flask_app.wsgi_app = with_body  # type: ignore[method-assign]  # as Flask says to add one around it
+    return flask_app
 
 
 try:
     app = _load()
 except MemserviceError as error:
-    # gunicorn prints this one's text alone; of any other it prints the traceback.
+    # gunicorn prints only the message of this error, and the traceback of any other.
     raise AppImportError(f"memservice: {error}") from error

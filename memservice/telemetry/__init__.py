@@ -1,1 +1,1 @@
-"""What the service tells its operators: events, metrics, logs."""
+"""Observability for operators: events, metrics, logs."""

@@ -1,4 +1,5 @@
-"""What waits to be sent: bounded, first in, first out; when it is full the oldest go."""
+"""A bounded queue of pending items, first in, first out. When it is full, the oldest are
+dropped."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ T = TypeVar("T")
 
 
 class RingBuffer(Generic[T]):
-    """Safe to use from several threads. `dropped` is told how many were lost, and whether sending
-    them had failed."""
+    """Safe for threads. `dropped` is called with the number of dropped items, and whether sending
+    them had failed before."""
 
     def __init__(self, limit: int, dropped: Callable[[int, bool], None]) -> None:
         self._limit = limit
         self._dropped = dropped
         self._items: deque[T] = deque()
-        self._returned = 0
-        """How many at the head were taken and given back."""
+        self._returned_count = 0
+        """How many items at the head were taken and given back."""
         self._changed = threading.Condition()
         self._closed = False
 
@@ -30,43 +31,43 @@ class RingBuffer(Generic[T]):
     def add(self, item: T) -> None:
         with self._changed:
             self._items.append(item)
-            lost, of_returned = self._overflow()
+            dropped, dropped_returned = self._overflow()
             self._changed.notify()
-        self._tell(lost, of_returned)
+        self._report_dropped(dropped, dropped_returned)
 
     def take(self, number: int) -> list[T]:
-        """The oldest, at most so many."""
+        """Remove and return the oldest items, at most `number`."""
         with self._changed:
             taken = [self._items.popleft() for _ in range(min(number, len(self._items)))]
-            self._returned = max(0, self._returned - len(taken))
+            self._returned_count = max(0, self._returned_count - len(taken))
             return taken
 
     def give_back(self, items: Sequence[T]) -> None:
-        """Items that were taken, in their order, and could not be sent: they are the next again, if
-        there is room."""
+        """Put back items that were taken and could not be sent, in their order. They are next
+        again, if there is space."""
         with self._changed:
             self._items.extendleft(reversed(items))
-            self._returned += len(items)
-            lost, of_returned = self._overflow()
-        self._tell(lost, of_returned)
+            self._returned_count += len(items)
+            dropped, dropped_returned = self._overflow()
+        self._report_dropped(dropped, dropped_returned)
 
     def _overflow(self) -> tuple[int, int]:
-        lost = max(0, len(self._items) - self._limit)
-        of_returned = min(lost, self._returned)
-        for _ in range(lost):
+        dropped = max(0, len(self._items) - self._limit)
+        dropped_returned = min(dropped, self._returned_count)
+        for _ in range(dropped):
             self._items.popleft()
-        self._returned -= of_returned
-        return lost, of_returned
+        self._returned_count -= dropped_returned
+        return dropped, dropped_returned
 
-    def _tell(self, lost: int, of_returned: int) -> None:
-        if of_returned:
-            self._dropped(of_returned, True)
-        if lost - of_returned:
-            self._dropped(lost - of_returned, False)
+    def _report_dropped(self, dropped: int, dropped_returned: int) -> None:
+        if dropped_returned:
+            self._dropped(dropped_returned, True)
+        if dropped - dropped_returned:
+            self._dropped(dropped - dropped_returned, False)
 
     def wait(self, threshold: int, seconds: float) -> bool:
-        """Until there is something, and then until there are `threshold` of it or the first of it
-        waited `seconds`. False once closed."""
+        """Wait for an item, and then until there are `threshold` items or `seconds` have passed.
+        False once closed."""
         with self._changed:
             while not self._items and not self._closed:
                 self._changed.wait()
@@ -74,13 +75,13 @@ class RingBuffer(Generic[T]):
             while (
                 len(self._items) < threshold
                 and not self._closed
-                and (left := deadline - time.monotonic()) > 0
+                and (remaining := deadline - time.monotonic()) > 0
             ):
-                self._changed.wait(left)
+                self._changed.wait(remaining)
             return not self._closed
 
     def close(self) -> None:
-        """Nobody waits from now on. What is in it stays, and can be taken."""
+        """End all waiting. Items in the buffer stay and can be taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

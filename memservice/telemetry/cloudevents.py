@@ -1,4 +1,4 @@
-"""Events as CloudEvents 1.0 puts them on the wire."""
+"""Events in the wire format of CloudEvents 1.0."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import Any
 from memservice.telemetry.events import Event
 
 SINGLE, BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
-SHARES = 10_000
-"""Into how many parts the keys of sampled events are divided."""
+SAMPLE_BUCKETS = 10_000
+"""Number of buckets into which sampling keys are hashed."""
 
 Envelope = dict[str, Any]
 
 
 def envelope(event: Event, at: datetime, namespace: str | None, version: str) -> Envelope:
-    """`namespace` names the installation in `source`; `version` is the product's."""
+    """The event with its CloudEvents attributes. `namespace` names the installation in `source`;
+    `version` is that of memservice."""
     time = at.isoformat()
     return {
         "specversion": "1.0",
@@ -33,7 +34,7 @@ def envelope(event: Event, at: datetime, namespace: str | None, version: str) ->
 
 
 def event_id(event: Event, time: str) -> str:
-    """The same for the same event, however often it is sent."""
+    """An id that is the same each time an event is sent."""
     digest = hashlib.sha256(
         f"{event.TYPE}:{event.resource}:{time}:{event.VERSION}".encode("utf-8", "surrogatepass")
     ).digest()
@@ -41,16 +42,17 @@ def event_id(event: Event, time: str) -> str:
 
 
 def is_sampled(key: str, rate: float) -> bool:
-    """Whether events of this key belong to the share that is sent: the same answer in every
-    process."""
-    part = (
+    """Whether events with this key are in the sample. The result is the same in every process."""
+    bucket = (
         int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:4], "big")
-        % SHARES
+        % SAMPLE_BUCKETS
     )
-    return part < rate * SHARES
+    return bucket < rate * SAMPLE_BUCKETS
 
 
 def encode(events: Sequence[Envelope]) -> tuple[bytes, str]:
-    """The body of a request, and its content type: one event alone, several as an array."""
-    shape: Any = events[0] if len(events) == 1 else list(events)
-    return json.dumps(shape, separators=(",", ":")).encode(), SINGLE if len(events) == 1 else BATCH
+    """The body of a request and its content type: a single event, or an array of several."""
+    payload: Any = events[0] if len(events) == 1 else list(events)
+    return json.dumps(payload, separators=(",", ":")).encode(), SINGLE if len(
+        events
+    ) == 1 else BATCH

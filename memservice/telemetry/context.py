@@ -1,5 +1,5 @@
-"""What a thread works for at present: which request, and which purpose an embedder is asked for.
-Both show in what operators see."""
+"""The context of a thread's work for logs and events: the request, and the purpose of embedding
+calls."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _request: ContextVar[str | None] = ContextVar("memservice_request", default=None
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """For whom and for what an embedder is asked, which it does not know itself."""
+    """The purpose and the workspace of embedding calls, which an embedder itself does not know."""
 
     purpose: str
-    """As `ModelCall.purpose` lists them."""
+    """One of the purposes listed at `ModelCall.purpose`."""
     workspace_key: int | None
     workspace: str | None
     run_id: str | None = None
@@ -28,18 +28,18 @@ _reason: ContextVar[Reason | None] = ContextVar("memservice_reason", default=Non
 
 
 def request_id() -> str | None:
-    """Of the request that this thread answers, or works for in the background."""
+    """The id of the request that this thread answers, or for which it does background work."""
     return _request.get()
 
 
 def set_request_id(value: str | None) -> None:
-    """From now on, in this thread."""
+    """Set the request id of this thread."""
     _request.set(value)
 
 
 @contextmanager
 def working_for(request: str | None) -> Iterator[None]:
-    """This thread works for a request that may be over."""
+    """Set the request id of this thread for the block. The request may have ended."""
     token = _request.set(request)
     try:
         yield
@@ -49,7 +49,7 @@ def working_for(request: str | None) -> Iterator[None]:
 
 @contextmanager
 def embedding_for(reason: Reason) -> Iterator[None]:
-    """An embedder that this thread asks is asked for this reason."""
+    """Attribute this thread's embedding calls in the block to `reason`."""
     token = _reason.set(reason)
     try:
         yield
@@ -58,7 +58,8 @@ def embedding_for(reason: Reason) -> Iterator[None]:
 
 
 def attributed(call: ModelCall) -> ModelCall:
-    """A call of an embedder with what is known here of why it was made; any other as it is."""
+    """An embedding call with the purpose and workspace of this thread's context; any other call
+    unchanged."""
     reason = _reason.get()
     if reason is None or not call.embedding or call.workspace_key is not None:
         return call

@@ -1,7 +1,7 @@
-"""`/metrics` of a process that serves no API: a small HTTP server in a thread of its own.
+"""`/metrics` of a process that does not serve the API: a small HTTP server in its own thread.
 
-Of several processes that share a directory of values, the one that has the port answers for all of
-them. If it ends another takes over.
+If several processes share a directory of values, the one that has the port answers for all of them.
+When it ends, another takes over.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     timeout = 0.2
-    """Seconds after which it looks whether it is to end."""
+    """Seconds between checks whether to end."""
 
 
 class MetricsEndpoint:
-    """Serves from now until it is closed."""
+    """Serves until it is closed."""
 
     def __init__(self, host: str, port: int, exposition: Exposition) -> None:
-        self._place = (host, port)
+        self._address = (host, port)
         self._exposition = exposition
-        self._ended = threading.Event()
+        self._closing = threading.Event()
         self._server: _Server | None = None
         self.listening = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
@@ -40,11 +40,11 @@ class MetricsEndpoint:
 
     @property
     def port(self) -> int:
-        """The one that it listens on; 0 before it does."""
+        """The port that it listens on; 0 before."""
         return 0 if self._server is None else int(self._server.server_address[1])
 
     def close(self) -> None:
-        self._ended.set()
+        self._closing.set()
         self._thread.join()
 
     def _run(self) -> None:
@@ -53,30 +53,30 @@ class MetricsEndpoint:
             return
         with self._server as server:
             self.listening.set()
-            while not self._ended.is_set():
+            while not self._closing.is_set():
                 server.handle_request()
 
     def _open(self) -> _Server | None:
-        """The port, as soon as it is free; None at the end."""
+        """A server on the port, as soon as the port is free; None when closing."""
         handler = type("_Handler", (_Handler,), {"exposition": staticmethod(self._exposition)})
-        told = False
-        while not self._ended.is_set():
+        reported = False
+        while not self._closing.is_set():
             try:
-                return _Server(self._place, handler)
+                return _Server(self._address, handler)
             except OSError as error:
-                if not told:
+                if not reported:
                     level = logging.INFO if error.errno == errno.EADDRINUSE else logging.ERROR
                     log.log(
                         level,
                         (
-                            "cannot serve metrics on %s:%s (%s): another process of this "
-                            "worker does, or else choose another METRICS_PORT"
+                            "cannot serve metrics on %s:%s (%s): unless another process of "
+                            "this worker serves them there, choose another METRICS_PORT"
                         ),
-                        *self._place,
+                        *self._address,
                         error.strerror,
                     )
-                told = True
-            self._ended.wait(TRY_AGAIN_SECONDS)
+                reported = True
+            self._closing.wait(TRY_AGAIN_SECONDS)
         return None
 
 
@@ -97,4 +97,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Who asks for metrics is not worth a line."""
+        """Do not log requests for metrics."""

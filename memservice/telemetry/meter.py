@@ -1,21 +1,21 @@
-"""Counting what becomes of events. `Meter` itself counts nothing; metrics give one that does."""
+"""Counters for events. `Meter` itself counts nothing; `Metrics` is a subclass that does."""
 
 from __future__ import annotations
 
 BUFFER_FULL, SEND_FAILED = "buffer_full", "send_failed"
 TRACE = "trace_"
-"""Before a reason that concerns trace events."""
+"""Prefix of reasons for trace events."""
 
 
 class Meter:
     def emitted(self, kind: str) -> None:
-        """An event is on its way to the collector."""
+        """An event was queued for the collector."""
 
     def sampled_out(self, kind: str) -> None:
-        """An event does not belong to the share that is sent."""
+        """An event is not in the sample."""
 
     def dropped(self, reason: str, number: int) -> None:
-        """Events were lost."""
+        """Events were dropped."""
 
     def waiting(self, number: int) -> None:
-        """So many wait to be sent."""
+        """The number of pending events."""

@@ -1,8 +1,8 @@
 """Prometheus metrics of one process, and the exposition of all that share a directory.
 
-prometheus_client decides when it is imported whether values are kept in the process or in files of
-`PROMETHEUS_MULTIPROC_DIR`; so it is imported only where metrics are wanted, after whoever started
-the process has set that.
+prometheus_client decides at import whether it keeps values in the process or in files of
+`PROMETHEUS_MULTIPROC_DIR`. So it is imported only if metrics are enabled, after the parent process
+has set this variable.
 """
 
 from __future__ import annotations
@@ -31,22 +31,21 @@ if TYPE_CHECKING:
     from prometheus_client.metrics import MetricWrapperBase
 
 DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
-"""Environment variable: where the processes of one server, or of one worker, keep their values."""
+"""Environment variable: the directory for the values of all processes of one server or worker."""
 
 Instance = Literal["api", "deriver"]
-"""What a process does: answer requests, or background work."""
+"""The role of a process: answering requests, or background work."""
 
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 """Seconds of a request."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNKNOWN = "unknown"
-"""The endpoint of what is no route, so that strangers cannot make up labels; the method of what is
-none."""
+"""The label of an unknown endpoint or method, so that callers cannot create labels."""
 MAX_WORKSPACES = 1_000
-"""Names of workspaces that one process makes labels of. Each is kept for ever, and whoever may make
-workspaces makes up the names."""
+"""Maximum number of workspace labels in one process. A label is kept until the process ends, and
+callers choose the names of workspaces."""
 OTHER_WORKSPACES = "(other)"
-"""The label of the others; no workspace is called that."""
+"""The label of all other workspaces; not a valid name of a workspace."""
 LEVELS = ("minimal", "low", "medium", "high", "max")
 SPECIALISTS = ("deduction", "induction", "card_refresh")
 TOKEN_TYPES = ("input", "output")
@@ -67,10 +66,10 @@ M = TypeVar("M", bound="MetricWrapperBase")
 
 
 class Metrics(Meter):
-    """Also a listener of events. Made in the process that uses it, after forking."""
+    """Also a listener of events. Create it in the process that uses it, after forking."""
 
     def __init__(self, namespace: str, instance: Instance) -> None:
-        """`namespace` is the label that every metric has."""
+        """`namespace` is a label of every metric."""
         import prometheus_client as prometheus
 
         prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library leaves some functions without types
@@ -78,8 +77,7 @@ class Metrics(Meter):
         self._instance = instance
         self._workspaces: set[str] = set()
         self.sampler: Callable[[], None] = lambda: None
-        """Brings gauges of the present up to date; called after each request, and before what is
-        there is told."""
+        """Updates gauges. Called after each request and before each exposition."""
         self._registry = prometheus.CollectorRegistry()
 
         def counter(name: str, help: str, *labels: str) -> Counter:
@@ -93,63 +91,59 @@ class Metrics(Meter):
             )
 
         self.requests = counter(
-            "api_requests_total", "Requests that were answered", "method", "endpoint", "status_code"
+            "api_requests_total", "Answered requests", "method", "endpoint", "status_code"
         )
         self.request_seconds: Histogram = prometheus.Histogram(
             "api_request_duration_seconds",
-            "Time until an answer was given, or a stream of it ended",
+            "Time until the response, or the end of a streamed response",
             ["namespace", "method", "endpoint"],
             buckets=BUCKETS,
             registry=self._registry,
         )
-        self.messages = counter(
-            "messages_created_total", "Messages that were stored", "workspace_name"
-        )
+        self.messages = counter("messages_created_total", "Stored messages", "workspace_name")
         self.chats = counter(
             "dialectic_calls_total",
-            "Questions that were answered",
+            "Answered questions",
             "workspace_name",
             "reasoning_level",
         )
         self.tasks = counter(
             "deriver_queue_items_processed_total",
-            "Tasks that were done",
+            "Completed tasks",
             "workspace_name",
             "task_type",
         )
         self.deriver_tokens = counter(
             "deriver_tokens_processed_total",
-            "Tokens of deriving and summarising",
+            "Tokens for deriving and summarising",
             "task_type",
             "token_type",
             "component",
         )
         self.chat_tokens = counter(
             "dialectic_tokens_processed_total",
-            "Tokens of answering",
+            "Tokens for answering",
             "token_type",
             "component",
             "reasoning_level",
         )
         self.dream_tokens = counter(
             "dreamer_tokens_processed_total",
-            "Tokens of consolidating",
+            "Tokens for consolidating",
             "specialist_name",
             "token_type",
         )
         self.events_emitted = counter(
-            "telemetry_events_emitted_total", "Events on their way to the collector", "type"
+            "telemetry_events_emitted_total", "Events queued for the collector", "type"
         )
         self.events_sampled_out = counter(
             "telemetry_events_sampled_out_total", "Events outside the sample", "type"
         )
-        self.events_dropped = counter(
-            "telemetry_events_dropped_total", "Events that were lost", "reason"
-        )
-        self.buffer_size = gauge("telemetry_buffer_size", "Events that wait to be sent")
+        self.events_dropped = counter("telemetry_events_dropped_total", "Dropped events", "reason")
+        self.buffer_size = gauge("telemetry_buffer_size", "Pending events")
         self.embeddings_pending = gauge(
             "message_embeddings_pending",
-            "Tasks that wait to give rows their vectors",
+            "Pending tasks that embed rows",
             mode="mostrecent",
         )
         self.models_unavailable = gauge(
@@ -163,9 +157,9 @@ class Metrics(Meter):
         self.connections = gauge(
             "db_pool_connections", "Connections to the database", "instance_type", "state"
         )
-        # Nothing is embedded in the path of a request, so these stay at 0; dashboards ask for them.
-        never = (counter("embed_now_tasks_shed_total", "Texts that were not embedded at once"),)
-        idle = (gauge("embed_now_tasks_in_flight", "Texts that are embedded at once"),)
+        # No text is embedded in the path of a request, so these stay at 0. Dashboards query them.
+        never = (counter("embed_now_tasks_shed_total", "Texts not embedded immediately"),)
+        idle = (gauge("embed_now_tasks_in_flight", "Texts being embedded immediately"),)
         for metric in (
             *never,
             *idle,
@@ -174,11 +168,11 @@ class Metrics(Meter):
             self.models_unavailable,
         ):
             metric.labels(namespace)
-        self._begin_at_nothing()
+        self._initialise_series()
 
-    def _begin_at_nothing(self) -> None:
-        """What is bounded shows from the start, at 0."""
-        for metric, places in (
+    def _initialise_series(self) -> None:
+        """Create all series with a bounded set of labels, at 0."""
+        for metric, label_sets in (
             (self.deriver_tokens, DERIVER_TOKENS),
             (self.chat_tokens, tuple(product(TOKEN_TYPES, ("total",), LEVELS))),
             (self.dream_tokens, tuple(product(SPECIALISTS, TOKEN_TYPES))),
@@ -188,94 +182,102 @@ class Metrics(Meter):
             (self.queries, ((self._instance,),)),
             (self.connections, tuple((self._instance, state) for state in CONNECTIONS)),
         ):
-            for place in places:
-                self._at(metric, *place)
+            for labels in label_sets:
+                self._labelled(metric, *labels)
 
     def _workspace(self, name: str) -> str:
-        """The label of a workspace: its name, as long as there are not too many."""
+        """The label of a workspace: its name, up to `MAX_WORKSPACES` different ones."""
         if name not in self._workspaces:
             if len(self._workspaces) >= MAX_WORKSPACES:
                 return OTHER_WORKSPACES
             self._workspaces.add(name)
         return name
 
-    def _at(self, metric: M, *labels: str) -> M:
+    def _labelled(self, metric: M, *labels: str) -> M:
         return metric.labels(self._namespace, *labels)
 
-    # What becomes of events, as `Meter` says.
+    # The methods of `Meter`.
 
     def emitted(self, kind: str) -> None:
-        self._at(self.events_emitted, kind).inc()
+        self._labelled(self.events_emitted, kind).inc()
 
     def sampled_out(self, kind: str) -> None:
-        self._at(self.events_sampled_out, kind).inc()
+        self._labelled(self.events_sampled_out, kind).inc()
 
     def dropped(self, reason: str, number: int) -> None:
-        self._at(self.events_dropped, reason).inc(number)
+        self._labelled(self.events_dropped, reason).inc(number)
 
     def waiting(self, number: int) -> None:
-        self._at(self.buffer_size).set(number)
+        self._labelled(self.buffer_size).set(number)
 
-    # The work itself.
+    # Requests, tasks and events.
 
     def __call__(self, event: Event, at: datetime) -> None:
         if isinstance(event, MessageCreated):
-            self._at(self.messages, self._workspace(event.workspace_name)).inc(event.message_count)
+            self._labelled(self.messages, self._workspace(event.workspace_name)).inc(
+                event.message_count
+            )
         elif isinstance(event, DialecticCompleted):
             level = event.reasoning_level
-            self._at(self.chats, self._workspace(event.workspace_name), level).inc()
-            self._at(self.chat_tokens, "input", "total", level).inc(event.input_tokens)
-            self._at(self.chat_tokens, "output", "total", level).inc(event.output_tokens)
+            self._labelled(self.chats, self._workspace(event.workspace_name), level).inc()
+            self._labelled(self.chat_tokens, "input", "total", level).inc(event.input_tokens)
+            self._labelled(self.chat_tokens, "output", "total", level).inc(event.output_tokens)
         elif isinstance(event, RepresentationCompleted):
-            self._at(self.deriver_tokens, "ingestion", "input", "prompt").inc(
+            self._labelled(self.deriver_tokens, "ingestion", "input", "prompt").inc(
                 event.prompt_scaffold_tokens
             )
-            self._at(self.deriver_tokens, "ingestion", "input", "messages").inc(
+            self._labelled(self.deriver_tokens, "ingestion", "input", "messages").inc(
                 event.prompt_message_tokens
             )
-            self._at(self.deriver_tokens, "ingestion", "output", "output_total").inc(
+            self._labelled(self.deriver_tokens, "ingestion", "output", "output_total").inc(
                 event.output_tokens
             )
         elif isinstance(event, SummaryCreated):
-            self._at(self.deriver_tokens, "summary", "input", "prompt").inc(
+            self._labelled(self.deriver_tokens, "summary", "input", "prompt").inc(
                 event.prompt_scaffold_tokens
             )
-            self._at(self.deriver_tokens, "summary", "input", "messages").inc(event.message_tokens)
-            self._at(self.deriver_tokens, "summary", "input", "previous_summary").inc(
+            self._labelled(self.deriver_tokens, "summary", "input", "messages").inc(
+                event.message_tokens
+            )
+            self._labelled(self.deriver_tokens, "summary", "input", "previous_summary").inc(
                 event.previous_summary_tokens
             )
-            self._at(self.deriver_tokens, "summary", "output", "output_total").inc(
+            self._labelled(self.deriver_tokens, "summary", "output", "output_total").inc(
                 event.output_tokens
             )
         elif isinstance(event, DreamSpecialist):
-            self._at(self.dream_tokens, event.specialist_type, "input").inc(event.input_tokens)
-            self._at(self.dream_tokens, event.specialist_type, "output").inc(event.output_tokens)
+            self._labelled(self.dream_tokens, event.specialist_type, "input").inc(
+                event.input_tokens
+            )
+            self._labelled(self.dream_tokens, event.specialist_type, "output").inc(
+                event.output_tokens
+            )
 
     def answered(self, method: str, rule: str | None, status: int, seconds: float) -> None:
-        """A request was. `rule` is Flask's, None where there is no route."""
-        known = method if method in METHODS else UNKNOWN
+        """Count an answered request. `rule` is Flask's; None without a route."""
+        known_method = method if method in METHODS else UNKNOWN
         endpoint = UNKNOWN if rule is None else template(rule)
-        self._at(self.requests, known, endpoint, str(status)).inc()
-        self._at(self.request_seconds, known, endpoint).observe(seconds)
+        self._labelled(self.requests, known_method, endpoint, str(status)).inc()
+        self._labelled(self.request_seconds, known_method, endpoint).observe(seconds)
         self.sampler()
 
     def worked(self, kind: str, workspace_id: str, number: int) -> None:
-        """Tasks of a workspace were done."""
-        self._at(self.tasks, self._workspace(workspace_id), kind).inc(number)
+        """Count completed tasks of a workspace."""
+        self._labelled(self.tasks, self._workspace(workspace_id), kind).inc(number)
 
     def pool(self, in_use: int, idle: int, size: int, overflow: int) -> None:
-        """The connections of this process to its database, at present."""
-        self._at(self.queries, self._instance).set(in_use)
+        """Set the current numbers of this process's database connections."""
+        self._labelled(self.queries, self._instance).set(in_use)
         for state, number in zip(CONNECTIONS, (in_use, idle, size, overflow), strict=True):
-            self._at(self.connections, self._instance, state).set(number)
+            self._labelled(self.connections, self._instance, state).set(number)
 
     def pending(self, embeddings: int, models_unavailable: int) -> None:
-        self._at(self.embeddings_pending).set(embeddings)
-        self._at(self.models_unavailable).set(models_unavailable)
+        self._labelled(self.embeddings_pending).set(embeddings)
+        self._labelled(self.models_unavailable).set(models_unavailable)
 
     def exposition(self) -> tuple[bytes, str]:
-        """The metrics of all processes that share this one's directory, as Prometheus reads them,
-        and their content type."""
+        """The metrics of all processes that share this one's directory, in Prometheus's format, and
+        the content type."""
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -283,20 +285,20 @@ class Metrics(Meter):
         registry = self._registry
         directory = os.environ.get(DIRECTORY)
         if directory:
-            _forget_the_dead(Path(directory))
+            _delete_stale_gauges(Path(directory))
             registry = CollectorRegistry()
             MultiProcessCollector(registry, directory)  # type: ignore[no-untyped-call]  # as above
         return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
 def template(rule: str) -> str:
-    """A route of Flask's as documents write it: `/v3/workspaces/{workspace_id}`."""
+    """A Flask rule as a template, as in OpenAPI: `/v3/workspaces/{workspace_id}`."""
     return _PARAMETER.sub(r"{\1}", rule)
 
 
-def _forget_the_dead(directory: Path) -> None:
-    """Gauges tell of the present: those of processes that are gone would count for ever. Their
-    counters are kept."""
+def _delete_stale_gauges(directory: Path) -> None:
+    """Delete the gauges of processes that have ended, which would count forever. Their counters
+    stay."""
     for file in directory.glob("gauge_live*_*.db"):
         pid = file.stem.rpartition("_")[2]
         if pid.isdecimal() and not _is_alive(int(pid)):

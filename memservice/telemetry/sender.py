@@ -11,16 +11,17 @@ if TYPE_CHECKING:
     import httpx
 
 TIMEOUT_SECONDS = 30.0
-LATER = frozenset({401, 403, 404, 408, 425, 429})
-"""Refusals that say nothing about the events themselves: the same may be taken later."""
+RETRYABLE_STATUSES = frozenset({401, 403, 404, 408, 425, 429})
+"""Client errors that do not concern the events themselves: the same events may be accepted
+later."""
 
 
-class Refused(Exception):
-    """The collector will not take these events, ever. Its text is safe to log."""
+class EventsRejected(Exception):
+    """The collector rejects these events permanently. The message is safe to log."""
 
 
-class NotTaken(Exception):
-    """The collector did not take the events; it may later. Its text is safe to log."""
+class DeliveryFailed(Exception):
+    """The events could not be delivered; a later try may succeed. The message is safe to log."""
 
 
 class Sender:
@@ -32,29 +33,31 @@ class Sender:
         self._client: httpx.Client | None = None
 
     def send(self, events: Sequence[Envelope], seconds: float = TIMEOUT_SECONDS) -> None:
-        """Raises `Refused` or `NotTaken`."""
+        """Raises `EventsRejected` or `DeliveryFailed`."""
         import httpx
 
         if self._client is None:
             self._client = httpx.Client(headers=self._headers)
         body, kind = encode(events)
         try:
-            # Of the answer only the status counts: the rest of it is not waited for.
+            # Only the status of the response is read.
             with self._client.stream(
                 "POST",
                 self._endpoint,
                 content=body,
                 headers={"Content-Type": kind},
                 timeout=seconds,
-            ) as answer:
-                status = answer.status_code
+            ) as response:
+                status = response.status_code
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            raise NotTaken(f"the collector cannot be reached ({type(error).__name__})") from error
+            raise DeliveryFailed(
+                f"the collector cannot be reached ({type(error).__name__})"
+            ) from error
         if 200 <= status < 300:
             return
-        if 400 <= status < 500 and status not in LATER:
-            raise Refused(f"the collector answered {status}")
-        raise NotTaken(f"the collector answered {status}")
+        if 400 <= status < 500 and status not in RETRYABLE_STATUSES:
+            raise EventsRejected(f"the collector answered {status}")
+        raise DeliveryFailed(f"the collector answered {status}")
 
     def close(self) -> None:
         if self._client is not None:

@@ -1,7 +1,7 @@
-"""Events for operators: one frozen record per type, its fields exactly those that go out as `data`.
+"""Events for operators: one frozen record per type. Its fields are exactly those sent as `data`.
 
-Emit one with `rt.emit(event)`, after the commit of what it tells of. None is a value that is not
-known or does not apply; a field with no default is always known.
+Emit an event with `rt.emit(event)`, after the commit of the change that it reports. None stands for
+a value that is unknown or does not apply; a field without a default is never None.
 """
 
 from memservice.telemetry.events.agent import (
@@ -80,4 +80,4 @@ TYPES: tuple[type[Event], ...] = (
     EmbeddingCallTraced,
     TraceContent,
 )
-"""Every kind of event there is."""
+"""All types of events."""

@@ -1,5 +1,4 @@
-"""Events of models at work with tools. `run_id` is the same for all that one answer, or one dream,
-takes."""
+"""Events of models that use tools. All events of one answer or one dream have the same `run_id`."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from memservice.telemetry.events.base import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentIteration(Event):
-    """One round: a model was asked, and maybe called tools."""
+    """One round: a model call, and the tools that it called."""
 
     TYPE = "agent.iteration"
     VERSION = 2
@@ -30,7 +29,7 @@ class AgentIteration(Event):
     iteration: int
     """From 1."""
     tool_calls: tuple[str, ...]
-    """Names, in order."""
+    """Names of tools, in order."""
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int
@@ -39,7 +38,7 @@ class AgentIteration(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToolCallCompleted(Event):
-    """A tool that a model called has answered."""
+    """A tool call of a model has completed."""
 
     TYPE = "agent.tool.call.completed"
     CATEGORY = "agent"
@@ -49,7 +48,7 @@ class AgentToolCallCompleted(Event):
     run_id: str
     iteration: int
     tool_call_seq: int
-    """Its place among the calls of the round, from 0."""
+    """Index of the call in its round, from 0."""
     provider_tool_call_id: str | None = None
     parent_category: str
     agent_type: str
@@ -70,7 +69,7 @@ class AgentToolCallCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConclusionsCreated(Event):
-    """A model's tool call led to new conclusions."""
+    """A model's tool call created conclusions."""
 
     TYPE = "agent.tool.conclusions.created"
     VERSION = 2
@@ -90,7 +89,7 @@ class ConclusionsCreated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConclusionsDeleted(Event):
-    """A model's tool call removed conclusions, which are kept as superseded."""
+    """A model's tool call superseded conclusions."""
 
     TYPE = "agent.tool.conclusions.deleted"
     VERSION = 3
@@ -143,7 +142,7 @@ class SummaryCreated(Event):
     workspace_name: str
     session_name: str
     message_id: str
-    """The last message that it covers."""
+    """The last message that the summary covers."""
     message_count: int
     message_seq_in_session: int
     summary_type: Literal["short", "long"]

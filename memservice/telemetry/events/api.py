@@ -26,7 +26,7 @@ class MessageCreated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileUploaded(Event):
-    """A file became messages. A `MessageCreated` tells of these."""
+    """A file was stored as messages. `MessageCreated` reports the messages."""
 
     TYPE = "file.uploaded"
     CATEGORY = "api"
@@ -45,7 +45,7 @@ class FileUploaded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRetrieved(Event):
-    """Somebody fetched the context of a session, or of a peer."""
+    """The context of a session or a peer was retrieved."""
 
     TYPE = "context.retrieved"
     CATEGORY = "api"

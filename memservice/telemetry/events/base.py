@@ -1,4 +1,4 @@
-"""What all events have in common."""
+"""The base class of events."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened. Subclasses say what, in fields; `data` is what goes out of them."""
+    """An event. Subclasses define the fields; `data` is the part that is sent."""
 
     TYPE: ClassVar[str] = ""
     VERSION: ClassVar[int] = 1
-    """Of the fields of this type."""
+    """Version of the type's fields."""
     CATEGORY: ClassVar[str] = ""
     HIGH_VOLUME: ClassVar[bool] = False
-    """So many that an operator may want only a share of them."""
+    """Whether operators can choose to receive only a sample."""
     RESOURCE: ClassVar[tuple[str, ...]] = ("workspace_name",)
-    """Fields that say which thing the event is about; with type, time and version they make its
-    id."""
+    """Fields that identify the event's subject. Its id is made of them, the type, the time and the
+    version."""
 
     @property
     def resource(self) -> str:
@@ -28,11 +28,12 @@ class Event:
 
     @property
     def sampling_key(self) -> str | None:
-        """Events with the same key are all sent or none is; None: each event by itself."""
+        """Of events with the same key, all or none are sent. None: each event is sampled by
+        itself."""
         return getattr(self, "run_id", None)
 
     def data(self) -> dict[str, Any]:
-        """Its fields by name, as JSON knows them."""
+        """The fields by name, as JSON values."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
 

@@ -1,6 +1,6 @@
-"""Events of single calls of models and embedders, and of what was said in them.
+"""Events of single calls of models and embedders, and of their texts.
 
-The last three, of the category `trace`, hold what users wrote. They leave only where
+The last three, of the category `trace`, contain users' texts. They are sent only if
 `TELEMETRY_TRACE_PAYLOADS_ENABLED` is set.
 """
 
@@ -17,7 +17,7 @@ Outcome = Literal["success", "error", "cancelled"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmCallCompleted(Event):
-    """One try of a call of a language model ended."""
+    """One attempt to call a language model ended."""
 
     TYPE = "llm.call.completed"
     CATEGORY = "llm"
@@ -52,7 +52,7 @@ class LlmCallCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingCallCompleted(Event):
-    """One try of a call of an embedder ended."""
+    """One attempt to call an embedder ended."""
 
     TYPE = "embedding.call.completed"
     CATEGORY = "llm"
@@ -75,7 +75,7 @@ class EmbeddingCallCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmCallTraced(Event):
-    """What was said in a call of a language model; the texts are in `TraceContent` events, by their
+    """The content of a language-model call. Its texts are in `TraceContent` events, referenced by
     hash."""
 
     TYPE = "llm.call.traced"
@@ -115,7 +115,7 @@ class LlmCallTraced(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingCallTraced(Event):
-    """A call of an embedder, beside the language-model calls of the same run."""
+    """A call of an embedder in the same run as language-model calls."""
 
     TYPE = "embedding.call.traced"
     CATEGORY = "trace"
@@ -152,4 +152,4 @@ class TraceContent(Event):
     tool_call_id: str | None = None
     tool_calls: tuple[Mapping[str, Any], ...]
     honcho_authored: bool
-    """The service wrote it (a prompt of its own), not a user."""
+    """Whether the service wrote the text (one of its prompts), and not a user."""

@@ -1,4 +1,4 @@
-"""Events of the pipelines: what a run of one of them took and gave. Durations are milliseconds."""
+"""Events of the pipelines: inputs and results of one run. Durations are in milliseconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memservice.telemetry.events.base import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepresentationCompleted(Event):
-    """Messages of one peer were worked into conclusions, for all that observe it."""
+    """Conclusions were derived from messages of one peer, for all its observers."""
 
     TYPE = "representation.completed"
     VERSION = 2
@@ -30,9 +30,9 @@ class RepresentationCompleted(Event):
     llm_call_ms: float
     total_duration_ms: float
     input_tokens: int
-    """Of the messages that were derived from."""
+    """Tokens of the messages from which conclusions were derived."""
     total_input_tokens: int
-    """Of everything that the model was given."""
+    """Tokens of the whole model input."""
     output_tokens: int
     queued_message_count: int
     prompt_message_count: int
@@ -65,7 +65,7 @@ class DialecticCompleted(Event):
     run_id: str
     workspace_name: str
     peer_name: str | None = None
-    """None: the question was put to the whole workspace."""
+    """None: the question was about the whole workspace."""
     session_name: str | None = None
     reasoning_level: str
     total_iterations: int
@@ -81,7 +81,7 @@ class DialecticCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamRun(Event):
-    """What one peer holds about another was consolidated."""
+    """The conclusions of one peer about another were consolidated."""
 
     TYPE = "dream.run"
     VERSION = 2
@@ -141,7 +141,7 @@ class DreamSpecialist(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionCompleted(Event):
-    """What somebody deleted is erased, with all that belonged to it."""
+    """A deleted object was erased, with everything that belonged to it."""
 
     TYPE = "deletion.completed"
     CATEGORY = "deletion"
@@ -160,7 +160,7 @@ class DeletionCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncVectorsCompleted(Event):
-    """Vectors outside the storage were brought up to date with it."""
+    """Vectors outside the storage were reconciled with it."""
 
     TYPE = "reconciliation.sync_vectors.completed"
     CATEGORY = "reconciliation"
@@ -176,7 +176,7 @@ class SyncVectorsCompleted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupStaleItemsCompleted(Event):
-    """Work that is long over was erased. Emitted only if at least one queue item was."""
+    """Old finished work was erased. Emitted only if at least one queue item was erased."""
 
     TYPE = "reconciliation.cleanup_stale_items.completed"
     CATEGORY = "reconciliation"

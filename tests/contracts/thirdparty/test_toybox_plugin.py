@@ -217,7 +217,7 @@ def test_one_command_tells_whether_it_keeps_its_contract(scripts: Path, tmp_path
     check = (str(scripts / "memservice"), "plugins", "check", "toybox")
     told = _run(*check, cwd=tmp_path)
     assert "vector index toybox, of plugin toybox from memservice-toybox 1.0" in told
-    assert re.search(r"May several processes open the same store at once\? +yes", told)
+    assert re.search(r"Can several processes open the same store at once\? +yes", told)
     tried = _run(
         *check, "--kind", "vector index", "--scratch", "{path}", cwd=tmp_path, seconds=KIT_SECONDS
     )

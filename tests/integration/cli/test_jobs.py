@@ -124,7 +124,7 @@ def test_a_retry_makes_it_pending_and_another_try_does_it(store: Store, memservi
     store.say("s", "I like tea.")
     store.work(fails=True)
     (failed,) = listed(store, "--state", "failed")
-    assert store("retry", failed["id"]).stdout == "1 to be tried again\n"
+    assert store("retry", failed["id"]).stdout == "1 will be retried\n"
     (pending,) = listed(store, "--state", "pending", "--kind", "representation")
     assert (pending["id"], pending["attempts"]) == (failed["id"], 0)
     assert memservice("worker", "--burst", REASONER="extractive").returncode == 0
@@ -153,7 +153,7 @@ def test_what_is_cancelled_is_not_done_until_it_is_retried(store: Store) -> None
         for job in listed(store, "--kind", "representation")
     }
     assert states == {"s": ("failed", "Cancelled: by an operator"), "t": ("done", None)}
-    assert store("retry", "--workspace", "w").stdout == "1 to be tried again\n"
+    assert store("retry", "--workspace", "w").stdout == "1 will be retried\n"
     store.work()
     assert {job["state"] for job in listed(store, "--kind", "representation")} == {"done"}
 
@@ -178,7 +178,7 @@ def test_what_is_over_is_erased_by_age_and_state(store: Store) -> None:
         (("cancel", "nobody"), 1, "Task nobody not found among the pending ones"),
         (("list", "--workspace", "nowhere"), 1, "Workspace nowhere not found"),
         (("list", "--kind", "thinking"), 2, "'thinking' is not one of 'representation', 'summary'"),
-        (("retry",), 2, "Say which: by ID, or by options that choose, or --all."),
+        (("retry",), 2, "Select tasks by ID, by options, or with --all."),
         (("cancel", "x", "--all"), 2, "Say which"),
         (("purge",), 2, "Say which"),
         (("purge", "--older-than", "soon"), 2, "'soon' is no duration"),

@@ -112,7 +112,7 @@ def test_a_label_does_not_make_lines_of_its_own(memservice: Run) -> None:
             ("--admin", "--expires", "soon"),
             "'soon' is no duration: write for instance 90d, 1h30m or '2 weeks'",
         ),
-        (("--admin", "--expires", "9000y"), "longer than calendars go"),
+        (("--admin", "--expires", "9000y"), "expire after the year 9999"),
     ],
 )
 def test_what_makes_no_key(memservice: Run, arguments: tuple[str, ...], said: str) -> None:
@@ -179,14 +179,14 @@ def test_a_key_of_nothing_says_so(memservice: Run, tmp_path: Path) -> None:
         rt.storage.migrate()
         mint_by_uid(rt, Principal(admin=True), Claims(app_uid="unheard-of"))
     (line,) = memservice("keys", "list", **AUTH).stdout.splitlines()[1:]
-    assert "  nothing that existed when it was made  works  " in line
+    assert "  nothing: its target did not exist  works  " in line
     assert line.endswith("app unheard-of")
 
 
 def test_where_keys_would_be_lost_none_is_made(memservice: Run) -> None:
     refused = memservice("keys", "create", "--admin", DB_CONNECTION_URI="memory://", **AUTH)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "lives inside one process" in refused.stderr
+    assert "exists in one process only" in refused.stderr
 
 
 def test_while_authentication_is_off_it_says_so(memservice: Run) -> None:

@@ -61,7 +61,7 @@ def test_what_is_installed_is_listed(memservice: Run) -> None:
                 "from memservice.hookspecs import hookimpl\n@hookimpl\ndef "
                 "memservice_embedders():\n    yield 'words'\n"
             ),
-            "memservice_embedders offers str, not EmbedderProvider",
+            "memservice_embedders returns str, not EmbedderProvider",
         ),
     ],
 )

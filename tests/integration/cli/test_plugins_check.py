@@ -55,9 +55,7 @@ def test_a_provider_that_keeps_its_contract(memservice: Run) -> None:
     assert re.search(
         r"Is it local and fast enough to run inside a write\? +yes +\(inline\)", done.stdout
     )
-    assert re.search(
-        r"Do vectors of paraphrases lie near each other\? +no +\(semantic\)", done.stdout
-    )
+    assert re.search(r"Do paraphrases have similar vectors\? +no +\(semantic\)", done.stdout)
     assert "TestEmbedder declares inline, of shared, transactional" in done.stdout
     assert re.search(r"not run: test_paraphrases_lie.* lacks the capability SEMANTIC", done.stdout)
     assert re.search(r"\d+ passed", done.stdout)
@@ -210,7 +208,7 @@ def test_a_driver_that_is_missing_is_named_with_what_installs_it(
 def test_a_transport_is_tried_on_this_machine(memservice: Run, tmp_path: Path, name: str) -> None:
     done = memservice("plugins", "check", name)
     assert done.returncode == 0, done.stdout
-    assert "Of a webhook transport no capabilities are asked" in done.stdout
+    assert "A webhook transport has no optional capabilities" in done.stdout
     assert re.search(r"1[0-9] passed", done.stdout)
     assert list(tmp_path.iterdir()) == []
 
@@ -223,7 +221,7 @@ def test_what_is_not_configured_says_what_it_takes(memservice: Run, name: str) -
     assert done.returncode == 0, done.stdout
     assert f"LLM_{name.upper()}_API_KEY" in done.stdout
     assert f"DERIVER_MODEL_CONFIG__TRANSPORT={name}" in done.stdout
-    assert "Of a language-model protocol no capabilities are asked" in done.stdout
+    assert "A language-model protocol has no optional capabilities" in done.stdout
     assert done.stdout.count(f"of plugin {name}") == (1 if name == "anthropic" else 2), (
         "the protocol, and the embedder if there is one"
     )

@@ -242,7 +242,7 @@ def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.Monke
             said = [process.communicate(timeout=120) for process in both]
             time.sleep(0.5)
         assert [process.returncode for process in both] == [0, 0], said
-        assert sum("another process is at it" in errors for _, errors in said) >= 1, said
+        assert sum("waiting for another process" in errors for _, errors in said) >= 1, said
         assert (load.failed[:3], load.wrong[:3]) == ([], [])
         assert min(load.done.values()) > 20, load.done
         until(lambda: waiting(rt) == 0)
@@ -302,19 +302,19 @@ def test_one_workspace_then_the_others(memservice: Run, tmp_path: Path, install:
     one = memservice("reembed", "--to", "second", "-w", "v", **settings)
     assert (one.returncode, one.stdout.splitlines()[-1]) == (
         0,
-        "1 workspaces looked at, 1 moved to second-1",
+        "1 workspaces checked, 1 moved to second-1",
     ), one.stderr
-    assert "v: 5 vectors of kind message made by second-1, was first-1" in one.stdout
+    assert "v: 5 vectors of kind message created by second-1, was first-1" in one.stdout
     assert "w:" not in one.stdout
     assert "set EMBEDDER=second" in one.stderr
     rest = memservice("reembed", "--to", "second", PYTHONPATH=plugins, EMBEDDER="second")
     assert (rest.returncode, rest.stdout.splitlines()[-1]) == (
         0,
-        "2 workspaces looked at, 1 moved to second-1",
+        "2 workspaces checked, 1 moved to second-1",
     ), rest.stderr
     assert "set EMBEDDER" not in rest.stderr
     again = memservice("reembed", "--to", "second", PYTHONPATH=plugins, EMBEDDER="second")
-    assert again.stdout == "2 workspaces looked at, 0 moved to second-1\n"
+    assert again.stdout == "2 workspaces checked, 0 moved to second-1\n"
 
 
 def test_what_there_is_not_is_said(memservice: Run) -> None:

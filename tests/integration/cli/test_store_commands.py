@@ -90,14 +90,14 @@ def test_a_wrong_option_is_told(memservice: Run, arguments: tuple[str, ...], sai
 def test_a_storage_inside_one_process_is_refused(memservice: Run) -> None:
     done = memservice("serve", "--port", "0", DB_CONNECTION_URI="memory://")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "The storage 'memory' lives inside one process" in done.stderr
+    assert "The storage 'memory' exists in one process only" in done.stderr
     assert (
         "Set DB_CONNECTION_URI to a storage that can be shared, for instance "
         "sqlite:///memservice.db"
     ) in done.stderr
     worker = memservice("worker", DB_CONNECTION_URI="memory://")
     assert worker.returncode == 1
-    assert "lives inside one process, so no worker can share it" in worker.stderr
+    assert "exists in one process only, so a worker cannot share it" in worker.stderr
 
 
 def test_a_store_that_cannot_be_opened_is_told(memservice: Run, tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_vectors_that_are_not_taken_are_told_of(memservice: Run, exported: Path)
     assert done.returncode == 0, done.stderr
     number = sum(line["type"] == "vectors" for line in lines)
     assert (
-        f"{number} vectors of kind conclusion were not taken: they are by the embedder other-1"
+        f"{number} vectors of kind conclusion were not imported: they are by the embedder other-1"
         in done.stderr
     )
     assert "memservice reembed --workspace acme --to NAME" in done.stderr
@@ -331,7 +331,7 @@ class TestARemoteThatFails:
 
     def test_with_something_else(self, told: Server) -> None:
         with Flaky(told.url, every=1, status=200).client() as client:
-            with pytest.raises(RemoteFailed, match="no JSON"):
+            with pytest.raises(RemoteFailed, match="is not JSON"):
                 list(lines(Remote(client, pause=0.01), "acme", now=Flaky.now))
 
     def test_there_is_none(self, told: Server) -> None:

@@ -13,7 +13,7 @@ from memservice.cli import cli
 @pytest.mark.parametrize(
     ("arguments", "environ", "said"),
     [
-        (("--queues", "ingest"), {}, "--queues are RQ's: set REDIS_URL"),
+        (("--queues", "ingest"), {}, "--queues needs RQ: set REDIS_URL"),
         (
             ("--queues", "ingest,thinking"),
             {"REDIS_URL": "redis://127.0.0.1:1/0"},

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from memservice.serving import clients
-from memservice.serving.clients import PatientSocket
+from memservice.serving.clients import ClientSocket
 from support.clients.server import MEMSERVICE, environment
 from support.processes.processes import eventually
 
@@ -31,16 +31,16 @@ workers, threads = 1, 2
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[PatientSocket, socket.socket]]:
+def pair() -> Iterator[tuple[ClientSocket, socket.socket]]:
     ours, theirs = socket.socketpair()
-    with PatientSocket.of(ours) as patient, theirs:
+    with ClientSocket.of(ours) as patient, theirs:
         theirs.settimeout(PATIENCE)
         patient.setblocking(True)
         yield patient, theirs
 
 
 def test_who_sends_nothing_is_left(
-    monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     monkeypatch.setattr(clients, "SECONDS", 0.1)
     patient, theirs = pair
@@ -51,7 +51,7 @@ def test_who_sends_nothing_is_left(
 
 
 def test_who_sends_drop_by_drop_is_left(
-    monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     """However short each wait is."""
     monkeypatch.setattr(clients, "SECONDS", 0.3)
@@ -74,7 +74,7 @@ def test_who_sends_drop_by_drop_is_left(
 
 
 def test_who_takes_nothing_is_left(
-    monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     monkeypatch.setattr(clients, "SECONDS", 0.1)
     monkeypatch.setattr(clients, "BYTES_PER_SECOND", 2**30)
@@ -83,7 +83,7 @@ def test_who_takes_nothing_is_left(
 
 
 def test_a_line_that_is_slow_but_alive_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, pair: tuple[PatientSocket, socket.socket]
+    monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     """What came buys time for what is to come, and each request has its own."""
     monkeypatch.setattr(clients, "SECONDS", 0.05)
@@ -100,7 +100,7 @@ def test_a_line_that_is_slow_but_alive_is_waited_for(
         patient.recv(100)
 
 
-def test_all_of_a_long_answer_is_sent(pair: tuple[PatientSocket, socket.socket]) -> None:
+def test_all_of_a_long_answer_is_sent(pair: tuple[ClientSocket, socket.socket]) -> None:
     patient, theirs = pair
     whole = bytes(range(256)) * 20_000
     sending = threading.Thread(target=patient.sendall, args=(whole,))

@@ -139,7 +139,7 @@ def test_a_newer_schema_is_refused_at_once_and_left_as_it_is(serve: Serve) -> No
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"DB_CONNECTION_URI": "memory://"}, "lives inside one process"),
+        ({"DB_CONNECTION_URI": "memory://"}, "exists in one process only"),
         ({"DB_CONNECTION_URI": "sqlite:////no/such/folder/m.db"}, "mkdir -p /no/such/folder"),
         ({"DB_CONNECTION_URI": "sqlte:///m.db"}, "sqlite"),
         ({"REASONER": "extractiv"}, "did you mean extractive"),

@@ -190,7 +190,7 @@ def test_a_plugin_that_fails_when_told_stops_nothing(
         place.say("s", ("alice", "I like tea."))
         place.work()
     assert sorted(event["type"] for event in receiver.events) == ["queue.empty", "test.event"]
-    assert "a plugin failed when told of queue_empty: RuntimeError" in caplog.text
+    assert "a plugin failed on the event queue_empty: RuntimeError" in caplog.text
 
 
 def test_records_of_deliveries_are_erased_after_thirty_days(

@@ -335,4 +335,4 @@ def test_ids_are_the_contracts() -> None:
 
 def test_no_thread_runs_before_the_first_event(start: Start) -> None:
     assert start()._thread is None
-    assert module.LAST_WORDS_SECONDS <= 10
+    assert module.CLOSE_TIMEOUT_SECONDS <= 10

@@ -339,14 +339,14 @@ def test_an_argument_that_a_hook_does_not_have_is_told() -> None:
 @pytest.mark.parametrize(
     ("offer", "reason"),
     [
-        (lambda: ["text"], "memservice_storages offers str, not StorageProvider"),
+        (lambda: ["text"], "memservice_storages returns str, not StorageProvider"),
         (
             lambda: [p.EmbedderProvider("x", open_nothing)],
-            "memservice_storages offers EmbedderProvider, not StorageProvider",
+            "memservice_storages returns EmbedderProvider, not StorageProvider",
         ),
         (
             lambda: [p.StorageProvider(" ", open_nothing)],
-            "memservice_storages offers a storage without a name",
+            "memservice_storages returns a storage without a name",
         ),
         (lambda: 3, "memservice_storages failed: TypeError: 'int' object is not iterable"),
     ],
@@ -457,7 +457,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(kind: Any) -> None:
         )
     )
     assert getattr(loaded, find)(" ALPHA").name == "alpha"
-    assert {provider.name for provider in loaded.offers(kind.record)} == {"alpha", "beta"}
+    assert {provider.name for provider in loaded.providers_of(kind.record)} == {"alpha", "beta"}
     with pytest.raises(ConfigurationError) as caught:
         getattr(loaded, find)("alpa")
     message = str(caught.value)
@@ -555,7 +555,7 @@ def test_an_index_that_lives_in_another_storage_is_refused() -> None:
     loaded = only(plugin("one", memservice_vector_indexes=lambda: [provider]))
     with pytest.raises(
         ConfigurationError,
-        match="vector index 'inner' lives in the storage 'attic', but none is open",
+        match="vector index 'inner' needs the storage 'attic', but none is open",
     ):
         loaded.open_provider(provider, {}, CONTEXT)
     wrong: Any = types.SimpleNamespace(name="cellar")

@@ -1,9 +1,7 @@
-"""A request while it arrives: what came of it, and whether all of it is there. No socket, no
-thread.
+"""A request while it arrives: its bytes so far, and whether it is complete. No socket, no thread.
 
-The bytes are kept as they came and gunicorn parses them afterwards: what is decided here is only
-when it may begin. A head that two readers could take in two ways is handed on at once, for gunicorn
-to refuse.
+The bytes are buffered unchanged, and gunicorn parses them later: this module only decides when that
+can begin. An ambiguous head is handed over at once, so that gunicorn rejects it.
 """
 
 from __future__ import annotations
@@ -20,18 +18,18 @@ log = logging.getLogger("memservice.server")
 
 HEAD_END = b"\r\n\r\n"
 MAX_HEAD = 2**20 + 2**17
-"""Bytes of a head that are collected: a request line of the greatest length, and fields."""
+"""Maximum bytes of a head: a request line of maximum length, and header fields."""
 MAX_IN_MEMORY = 2**17
-"""Bytes of one request that are kept in memory; the rest is on disk."""
+"""Bytes of one request that are buffered in memory; the rest is on disk."""
 MAX_CHUNK_LINE = 2**16
 
 _LENGTH = re.compile(rb"^content-length:([^\r\n]*)\r$", re.I | re.M)
-_CODED = re.compile(rb"^transfer-encoding:", re.I | re.M)
-_EXPECTS = re.compile(rb"^expect:[ \t]*100-continue[ \t]*\r$", re.I | re.M)
+_ENCODED = re.compile(rb"^transfer-encoding:", re.I | re.M)
+_EXPECTS_CONTINUE = re.compile(rb"^expect:[ \t]*100-continue[ \t]*\r$", re.I | re.M)
 
 
-class Kept:
-    """Bytes that came and were not taken yet, in order: what is on disk comes before what is in
+class RequestBuffer:
+    """Received bytes that were not taken yet, in order: those on disk come before those in
     memory."""
 
     def __init__(self) -> None:
@@ -39,7 +37,7 @@ class Kept:
         self._file: FileIO | None = None
         self._on_disk = 0
         self.full = False
-        """Nothing more can be written to disk."""
+        """A write to disk failed, so the buffer stays in memory."""
 
     def __len__(self) -> int:
         return self._on_disk + len(self._memory)
@@ -50,7 +48,7 @@ class Kept:
             try:
                 self._write()
             except OSError as error:
-                log.error("the body of a request cannot be kept on disk: %s", error)
+                log.error("cannot buffer the body of a request on disk: %s", error)
                 self.full = True
 
     def _write(self) -> None:
@@ -62,7 +60,7 @@ class Kept:
             self._on_disk += written
 
     def rewind(self) -> None:
-        """Nothing more is added: from now on it is taken."""
+        """Switch from adding to taking."""
         if self._file is not None:
             self._file.seek(0)
 
@@ -85,33 +83,32 @@ class Kept:
             self._file = None
 
 
-class Arriving:
-    """Fed with what comes on a connection, from the beginning of a request on."""
+class IncomingRequest:
+    """Receives the bytes of a connection, from the start of a request on."""
 
     def __init__(self, max_body: int) -> None:
-        self.kept = Kept()
-        self.came = 0
-        """Bytes, in all."""
-        self.head_whole = False
-        self.expects = False
+        self.buffer = RequestBuffer()
+        self.received_bytes = 0
+        """Total number of bytes."""
+        self.head_complete = False
+        self.expects_continue = False
         """The client waits for `100 Continue` before it sends the body."""
         self.ready = False
-        """Nothing more is waited for: the request is whole, or what is wrong with it can be said
-        already."""
+        """The request is complete, or known to be invalid."""
         self._max_body = max_body
         self._head = bytearray()
         self._missing = 0
         self._chunks: _Chunks | None = None
 
     def add(self, data: bytes) -> None:
-        self.kept.add(data)
-        self.came += len(data)
-        if self.head_whole:
+        self.buffer.add(data)
+        self.received_bytes += len(data)
+        if self.head_complete:
             self._add_body(data)
             return
         begin = max(0, len(self._head) - len(HEAD_END) + 1)
         self._head += data
-        # one empty line may come before a request (RFC 9112, section 2.2)
+        # an empty line may precede a request (RFC 9112, section 2.2)
         if self._head.startswith(b"\r\n"):
             begin = max(begin, 2)
         end = self._head.find(HEAD_END, begin)
@@ -125,10 +122,10 @@ class Arriving:
             self._add_body(body)
 
     def _begin_body(self, head: bytes) -> None:
-        self.head_whole = True
+        self.head_complete = True
         lengths, coded = (
             [length.strip(b" \t") for length in _LENGTH.findall(head)],
-            _CODED.search(head),
+            _ENCODED.search(head),
         )
         if coded and not lengths:
             self._chunks = _Chunks()
@@ -137,53 +134,55 @@ class Arriving:
             self.ready = self._missing == 0 or self._missing > self._max_body
         else:
             self.ready = True
-        self.expects = not self.ready and _EXPECTS.search(head) is not None
+        self.expects_continue = not self.ready and _EXPECTS_CONTINUE.search(head) is not None
 
     def _add_body(self, data: bytes) -> None:
         if self._chunks is None:
             self._missing -= len(data)
             self.ready = self._missing <= 0
         else:
-            self.ready = self._chunks.ends_in(data) or self.came > self._max_body + MAX_HEAD
+            self.ready = (
+                self._chunks.ends_in(data) or self.received_bytes > self._max_body + MAX_HEAD
+            )
 
 
 class _Chunks:
     """Finds the end of a chunked body (RFC 9112, section 7.1)."""
 
     def __init__(self) -> None:
-        self._data = 0
-        """Bytes of the current chunk that are still to come, with the end of line after them."""
+        self._data_left = 0
+        """Missing bytes of the current chunk, including the end of line after it."""
         self._line = bytearray()
-        self._trailers = False
+        self._in_trailers = False
 
-    def ends_in(self, piece: bytes) -> bool:
-        """Whether the body is over with these bytes, or is none."""
-        at = 0
-        while at < len(piece):
-            if self._data:
-                step = min(self._data, len(piece) - at)
-                self._data -= step
-                at += step
+    def ends_in(self, data: bytes) -> bool:
+        """Whether the body ends in these bytes, or is invalid."""
+        position = 0
+        while position < len(data):
+            if self._data_left:
+                length = min(self._data_left, len(data) - position)
+                self._data_left -= length
+                position += length
                 continue
-            end = piece.find(b"\n", at)
-            stop = len(piece) if end < 0 else end + 1
-            self._line += piece[at:stop]
-            at = stop
+            end = data.find(b"\n", position)
+            stop = len(data) if end < 0 else end + 1
+            self._line += data[position:stop]
+            position = stop
             if len(self._line) > MAX_CHUNK_LINE:
                 return True
-            if end >= 0 and self._over():
+            if end >= 0 and self._ends_body():
                 return True
         return False
 
-    def _over(self) -> bool:
+    def _ends_body(self) -> bool:
         line = bytes(self._line).rstrip(b"\r\n")
         self._line.clear()
-        if self._trailers:
+        if self._in_trailers:
             return not line
         try:
             size = int(line.partition(b";")[0].strip() or b"-", 16)
         except ValueError:
             return True
-        self._trailers = size == 0
-        self._data = size + 2 if size else 0
+        self._in_trailers = size == 0
+        self._data_left = size + 2 if size else 0
         return size < 0

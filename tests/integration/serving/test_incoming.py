@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memservice.serving.arriving import MAX_HEAD, MAX_IN_MEMORY, Arriving, Kept
+from memservice.serving.incoming import MAX_HEAD, MAX_IN_MEMORY, IncomingRequest, RequestBuffer
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: localhost\r\n"
 WHOLE = {
@@ -30,7 +30,7 @@ WHOLE = {
 @settings(deadline=None)
 def test_a_request_is_ready_with_its_last_byte(whole: bytes, data: st.DataObject) -> None:
     """And what follows it is kept for the next one."""
-    arriving, at = Arriving(1000), 0
+    arriving, at = IncomingRequest(1000), 0
     after = data.draw(st.binary(max_size=20))
     while at < len(whole):
         assert not arriving.ready
@@ -39,8 +39,8 @@ def test_a_request_is_ready_with_its_last_byte(whole: bytes, data: st.DataObject
         arriving.add(whole[at : at + step] + (after if last else b""))
         at += step
     assert arriving.ready
-    arriving.kept.rewind()
-    assert arriving.kept.take(10_000) == whole + after
+    arriving.buffer.rewind()
+    assert arriving.buffer.take(10_000) == whole + after
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_a_request_is_ready_with_its_last_byte(whole: bytes, data: st.DataObject
 )
 def test_what_is_wrong_is_handed_on_at_once(fields: bytes) -> None:
     """Before anything more is waited for: gunicorn, or the application, refuses it."""
-    arriving = Arriving(1000)
+    arriving = IncomingRequest(1000)
     arriving.add(HEAD + fields + b"\r\n\r\n")
     assert arriving.ready
 
 
 def test_what_does_not_end_is_handed_on() -> None:
-    endless, chunks, line = (Arriving(1000) for _ in range(3))
+    endless, chunks, line = (IncomingRequest(1000) for _ in range(3))
     endless.add(b"GET /" + b"x" * (MAX_HEAD + 1))
     chunks.add(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
     line.add(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -77,11 +77,11 @@ def test_what_does_not_end_is_handed_on() -> None:
     line.add(b"1;" + b"x" * 100_000)
     for arriving in (endless, chunks, line):
         assert arriving.ready
-        arriving.kept.close()
+        arriving.buffer.close()
 
 
 def test_a_head_of_blanks_is_read_in_linear_time() -> None:
-    arriving = Arriving(1000)
+    arriving = IncomingRequest(1000)
     arriving.add(
         HEAD
         + b"Content-Length: x"
@@ -91,7 +91,7 @@ def test_a_head_of_blanks_is_read_in_linear_time() -> None:
         + b"x\r\n\r\n"
     )
     assert arriving.ready
-    arriving.kept.close()
+    arriving.buffer.close()
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ def test_a_head_of_blanks_is_read_in_linear_time() -> None:
     [(b"Expect: 100-Continue\r\n", True), (b"", False), (b"X-Expect: 100-continue\r\n", False)],
 )
 def test_who_waits_for_an_invitation_is_known(field: bytes, expects: bool) -> None:
-    arriving = Arriving(1000)
+    arriving = IncomingRequest(1000)
     arriving.add(HEAD + field + b"Content-Length: 5\r\n\r\n")
-    assert arriving.expects is expects
+    assert arriving.expects_continue is expects
 
 
 @given(st.lists(st.integers(0, MAX_IN_MEMORY), max_size=4), st.integers(5_000, 100_000))
 @settings(deadline=None, max_examples=30)
 def test_bytes_are_kept_in_order_in_memory_and_on_disk(sizes: list[int], step: int) -> None:
-    kept, whole = Kept(), b""
+    kept, whole = RequestBuffer(), b""
     for number, size in enumerate(sizes):
         data = bytes([number + 1]) * size
         kept.add(data)
@@ -121,7 +121,7 @@ def test_bytes_are_kept_in_order_in_memory_and_on_disk(sizes: list[int], step: i
 
 def test_on_a_full_disk_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    kept, whole = Kept(), b"a" * MAX_IN_MEMORY + b"b" * 10
+    kept, whole = RequestBuffer(), b"a" * MAX_IN_MEMORY + b"b" * 10
     for at in range(0, len(whole), 50_000):
         kept.add(whole[at : at + 50_000])
     assert kept.full
