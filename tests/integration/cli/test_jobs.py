@@ -179,8 +179,8 @@ def test_what_is_over_is_erased_by_age_and_state(store: Store) -> None:
         (("list", "--workspace", "nowhere"), 1, "Workspace nowhere not found"),
         (("list", "--kind", "thinking"), 2, "'thinking' is not one of 'representation', 'summary'"),
         (("retry",), 2, "Select tasks by ID, by options, or with --all."),
-        (("cancel", "x", "--all"), 2, "Say which"),
-        (("purge",), 2, "Say which"),
+        (("cancel", "x", "--all"), 2, "Select tasks"),
+        (("purge",), 2, "Select tasks"),
         (("purge", "--older-than", "soon"), 2, "'soon' is no duration"),
     ],
 )

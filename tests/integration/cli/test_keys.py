@@ -58,7 +58,7 @@ def test_narrow_keys_and_the_list(memservice: Run) -> None:
         "keys", "create", "--workspace", "acme", "--session", "room", "--expires", "2 weeks", **AUTH
     )
     listed = memservice("keys", "list", **AUTH)
-    assert "They go by the names in them alone" in listed.stderr
+    assert "They apply to any workspace, peer or session" in listed.stderr
     lines = listed.stdout.splitlines()
     assert lines[0].split() == [
         "ID",

@@ -170,7 +170,7 @@ def test_commands_of_plugins(memservice: Run, install: Install) -> None:
         True,
         False,
     )
-    assert "the command 'serve' of plugin 'greeter 1.0: greeter' is left out" in shown.stderr
+    assert "the command 'serve' of plugin 'greeter 1.0: greeter' is ignored" in shown.stderr
     assert "no commands from plugin 'sullen 1.0: sullen': RuntimeError: I will not" in shown.stderr
     assert memservice("db", "upgrade", PYTHONPATH=path).returncode == 0
     assert memservice("db", "current", PYTHONPATH=path).stderr == "", (

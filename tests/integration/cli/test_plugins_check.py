@@ -231,7 +231,7 @@ def test_what_is_not_configured_says_what_it_takes(memservice: Run, name: str) -
 def test_what_costs_something_is_not_asked_for_without_being_told(memservice: Run) -> None:
     with scripted() as server:
         done = memservice("plugins", "check", "openai", LLM_OPENAI_BASE_URL=f"{server.url}/v1")
-        assert (done.returncode, done.stdout.count("--costly asks all the same")) == (0, 2)
+        assert (done.returncode, done.stdout.count("--costly runs the tests")) == (0, 2)
         assert server.requests == []
 
 

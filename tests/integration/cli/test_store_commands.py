@@ -92,7 +92,7 @@ def test_a_storage_inside_one_process_is_refused(memservice: Run) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert "The storage 'memory' exists in one process only" in done.stderr
     assert (
-        "Set DB_CONNECTION_URI to a storage that can be shared, for instance "
+        "Set DB_CONNECTION_URI to a storage that processes can share, for instance "
         "sqlite:///memservice.db"
     ) in done.stderr
     worker = memservice("worker", DB_CONNECTION_URI="memory://")

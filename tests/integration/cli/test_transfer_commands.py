@@ -207,7 +207,7 @@ def test_while_the_index_is_away(memservice: Run, exported: Path) -> None:
     done = memservice("import", exported.name, **away)
     assert done.returncode == 0, done.stderr
     assert "24 messages" in done.stdout
-    assert "vectors of the file could not be stored. They are made anew by tasks" in done.stderr
+    assert "vectors of the file could not be stored. Tasks create new ones" in done.stderr
     refused = memservice("export", "-w", "acme", "out.jsonl", **away)
     assert refused.returncode == 1
     assert "--without-vectors" in refused.stderr
@@ -248,7 +248,7 @@ def test_stopped_by_hand(exported: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("DB_CONNECTION_URI", f"sqlite:///{tmp_path}/stopped.db")
     done = CliRunner().invoke(cli, ["import", str(exported)])
     assert done.exit_code == 130
-    assert "run the same command again, and it goes on from there" in done.stderr
+    assert "run the same command again to continue" in done.stderr
 
 
 def test_from_another_server(memservice: Run, told: Server, tmp_path: Path) -> None:
@@ -336,5 +336,5 @@ class TestARemoteThatFails:
 
     def test_there_is_none(self, told: Server) -> None:
         with httpx.Client(base_url=told.url) as client:
-            with pytest.raises(RemoteFailed, match="no workspace 'nowhere'"):
+            with pytest.raises(RemoteFailed, match="has no workspace 'nowhere'"):
                 list(lines(Remote(client), "nowhere", now=Flaky.now))

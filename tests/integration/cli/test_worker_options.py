@@ -26,7 +26,7 @@ from memservice.cli import cli
         ),
         (("--num-workers", "0"), {}, "0 is not in the range"),
         ((), {"REDIS_URL": "localhost"}, "REDIS_URL is not one"),
-        ((), {"DB_CONNECTION_URI": "memory://"}, "no worker can share it"),
+        ((), {"DB_CONNECTION_URI": "memory://"}, "a worker cannot share it"),
     ],
 )
 def test_mistakes_are_told(
