@@ -67,7 +67,7 @@ def is_configured(llm: Llm, choice: ModelChoice, plugins: Plugins) -> bool:
 
 def base_url(choice: ModelChoice, plugins: Plugins) -> str | None:
     """Where the transport of a model is unless a base URL is set; None if it has no such place."""
-    for provider in plugins.offers(LanguageModelProvider):
+    for provider in plugins.providers_of(LanguageModelProvider):
         if provider.name == choice.transport.strip().lower():
             return provider.base_url
     return None
