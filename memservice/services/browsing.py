@@ -43,13 +43,15 @@ def list_workspaces(
     rt: Runtime, principal: Principal, after: str | None = None
 ) -> Listing[Workspace]:
     """Those that `policy.listable` names; for the key of a workspace, its own."""
-    with rt.storage.read() as tx:
-        if principal.admin or principal.is_member:
-            condition = all_of(policy.listable(principal), equals(state=ACTIVE))
+    if principal.admin or principal.is_member:
+        condition = all_of(policy.listable(principal), equals(state=ACTIVE))
+        with rt.storage.read() as tx:
             return page_after(tx, Workspace, condition, after)
-        policy.require_key_of(principal, principal.workspace_id or "")
-        workspace = tx.workspaces.by_slug(principal.workspace_id or "")
-        return Listing([] if workspace is None else [workspace])
+    workspace_id = principal.workspace_id or ""
+    policy.require_key_of(principal, workspace_id)
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+    return Listing([] if workspace is None else [workspace])
 
 
 @dataclass(frozen=True, slots=True)

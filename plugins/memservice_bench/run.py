@@ -10,10 +10,10 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from memservice import __version__
 from memservice_bench import grading
 from memservice_bench.client import Answer, BenchError, Client, ask_model
 from memservice_bench.corpus import Conversation, Question
@@ -118,7 +118,7 @@ class Run:
     def _describe(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / RUN
-        described = asdict(self.options) | {"memservice": __version__}
+        described = asdict(self.options) | {"memservice": version("memservice")}
         if self._judge is not None:
             described |= {"judge": self._judge.model, "rubric": RUBRIC_VERSION}
         if file.is_file():

@@ -22,7 +22,7 @@ from memservice.services.auth.permissions import Role
 from memservice.services.members import links, sign_ins
 from memservice.services.members.visitors import Browser, visitor_of
 from memservice.spi import web
-from memservice_console.visitors import SESSION_COOKIE
+from memservice_console.sign_in import SESSION_COOKIE
 from support.api.console_site import ADMIN, KEYS, Page, Site, opened
 from support.stores.stores import undone
 

@@ -29,7 +29,6 @@ class TestRoutes:
     @pytest.mark.parametrize(
         "path",
         [
-            "/",
             "/v3",
             "/v3/",
             "/v3/nothing",
@@ -39,8 +38,6 @@ class TestRoutes:
             "/%00",
             "/é/\u202e",
             "/v3/workspaces/a%2Fb/peers",
-            "//health",
-            "//",
             "/v3//workspaces",
             "/dashboard",
         ],
@@ -103,8 +100,14 @@ class TestRoutes:
 
     def test_a_redirect_leads_nowhere_else(self, api: Api) -> None:
         for path in ("//evil.example/", "/\\evil.example/", "/nothing/"):
-            answer = api.client.open(base_url="http://localhost", method="GET", path=path)
+            answer = api.client.open(
+                base_url="http://localhost",
+                method="GET",
+                path="/x",
+                environ_overrides={"PATH_INFO": path},
+            )
             assert answer.status_code == 404
+            assert "Location" not in answer.headers
 
     def test_a_wrong_method_with_a_slash_redirects_first(self, api: Api) -> None:
         assert api.get("/peers/").status_code == 307

@@ -90,6 +90,7 @@ def set_up(rt: Runtime, principal: Principal) -> NewLink:
 
 def first_set_up(rt: Runtime, principal: Principal) -> NewLink | None:
     """As `set_up`, where no member exists yet; else None."""
+    policy.require_member(principal, Permission.MANAGE_MEMBERS)
     with rt.storage.read() as tx:
         members = tx.console_members.count()
     return None if members else set_up(rt, principal)
