@@ -401,7 +401,7 @@ def test_a_stream_is_as_fast_as_a_plain_answer(plugins: Plugins) -> None:
 
 
 def test_an_anthropic_budget_becomes_an_effort_where_thinking_is_adaptive(
-    plugins: Plugins, caplog: pytest.LogCaptureFixture
+    plugins: Plugins,
 ) -> None:
     settings = {"DERIVER_MODEL_CONFIG__THINKING_BUDGET_TOKENS": "4096"}
     with bad_model("adaptive thinking only") as model:
