@@ -20,6 +20,7 @@ from memservice.services.auth.principal import Principal
 from memservice.services.members import links
 from memservice.spi.schema import TABLES
 from support.api.console_site import KEYS, Page, Sent, Site, opened
+from support.stores.stores import store_of
 
 COMMAND_LINE = Principal(admin=True, permissions=ALL)
 PASSWORD = "correct horse battery"
@@ -617,6 +618,36 @@ def test_what_a_browser_sends_gets_into_no_header_and_no_line_of_the_log(
     browser.page("/console/link?token=%0d%0aSet-Cookie:%20x=y", 404)
     browser.sign_in("olga")
     assert "planted" not in str(browser.open("/console/account?done=%0d%0aplanted").headers)
+
+
+@pytest.mark.every_storage
+def test_a_nul_names_nothing(storage_name: str, tmp_path: Path) -> None:
+    """Some stores cannot look for it."""
+    with (
+        store_of(storage_name, tmp_path) as uri,
+        opened(tmp_path, **KEYS, DB_CONNECTION_URI=uri) as site,
+    ):
+        made = links.set_up(site.runtime, COMMAND_LINE)
+        olga = Visit.of(site)
+        olga.link(f"{links.PATH}?token={made.token}", "olga")
+        olga.page("/console/members/a%00b", 404)
+        olga.page("/console/link?token=a%00b", 404)
+        olga.page("/console/audit?actor=a%00b&action=%00")
+        token = olga.page("/console/account").form("/sign-out").fields["csrf_token"]
+        for path in (
+            *(
+                f"members/a%00b/{action}"
+                for action in ("deactivate", "activate", "end-sessions", "new-password")
+            ),
+            "members/links/a%00b/withdraw",
+            "account/sessions/a%00b/end",
+        ):
+            form = Sent("POST", f"http://localhost/console/{path}", {"csrf_token": token})
+            assert post(olga.client, form).status_code == 404, path
+        other = Visit.of(site)
+        other.sign_in("a\0b", "a\0b", 403)
+        invite = olga.page("/console/members").form("/invite")
+        olga.send(invite, {"role": "reader", "limit": "some", "workspaces": "a\0b"}, 422)
 
 
 def test_the_browser_of_a_session_is_shown_as_text(olga: Visit) -> None:

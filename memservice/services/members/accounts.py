@@ -38,7 +38,7 @@ def get(rt: Runtime, principal: Principal, uid: str) -> ConsoleMember:
     """Raises `NotFound`."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
     with rt.storage.read() as tx:
-        member = tx.console_members.by_uid(uid)
+        member = tx.console_members.by_uid(uid) if names.can_exist(uid) else None
     if member is None:
         raise NotFound(NO_MEMBER)
     return member
@@ -196,7 +196,7 @@ def _deactivated(
 
 
 def _locked(tx: Transaction, uid: str) -> ConsoleMember:
-    member = tx.console_members.by_uid(uid, lock=True)
+    member = tx.console_members.by_uid(uid, lock=True) if names.can_exist(uid) else None
     if member is None:
         raise NotFound(NO_MEMBER)
     return member

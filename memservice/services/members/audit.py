@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
+from memservice.domain.filters.ast import FALSE, TRUE, Condition, all_of, equals
 from memservice.domain.ids import new_uid
 from memservice.domain.records import AuditEntry
 from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
+from memservice.services.members import names
 from memservice.services.members.visitors import Browser, Visitor
 from memservice.services.paging import Page, Paging, read_page
 
@@ -100,6 +101,8 @@ def _batches(rt: Runtime) -> Iterator[AuditEntry]:
 
 
 def _condition(actor: str | None, action: str | None) -> Condition:
+    if not all(names.can_exist(text) for text in (actor, action) if text is not None):
+        return FALSE
     return all_of(
         TRUE if actor is None else equals(actor=actor),
         TRUE if action is None else equals(action=action),

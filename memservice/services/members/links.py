@@ -163,7 +163,7 @@ def new_password(rt: Runtime, visitor: Visitor, browser: Browser, member_uid: st
     require_enabled(rt.settings)
 
     def store(tx: Transaction) -> NewLink:
-        member = tx.console_members.by_uid(member_uid)
+        member = tx.console_members.by_uid(member_uid) if names.can_exist(member_uid) else None
         if member is None:
             raise NotFound("There is no such member")
         made = _for_member(rt, tx, member, visitor.actor_uid)
@@ -186,7 +186,7 @@ def withdraw(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> None:
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
 
     def erase(tx: Transaction) -> None:
-        if not tx.console_links.erase(uid):
+        if not (names.can_exist(uid) and tx.console_links.erase(uid)):
             raise NotFound("There is no such link: it was used or withdrawn")
         tx.audit_log.add(audit.entry_of(rt, visitor, browser, "link.withdraw", target=uid))
 

@@ -18,6 +18,11 @@ RESERVED = frozenset({"everyone", "memservice console"})
 """What the audit log calls callers that are no members."""
 
 
+def can_exist(text: str) -> bool:
+    """Whether anything can be named so. Some stores cannot look for NUL, and nothing has it."""
+    return "\0" not in text
+
+
 def normal(name: str) -> str:
     """The one spelling of a name, whatever its case and the width of its spaces."""
     return " ".join(normalize("NFKC", name).casefold().split())
@@ -59,7 +64,7 @@ def require_workspaces(tx: Transaction, ids: Sequence[str] | None) -> list[JsonO
         )
     workspaces = []
     for slug in unique:
-        workspace = None if "\0" in slug else tx.workspaces.by_slug(slug)
+        workspace = tx.workspaces.by_slug(slug) if can_exist(slug) else None
         if workspace is None:
             raise InvalidInput(Problem(("workspaces",), f"There is no workspace {slug!r}"))
         workspaces.append({"id": workspace.slug, "uid": workspace.uid})

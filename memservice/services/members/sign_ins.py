@@ -55,7 +55,7 @@ def with_password(
     links.require_enabled(rt.settings)
     spelling = names.normal(name[: 4 * names.MAX_LENGTH])
     with rt.storage.read() as tx:
-        member = None if "\0" in spelling else tx.console_members.by_name(spelling)
+        member = tx.console_members.by_name(spelling) if names.can_exist(spelling) else None
     subjects = _subjects(rt, browser, spelling, member, browser_id)
     pauses.begin(rt, subjects)
     is_right = passwords.verify(None if member is None else member.password_hash, password)
@@ -129,7 +129,7 @@ def end(rt: Runtime, visitor: Visitor, browser: Browser, session_uid: str) -> No
     member_uid = _member_uid(visitor)
 
     def erase(tx: Transaction) -> None:
-        if not tx.sign_ins.erase(session_uid, member_uid):
+        if not (names.can_exist(session_uid) and tx.sign_ins.erase(session_uid, member_uid)):
             raise NotFound("There is no such session: it has ended")
         tx.audit_log.add(audit.entry_of(rt, visitor, browser, "session.end"))
 

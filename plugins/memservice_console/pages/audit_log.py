@@ -50,7 +50,7 @@ def export_audit_log_as_json() -> Response:
 
 
 def _entries(form: str) -> Iterator[AuditEntry]:
-    """Newest first; that somebody exports them is the first one."""
+    """Newest first; the export itself is the first one."""
     rt = web.runtime()
     audit.record(rt, visitor(), browser(), "audit-log.export", detail={"format": form})
     return audit.every(rt, visitor().principal)

@@ -157,7 +157,7 @@ def test_the_command_line_deactivates_a_member(club: Club) -> None:
     with pytest.raises(Conflict):
         accounts.deactivate_by_name(club.rt, COMMAND_LINE, "olga")
     with pytest.raises(NotFound):
-        accounts.deactivate_by_name(club.rt, COMMAND_LINE, "nobody")
+        accounts.deactivate_by_name(club.rt, COMMAND_LINE, "unknown")
 
 
 def test_unknown_members_and_roles_are_refused(club: Club) -> None:

@@ -177,7 +177,7 @@ def test_the_command_line_gives_a_member_a_new_password(club: Club) -> None:
     accept(club, made.token, "", "another long password")
     assert club.is_open(club.sign_in("olga", "another long password").session_id)
     with pytest.raises(NotFound):
-        links.for_member(club.rt, COMMAND_LINE, "nobody")
+        links.for_member(club.rt, COMMAND_LINE, "unknown")
 
 
 def test_a_deactivated_member_gets_no_new_password(club: Club) -> None:

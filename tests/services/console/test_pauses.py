@@ -65,8 +65,8 @@ def test_an_attempt_in_a_pause_is_refused_unread_and_not_counted(club: Club) -> 
 def test_an_account_that_does_not_exist_pauses_alike(club: Club) -> None:
     """Whether there is such an account cannot be learned from its pauses."""
     for _ in range(5):
-        fail(club, "nobody")
-    assert pause(club, "nobody") == 1
+        fail(club, "unknown")
+    assert pause(club, "unknown") == 1
 
 
 def test_an_address_pauses_whatever_the_account(club: Club) -> None:

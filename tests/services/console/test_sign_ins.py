@@ -37,7 +37,7 @@ def test_a_member_signs_in_by_any_spelling_of_the_name(club: Club) -> None:
 
 @pytest.mark.parametrize(
     ("name", "password"),
-    [("olga", "wrong password"), ("olga", ""), ("nobody", PASSWORD), ("", ""), ("a\0b", "x")],
+    [("olga", "wrong password"), ("olga", ""), ("unknown", PASSWORD), ("", ""), ("a\0b", "x")],
 )
 def test_every_refusal_says_the_same(club: Club, name: str, password: str) -> None:
     with pytest.raises(Unauthorised) as caught:
@@ -61,7 +61,7 @@ def test_an_unknown_account_costs_as_much_as_a_wrong_password(
 
     hasher = passwords._hasher()
     monkeypatch.setattr(passwords, "_hasher", Counting)
-    for name in ("olga", "nobody"):
+    for name in ("olga", "unknown"):
         with pytest.raises(Unauthorised):
             club.sign_in(name, "wrong password")
     assert verified == ["$argon2id$v=19$m=19456,t=2,p=1"] * 2
@@ -320,7 +320,7 @@ def test_a_key_of_less_than_a_workspace_is_refused(club: Club, claims: Claims) -
         sign_ins.with_key(club.rt, HOME, token)
 
 
-def test_nobody_signs_in_while_authentication_is_off(open_runtime: Open) -> None:
+def test_there_is_no_sign_in_while_authentication_is_off(open_runtime: Open) -> None:
     rt = open_runtime(AUTH_USE_AUTH="false")
     with pytest.raises(Disabled):
         sign_ins.with_password(rt, HOME, "olga", PASSWORD)
