@@ -254,7 +254,7 @@ def main() -> None:
             "settings-groups": settings_groups(),
         }
         if arguments.postgres:
-            cases["pipelining"] = commands(arguments.postgres)
+            cases["commands"] = commands(arguments.postgres)
         print("| fast path | what | ours, µs | plain, µs | plain / ours |")
         print("| --- | --- | --: | --: | --: |")
         for name, (what, fast, plain) in cases.items():

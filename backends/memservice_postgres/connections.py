@@ -213,7 +213,7 @@ def is_alive(driver: Driver, record: _Record) -> bool:
 
 def execute_directly(driver: Driver, command: bytes) -> PGresult:
     """Run a command without parameters through libpq, without the cost of a cursor."""
-    # fast path: see docs/decisions/fast-paths.md#pipelining
+    # fast path: see docs/decisions/fast-paths.md#commands
     result = driver.pgconn.exec_(command)
     if driver.pgconn.status != ConnStatus.OK:
         raise psycopg.OperationalError("the connection was lost")
