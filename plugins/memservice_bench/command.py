@@ -11,8 +11,16 @@ from memservice_bench.client import BenchError, Client
 from memservice_bench.corpus import Conversation
 from memservice_bench.judge import RELIABLE, Judge, judge_test
 from memservice_bench.model_proxy import ModelProxy, Upstream
-from memservice_bench.report import comparison, table
-from memservice_bench.run import ABLATIONS, Options, Run, estimate, read_results, scratch
+from memservice_bench.report import comparison, facts_line, table
+from memservice_bench.run import (
+    ABLATIONS,
+    Options,
+    Run,
+    estimate,
+    read_facts,
+    read_results,
+    scratch,
+)
 
 SETS = ("builtin", "locomo:PATH", "longmemeval:PATH", "beam:PATH")
 LEVELS = ("minimal", "low", "medium", "high", "max")
@@ -112,6 +120,8 @@ def run(
     except (BenchError, OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(table(read_results(folder)))
+    if facts := read_facts(folder):
+        click.echo(facts_line(facts))
 
 
 def _carry_out(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -53,6 +53,13 @@ def table(results: Iterable[Result]) -> str:
         seconds = float(np.median([r.seconds for r in members])) if members else 0.0
         lines.append(_line(category, str(len(members)), *cells, f"{calls:.1f}", f"{seconds:.2f}"))
     return "\n".join(lines)
+
+
+def facts_line(facts: Mapping[str, tuple[float, int]]) -> str:
+    """How many of the gold facts were derived."""
+    figure = grouped_figure([(name, recall) for name, (recall, _) in facts.items()])
+    conclusions = sum(count for _, count in facts.values())
+    return f"facts derived: {figure} % of the gold facts, in {conclusions:,} conclusions"
 
 
 def comparison(first: Iterable[Result], second: Iterable[Result]) -> str:

@@ -1,6 +1,7 @@
 """One run: store conversations, wait, ask, grade. It continues where it was interrupted.
 
-A run has a folder: `run.json` (what was run), `results.jsonl` (a line a question), `recordings/`
+A run has a folder: `run.json` (what was run), `results.jsonl` (a line a question), `facts.jsonl`
+(what was derived, a line a conversation), `recordings/`
 (answers of the model by request) and `instance/` (store and log of the scratch instance).
 """
 
@@ -21,7 +22,7 @@ from memservice_bench.instance import served
 from memservice_bench.judge import RUBRIC_VERSION, Judge
 from memservice_bench.model_proxy import Call, ModelProxy, Upstream
 
-RESULTS, RUN = "results.jsonl", "run.json"
+RESULTS, FACTS, RUN = "results.jsonl", "facts.jsonl", "run.json"
 ABLATIONS: dict[str, dict[str, str]] = {
     "none": {},
     "no-dream": {"DREAM_ENABLED": "false"},
@@ -147,6 +148,7 @@ class Run:
         peers = peer_ids(talk)
         if self.options.ablation not in ("oracle", "full"):
             self._store(client, talk.name, talk, peers)
+            self._grade_facts(client, talk, peers)
         for number, (question, repetition) in enumerate(open_):
             workspace = talk.name
             if self.options.ablation == "oracle":
@@ -181,6 +183,18 @@ class Run:
         if not count:
             client.ingest(workspace, talk, peers)
         client.wait_until_idle(workspace, self.options.idle_timeout)
+
+    def _grade_facts(self, client: Client, talk: Conversation, peers: dict[str, str]) -> None:
+        """Compare the conclusions with the gold facts, once a conversation."""
+        if talk.name in read_facts(self.folder):
+            return
+        held = {speaker: client.conclusions(talk.name, peer) for speaker, peer in peers.items()}
+        recall = grading.fact_recall(talk.facts, held)
+        if recall is not None:
+            count = sum(len(texts) for texts in held.values())
+            line = {"conversation": talk.name, "recall": recall, "conclusions": count}
+            with (self.folder / FACTS).open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(line) + "\n")
 
     def _grade(
         self,
@@ -225,6 +239,16 @@ def read_results(folder: Path) -> list[Result]:
     if not file.is_file():
         return []
     return [Result(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
+
+
+def read_facts(folder: Path) -> dict[str, tuple[float, int]]:
+    """By conversation: the share of gold facts that a conclusion holds, and the number of
+    conclusions."""
+    file = folder / FACTS
+    if not file.is_file():
+        return {}
+    lines = map(json.loads, file.read_text("utf-8").splitlines())
+    return {line["conversation"]: (line["recall"], line["conclusions"]) for line in lines}
 
 
 @contextmanager

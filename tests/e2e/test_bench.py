@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from memservice_bench.command import bench
-from memservice_bench.run import RESULTS, read_results
+from memservice_bench.run import RESULTS, read_facts, read_results
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -23,6 +23,9 @@ def test_a_run_grades_what_the_model_was_shown_and_continues(tmp_path: Path) -> 
     assert all(result.calls == 1 and result.answer == "READY" for result in results)
     shown = [result.shown for result in results if result.shown is not None]
     assert sum(shown) / len(shown) > 0.2
+    (recall, _) = read_facts(tmp_path)["en-0"]
+    assert recall == 0, "the scripted model derives nothing"
+    assert "facts derived:   0.0" in outcome.output
     assert json.loads((tmp_path / "run.json").read_text("utf-8"))["model"] == "scripted"
 
     lines = (tmp_path / RESULTS).read_text("utf-8").splitlines(keepends=True)
