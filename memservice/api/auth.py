@@ -16,6 +16,7 @@ from memservice.services.auth import api_keys
 from memservice.services.auth import policy as rules
 from memservice.services.auth.key_usage import KeyUsage
 from memservice.services.auth.principal import Principal
+from memservice.services.v1 import keys
 from memservice.settings import SIGNING_RECIPE, Settings
 
 if TYPE_CHECKING:
@@ -54,11 +55,11 @@ class RouteAccess:
     handler: bool = False
     """Any key of the workspace is let in; what it may do with which name, the service decides."""
     by_uid: bool = False
-    """The path names things by uid, as generation 1 does."""
+    """The path names resources by uid, not by id."""
     collection: str | None = None
     """The collection's own key will do."""
     of_collections: bool = False
-    """Of peers' keys only those of generation 1 will do."""
+    """Of peers' keys only those with the claim `us` will do."""
     collections: bool = False
     """Keys of a collection are known here; everywhere else they open nothing."""
 
@@ -88,9 +89,9 @@ class Guard:
         token = _bearer(authorization)
         now = rt.clock()
         claims = self._signer.read(token, now)
-        if rules.names_by_uid(claims):
+        if keys.names_by_uid(claims):
             with rt.storage.read() as tx:
-                claims = rules.translated(tx, claims, access.collections)
+                claims = keys.translated(tx, claims, access.collections)
         principal = rules.principal_of(claims)
         names = _names(rt, access, path)
         workspace_id = (
@@ -134,7 +135,7 @@ def _names(rt: Runtime, access: RouteAccess, path: Mapping[str, str]) -> rules.N
     if any(name is not None and "\0" in name for name in given):
         return rules.Names()  # some stores cannot look for it, and nothing has it
     with rt.storage.read() as tx:
-        return rules.names_of(tx, *given)
+        return keys.names_of(tx, *given)
 
 
 def guard_of(settings: Settings) -> Guard | None:

@@ -152,7 +152,7 @@ def peer_overview(
             {row.superseded_by for row in listing.items if row.superseded_by is not None}
         )
         # Messages of a session that is being erased are not shown.
-        visible = visibility.visible(tx, workspace.key, archived=True)
+        visible = visibility.visible(tx, workspace.key, include_archived=True)
         return PeerOverview(
             peer,
             [peer_id, *others],

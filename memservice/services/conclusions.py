@@ -42,7 +42,7 @@ class ConclusionDraft:
     observed: str
     session: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Of a document of generation 1."""
+    """Free-form; only documents have it."""
 
 
 def create(
@@ -51,7 +51,7 @@ def create(
     """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not
     merged on this way in."""
     policy.require(principal, workspace_id)
-    return store(rt, workspace_id, drafts)
+    return store(rt, workspace_id, drafts, max_tokens=rt.settings.embedding.max_input_tokens)
 
 
 def store(
@@ -59,11 +59,11 @@ def store(
     workspace_id: str,
     drafts: Sequence[ConclusionDraft],
     *,
-    of_any_length: bool = False,
+    max_tokens: int | None,
 ) -> list[Conclusion]:
-    """As `create`, where it is settled that the caller may. `of_any_length`: also such as are
-    longer than what is embedded of them."""
-    texts = [_content(rt, draft, index, of_any_length) for index, draft in enumerate(drafts)]
+    """As `create`, after the caller was authorised. Contents may have `max_tokens`; None: any
+    number, and an embedding covers only the beginning of a long one."""
+    texts = [_content(draft, index, max_tokens) for index, draft in enumerate(drafts)]
     _hear(rt, drafts, texts)
     vectors = indexing.embed_inline(rt, texts)
 
@@ -135,21 +135,21 @@ def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) 
             raise Refused(f"Conclusion {index} was refused by a plugin")
 
 
-def _content(rt: Runtime, draft: ConclusionDraft, index: int, of_any_length: bool) -> str:
+def _content(draft: ConclusionDraft, index: int, max_tokens: int | None) -> str:
     argument = ("conclusions", index, "content")
     text: str = strip_nul(draft.content)
     if not text:
         raise InvalidInput(
             Problem(argument, "String should have at least 1 character", "string_too_short")
         )
-    limit = rt.settings.embedding.max_input_tokens
-    if not of_any_length and len(text.encode()) > limit:
+    if max_tokens is not None and len(text.encode()) > max_tokens:
         from memservice.domain import tokens
 
         used = tokens.count(text)
-        if used > limit:
+        if used > max_tokens:
             raise InvalidInput.at(
-                *argument, message=f"content has {used} tokens; at most {limit} can be embedded"
+                *argument,
+                message=f"content has {used} tokens; at most {max_tokens} can be embedded",
             )
     return text
 

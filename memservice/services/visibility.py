@@ -1,4 +1,4 @@
-"""What the names in a path of generations 2 and 3 stand for."""
+"""Which sessions are visible: archived ones only where a caller includes them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from memservice.spi.storage import Transaction
 def find(
     tx: Transaction, workspace_id: str, session_id: str | None = None, peer_id: str | None = None
 ) -> Located:
-    """As `tx.workspaces.locate`, without a session that generation 1 archived: only there does it
-    go on."""
+    """As `tx.workspaces.locate`, without an archived session."""
     located = tx.workspaces.locate(workspace_id, session_id, peer_id)
     if located.session is not None and located.session.state == ARCHIVED:
         return replace(located, session=None)
     return located
 
 
-def visible(tx: Transaction, workspace_key: int, *, archived: bool = False) -> Condition:
-    """The condition on messages that keeps those of sessions that await erasure out of what is
-    found, and those of archived sessions unless generation 1 asks, where they go on."""
-    states = (DELETING,) if archived else (ARCHIVED, DELETING)
+def visible(tx: Transaction, workspace_key: int, *, include_archived: bool = False) -> Condition:
+    """The condition on messages that leaves out those of sessions that await erasure and, unless
+    `include_archived`, those of archived ones."""
+    states = (DELETING,) if include_archived else (ARCHIVED, DELETING)
     hidden = tuple(
         session.key
         for session in tx.rows.page(Session, equals(workspace_key=workspace_key, state=states))

@@ -34,6 +34,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Listing, Page, Paging, listing, page_after
+from memservice.services.v1 import keys
 from memservice.settings import SIGNING_RECIPE, Settings
 from memservice.spi.repositories import Located
 from memservice.spi.storage import Transaction
@@ -147,7 +148,7 @@ def mint_by_uid(
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
-    if not policy.names_by_uid(named):
+    if not keys.names_by_uid(named):
         raise InvalidInput.at(
             "app_id",
             message=(
@@ -159,7 +160,7 @@ def mint_by_uid(
     claims = replace(named, id=_new_id(), made=wire_seconds(now), expires_at=expires_at)
 
     def store(tx: Transaction) -> ApiKey:
-        known = policy.translated(tx, named, collections=True)
+        known = keys.translated(tx, named, collections=True)
         key = ApiKey(
             uid=claims.id or "",
             label=_narrowest(named),
@@ -284,11 +285,7 @@ def revoke_token(rt: Runtime, principal: Principal, token: str) -> ApiKey:
         if tx.keys.by_uid(uid) is None:
             if claims.id is not None:
                 raise Unauthorised(UNKNOWN)
-            known = (
-                policy.translated(tx, claims, collections=True)
-                if policy.names_by_uid(claims)
-                else claims
-            )
+            known = keys.translated(tx, claims, collections=True)
             tx.keys.add(_foreign(uid, known, now))
         tx.keys.revoke(uid, now)
         api_key = tx.keys.by_uid(uid)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import Unauthorised
 from memservice.domain.filters import TRUE, Condition, equals
-from memservice.domain.records import ACTIVE, PEER, NamedCollection, Peer, Session, Workspace
 from memservice.services.auth.permissions import Permission, Role, permissions_of
 from memservice.services.auth.principal import Principal
 from memservice.spi.storage import Transaction
@@ -34,59 +33,10 @@ BARE_WORKSPACE = (
 )
 
 
-def names_by_uid(claims: Claims) -> bool:
-    """Does this key name things by uid, as those of the first generation do?"""
-    return bool(
-        claims.app_uid or claims.user_uid or claims.owned_session_uid or claims.collection_uid
-    )
-
-
-def translated(tx: Transaction, claims: Claims, collections: bool = False) -> Claims:
-    """A first-generation key's claims as those of the present one: the narrowest thing that it
-    names, and the workspace that this is in.
-
-    Uids are unique everywhere, so none of them needs its parent beside it. One that stands for
-    nothing (any more) opens nothing; a collection is something only where there are `collections`.
-    Present names beside a uid narrow it further, as it does them; a key whose names contradict each
-    other opens nothing.
-    """
-    peer = session = None
-    if claims.collection_uid:
-        collection = (
-            tx.rows.get(NamedCollection, equals(uid=claims.collection_uid)) if collections else None
-        )
-        key = None if collection is None else collection.workspace_key
-    elif claims.owned_session_uid:
-        session = tx.rows.get(Session, equals(uid=claims.owned_session_uid))
-        key = None if session is None else session.workspace_key
-    elif claims.user_uid:
-        peer = tx.rows.get(Peer, equals(uid=claims.user_uid, kind=PEER))
-        key = None if peer is None else peer.workspace_key
-    else:
-        app = tx.rows.get(Workspace, equals(uid=claims.app_uid))
-        key = None if app is None else app.key
-    workspace = None if key is None else tx.workspaces.by_key(key)
-    nothing = replace(claims, workspace=None, peer=None, session=None)
-    if workspace is None or workspace.state != ACTIVE:
-        return nothing
-    both = replace(
-        claims,
-        workspace=workspace.slug,
-        peer=claims.peer if peer is None else peer.slug,
-        session=claims.session if session is None else session.slug,
-    )
-    given = (
-        (claims.workspace, both.workspace),
-        (claims.peer, both.peer),
-        (claims.session, both.session),
-    )
-    return nothing if any(name is not None and name != meant for name, meant in given) else both
-
-
 def principal_of(claims: Claims | None) -> Principal:
-    """Who shows these claims; those of the first generation are `translated` before. None: nobody
-    is asked for a key, and everybody may do everything. Requests get their principal here and
-    nowhere else."""
+    """The principal of a key with these claims, which name things by id; for those that name them
+    by uid, `services.v1.keys.translated` comes first. None: authentication is off, and every caller
+    may do everything. Requests get their principal here and nowhere else."""
     if claims is None:
         return Principal(admin=True)
     return Principal(
@@ -101,43 +51,13 @@ def principal_of(claims: Claims | None) -> Principal:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a path names, as keys name it: slugs, and a collection's uid. None where it names
-    nothing that there is."""
+    """The resources of a path, as keys name them: slugs, and a collection's uid. None for a
+    resource that does not exist."""
 
     workspace: str | None = None
     peer: str | None = None
     session: str | None = None
     collection: str | None = None
-
-
-def names_of(
-    tx: Transaction,
-    app: str | None = None,
-    user: str | None = None,
-    session_id: str | None = None,
-    collection: str | None = None,
-) -> Names:
-    """The names of what a path of generation 1 names by uid; nothing that lies in another workspace
-    than the path says."""
-    workspace = None if app is None else tx.rows.get(Workspace, equals(uid=app, state=ACTIVE))
-    if workspace is None:
-        return Names()
-    peer = (
-        None
-        if user is None
-        else tx.rows.get(Peer, equals(uid=user, workspace_key=workspace.key, kind=PEER))
-    )
-    session = (
-        None
-        if session_id is None
-        else tx.rows.get(Session, equals(uid=session_id, workspace_key=workspace.key))
-    )
-    return Names(
-        workspace.slug,
-        None if peer is None else peer.slug,
-        None if session is None else session.slug,
-        collection,
-    )
 
 
 def principal_of_member(role: Role, workspaces: frozenset[str] | None) -> Principal:
@@ -221,9 +141,9 @@ def require(
 
 
 def require_collections(principal: Principal) -> None:
-    """Collections and documents are generation 1's, and its keys open them. To a key of a peer the
-    later generations show no list of what is known, and let it store none of that; so neither does
-    generation 1."""
+    """Named collections and their documents: the key of a collection, of a user (claim `us`), or
+    a wider one. The key of a peer lists no conclusions and stores none, so it opens no documents
+    either."""
     if principal.is_peer and principal.collection is None and not principal.has_user_claim:
         raise Unauthorised(NOT_PERMISSIONED)
 

@@ -214,14 +214,19 @@ def ask_in_session(
     session_id: str | None,
     options: ChatOptions,
 ) -> Answer:
-    """As `ask_peer`, in a session that may be one that generation 1 archived, where it goes on. The
-    session's own key is let in too, and answered from the session alone. That the session is the
-    peer's, the caller has looked at."""
+    """As `ask_peer`, in a session that may be archived. The session's own key is admitted too, and
+    the answer then draws on the session alone. The caller has checked that the session is the
+    peer's."""
     policy.require(
         principal, workspace_id, peer_id=peer_id, session_id=session_id, needs=Permission.VIEW
     )
     return _ask_peer(
-        rt, principal, workspace_id, peer_id, replace(options, session=session_id), archived=True
+        rt,
+        principal,
+        workspace_id,
+        peer_id,
+        replace(options, session=session_id),
+        include_archived=True,
     )
 
 
@@ -232,7 +237,7 @@ def _ask_peer(
     peer_id: str,
     options: ChatOptions,
     *,
-    archived: bool = False,
+    include_archived: bool = False,
 ) -> Answer:
     if options.scope is not None:
         policy.refuse_narrow(principal)
@@ -246,7 +251,7 @@ def _ask_peer(
         named = [*([options.session] if options.session else []), *(allowed or ())]
         # First, so that a peer's key does not learn which of the sessions that it is not in exist.
         policy.require_memberships(tx, principal, named)
-        session = _readable(workspace_id, options.session, room, archived)
+        session = _readable(workspace_id, options.session, room, include_archived)
         observed = _target(tx, workspace, peer, options.target)
         observer, sessions_allowed = (
             peer,
@@ -262,7 +267,7 @@ def _ask_peer(
         )
         bounds = (
             pair.bounds.among(mine)
-            .saying(visibility.visible(tx, workspace.key, archived=archived))
+            .saying(visibility.visible(tx, workspace.key, include_archived=include_archived))
             .about(observed)
         )
         config = resolve(
@@ -330,10 +335,12 @@ def _located(
 
 
 def _readable(
-    workspace_id: str, name: str | None, session: Session | None, archived: bool = False
+    workspace_id: str, name: str | None, session: Session | None, include_archived: bool = False
 ) -> Session | None:
     if name and (
-        session is None or session.state == DELETING or (session.state == ARCHIVED and not archived)
+        session is None
+        or session.state == DELETING
+        or (session.state == ARCHIVED and not include_archived)
     ):
         raise sessions.not_found(workspace_id, name)
     return session

@@ -197,7 +197,7 @@ class Tools:
         return all_of(
             equals(workspace_key=bounds.workspace),
             bounds.said,
-            visibility.visible(tx, bounds.workspace, archived=True),
+            visibility.visible(tx, bounds.workspace, include_archived=True),
         )
 
     def _shown(self, rows: Sequence[Conclusion]) -> list[Evidence]:

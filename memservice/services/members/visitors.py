@@ -26,6 +26,7 @@ from memservice.services.auth.permissions import (
 )
 from memservice.services.auth.principal import Principal
 from memservice.services.members import tokens
+from memservice.services.v1 import keys
 from memservice.spi.storage import Transaction
 
 LOOPBACK_ONLY = (
@@ -193,8 +194,7 @@ def _of_key(
 
 def _recognised(tx: Transaction, session: BrowserSession, claims: Claims) -> Claims:
     """The claims with the present names. Raises `Unauthorised` as for a request with the key."""
-    if policy.names_by_uid(claims):
-        claims = policy.translated(tx, claims)
+    claims = keys.translated(tx, claims)
     known = tx.keys.recognised(session.key_uid or "")
     if known is None:
         if claims.id is not None:

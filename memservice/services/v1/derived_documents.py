@@ -36,7 +36,7 @@ def create(
     """An explicit conclusion of no session, of any length that a document may have. Whether the
     caller may is settled."""
     draft = ConclusionDraft(text, user.slug, user.slug, metadata=metadata)
-    return conclusions.store(rt, workspace.slug, [draft], of_any_length=True)[0]
+    return conclusions.store(rt, workspace.slug, [draft], max_tokens=None)[0]
 
 
 def page(

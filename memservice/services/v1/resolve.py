@@ -11,6 +11,7 @@ from memservice.domain.records import ACTIVE, DELETING, PEER, Peer, Session, Wor
 from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
+from memservice.services.v1 import keys
 from memservice.spi.storage import Transaction
 
 ASSISTANT = "assistant"
@@ -45,7 +46,7 @@ def no_session() -> NotFound:
 def authorise(tx: Transaction, principal: Principal, path: Path) -> None:
     """The key of the app, or of the user, session or collection that the path names."""
     if not principal.admin:
-        names = policy.names_of(tx, path.app, path.user, path.session, path.collection)
+        names = keys.names_of(tx, path.app, path.user, path.session, path.collection)
         policy.require(
             principal,
             names.workspace or "",
