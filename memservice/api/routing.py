@@ -122,7 +122,7 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
         def decorate(handler: Handler) -> Handler:
             name = handler.__name__
             self.operations.append((operation, name))
-            view = _view(operation, handler)
+            view = self._view(operation, handler)
             view._apidoc = {"manual_doc": _description(operation, name)}  # type: ignore[attr-defined]  # where flask-smorest looks
             self.add_url_rule(rule, name, view, methods=[method], tags=[self.tag])
             for other in also:
@@ -130,6 +130,10 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
             return handler
 
         return decorate
+
+    def _view(self, operation: Operation, handler: Handler) -> Callable[..., Response]:
+        """The function that answers the operation's requests."""
+        return _view(operation, handler)
 
     def _add_undocumented(
         self, rule: str, name: str, view: Callable[..., Response], method: str

@@ -48,6 +48,6 @@ def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
 
     if not body["stream"]:
         return answered(ask, lambda answer: {"content": answer.content() or NO_ANSWER})
-    if body["early"] or client.early():
+    if body["early"] or client.current().is_early:
         return streamed(ask, lambda answer: text_stream(answer.pieces()))
     return streamed(ask, lambda answer: event_stream(answer.pieces(), lambda: _LAST))

@@ -1,64 +1,96 @@
-"""Which spelling of the second generation the sender of the current request knows.
+"""The client of the current request, as far as the second generation answers it differently.
 
-It changed while it was out: lists were filtered by `filter`, searches were answered in pages, and
-the last published clients already use names of the third generation. Most of that is told by what
-is sent. Where two spellings differ in the answer alone, the version decides that the published
-clients put into every request; whoever does not say one gets what version 2.5.1 of the API
-answered.
+The generation changed while it was in use: lists were filtered by `filter`, searches were answered
+in pages, and the last published clients already use names of the third generation. The request
+itself shows most of that. Where two versions differ only in the answer, the version counts that
+published clients send with every request; a request without one gets the answer of version 2.5.1 of
+the API.
+
+`Routes` reads the client once, before anything else of a request; handlers, schemas and encoders
+take it from `current()`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
-from flask import has_request_context, request
+from flask import Request
 
 EARLIEST_PATH = "/v1/"
-"""Where the second generation was found before it had a path of its own."""
+"""The path of the second generation before it had one of its own."""
 
 _AGENT = re.compile(r"Honcho/(\w+) (\d+)\.(\d+)")
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 _NEWER = {"python": (1, 9), "js": (2, 0)}
 """The first versions of the clients with the third generation's names."""
 _USUAL = (1, 3)
-"""The first version, in either language, that filters by `filters` and gets what it searches for as
-a list."""
+"""The first version, in either language, that filters by `filters` and gets a list from a
+search."""
 _STRUCTURED = (1, 5)
-"""The first version to which a representation is an object."""
+"""The first version that reads a representation as an object."""
 
 
-def earliest() -> bool:
-    """Was the request sent to the path from before the second generation had its own?"""
-    return has_request_context() and request.path.startswith(EARLIEST_PATH)
+@dataclass(frozen=True, slots=True)
+class Client:
+    language: str = ""
+    """In lower case."""
+    version: tuple[int, int] | None = None
+    """Major and minor; None: the request names none."""
+    uses_earliest_path: bool = False
+
+    @property
+    def is_early(self) -> bool:
+        """Reads searches as pages, streams as bare text, and of a summary the text alone."""
+        return self.uses_earliest_path or (self.version is not None and self.version < _USUAL)
+
+    @property
+    def has_newest_names(self) -> bool:
+        """Uses the third generation's names."""
+        return self.version is not None and self.version >= _NEWER.get(self.language, _NEWER["js"])
+
+    @property
+    def reads_text(self) -> bool:
+        """Reads a representation as a text, as the first clients and the last ones do."""
+        return (
+            self.uses_earliest_path
+            or self.has_newest_names
+            or (self.version is not None and self.version < _STRUCTURED)
+        )
 
 
-def early() -> bool:
-    """A client that wants pages of what it searches for, bare text as a stream, and the text alone
-    of a summary."""
-    version = _client()[1]
-    return earliest() or (version is not None and version < _USUAL)
+_CURRENT: ContextVar[Client] = ContextVar("client", default=Client())  # noqa: B039 - frozen
 
 
-def newer() -> bool:
-    """A client with the third generation's names."""
-    language, version = _client()
-    return version is not None and version >= _NEWER.get(language, _NEWER["js"])
+def current() -> Client:
+    """The client of the current request; outside of one, a client without a version."""
+    return _CURRENT.get()
 
 
-def wants_text() -> bool:
-    """A client to which a representation is a text: the first ones and the last ones."""
-    version = _client()[1]
-    return earliest() or newer() or (version is not None and version < _STRUCTURED)
+@contextmanager
+def serving(client: Client) -> Iterator[None]:
+    """Inside, `current()` is this client."""
+    token = _CURRENT.set(client)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
 
 
-def _client() -> tuple[str, tuple[int, int] | None]:
-    """The client's language, and its version as far as it matters."""
-    if not has_request_context():
-        return "", None
+def client_of(request: Request) -> Client:
+    """The client by the path and the headers of its request."""
+    return Client(*_language_and_version(request), request.path.startswith(EARLIEST_PATH))
+
+
+def _language_and_version(request: Request) -> tuple[str, tuple[int, int] | None]:
     headers = request.headers
-    said = _VERSION.match(headers.get("X-Stainless-Package-Version", ""))
-    if said is not None:
-        return headers.get("X-Stainless-Lang", "").lower(), (int(said[1][:9]), int(said[2][:9]))
+    version = _VERSION.match(headers.get("X-Stainless-Package-Version", ""))
+    if version is not None:
+        language = headers.get("X-Stainless-Lang", "").lower()
+        return language, (int(version[1][:9]), int(version[2][:9]))
     agent = _AGENT.search(headers.get("User-Agent", ""))
     if agent is None:
         return "", None

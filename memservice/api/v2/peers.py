@@ -53,7 +53,7 @@ def get_working_representation(
     selection = representation.known_of_peer(
         call.rt, call.principal, workspace_id, peer_id, representation_options(call)
     )
-    if client.wants_text():
+    if client.current().reads_text:
         return json_answer(_encode_text(Representation(markdown(selection)), {}))
     return OfPeerAlone(v2_representation.representation_of(selection))
 
@@ -70,7 +70,7 @@ def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> OfPeer | Re
     context = v3.peers.get_peer_context(call, workspace_id, peer_id)
     return (
         json_answer(_encode_context(context, {}))
-        if client.wants_text()
+        if client.current().reads_text
         else v2_representation.of_peer(context)
     )
 

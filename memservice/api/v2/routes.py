@@ -8,12 +8,12 @@ from dataclasses import fields
 from functools import wraps
 from typing import Any
 
-from flask import Response
+from flask import Response, request
 from flask.sansio.blueprints import BlueprintSetupState
 
 from memservice.api import routing
 from memservice.api.routing import EXTENSION, Handler, Operation
-from memservice.api.v2.client import EARLIEST_PATH
+from memservice.api.v2.client import EARLIEST_PATH, client_of, serving
 
 _PATH, _NEWEST_PATH = "/v2/", "/v3/"
 _HERE = _PATH + "workspaces"
@@ -35,6 +35,16 @@ class Routes(routing.Routes):
             if path.startswith(_HERE)
         ]
         return super().operation(method, rule, also=(*also, *earliest), **declared)
+
+    def _view(self, operation: Operation, handler: Handler) -> Callable[..., Response]:
+        view = super()._view(operation, handler)
+
+        @wraps(view)
+        def view_for_client(**path: str) -> Response:
+            with serving(client_of(request)):
+                return view(**path)
+
+        return view_for_client
 
     def _serve(
         self,

@@ -87,7 +87,7 @@ def _search(
     """The best messages; a page of them for the first clients, which send no more than the text or
     expect pages."""
     body = call.body
-    paged = body["bare"] or client.early()
+    paged = body["bare"] or client.current().is_early
     limit = _IN_A_PAGE if paged else body["limit"]
     messages = search.search(
         call.rt,

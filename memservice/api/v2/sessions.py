@@ -91,10 +91,10 @@ def get_session_context(call: Call, workspace_id: str, session_id: str) -> OfSes
     """
     context = v3.sessions.get_session_context(call, workspace_id, session_id)
     path = {"workspace_id": workspace_id, "session_id": session_id}
-    if client.early():
+    if client.current().is_early:
         return json_answer(_encode_early(representation.early(context), path))
     return (
         json_answer(_encode_text(context, path))
-        if client.wants_text()
+        if client.current().reads_text
         else representation.of_session(context)
     )

@@ -268,6 +268,123 @@ def test_the_check_for_backends_sees_names_texts_and_imports() -> None:
     assert {line for line, word in words_of(tree) if BACKENDS.search(word)} == {2, 3, 4, 5}
 
 
+GENERATION = re.compile(
+    r"(?<![a-z0-9])v[12](?![a-z0-9])"
+    r"|(first|second|old|older|early|earliest)_?generation|generation_?(1|2|one|two)(?![a-z0-9])",
+    re.I,
+)
+OLDER = {"v1", "v2"}
+FIELDS = {"v1_name", "v1_role"}
+"""Fields of records, and the columns of stores."""
+RULES_OF_V1 = "memservice.services.v1"
+NAMES_A_GENERATION: dict[str, tuple[set[str], str]] = {
+    "domain/records.py": (FIELDS, "the records"),
+    "spi/schema.py": ({"v1_name"}, "names are unique"),
+    "testing/storage": (FIELDS, "the kit stores records"),
+    "settings/service.py": (
+        {
+            *(f"{generation}_enabled" for generation in OLDER),
+            *(f"{generation}_deprecated_since" for generation in OLDER),
+            "v1_shared_sessions",
+        },
+        "settings that operators know",
+    ),
+    "api/generations.py": (
+        {
+            *OLDER,
+            *(f"{generation}_enabled" for generation in OLDER),
+            *(f"{generation}_deprecated_since" for generation in OLDER),
+        },
+        "mounts the generations",
+    ),
+    "api/auth.py": ({RULES_OF_V1}, "keys and paths may name resources by uid"),
+    "services/auth/api_keys.py": ({RULES_OF_V1}, "mints and revokes keys that name uids"),
+    "services/members/visitors.py": ({RULES_OF_V1}, "such a key may sign in at the console"),
+    "services/auth/bounds.py": ({RULES_OF_V1}, "bounds leave out named collections"),
+    "pipeline/summarize.py": ({RULES_OF_V1}, "metamessages show summaries"),
+    "services/workspaces.py": ({"v1_name"}, "a new workspace has a name, too"),
+    "services/peers.py": ({"v1_name"}, "a new peer has a name, too, and is shown with it"),
+    "services/scopes.py": ({"v1_name"}, "a scope is a peer"),
+    "services/transfer/importing.py": ({"v1_name"}, "the name may be taken"),
+    "cli/remote_workspace.py": (FIELDS, "writes the records of an export"),
+}
+"""File or folder → the identifiers in it that name a generation of the API, and the reason."""
+
+
+def generations_named(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Names, modules, and texts that are names."""
+    for line, word in words_of(tree):
+        if GENERATION.search(word) and re.fullmatch(r"[\w.]+", word):
+            yield line, word
+
+
+def test_shared_rules_name_no_generation(root: Path) -> None:
+    """They name a capability instead, for instance `include_archived`."""
+    core = root / "memservice"
+    wrong, excused = [], set()
+    for file, tree in modules(core):
+        place = file.relative_to(core)
+        if OLDER & set(place.parts):
+            continue
+        excuses = {place.as_posix(), place.parent.as_posix()} & NAMES_A_GENERATION.keys()
+        for line, word in generations_named(tree):
+            matching = {
+                (excuse, word) for excuse in excuses if word in NAMES_A_GENERATION[excuse][0]
+            }
+            excused |= matching
+            if not matching:
+                wrong.append(f"memservice/{place}:{line}: {word}")
+    assert wrong == [], (
+        "name the capability, or move the rule to services/v1 or v2; "
+        "else give a reason in NAMES_A_GENERATION"
+    )
+    listed = {(place, word) for place, (words, _) in NAMES_A_GENERATION.items() for word in words}
+    assert listed - excused == set(), "an exception that is not needed"
+
+
+def test_the_check_for_generations_sees_names_texts_and_imports() -> None:
+    tree = ast.parse(
+        '"""v1 in prose"""\nfrom memservice.services.v1 import keys\nx.v2_name = 1\ny = "v1_role"\n'
+        "f(is_v1=1)\nfirst_generation = 1\nMINILM_L6_V20 = 1\nbase = '/v1 of a model'\n"
+        "def only_generation_2(): pass\n"
+    )
+    assert {line for line, _ in generations_named(tree)} == {2, 3, 4, 5, 6, 9}
+
+
+CONTEXT_OF_FLASK = {"request", "g", "current_app", "has_request_context", "session"}
+READS_REQUESTS = {"v2/routes.py": "reads the client, once a request"}
+
+
+def from_flask(tree: ast.Module) -> set[str]:
+    """The names that a module imports from Flask; all of Flask has the request, too."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "flask":
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {"request" for alias in node.names if alias.name.partition(".")[0] == "flask"}
+    return names
+
+
+def test_handlers_and_schemas_of_generations_read_no_request(root: Path) -> None:
+    """A handler gets a `Call`; the same schema reads the same input on every path."""
+    api = root / "memservice" / "api"
+    readers = {
+        file.relative_to(api).as_posix()
+        for generation in ("v1", "v2", "v3")
+        for file, tree in modules(api / generation)
+        if CONTEXT_OF_FLASK & from_flask(tree)
+    }
+    assert readers == set(READS_REQUESTS)
+
+
+@pytest.mark.parametrize(
+    "code", ["from flask import request", "import flask", "from flask.globals import current_app"]
+)
+def test_the_check_of_requests_sees(code: str) -> None:
+    assert CONTEXT_OF_FLASK & from_flask(ast.parse(code))
+
+
 def changes_to_a_runtime(tree: ast.Module) -> Iterator[int]:
     """Lines that set a part of a runtime, or make one outside the composition root."""
     for node in ast.walk(tree):

@@ -58,7 +58,7 @@ class Listing(LegacySchema):
             return given
         known = (
             {}
-            if client.earliest()
+            if client.current().uses_earliest_path
             else {
                 name: given[name]
                 for name in given

@@ -60,12 +60,12 @@ class MessageConfiguration(_Renamed):
 
 
 class Configuration(fields.Configuration):
-    """A workspace's or session's configuration as it is shown, in the words of whoever asks."""
+    """A workspace's or session's configuration as it is shown, with the client's names."""
 
     @staticmethod
     def wire(stored: Mapping[str, Any]) -> dict[str, Any]:
         shown = configuration.public(stored)
-        if REASONING not in shown or client.newer():
+        if REASONING not in shown or client.current().has_newest_names:
             return shown
         return {
             DERIVER if name == REASONING else name: value

@@ -23,7 +23,7 @@ class _ContentLength(LengthOfSetting):
     @property
     def max(self) -> int:
         limit = super().max
-        return max(limit, self.EARLIEST) if client.earliest() else limit
+        return max(limit, self.EARLIEST) if client.current().uses_earliest_path else limit
 
 
 class MessageCreate(messages.MessageCreate):
