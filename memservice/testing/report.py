@@ -1,7 +1,7 @@
-"""A report at the end of a run of the contract suites: what each object said that it can do, and
-what was left out for lack of it.
+"""A report at the end of a run of the contract suites: the capabilities that each object declares,
+and the tests that were skipped for lack of one.
 
-A plugin of pytest. Ask for it with `-p memservice.testing.report`, or in your `conftest.py` with
+A plugin of pytest. Enable it with `-p memservice.testing.report`, or in your `conftest.py` with
 `pytest_plugins = ["memservice.testing.report"]`.
 """
 
@@ -12,7 +12,7 @@ import pytest
 from memservice.spi.capabilities import Capability
 
 DECLARED = "memservice capabilities"
-"""Name of the property of a test that tells which class it was of, and what its object declared."""
+"""Name of the test property with the class of the test and the capabilities of its object."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -21,7 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """The object is among what the test was given: itself, or as the index of an engine."""
+    """The object under test is one of the fixtures, or the `index` of one."""
     kind = getattr(item, "cls", None)
     if kind is None or not any(
         base.__module__.startswith("memservice.testing.") for base in kind.__mro__
@@ -35,8 +35,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 
 class Report:
-    """Collects from the reports of tests, so it works for tests that ran in other processes as
-    well."""
+    """Reads the reports of tests, so it also covers tests that ran in other processes."""
 
     def __init__(self) -> None:
         self.declared: dict[str, list[str]] = {}
@@ -47,8 +46,10 @@ class Report:
             if name == DECLARED and isinstance(value, (list, tuple)):
                 self.declared[value[0]] = list(value[1])
         if report.skipped:
-            told = report.longrepr
-            reason = str(told[2] if isinstance(told, tuple) else told).removeprefix("Skipped: ")
+            skipped = report.longrepr
+            reason = str(skipped[2] if isinstance(skipped, tuple) else skipped).removeprefix(
+                "Skipped: "
+            )
             self.skipped.setdefault(reason, []).append(report.nodeid.rpartition("::")[2])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

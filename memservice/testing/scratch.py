@@ -1,9 +1,8 @@
-"""A place of its own for each test, within the one that an operator gave up to be filled and thrown
-away.
+"""An empty store for each test, in a location that the operator provides for test data.
 
-In what names that place, `{path}` stands for a file or directory and `{unique}` for a name of the
-test's own. Where the provider's settings have a `schema` or a `namespace`, the test has one of its
-own as well. Afterwards it is erased.
+In the location, `{path}` stands for a file or directory and `{unique}` for a new name; each test
+has its own. If the provider's settings have a `schema` or a `namespace`, each test has its own too.
+The store is erased after the test.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, StorageProvider, VectorIndexProvider
 
 APART = ("schema", "namespace")
-"""Settings that keep installations apart which share a server."""
+"""Settings that separate installations on one server."""
 PATH, UNIQUE = "{path}", "{unique}"
 
 
@@ -33,16 +32,15 @@ class Scratch:
         location: str,
         context: Context,
     ) -> None:
-        """`section`: the provider's settings; `location`: the URI or URL, in which a test's own
-        part is marked.
+        """`section`: the provider's settings; `location`: the URI or URL, with `{path}` or
+        `{unique}` where each test has its own part.
 
-        Raises `ConfigurationError` if what may be opened by several has nothing that would keep
-        tests apart.
+        Raises `ConfigurationError` if a shared provider has nothing that separates tests.
         """
         self._plugins = plugins
         self._provider = provider
         self._section = section
-        self._place = location
+        self._location = location
         self._context = context
         fields = {} if provider.settings is None else provider.settings().fields
         self._apart = [
@@ -53,34 +51,34 @@ class Scratch:
         marked = PATH in location or UNIQUE in location
         if not marked and not self._apart and Capability.SHARED in provider.capabilities:
             raise ConfigurationError(
-                f"every test needs a place of its own: write {PATH} or {UNIQUE} into "
-                "--scratch, where a new name is to go"
+                f"every test needs its own location: write {PATH} or {UNIQUE} into "
+                "--scratch, where each test's own name goes"
             )
 
     @contextmanager
     def one(self, folder: Path) -> Iterator[Callable[[], Any]]:
-        """What opens the provider in a new place. The place is erased in the end: by then all that
-        was opened in it has to be closed."""
+        """Yields a function that opens the provider in a new location. Close what it returns before
+        the block ends: then the location is erased."""
         name = f"check_{uuid.uuid4().hex[:16]}"
-        location = self._place.replace(PATH, str(folder / "place")).replace(UNIQUE, name)
-        where = (
+        location = self._location.replace(PATH, str(folder / "store")).replace(UNIQUE, name)
+        location_fields = (
             ("uri", "connection_uri") if isinstance(self._provider, StorageProvider) else ("url",)
         )
-        given = {
+        options = {
             **self._section,
-            **dict.fromkeys(where, location),
+            **dict.fromkeys(location_fields, location),
             **dict.fromkeys(self._apart, name),
         }
-        ever = False
+        was_opened = False
 
         def opened() -> Any:
-            nonlocal ever
-            found = self._plugins.open_provider(self._provider, given, self._context)
-            ever = True
-            return found
+            nonlocal was_opened
+            provider = self._plugins.open_provider(self._provider, options, self._context)
+            was_opened = True
+            return provider
 
         try:
             yield opened
         finally:
-            if ever:
-                self._plugins.erase(self._provider, given, self._context)
+            if was_opened:
+                self._plugins.erase(self._provider, options, self._context)

@@ -34,7 +34,8 @@ class WebhookTransportContract:
     @pytest.fixture
     def world(self) -> TransportFixture:
         raise NotImplementedError(
-            "give your subclass of WebhookTransportContract a fixture `world` that returns a World"
+            "give your subclass of WebhookTransportContract a fixture `world` that returns "
+            "a TransportFixture"
         )
 
     def test_a_good_endpoint_may_be_registered(self, world: TransportFixture) -> None:
@@ -107,7 +108,7 @@ class WebhookTransportContract:
     def test_an_endpoint_that_never_answers_is_given_up(self, world: TransportFixture) -> None:
         if world.stuck is None:
             pytest.skip(
-                "this transport has no endpoints that could fail to answer (World.stuck is None)"
+                "this transport has no endpoint that never answers (TransportFixture.stuck is None)"
             )
         began = time.monotonic()
         outcome = world.transport.deliver(world.stuck, BODY, HEADERS)

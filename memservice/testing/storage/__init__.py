@@ -1,13 +1,12 @@
 """The contract of a storage.
 
-Subclass `StorageContract`, give it the fixture `open_storage`, and run pytest: a callable without
-arguments that opens the store of this test and returns it migrated. Called again within a test it
-opens the same place once more (a storage without the capability `SHARED` is opened once). Every
-test begins with an empty store; what was opened is closed by the suite.
+Subclass `StorageContract`, define the fixture `open_storage`, and run pytest. The fixture is a
+callable without arguments that opens the store of this test and returns it migrated. A second call
+within a test opens the same store again (a storage without the capability `SHARED` is opened once).
+Every test begins with an empty store. The suite closes the storages that it opened.
 
-The chapters bear the names of the modules of `memservice.spi.repositories`, after those for rows,
-filters and transactions. A difference that is meant is an override of the test with a reason, where
-it can be found.
+The first chapters test rows, filters and transactions. The others have the names of the modules of
+`memservice.spi.repositories`. To deviate on purpose, override the test and give the reason there.
 """
 
 from memservice.testing.storage.conclusions import ConclusionsChapter
@@ -44,4 +43,4 @@ class StorageContract(
     UsageChapter,
     ConsoleChapter,
 ):
-    """Everything that a storage has to do."""
+    """The whole contract of a storage."""

@@ -1,5 +1,4 @@
-"""What the chapters share: the fixtures, threads that start together, and a small populated
-workspace."""
+"""Common parts of the chapters: fixtures, threads that start together, and a small dataset."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 NOW = datetime(2024, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
 PATIENCE = 30.0
-"""Seconds after which something that has to happen is said not to happen."""
+"""Seconds after which a test gives up waiting for something that must happen."""
 
 
 class Chapter:
@@ -37,7 +36,7 @@ class Chapter:
 
     @pytest.fixture
     def open_storage(self) -> Callable[[], Storage]:
-        """Opens the store of this test, migrated; again and again the same place."""
+        """Opens and migrates the store of this test. Every call opens the same store."""
         raise NotImplementedError(
             "give your subclass of StorageContract a fixture `open_storage`: a callable "
             "that opens the storage"
@@ -50,13 +49,13 @@ class Chapter:
         opened.close()
 
     @pytest.fixture
-    def world(self, storage: Storage) -> World:
+    def dataset(self, storage: Storage) -> Dataset:
         """A small workspace, stored."""
         return storage.write(lambda tx: populate(tx, "w"))
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Dataset:
     """One workspace with a session, three peers (the last one in no session) and a collection of
     `alice` about herself."""
 
@@ -73,7 +72,7 @@ class World:
 
     def message(self, seq: int, **values: Any) -> Message:
         """A message of `alice` in the session, 10 tokens each."""
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "uid": self.uid(1000 + seq),
             "workspace_key": self.workspace.key,
             "session_key": self.session.key,
@@ -86,10 +85,10 @@ class World:
             "tokens_through": 10 * seq,
             "created_at": NOW + timedelta(seconds=seq),
         }
-        return Message(**(given | values))
+        return Message(**(defaults | values))
 
     def conclusion(self, number: int, **values: Any) -> Conclusion:
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "uid": self.uid(2000 + number),
             "workspace_key": self.workspace.key,
             "collection_key": self.collection.key,
@@ -102,10 +101,10 @@ class World:
             "said_at": NOW + timedelta(seconds=number),
             "created_at": NOW + timedelta(seconds=number),
         }
-        return Conclusion(**(given | values))
+        return Conclusion(**(defaults | values))
 
     def task(self, number: int, unit: str, **values: Any) -> Task:
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "uid": self.uid(3000 + number),
             "unit": unit,
             "kind": "derive",
@@ -113,29 +112,29 @@ class World:
             "not_before": NOW,
             "created_at": NOW,
         }
-        return Task(**(given | values))
+        return Task(**(defaults | values))
 
     def peer(self, slug: str, number: int, **values: Any) -> Peer:
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "uid": self.uid(4000 + number),
             "workspace_key": self.workspace.key,
             "slug": slug,
             "v1_name": slug,
             "created_at": NOW + timedelta(seconds=number),
         }
-        return Peer(**(given | values))
+        return Peer(**(defaults | values))
 
     def another_session(self, slug: str, number: int, **values: Any) -> Session:
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "uid": self.uid(5000 + number),
             "workspace_key": self.workspace.key,
             "slug": slug,
             "created_at": NOW + timedelta(seconds=number),
         }
-        return Session(**(given | values))
+        return Session(**(defaults | values))
 
     def member(self, session: Session, peer: Peer, number: int, **values: Any) -> Member:
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "workspace_key": self.workspace.key,
             "session_key": session.key,
             "peer_key": peer.key,
@@ -144,7 +143,7 @@ class World:
             "kind": peer.kind,
             "joined_at": NOW + timedelta(seconds=number),
         }
-        return Member(**(given | values))
+        return Member(**(defaults | values))
 
 
 def uid(tag: str, number: int) -> str:
@@ -153,18 +152,18 @@ def uid(tag: str, number: int) -> str:
 
 
 def new_workspace(tag: str, number: int = 0, **values: Any) -> Workspace:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "uid": uid(tag, number),
         "slug": tag,
         "v1_name": tag,
         "created_at": NOW,
     }
-    return Workspace(**(given | values))
+    return Workspace(**(defaults | values))
 
 
-def populate(tx: Transaction, tag: str) -> World:
-    """Store a `World`. The same names in every workspace, so that a look-up that forgets the
-    workspace finds too much."""
+def populate(tx: Transaction, tag: str) -> Dataset:
+    """Store a `Dataset`. Every workspace has the same names, so a look-up that ignores the
+    workspace finds too many rows."""
     workspace = tx.workspaces.save(new_workspace(tag))
     key = workspace.key
     names = ("alice", "bob", "carol")
@@ -194,14 +193,14 @@ def populate(tx: Transaction, tag: str) -> World:
             created_at=NOW,
         )
     )
-    world = World(tag, workspace, session, alice, bob, carol, collection)
-    tx.members.put([world.member(session, alice, 1), world.member(session, bob, 2)])
-    return world
+    dataset = Dataset(tag, workspace, session, alice, bob, carol, collection)
+    tx.members.put([dataset.member(session, alice, 1), dataset.member(session, bob, 2)])
+    return dataset
 
 
 def together(*jobs: Callable[[], T]) -> list[T]:
-    """Run the jobs at once, each in a thread of its own, and return what they returned, in order.
-    Raises what one raised."""
+    """Run the jobs at the same time, each in its own thread. Returns their results in order, or
+    raises the error of one of them."""
     start = threading.Barrier(len(jobs))
 
     def run(job: Callable[[], T]) -> T:

@@ -11,25 +11,25 @@ from memservice.domain.filters.ast import equals
 from memservice.domain.records import DEDUCTIVE, DELETED, EXPLICIT, SUPERSEDED
 from memservice.spi.rows import BY_KEY
 from memservice.spi.storage import Storage
-from memservice.testing.storage.base import NOW, Chapter, World, populate
+from memservice.testing.storage.base import NOW, Chapter, Dataset, populate
 
 
 class ConclusionsChapter(Chapter):
-    def test_only_live_conclusions_are_listed(self, storage: Storage, world: World) -> None:
+    def test_only_live_conclusions_are_listed(self, storage: Storage, dataset: Dataset) -> None:
         """Newest first; superseded and deleted ones are found by their uid only."""
         conclusions = storage.write(
             lambda tx: tx.conclusions.put(
                 [
-                    world.conclusion(1),
-                    world.conclusion(2, state=SUPERSEDED),
-                    world.conclusion(3, state=DELETED, deleted_at=NOW),
-                    world.conclusion(4),
-                    world.conclusion(5, created_at=world.conclusion(4).created_at),
+                    dataset.conclusion(1),
+                    dataset.conclusion(2, state=SUPERSEDED),
+                    dataset.conclusion(3, state=DELETED, deleted_at=NOW),
+                    dataset.conclusion(4),
+                    dataset.conclusion(5, created_at=dataset.conclusion(4).created_at),
                 ]
             )
         )
         live = [conclusions[4], conclusions[3], conclusions[0]]
-        key = world.workspace.key
+        key = dataset.workspace.key
         with storage.read() as tx:
             assert tx.conclusions.page(key) == live
             assert tx.conclusions.page(key, limit=1, offset=1) == live[1:2]
@@ -48,82 +48,87 @@ class ConclusionsChapter(Chapter):
             assert tx.conclusions.by_keys([]) == {}
             assert [tx.conclusions.by_uid(key, c.uid) for c in conclusions] == conclusions
 
-    def test_conclusions_stay_in_their_workspace(self, storage: Storage, world: World) -> None:
+    def test_conclusions_stay_in_their_workspace(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
-        mine = storage.write(lambda tx: tx.conclusions.put([world.conclusion(1)]))[0]
+        mine = storage.write(lambda tx: tx.conclusions.put([dataset.conclusion(1)]))[0]
         theirs = storage.write(lambda tx: tx.conclusions.put([other.conclusion(1)]))[0]
         with storage.read() as tx:
-            assert tx.conclusions.page(world.workspace.key) == [mine]
+            assert tx.conclusions.page(dataset.workspace.key) == [mine]
             assert tx.conclusions.count(other.workspace.key) == 1
-            assert tx.conclusions.by_uid(world.workspace.key, theirs.uid) is None
+            assert tx.conclusions.by_uid(dataset.workspace.key, theirs.uid) is None
             assert tx.conclusions.by_uid(other.workspace.key, theirs.uid) == theirs
-            assert tx.conclusions.resting_on(world.workspace.key, "nothing") == []
+            assert tx.conclusions.resting_on(dataset.workspace.key, "nothing") == []
 
     def test_putting_none(self, storage: Storage) -> None:
         assert storage.write(lambda tx: tx.conclusions.put([])) == []
 
-    def test_the_same_conclusion(self, storage: Storage, world: World) -> None:
+    def test_the_same_conclusion(self, storage: Storage, dataset: Dataset) -> None:
         """By fingerprint, among the live ones of a collection, a level and, where asked for, a
         session; the oldest where there are two."""
         elsewhere = storage.write(
             lambda tx: tx.conclusions.put_collection(
                 replace(
-                    world.collection, key=0, observer_key=world.bob.key, observer=world.bob.slug
+                    dataset.collection,
+                    key=0,
+                    observer_key=dataset.bob.key,
+                    observer=dataset.bob.slug,
                 )
             )
         )
-        session = {"session_key": world.session.key, "session": world.session.slug}
+        session = {"session_key": dataset.session.key, "session": dataset.session.slug}
         conclusions = storage.write(
             lambda tx: tx.conclusions.put(
                 [
-                    world.conclusion(1, fingerprint="a", state=DELETED),
-                    world.conclusion(2, fingerprint="a", level=DEDUCTIVE),
-                    world.conclusion(3, fingerprint="a", collection_key=elsewhere.key),
-                    world.conclusion(4, fingerprint="a"),
-                    world.conclusion(5, fingerprint="a", **session),
-                    world.conclusion(6, fingerprint="b"),
-                    world.conclusion(7, fingerprint="A"),
+                    dataset.conclusion(1, fingerprint="a", state=DELETED),
+                    dataset.conclusion(2, fingerprint="a", level=DEDUCTIVE),
+                    dataset.conclusion(3, fingerprint="a", collection_key=elsewhere.key),
+                    dataset.conclusion(4, fingerprint="a"),
+                    dataset.conclusion(5, fingerprint="a", **session),
+                    dataset.conclusion(6, fingerprint="b"),
+                    dataset.conclusion(7, fingerprint="A"),
                 ]
             )
         )
-        key = world.collection.key
+        key = dataset.collection.key
         with storage.read() as tx:
             same = tx.conclusions.same
             assert same(key, EXPLICIT, ["a", "b", "c"], None) == {
                 "a": conclusions[3],
                 "b": conclusions[5],
             }
-            assert same(key, EXPLICIT, ["a", "b"], world.session.key) == {"a": conclusions[4]}
+            assert same(key, EXPLICIT, ["a", "b"], dataset.session.key) == {"a": conclusions[4]}
             assert same(key, DEDUCTIVE, ["a", "b"], None) == {"a": conclusions[1]}
             assert same(elsewhere.key, EXPLICIT, ["a"], None) == {"a": conclusions[2]}
             assert same(key, EXPLICIT, ["a"], 10**9) == {}
             assert same(key, EXPLICIT, [], None) == {}
 
-    def test_conclusions_that_rest_on_another(self, storage: Storage, world: World) -> None:
-        source, unrelated = world.uid(1), world.uid(11)
+    def test_conclusions_that_rest_on_another(self, storage: Storage, dataset: Dataset) -> None:
+        source, unrelated = dataset.uid(1), dataset.uid(11)
         conclusions = storage.write(
             lambda tx: tx.conclusions.put(
                 [
-                    world.conclusion(1, source_ids=None),
-                    world.conclusion(2, source_ids=[unrelated]),
-                    world.conclusion(3, source_ids=[unrelated, source], level=DEDUCTIVE),
-                    world.conclusion(4, source_ids=[source], state=SUPERSEDED),
-                    world.conclusion(5, source_ids=[source, source]),
-                    world.conclusion(6, source_ids=[]),
+                    dataset.conclusion(1, source_ids=None),
+                    dataset.conclusion(2, source_ids=[unrelated]),
+                    dataset.conclusion(3, source_ids=[unrelated, source], level=DEDUCTIVE),
+                    dataset.conclusion(4, source_ids=[source], state=SUPERSEDED),
+                    dataset.conclusion(5, source_ids=[source, source]),
+                    dataset.conclusion(6, source_ids=[]),
                 ]
             )
         )
         with storage.read() as tx:
-            assert tx.conclusions.resting_on(world.workspace.key, source) == [
+            assert tx.conclusions.resting_on(dataset.workspace.key, source) == [
                 conclusions[2],
                 conclusions[4],
             ]
-            assert tx.conclusions.resting_on(world.workspace.key, "nothing") == []
+            assert tx.conclusions.resting_on(dataset.workspace.key, "nothing") == []
             assert tx.conclusions.resting_on(10**9, source) == []
 
-    def test_reinforcing_counts_one_more_derivation(self, storage: Storage, world: World) -> None:
+    def test_reinforcing_counts_one_more_derivation(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
         a, b, c = storage.write(
-            lambda tx: tx.conclusions.put([world.conclusion(n) for n in (1, 2, 3)])
+            lambda tx: tx.conclusions.put([dataset.conclusion(n) for n in (1, 2, 3)])
         )
         storage.write(lambda tx: tx.conclusions.reinforce([a.key, c.key]))
         storage.write(lambda tx: tx.conclusions.reinforce([c.key]))
@@ -134,15 +139,15 @@ class ConclusionsChapter(Chapter):
         assert [found[one.key].times_derived for one in (a, b, c)] == [2, 1, 6]
 
     @pytest.mark.parametrize("lock", [False, True])
-    def test_collections(self, storage: Storage, world: World, lock: bool) -> None:
+    def test_collections(self, storage: Storage, dataset: Dataset, lock: bool) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         about_bob = storage.write(
             lambda tx: tx.conclusions.put_collection(
                 replace(
-                    world.collection,
+                    dataset.collection,
                     key=0,
-                    observed_key=world.bob.key,
-                    observed=world.bob.slug,
+                    observed_key=dataset.bob.key,
+                    observed=dataset.bob.slug,
                     last_dream_at=NOW,
                 )
             )
@@ -152,36 +157,39 @@ class ConclusionsChapter(Chapter):
         about_bob = replace(about_bob, explicit_count=2)
         found = storage.write(
             lambda tx: (
-                tx.conclusions.collection(world.alice.key, world.bob.key, lock=lock),
-                tx.conclusions.collection(world.bob.key, world.alice.key, lock=lock),
-                tx.conclusions.collection(world.alice.key, world.alice.key, lock=lock),
+                tx.conclusions.collection(dataset.alice.key, dataset.bob.key, lock=lock),
+                tx.conclusions.collection(dataset.bob.key, dataset.alice.key, lock=lock),
+                tx.conclusions.collection(dataset.alice.key, dataset.alice.key, lock=lock),
             )
         )
-        assert found == (about_bob, None, world.collection)
+        assert found == (about_bob, None, dataset.collection)
         with storage.read() as tx:
-            assert tx.conclusions.collections(world.workspace.key) == [world.collection, about_bob]
-            assert tx.conclusions.collections(world.workspace.key, equals(observed="bob")) == [
+            assert tx.conclusions.collections(dataset.workspace.key) == [
+                dataset.collection,
+                about_bob,
+            ]
+            assert tx.conclusions.collections(dataset.workspace.key, equals(observed="bob")) == [
                 about_bob
             ]
             assert tx.conclusions.collections(other.workspace.key) == [other.collection]
 
-    def test_cards(self, storage: Storage, world: World) -> None:
+    def test_cards(self, storage: Storage, dataset: Dataset) -> None:
         def card(observer: r.Peer, target: str, *lines: str) -> r.Card:
             return r.Card(
-                workspace_key=world.workspace.key,
+                workspace_key=dataset.workspace.key,
                 observer_key=observer.key,
                 target=target,
                 lines=list(lines),
                 updated_at=NOW,
             )
 
-        storage.write(lambda tx: tx.cards.save(card(world.alice, "bob", "old")))
-        new = storage.write(lambda tx: tx.cards.save(card(world.alice, "bob", "new", "two")))
-        nobody = storage.write(lambda tx: tx.cards.save(card(world.alice, "nobody")))
-        own = storage.write(lambda tx: tx.cards.save(card(world.bob, "bob", "own")))
+        storage.write(lambda tx: tx.cards.save(card(dataset.alice, "bob", "old")))
+        new = storage.write(lambda tx: tx.cards.save(card(dataset.alice, "bob", "new", "two")))
+        nobody = storage.write(lambda tx: tx.cards.save(card(dataset.alice, "nobody")))
+        own = storage.write(lambda tx: tx.cards.save(card(dataset.bob, "bob", "own")))
         with storage.read() as tx:
-            assert tx.cards.one(world.alice.key, "bob") == new
-            assert tx.cards.one(world.alice.key, "nobody") == nobody
-            assert tx.cards.one(world.bob.key, "bob") == own
-            assert tx.cards.one(world.bob.key, "alice") is None
+            assert tx.cards.one(dataset.alice.key, "bob") == new
+            assert tx.cards.one(dataset.alice.key, "nobody") == nobody
+            assert tx.cards.one(dataset.bob.key, "bob") == own
+            assert tx.cards.one(dataset.bob.key, "alice") is None
             assert tx.rows.count(r.Card) == 3

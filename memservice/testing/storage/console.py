@@ -17,29 +17,29 @@ HOUR = timedelta(hours=1)
 
 
 def member(number: int, **values: Any) -> r.ConsoleMember:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "uid": uid("member", number),
         "name": f"member {number}",
         "password_hash": "",
         "role": r.OWNER,
         "created_at": NOW + timedelta(seconds=number),
     }
-    return r.ConsoleMember(**(given | values))
+    return r.ConsoleMember(**(defaults | values))
 
 
 def link(number: int, **values: Any) -> r.ConsoleLink:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "uid": uid("link", number),
         "digest": f"digest {number}",
         "kind": r.INVITATION,
         "expires_at": NOW + HOUR,
         "created_at": NOW + timedelta(seconds=number),
     }
-    return r.ConsoleLink(**(given | values))
+    return r.ConsoleLink(**(defaults | values))
 
 
 def session(number: int, member_uid: str | None, **values: Any) -> r.BrowserSession:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "uid": uid("session", number),
         "digest": f"digest {number}",
         "member_uid": member_uid,
@@ -48,7 +48,7 @@ def session(number: int, member_uid: str | None, **values: Any) -> r.BrowserSess
         "expires_at": NOW + HOUR,
         "created_at": NOW + timedelta(seconds=number),
     }
-    return r.BrowserSession(**(given | values))
+    return r.BrowserSession(**(defaults | values))
 
 
 class ConsoleChapter(Chapter):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memservice.domain import records as r
-from memservice.testing.storage.base import NOW, World
+from memservice.testing.storage.base import NOW, Dataset
 
 TEXT = (
     "Zoë\u0301 said: “naïve 中文 👩‍👩‍👧 \U0010ffff” \u202eabc\u202c; it's 100%_\\n 'x' \"y\" "
@@ -49,10 +49,10 @@ BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
 
 
 def full_rows(
-    w: World, message: int, conclusion: int, task: int, endpoint: int, named: int
+    w: Dataset, message: int, conclusion: int, task: int, endpoint: int, named: int
 ) -> Iterator[Any]:
     """A row of every record, every field set. The numbers are keys of stored rows to refer to."""
-    place: dict[str, Any] = {"workspace_key": w.workspace.key}
+    workspace: dict[str, Any] = {"workspace_key": w.workspace.key}
     yield r.Workspace(
         uid=w.uid(100),
         slug=NAME,
@@ -63,7 +63,7 @@ def full_rows(
         created_at=BEFORE_1970,
     )
     yield r.Peer(
-        **place,
+        **workspace,
         uid=w.uid(101),
         slug=NAME,
         v1_name=TEXT,
@@ -73,9 +73,9 @@ def full_rows(
         configuration=JSON,
         created_at=FIRST,
     )
-    yield r.PeerName(**place, peer_key=w.carol.key, token="t" * 512)
+    yield r.PeerName(**workspace, peer_key=w.carol.key, token="t" * 512)
     yield r.Session(
-        **place,
+        **workspace,
         uid=w.uid(102),
         slug=NAME,
         owner_key=w.alice.key,
@@ -87,7 +87,7 @@ def full_rows(
         created_at=LAST,
     )
     yield r.Member(
-        **place,
+        **workspace,
         session_key=w.session.key,
         peer_key=w.carol.key,
         session=NAME,
@@ -112,7 +112,7 @@ def full_rows(
         created_at=FIRST,
     )
     yield r.IdempotencyKey(
-        **place,
+        **workspace,
         session_key=w.session.key,
         digest="d" * 64,
         request="r" * 64,
@@ -120,7 +120,7 @@ def full_rows(
         created_at=LAST,
     )
     yield r.Summary(
-        **place,
+        **workspace,
         session_key=w.session.key,
         kind=r.LONG,
         content=TEXT,
@@ -132,7 +132,7 @@ def full_rows(
         created_at=LAST,
     )
     yield r.Collection(
-        **place,
+        **workspace,
         observer_key=w.bob.key,
         observed_key=w.carol.key,
         observer=NAME,
@@ -143,7 +143,7 @@ def full_rows(
         created_at=NOW,
     )
     yield r.Card(
-        **place,
+        **workspace,
         observer_key=w.bob.key,
         target=NAME,
         lines=[TEXT, "", "b"],
@@ -173,10 +173,10 @@ def full_rows(
         created_at=BEFORE_1970,
     )
     yield r.NamedCollection(
-        **place, uid=w.uid(104), owner_key=w.bob.key, name=NAME, metadata=JSON, created_at=NOW
+        **workspace, uid=w.uid(104), owner_key=w.bob.key, name=NAME, metadata=JSON, created_at=NOW
     )
     yield r.Document(
-        **place,
+        **workspace,
         uid=w.uid(105),
         owner_key=w.bob.key,
         collection_key=named,
@@ -185,7 +185,7 @@ def full_rows(
         created_at=BEFORE_1970,
     )
     yield r.Metamessage(
-        **place,
+        **workspace,
         uid=w.uid(106),
         owner_key=w.bob.key,
         session_key=w.session.key,
@@ -215,7 +215,7 @@ def full_rows(
     )
     yield r.Lease(unit="derive:1:2:ü", owner="host:123:ü", number=2**31, expires_at=BEFORE_1970)
     yield r.ScopeSession(
-        **place,
+        **workspace,
         scope_key=w.carol.key,
         session_key=w.session.key,
         session=NAME,
@@ -224,7 +224,7 @@ def full_rows(
         updated_at=FIRST,
     )
     yield r.Space(
-        **place,
+        **workspace,
         kind="conclusion",
         embedder="e" * 200,
         dimension=1536,
@@ -232,7 +232,7 @@ def full_rows(
         created_at=BEFORE_1970,
     )
     yield r.WebhookEndpoint(
-        **place,
+        **workspace,
         uid=w.uid(107),
         url="https://example.org/ü?a=b&c='d'",
         secret=TEXT,
@@ -241,7 +241,7 @@ def full_rows(
         created_at=LAST,
     )
     yield r.Delivery(
-        **place,
+        **workspace,
         uid=w.uid(108),
         endpoint_key=endpoint,
         event_uid="e" * 21,
@@ -269,7 +269,7 @@ def full_rows(
         session_uid=w.session.uid,
     )
     yield r.Usage(
-        **place,
+        **workspace,
         day="1969-12-31",
         task="derive",
         provider="p",
@@ -330,15 +330,15 @@ def full_rows(
     )
 
 
-def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any]:
+def bare_rows(w: Dataset, message: int, named: int, endpoint: int) -> Iterator[Any]:
     """A row of every record that has a field which may be empty or null, with all of those empty or
     null."""
-    place: dict[str, Any] = {"workspace_key": w.workspace.key}
+    workspace: dict[str, Any] = {"workspace_key": w.workspace.key}
     yield r.Workspace(uid=w.uid(200), slug="b", v1_name="", created_at=NOW)
-    yield r.Peer(**place, uid=w.uid(201), slug="b", v1_name="", created_at=NOW)
-    yield r.Session(**place, uid=w.uid(202), slug="b", created_at=NOW)
+    yield r.Peer(**workspace, uid=w.uid(201), slug="b", v1_name="", created_at=NOW)
+    yield r.Session(**workspace, uid=w.uid(202), slug="b", created_at=NOW)
     yield r.Member(
-        **place,
+        **workspace,
         session_key=w.session.key,
         peer_key=w.carol.key,
         session="talk",
@@ -347,7 +347,7 @@ def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any
     )
     yield w.message(8, content="", tokens=0, tokens_through=0)
     yield r.Summary(
-        **place,
+        **workspace,
         session_key=w.session.key,
         kind=r.SHORT,
         content="s",
@@ -358,19 +358,21 @@ def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any
         created_at=NOW,
     )
     yield r.Collection(
-        **place,
+        **workspace,
         observer_key=w.bob.key,
         observed_key=w.bob.key,
         observer="bob",
         observed="bob",
         created_at=NOW,
     )
-    yield r.Card(**place, observer_key=w.bob.key, target="nobody", lines=[], updated_at=NOW)
+    yield r.Card(**workspace, observer_key=w.bob.key, target="nobody", lines=[], updated_at=NOW)
     yield w.conclusion(9, content="", source_ids=None)
     yield w.conclusion(10, source_ids=[])
-    yield r.NamedCollection(**place, uid=w.uid(204), owner_key=w.bob.key, name="", created_at=NOW)
+    yield r.NamedCollection(
+        **workspace, uid=w.uid(204), owner_key=w.bob.key, name="", created_at=NOW
+    )
     yield r.Document(
-        **place,
+        **workspace,
         uid=w.uid(205),
         owner_key=w.bob.key,
         collection_key=named,
@@ -378,20 +380,20 @@ def bare_rows(w: World, message: int, named: int, endpoint: int) -> Iterator[Any
         created_at=NOW,
     )
     yield r.Metamessage(
-        **place, uid=w.uid(206), owner_key=w.bob.key, label="", content="", created_at=NOW
+        **workspace, uid=w.uid(206), owner_key=w.bob.key, label="", content="", created_at=NOW
     )
     yield w.task(10, "bare", workspace_key=None)
     yield r.ScopeSession(
-        **place,
+        **workspace,
         scope_key=w.carol.key,
         session_key=w.session.key,
         session="talk",
         state="pending",
         updated_at=NOW,
     )
-    yield r.WebhookEndpoint(**place, uid=w.uid(207), url="http://b", secret="", created_at=NOW)
+    yield r.WebhookEndpoint(**workspace, uid=w.uid(207), url="http://b", secret="", created_at=NOW)
     yield r.Delivery(
-        **place,
+        **workspace,
         uid=w.uid(208),
         endpoint_key=endpoint,
         event_uid="",

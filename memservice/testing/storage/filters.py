@@ -27,7 +27,7 @@ from memservice.domain.records import Conclusion
 from memservice.spi.rows import Order
 from memservice.spi.storage import Storage, Transaction
 from memservice.testing.storage import tricky
-from memservice.testing.storage.base import NOW, Chapter, World, populate
+from memservice.testing.storage.base import NOW, Chapter, Dataset, populate
 
 LEAVES = (
     "Equal", "Compare", "OneOf", "IsNull", "Substring", "Holds", "Contains", "KeyEqual",
@@ -62,27 +62,27 @@ def disagreements(
 
 class FiltersChapter(Chapter):
     @pytest.mark.parametrize("kind", LEAVES)
-    def test_leaf(self, storage: Storage, world: World, kind: str) -> None:
+    def test_leaf(self, storage: Storage, dataset: Dataset, kind: str) -> None:
         """Each kind of leaf, and its negation, on rows with unlikely text, numbers, keys and
         nulls."""
-        rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(world)))
-        nodes = [node for node in tricky.leaves(world) if type(node).__name__ == kind]
+        rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(dataset)))
+        nodes = [node for node in tricky.leaves(dataset) if type(node).__name__ == kind]
         assert nodes
         with storage.read() as tx:
             wrong = disagreements(tx, rows, [*nodes, *(Not(node) for node in nodes)])
         assert not wrong, f"{len(wrong)} differences, the first ones:\n" + "\n".join(wrong[:5])
 
-    def test_every_leaf_is_tried(self, storage: Storage, world: World) -> None:
+    def test_every_leaf_is_tried(self, storage: Storage, dataset: Dataset) -> None:
         """The suite itself: no kind of node goes untested."""
         tried: dict[str, int] = defaultdict(int)
-        for node in tricky.leaves(world):
+        for node in tricky.leaves(dataset):
             tried[type(node).__name__] += 1
         assert set(tried) == set(LEAVES)
 
-    def test_branches(self, storage: Storage, world: World) -> None:
-        rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(world)))
+    def test_branches(self, storage: Storage, dataset: Dataset) -> None:
+        rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(dataset)))
         with storage.read() as tx:
-            wrong = disagreements(tx, rows, tricky.compounds(world))
+            wrong = disagreements(tx, rows, tricky.compounds(dataset))
         assert not wrong, "\n".join(wrong[:5])
 
     def test_booleans(self, storage: Storage) -> None:
@@ -99,8 +99,8 @@ class FiltersChapter(Chapter):
                 "2",
             ]
 
-    def test_nullable_booleans(self, storage: Storage, world: World) -> None:
-        a, b = world.member(world.session, world.carol, 3, observe_me=False), None
+    def test_nullable_booleans(self, storage: Storage, dataset: Dataset) -> None:
+        a, b = dataset.member(dataset.session, dataset.carol, 3, observe_me=False), None
         storage.write(lambda tx: tx.members.put([a]))
         with storage.read() as tx:
             assert [m.peer for m in tx.rows.page(r.Member, Equal("observe_me", False))] == ["carol"]
@@ -143,10 +143,10 @@ class FiltersChapter(Chapter):
                 == chosen
             )
 
-    def test_all_parts_must_hold(self, storage: Storage, world: World) -> None:
+    def test_all_parts_must_hold(self, storage: Storage, dataset: Dataset) -> None:
         storage.write(
             lambda tx: tx.rows.put(
-                [world.message(n, content=f"{n % 2}", tokens=n % 3) for n in range(1, 13)]
+                [dataset.message(n, content=f"{n % 2}", tokens=n % 3) for n in range(1, 13)]
             )
         )
         even, third = Equal("content", "0"), Equal("tokens", 0)
@@ -158,8 +158,8 @@ class FiltersChapter(Chapter):
                 for m in tx.rows.page(r.Message, All((Equal("session", "talk"), third, Not(even))))
             ] == [3, 9]
 
-    def test_some_part_must_hold(self, storage: Storage, world: World) -> None:
-        storage.write(lambda tx: tx.rows.put([world.message(n) for n in range(1, 6)]))
+    def test_some_part_must_hold(self, storage: Storage, dataset: Dataset) -> None:
+        storage.write(lambda tx: tx.rows.put([dataset.message(n) for n in range(1, 6)]))
         with storage.read() as tx:
             assert [
                 m.seq for m in tx.rows.page(r.Message, Any_((Equal("seq", 2), Equal("seq", 4))))
@@ -247,10 +247,10 @@ class FiltersChapter(Chapter):
             ]
 
     def test_a_filter_confines_change_and_delete_to_its_workspace(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
-        mine = equals(workspace_key=world.workspace.key, slug="carol")
+        mine = equals(workspace_key=dataset.workspace.key, slug="carol")
         assert storage.write(lambda tx: tx.rows.change(r.Peer, mine, v1_role="assistant")) == 1
         assert storage.write(lambda tx: tx.rows.delete(r.Peer, mine)) == 1
         with storage.read() as tx:
@@ -259,7 +259,7 @@ class FiltersChapter(Chapter):
                 other.bob,
                 other.carol,
             ]
-            assert tx.rows.page(r.Peer, equals(workspace_key=world.workspace.key)) == [
-                world.alice,
-                world.bob,
+            assert tx.rows.page(r.Peer, equals(workspace_key=dataset.workspace.key)) == [
+                dataset.alice,
+                dataset.bob,
             ]

@@ -11,14 +11,14 @@ from memservice.domain.filters.ast import Compare, equals
 from memservice.domain.records import LONG, SHORT, Message
 from memservice.spi.repositories import Position
 from memservice.spi.storage import Storage
-from memservice.testing.storage.base import NOW, Chapter, World, populate
+from memservice.testing.storage.base import NOW, Chapter, Dataset, populate
 
 
-def converse(storage: Storage, world: World, number: int, first: int = 1) -> list[Message]:
+def converse(storage: Storage, dataset: Dataset, number: int, first: int = 1) -> list[Message]:
     """Store messages `first` to `number`; their times run against their order, which must not
     matter."""
     messages = [
-        world.message(seq, created_at=NOW - timedelta(hours=seq))
+        dataset.message(seq, created_at=NOW - timedelta(hours=seq))
         for seq in range(first, number + 1)
     ]
     return storage.write(lambda tx: tx.messages.append(messages))
@@ -40,10 +40,10 @@ def in_order(positions: Sequence[Position]) -> list[Position]:
 
 
 class MessagesChapter(Chapter):
-    def test_a_run_of_messages(self, storage: Storage, world: World) -> None:
-        said = converse(storage, world, 9)
+    def test_a_run_of_messages(self, storage: Storage, dataset: Dataset) -> None:
+        said = converse(storage, dataset, 9)
         converse(storage, storage.write(lambda tx: populate(tx, "other")), 9)
-        key = world.session.key
+        key = dataset.session.key
         with storage.read() as tx:
             assert tx.messages.run(key, 1, 9) == said
             assert tx.messages.run(key, 3, 5) == said[2:5]
@@ -57,9 +57,9 @@ class MessagesChapter(Chapter):
                 == []
             )
 
-    def test_messages_are_paged_by_position(self, storage: Storage, world: World) -> None:
-        said = converse(storage, world, 12)
-        key = world.session.key
+    def test_messages_are_paged_by_position(self, storage: Storage, dataset: Dataset) -> None:
+        said = converse(storage, dataset, 12)
+        key = dataset.session.key
         late = Compare("created_at", "lt", NOW - timedelta(hours=6))
         with storage.read() as tx:
             assert tx.messages.page(key) == said
@@ -68,18 +68,20 @@ class MessagesChapter(Chapter):
             assert tx.messages.page(key, late, reverse=True, limit=2, offset=4) == said[6:8][::-1]
             assert (tx.messages.count(key), tx.messages.count(key, late)) == (12, 6)
 
-    def test_a_message_is_found_in_its_session_only(self, storage: Storage, world: World) -> None:
-        said = converse(storage, world, 3)
-        other = storage.write(lambda tx: tx.sessions.save(world.another_session("other", 1)))
+    def test_a_message_is_found_in_its_session_only(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
+        said = converse(storage, dataset, 3)
+        other = storage.write(lambda tx: tx.sessions.save(dataset.another_session("other", 1)))
         with storage.read() as tx:
-            assert tx.messages.by_uid(world.session.key, said[1].uid) == said[1]
+            assert tx.messages.by_uid(dataset.session.key, said[1].uid) == said[1]
             assert tx.messages.by_uid(other.key, said[1].uid) is None
-            assert tx.messages.by_uid(world.session.key, "nothing") is None
+            assert tx.messages.by_uid(dataset.session.key, "nothing") is None
             assert tx.messages.page(other.key) == []
             assert tx.messages.count(other.key) == 0
 
-    def test_messages_by_keys(self, storage: Storage, world: World) -> None:
-        said = converse(storage, world, 5)
+    def test_messages_by_keys(self, storage: Storage, dataset: Dataset) -> None:
+        said = converse(storage, dataset, 5)
         with storage.read() as tx:
             assert tx.messages.by_keys([said[3].key, said[0].key, 10**9]) == {
                 said[0].key: said[0],
@@ -87,37 +89,40 @@ class MessagesChapter(Chapter):
             }
             assert tx.messages.by_keys([]) == {}
 
-    def test_messages_by_keys_that_match(self, storage: Storage, world: World) -> None:
-        said = converse(storage, world, 5)
+    def test_messages_by_keys_that_match(self, storage: Storage, dataset: Dataset) -> None:
+        said = converse(storage, dataset, 5)
         other = storage.write(lambda tx: populate(tx, "other"))
         theirs = converse(storage, other, 2)
         asked = [message.key for message in (*said[1:], *theirs)]
         with storage.read() as tx:
-            found = tx.messages.matching(world.workspace.key, asked, equals(seq=(1, 2, 4)))
+            found = tx.messages.matching(dataset.workspace.key, asked, equals(seq=(1, 2, 4)))
             assert found == {said[1].key: said[1], said[3].key: said[3]}
             assert tx.messages.matching(other.workspace.key, asked, equals(seq=(1, 9))) == {
                 theirs[0].key: theirs[0]
             }
-            assert tx.messages.matching(world.workspace.key, [], equals(seq=1)) == {}
+            assert tx.messages.matching(dataset.workspace.key, [], equals(seq=1)) == {}
 
-    def test_save_replaces_a_message(self, storage: Storage, world: World) -> None:
-        said = converse(storage, world, 3)
+    def test_save_replaces_a_message(self, storage: Storage, dataset: Dataset) -> None:
+        said = converse(storage, dataset, 3)
         changed = replace(said[1], content="changed", metadata={"a": 1})
         assert storage.write(lambda tx: tx.messages.save(changed)) == changed
         with storage.read() as tx:
-            assert tx.messages.run(world.session.key, 1, 3) == [said[0], changed, said[2]]
+            assert tx.messages.run(dataset.session.key, 1, 3) == [said[0], changed, said[2]]
 
     def test_the_message_that_reaches_a_number_of_tokens(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         totals = [10, 10, 25, 2**40]
         storage.write(
             lambda tx: tx.messages.append(
-                [world.message(n, tokens_through=total) for n, total in enumerate(totals, start=1)]
+                [
+                    dataset.message(n, tokens_through=total)
+                    for n, total in enumerate(totals, start=1)
+                ]
             )
         )
         converse(storage, storage.write(lambda tx: populate(tx, "other")), 50)
-        key = world.session.key
+        key = dataset.session.key
         with storage.read() as tx:
             reaching = tx.messages.seq_reaching
             assert [
@@ -125,20 +130,20 @@ class MessagesChapter(Chapter):
             ] == [1, 1, 1, 3, 3, 4, 4, None]
             assert reaching(10**9, 0) is None
 
-    def test_positions(self, storage: Storage, world: World) -> None:
-        said = converse(storage, world, 4)
+    def test_positions(self, storage: Storage, dataset: Dataset) -> None:
+        said = converse(storage, dataset, 4)
         with storage.read() as tx:
             found = tx.messages.positions([said[2].key, said[0].key, 10**9])
             assert in_order(found) == [position(said[0]), position(said[2])]
             assert list(tx.messages.positions([])) == []
 
-    def test_positions_around_places(self, storage: Storage, world: World) -> None:
+    def test_positions_around_places(self, storage: Storage, dataset: Dataset) -> None:
         """Each once, however many places it is near to, and never from a session that was not
         named."""
-        said = converse(storage, world, 20)
+        said = converse(storage, dataset, 20)
         other = storage.write(lambda tx: populate(tx, "other"))
         theirs = converse(storage, other, 20)
-        mine, away = world.session.key, other.session.key
+        mine, away = dataset.session.key, other.session.key
         with storage.read() as tx:
             around = tx.messages.around
             assert in_order(around([(mine, 5)], 2)) == [position(m) for m in said[2:7]]
@@ -152,17 +157,19 @@ class MessagesChapter(Chapter):
             assert in_order(around([(mine, 100), (10**9, 5)], 3)) == []
             assert list(around([], 3)) == []
 
-    def test_positions_around_many_places(self, storage: Storage, world: World) -> None:
-        said = converse(storage, world, 300)
-        positions = [(world.session.key, message.seq) for message in said[::2]]
+    def test_positions_around_many_places(self, storage: Storage, dataset: Dataset) -> None:
+        said = converse(storage, dataset, 300)
+        positions = [(dataset.session.key, message.seq) for message in said[::2]]
         with storage.read() as tx:
             assert in_order(tx.messages.around(positions, 3)) == [position(m) for m in said]
 
-    def test_the_newest_summary_of_each_kind_is_kept(self, storage: Storage, world: World) -> None:
-        said = converse(storage, world, 2)
+    def test_the_newest_summary_of_each_kind_is_kept(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
+        said = converse(storage, dataset, 2)
         other = storage.write(lambda tx: populate(tx, "other"))
 
-        def summary(of: World, kind: str, message: Message, content: str) -> r.Summary:
+        def summary(of: Dataset, kind: str, message: Message, content: str) -> r.Summary:
             return r.Summary(
                 workspace_key=of.workspace.key,
                 session_key=of.session.key,
@@ -177,11 +184,11 @@ class MessagesChapter(Chapter):
 
         theirs = converse(storage, other, 1)[0]
         storage.write(lambda tx: tx.summaries.save(summary(other, SHORT, theirs, "theirs")))
-        storage.write(lambda tx: tx.summaries.save(summary(world, SHORT, said[0], "old")))
-        long = storage.write(lambda tx: tx.summaries.save(summary(world, LONG, said[0], "long")))
-        short = storage.write(lambda tx: tx.summaries.save(summary(world, SHORT, said[1], "new")))
+        storage.write(lambda tx: tx.summaries.save(summary(dataset, SHORT, said[0], "old")))
+        long = storage.write(lambda tx: tx.summaries.save(summary(dataset, LONG, said[0], "long")))
+        short = storage.write(lambda tx: tx.summaries.save(summary(dataset, SHORT, said[1], "new")))
         with storage.read() as tx:
-            assert tx.summaries.of_session(world.session.key) == {SHORT: short, LONG: long}
+            assert tx.summaries.of_session(dataset.session.key) == {SHORT: short, LONG: long}
             assert tx.summaries.of_session(other.session.key)[SHORT].content == "theirs"
             assert tx.rows.count(r.Summary) == 3
             assert tx.summaries.of_session(10**9) == {}

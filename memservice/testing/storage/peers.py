@@ -9,37 +9,37 @@ from memservice.domain.filters.ast import equals
 from memservice.domain.records import SCOPE
 from memservice.spi.rows import Order
 from memservice.spi.storage import Storage, Transaction
-from memservice.testing.storage.base import NOW, Chapter, World, populate
+from memservice.testing.storage.base import NOW, Chapter, Dataset, populate
 
 
 class PeersChapter(Chapter):
-    def test_peers_of_another_workspace_stay_out(self, storage: Storage, world: World) -> None:
+    def test_peers_of_another_workspace_stay_out(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         extra = storage.write(lambda tx: tx.peers.put([other.peer("dora", 30)]))[0]
-        mine, theirs = world.workspace.key, other.workspace.key
+        mine, theirs = dataset.workspace.key, other.workspace.key
         with storage.read() as tx:
-            assert tx.peers.page(mine) == [world.alice, world.bob, world.carol]
+            assert tx.peers.page(mine) == [dataset.alice, dataset.bob, dataset.carol]
             assert tx.peers.count(mine) == 3
             assert tx.peers.page(theirs) == [other.alice, other.bob, other.carol, extra]
             assert tx.peers.by_slug(mine, "dora") is None
             assert tx.peers.by_slug(theirs, "alice") == other.alice
-            assert tx.peers.by_slugs(mine, ["dora", "bob", "nobody", "bob"]) == {"bob": world.bob}
+            assert tx.peers.by_slugs(mine, ["dora", "bob", "nobody", "bob"]) == {"bob": dataset.bob}
             assert tx.peers.by_slugs(mine, []) == {}
 
-    def test_peers_by_keys(self, storage: Storage, world: World) -> None:
+    def test_peers_by_keys(self, storage: Storage, dataset: Dataset) -> None:
         with storage.read() as tx:
-            assert tx.peers.by_keys([world.carol.key, world.alice.key, 10**9]) == {
-                world.alice.key: world.alice,
-                world.carol.key: world.carol,
+            assert tx.peers.by_keys([dataset.carol.key, dataset.alice.key, 10**9]) == {
+                dataset.alice.key: dataset.alice,
+                dataset.carol.key: dataset.carol,
             }
             assert tx.peers.by_keys([]) == {}
 
-    def test_peers_are_paged_in_a_total_order(self, storage: Storage, world: World) -> None:
+    def test_peers_are_paged_in_a_total_order(self, storage: Storage, dataset: Dataset) -> None:
         peers = storage.write(
-            lambda tx: tx.peers.put([world.peer(f"p{n}", n, created_at=NOW) for n in range(7)])
+            lambda tx: tx.peers.put([dataset.peer(f"p{n}", n, created_at=NOW) for n in range(7)])
         )
-        everyone = [world.alice, *peers, world.bob, world.carol]
-        key = world.workspace.key
+        everyone = [dataset.alice, *peers, dataset.bob, dataset.carol]
+        key = dataset.workspace.key
         with storage.read() as tx:
             assert tx.peers.page(key) == everyone
             assert tx.peers.page(key, limit=4, offset=3) == everyone[3:7]
@@ -47,100 +47,106 @@ class PeersChapter(Chapter):
                 tx.peers.page(key, order=(Order("created_at", True), Order("key", True)))
                 == everyone[::-1]
             )
-            assert tx.peers.page(key, equals(slug=("p3", "bob"))) == [peers[3], world.bob]
+            assert tx.peers.page(key, equals(slug=("p3", "bob"))) == [peers[3], dataset.bob]
             assert tx.peers.count(key, equals(slug=("p3", "bob"))) == 2
 
-    def test_put_updates_a_peer(self, storage: Storage, world: World) -> None:
+    def test_put_updates_a_peer(self, storage: Storage, dataset: Dataset) -> None:
         changed = replace(
-            world.bob,
+            dataset.bob,
             v1_name="robert",
             metadata={"name": "Bob"},
             configuration={"observe_me": False},
         )
         assert storage.write(lambda tx: tx.peers.put([changed])) == [changed]
         with storage.read() as tx:
-            assert tx.peers.by_slug(world.workspace.key, "bob", lock=False) == changed
+            assert tx.peers.by_slug(dataset.workspace.key, "bob", lock=False) == changed
 
     def test_peers_of_a_session_in_the_order_they_joined(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         """Without scopes and without those that left."""
 
         def join(view_peers: list[r.Peer]) -> list[r.Member]:
             scope, gone, late, early = view_peers
             return [
-                world.member(world.session, scope, 3),
-                world.member(world.session, gone, 4, left_at=NOW),
-                world.member(world.session, late, 9),
-                world.member(world.session, early, 0),
+                dataset.member(dataset.session, scope, 3),
+                dataset.member(dataset.session, gone, 4, left_at=NOW),
+                dataset.member(dataset.session, late, 9),
+                dataset.member(dataset.session, early, 0),
             ]
 
         peers = storage.write(
             lambda tx: tx.peers.put(
                 [
-                    world.peer("scope.x", 1, kind=SCOPE),
-                    world.peer("gone", 2),
-                    world.peer("late", 3),
-                    world.peer("early", 4),
+                    dataset.peer("scope.x", 1, kind=SCOPE),
+                    dataset.peer("gone", 2),
+                    dataset.peer("late", 3),
+                    dataset.peer("early", 4),
                 ]
             )
         )
         storage.write(lambda tx: tx.members.put(join(peers)))
-        inside = [peers[3], world.alice, world.bob, peers[2]]
-        key = world.session.key
+        inside = [peers[3], dataset.alice, dataset.bob, peers[2]]
+        key = dataset.session.key
         with storage.read() as tx:
             assert tx.peers.page_of_session(key) == (inside, 4)
             assert tx.peers.page_of_session(key, reverse=True) == (inside[::-1], 4)
             assert tx.peers.page_of_session(key, limit=2, offset=1) == (inside[1:3], 4)
             assert tx.peers.page_of_session(10**9) == ([], 0)
 
-    def test_members_of_a_session(self, storage: Storage, world: World) -> None:
+    def test_members_of_a_session(self, storage: Storage, dataset: Dataset) -> None:
         gone, stays = storage.write(
             lambda tx: tx.members.put(
                 [
-                    world.member(world.session, world.carol, 5, left_at=NOW, observe_others=True),
-                    world.member(
-                        world.session, tx.peers.put([world.peer("scope.x", 1, kind=SCOPE)])[0], 0
+                    dataset.member(
+                        dataset.session, dataset.carol, 5, left_at=NOW, observe_others=True
+                    ),
+                    dataset.member(
+                        dataset.session,
+                        tx.peers.put([dataset.peer("scope.x", 1, kind=SCOPE)])[0],
+                        0,
                     ),
                 ]
             )
         )
         with storage.read() as tx:
-            active = tx.members.of_session(world.session.key)
+            active = tx.members.of_session(dataset.session.key)
             assert [member.peer for member in active] == ["alice", "bob", "scope.x"]
-            assert tx.members.of_session(world.session.key, active=False) == [
+            assert tx.members.of_session(dataset.session.key, active=False) == [
                 *active[:2],
                 gone,
                 stays,
             ]
             assert tx.members.of_session(
-                world.session.key, peer_keys=[world.bob.key, world.carol.key, 10**9]
+                dataset.session.key, peer_keys=[dataset.bob.key, dataset.carol.key, 10**9]
             ) == [active[1]]
             assert tx.members.of_session(
-                world.session.key, active=False, peer_keys=[world.carol.key]
+                dataset.session.key, active=False, peer_keys=[dataset.carol.key]
             ) == [gone]
-            assert tx.members.of_session(world.session.key, peer_keys=[]) == []
-            assert tx.members.one(world.session.key, world.carol.key) == gone
-            assert tx.members.one(world.session.key, 10**9) is None
-            assert tx.members.of_peer(world.carol.key) == [gone]
-            assert tx.members.of_peer(world.carol.key, active=True) == []
-            assert tx.members.of_peer(world.bob.key, active=True) == [active[1]]
+            assert tx.members.of_session(dataset.session.key, peer_keys=[]) == []
+            assert tx.members.one(dataset.session.key, dataset.carol.key) == gone
+            assert tx.members.one(dataset.session.key, 10**9) is None
+            assert tx.members.of_peer(dataset.carol.key) == [gone]
+            assert tx.members.of_peer(dataset.carol.key, active=True) == []
+            assert tx.members.of_peer(dataset.bob.key, active=True) == [active[1]]
         back = storage.write(lambda tx: tx.members.put([replace(gone, left_at=None)]))[0]
         with storage.read() as tx:
-            assert tx.members.of_peer(world.carol.key, active=True) == [back]
+            assert tx.members.of_peer(dataset.carol.key, active=True) == [back]
         assert storage.write(lambda tx: tx.members.put([])) == []
 
-    def test_members_that_speak_or_listen(self, storage: Storage, world: World) -> None:
+    def test_members_that_speak_or_listen(self, storage: Storage, dataset: Dataset) -> None:
         def store(tx: Transaction) -> list[r.Member]:
             dave, scope = tx.peers.put(
-                [world.peer("dave", 1), world.peer("scope.x", 2, kind=SCOPE)]
+                [dataset.peer("dave", 1), dataset.peer("scope.x", 2, kind=SCOPE)]
             )
-            left = world.member(world.session, world.carol, 5, left_at=NOW, observe_others=True)
+            left = dataset.member(
+                dataset.session, dataset.carol, 5, left_at=NOW, observe_others=True
+            )
             return tx.members.put(
                 [
                     left,
-                    world.member(world.session, dave, 6, observe_others=False),
-                    world.member(world.session, scope, 7, observe_others=True),
+                    dataset.member(dataset.session, dave, 6, observe_others=False),
+                    dataset.member(dataset.session, scope, 7, observe_others=True),
                 ]
             )
 
@@ -148,68 +154,68 @@ class PeersChapter(Chapter):
         with storage.read() as tx:
             listening = [
                 member
-                for member in tx.members.of_session(world.session.key)
+                for member in tx.members.of_session(dataset.session.key)
                 if member.observe_others
             ]
             assert scope in listening
-            assert tx.members.listening(world.session.key, []) == listening
+            assert tx.members.listening(dataset.session.key, []) == listening
             assert quiet not in listening
             speakers = [quiet.peer_key, gone.peer_key, 10**9]
-            assert tx.members.listening(world.session.key, speakers) == sorted(
+            assert tx.members.listening(dataset.session.key, speakers) == sorted(
                 [*listening, quiet], key=lambda member: member.key
             )
             assert tx.members.listening(10**9, speakers) == []
 
-    def test_which_of_some_sessions_a_peer_is_in(self, storage: Storage, world: World) -> None:
+    def test_which_of_some_sessions_a_peer_is_in(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         quiet = storage.write(
             lambda tx: tx.sessions.save(
-                replace(world.session, key=0, uid=world.uid(77), slug="quiet")
+                replace(dataset.session, key=0, uid=dataset.uid(77), slug="quiet")
             )
         )
         storage.write(
             lambda tx: tx.members.put(
                 [
-                    world.member(quiet, world.alice, 3, left_at=NOW),
-                    world.member(quiet, world.bob, 4),
+                    dataset.member(quiet, dataset.alice, 3, left_at=NOW),
+                    dataset.member(quiet, dataset.bob, 4),
                 ]
             )
         )
-        talk = world.session.slug
+        talk = dataset.session.slug
         with storage.read() as tx:
-            assert tx.members.active_among(world.alice.key, [talk, "quiet", "nowhere"]) == {talk}
-            assert tx.members.active_among(world.bob.key, ["quiet", talk, "quiet"]) == {
+            assert tx.members.active_among(dataset.alice.key, [talk, "quiet", "nowhere"]) == {talk}
+            assert tx.members.active_among(dataset.bob.key, ["quiet", talk, "quiet"]) == {
                 "quiet",
                 talk,
             }
-            assert tx.members.active_among(world.bob.key, ["quiet"]) == {"quiet"}
-            assert tx.members.active_among(world.carol.key, [talk]) == set()
+            assert tx.members.active_among(dataset.bob.key, ["quiet"]) == {"quiet"}
+            assert tx.members.active_among(dataset.carol.key, [talk]) == set()
             assert tx.members.active_among(other.alice.key, ["quiet"]) == set()
-            assert tx.members.active_among(world.alice.key, [talk.upper()]) == set()
-            assert tx.members.active_among(world.alice.key, []) == set()
+            assert tx.members.active_among(dataset.alice.key, [talk.upper()]) == set()
+            assert tx.members.active_among(dataset.alice.key, []) == set()
 
-    def test_peers_that_a_word_names(self, storage: Storage, world: World) -> None:
+    def test_peers_that_a_word_names(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
-        scope = storage.write(lambda tx: tx.peers.put([world.peer("scope.x", 1, kind=SCOPE)]))[0]
+        scope = storage.write(lambda tx: tx.peers.put([dataset.peer("scope.x", 1, kind=SCOPE)]))[0]
 
-        storage.write(lambda tx: tx.peers.set_names(world.alice, ["alice", "smith", "алиса"]))
-        storage.write(lambda tx: tx.peers.set_names(world.bob, ["bob", "smith", "bob"]))
+        storage.write(lambda tx: tx.peers.set_names(dataset.alice, ["alice", "smith", "алиса"]))
+        storage.write(lambda tx: tx.peers.set_names(dataset.bob, ["bob", "smith", "bob"]))
         storage.write(lambda tx: tx.peers.set_names(scope, ["smith", "scope"]))
         storage.write(lambda tx: tx.peers.set_names(other.carol, ["smith", "alice"]))
-        key = world.workspace.key
+        key = dataset.workspace.key
         with storage.read() as tx:
             assert tx.peers.named(key, ["smith", "алиса", "nobody", "scope"]) == {
-                "smith": [world.alice, world.bob],
-                "алиса": [world.alice],
+                "smith": [dataset.alice, dataset.bob],
+                "алиса": [dataset.alice],
             }
             assert tx.peers.named(key, ["Smith", "smit", "bob smith"]) == {}
             assert tx.peers.named(other.workspace.key, ["smith", "bob"]) == {"smith": [other.carol]}
             assert tx.peers.named(key, []) == {}
 
-    def test_new_names_replace_the_old_ones(self, storage: Storage, world: World) -> None:
+    def test_new_names_replace_the_old_ones(self, storage: Storage, dataset: Dataset) -> None:
         for tokens in (["alice", "smith"], ["alice", "jones"], []):
-            storage.write(lambda tx, tokens=tokens: tx.peers.set_names(world.alice, tokens))  # type: ignore[misc]
+            storage.write(lambda tx, tokens=tokens: tx.peers.set_names(dataset.alice, tokens))  # type: ignore[misc]
             with storage.read() as tx:
-                assert tx.peers.named(world.workspace.key, ["alice", "smith", "jones"]) == {
-                    t: [world.alice] for t in tokens
+                assert tx.peers.named(dataset.workspace.key, ["alice", "smith", "jones"]) == {
+                    t: [dataset.alice] for t in tokens
                 }

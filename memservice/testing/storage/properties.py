@@ -1,4 +1,4 @@
-"""Chapter: filters once more, with conditions that nobody thought of."""
+"""Chapter: filters with random conditions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from memservice.domain.filters.ast import (
 )
 from memservice.spi.storage import Storage
 from memservice.testing.storage import tricky
-from memservice.testing.storage.base import Chapter, World
+from memservice.testing.storage.base import Chapter, Dataset
 from memservice.testing.storage.filters import disagreements
 
 _words = st.sampled_from(tricky.TEXTS) | st.text(
@@ -93,9 +93,9 @@ CONDITIONS: st.SearchStrategy[Condition] = st.recursive(_leaf, _branches, max_le
 
 
 class PropertiesChapter(Chapter):
-    def test_any_condition(self, storage: Storage, world: World) -> None:
+    def test_any_condition(self, storage: Storage, dataset: Dataset) -> None:
         """Whatever the condition, the storage finds the rows that the reference evaluator finds."""
-        rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(world)))
+        rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(dataset)))
 
         @settings(
             max_examples=150,

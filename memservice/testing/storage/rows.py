@@ -14,7 +14,7 @@ from memservice.domain.filters.ast import FALSE, TRUE, Compare, equals
 from memservice.spi.rows import Order
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import Storage, Transaction
-from memservice.testing.storage.base import NOW, Chapter, World, keys, new_workspace
+from memservice.testing.storage.base import NOW, Chapter, Dataset, keys, new_workspace
 from memservice.testing.storage.examples import bare_rows, full_rows
 
 RECORDS = [spec.record for spec in TABLES]
@@ -24,23 +24,23 @@ def _name(record: type[Any]) -> str:
     return record.__name__
 
 
-def store_examples(tx: Transaction, world: World) -> dict[type[Any], list[Any]]:
+def store_examples(tx: Transaction, dataset: Dataset) -> dict[type[Any], list[Any]]:
     """Store the rows that examples refer to; return the examples, not stored yet, by record."""
     rows = tx.rows
-    place: dict[str, Any] = {"workspace_key": world.workspace.key, "created_at": NOW}
-    message = rows.put([world.message(1)])[0].key
-    conclusion = rows.put([world.conclusion(1)])[0].key
-    task = rows.put([world.task(1, "unit")])[0].key
+    place: dict[str, Any] = {"workspace_key": dataset.workspace.key, "created_at": NOW}
+    message = rows.put([dataset.message(1)])[0].key
+    conclusion = rows.put([dataset.conclusion(1)])[0].key
+    task = rows.put([dataset.task(1, "unit")])[0].key
     endpoint = rows.put(
-        [r.WebhookEndpoint(**place, uid=world.uid(50), url="http://a", secret="s")]
+        [r.WebhookEndpoint(**place, uid=dataset.uid(50), url="http://a", secret="s")]
     )[0].key
     named = rows.put(
-        [r.NamedCollection(**place, uid=world.uid(51), owner_key=world.bob.key, name="a")]
+        [r.NamedCollection(**place, uid=dataset.uid(51), owner_key=dataset.bob.key, name="a")]
     )[0].key
     found: dict[type[Any], list[Any]] = {}
     for row in (
-        *full_rows(world, message, conclusion, task, endpoint, named),
-        *bare_rows(world, message, named, endpoint),
+        *full_rows(dataset, message, conclusion, task, endpoint, named),
+        *bare_rows(dataset, message, named, endpoint),
     ):
         found.setdefault(type(row), []).append(row)
     return found
@@ -58,10 +58,10 @@ def _plain(row: Any) -> str:
 
 class RowsChapter(Chapter):
     @pytest.mark.parametrize("record", RECORDS, ids=_name)
-    def test_round_trip(self, storage: Storage, world: World, record: type[Any]) -> None:
+    def test_round_trip(self, storage: Storage, dataset: Dataset, record: type[Any]) -> None:
         """Every field of every record comes back as it was given: text, JSON, numbers, nulls, and
         times to the microsecond."""
-        for row in storage.write(lambda tx: store_examples(tx, world))[record]:
+        for row in storage.write(lambda tx: store_examples(tx, dataset))[record]:
             stored = storage.write(lambda tx, row=row: tx.rows.put([row])[0])  # type: ignore[misc]
             with storage.read() as tx:
                 read = tx.rows.get(record, equals(key=stored.key))
@@ -70,9 +70,9 @@ class RowsChapter(Chapter):
             assert _plain(read) == _plain(stored)
             storage.write(lambda tx, key=stored.key: tx.rows.delete(record, equals(key=key)))  # type: ignore[misc]
 
-    def test_every_record_has_an_example(self, storage: Storage, world: World) -> None:
+    def test_every_record_has_an_example(self, storage: Storage, dataset: Dataset) -> None:
         """The suite itself: no record goes untested."""
-        assert set(storage.write(lambda tx: store_examples(tx, world))) == set(RECORDS)
+        assert set(storage.write(lambda tx: store_examples(tx, dataset))) == set(RECORDS)
 
     def test_nobody_outside_holds_a_part_of_the_store(self, storage: Storage) -> None:
         metadata: dict[str, Any] = {"list": [1]}
@@ -143,10 +143,10 @@ class RowsChapter(Chapter):
             assert second > first
             storage.write(lambda tx: tx.rows.delete(r.Fact, TRUE))
 
-    def test_get_takes_the_lowest_key(self, storage: Storage, world: World) -> None:
+    def test_get_takes_the_lowest_key(self, storage: Storage, dataset: Dataset) -> None:
         with storage.read() as tx:
-            peer = tx.rows.get(r.Peer, equals(workspace_key=world.workspace.key))
-            assert peer == world.alice
+            peer = tx.rows.get(r.Peer, equals(workspace_key=dataset.workspace.key))
+            assert peer == dataset.alice
             assert tx.rows.get(r.Peer, equals(slug="nobody")) is None
 
     def test_change_sets_all_matching_rows_and_only_them(self, storage: Storage) -> None:
@@ -180,25 +180,25 @@ class RowsChapter(Chapter):
         with storage.read() as tx:
             assert tx.facts.get("a") == "2"
 
-    def test_change_stores_json_and_nulls(self, storage: Storage, world: World) -> None:
-        condition = equals(key=world.alice.key)
+    def test_change_stores_json_and_nulls(self, storage: Storage, dataset: Dataset) -> None:
+        condition = equals(key=dataset.alice.key)
         metadata = {"a": [None, {"b": "ü"}]}
         storage.write(
             lambda tx: tx.rows.change(r.Peer, condition, metadata=metadata, v1_role="assistant")
         )
         with storage.read() as tx:
             assert tx.rows.get(r.Peer, condition) == replace(
-                world.alice, metadata=metadata, v1_role="assistant"
+                dataset.alice, metadata=metadata, v1_role="assistant"
             )
         storage.write(lambda tx: tx.rows.change(r.Peer, condition, metadata={}, v1_role=None))
         with storage.read() as tx:
-            assert tx.rows.get(r.Peer, condition) == world.alice
+            assert tx.rows.get(r.Peer, condition) == dataset.alice
 
-    def test_increase_adds_to_all_matching_rows(self, storage: Storage, world: World) -> None:
+    def test_increase_adds_to_all_matching_rows(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(
-            lambda tx: tx.sessions.save(world.another_session("other", 1, message_count=5))
+            lambda tx: tx.sessions.save(dataset.another_session("other", 1, message_count=5))
         )
-        condition = equals(workspace_key=world.workspace.key)
+        condition = equals(workspace_key=dataset.workspace.key)
         assert (
             storage.write(
                 lambda tx: tx.rows.increase(
@@ -369,7 +369,7 @@ class RowsChapter(Chapter):
             assert tx.rows.page(r.Fact, limit=5, offset=10) == []
             assert tx.rows.page(r.Fact, limit=2**31) == facts
 
-    def test_count_is_of_all_matching_rows(self, storage: Storage, world: World) -> None:
+    def test_count_is_of_all_matching_rows(self, storage: Storage, dataset: Dataset) -> None:
         with storage.read() as tx:
             assert tx.rows.count(r.Peer) == 3
             assert tx.rows.count(r.Peer, equals(slug=("alice", "carol", "nobody"))) == 2

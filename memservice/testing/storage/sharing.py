@@ -13,7 +13,7 @@ from memservice.domain import records as r
 from memservice.domain.filters.ast import equals
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Storage
-from memservice.testing.storage.base import NOW, PATIENCE, Chapter, World, together
+from memservice.testing.storage.base import NOW, PATIENCE, Chapter, Dataset, together
 from memservice.testing.storage.rows import store_examples
 from memservice.testing.storage.transactions import _drain, names, note
 
@@ -32,9 +32,13 @@ class SharingChapter(Chapter):
         opened.close()
 
     def test_what_was_stored_is_there_after_reopening(
-        self, storage: Storage, another: Storage, world: World, open_storage: Callable[[], Storage]
+        self,
+        storage: Storage,
+        another: Storage,
+        dataset: Dataset,
+        open_storage: Callable[[], Storage],
     ) -> None:
-        examples = storage.write(lambda tx: store_examples(tx, world))
+        examples = storage.write(lambda tx: store_examples(tx, dataset))
         stored = {
             record: storage.write(lambda tx, rows=rows[:1]: tx.rows.put(rows))[0]  # type: ignore[misc]
             for record, rows in examples.items()
@@ -86,14 +90,14 @@ class SharingChapter(Chapter):
             assert tx.facts.get("a") == "1"
 
     def test_writers_of_both_openings_take_turns(
-        self, storage: Storage, another: Storage, world: World
+        self, storage: Storage, another: Storage, dataset: Dataset
     ) -> None:
         def adding(opened: Storage) -> Callable[[], None]:
             def add() -> None:
                 for _ in range(20):
                     opened.write(
                         lambda tx: tx.rows.increase(
-                            r.Session, equals(key=world.session.key), message_count=1
+                            r.Session, equals(key=dataset.session.key), message_count=1
                         )
                     )
 
@@ -101,7 +105,7 @@ class SharingChapter(Chapter):
 
         together(adding(storage), adding(another), adding(storage), adding(another))
         with storage.read() as tx:
-            session = tx.sessions.by_key(world.session.key)
+            session = tx.sessions.by_key(dataset.session.key)
         assert session is not None
         assert session.message_count == 80
 

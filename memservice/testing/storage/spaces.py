@@ -1,4 +1,4 @@
-"""Chapter: what the store knows about itself."""
+"""Chapter: facts and vector spaces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memservice.domain import records as r
 from memservice.domain.filters.ast import equals
 from memservice.domain.records import ACTIVE
 from memservice.spi.storage import Storage
-from memservice.testing.storage.base import NOW, Chapter, World, populate
+from memservice.testing.storage.base import NOW, Chapter, Dataset, populate
 
 
 class SpacesChapter(Chapter):
@@ -24,31 +24,31 @@ class SpacesChapter(Chapter):
             assert (tx.facts.get("counter"), tx.facts.get("Counter")) == ("", "another")
             assert tx.rows.count(r.Fact) == 2
 
-    def test_spaces(self, storage: Storage, world: World) -> None:
+    def test_spaces(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
 
-        def save(of: World, kind: str, embedder: str, state: str, dimension: int = 8) -> r.Space:
-            given: dict[str, Any] = {
+        def save(of: Dataset, kind: str, embedder: str, state: str, dimension: int = 8) -> r.Space:
+            defaults: dict[str, Any] = {
                 "workspace_key": of.workspace.key,
                 "kind": kind,
                 "embedder": embedder,
             }
             return storage.write(
                 lambda tx: tx.spaces.save(
-                    r.Space(**given, dimension=dimension, state=state, created_at=NOW)
+                    r.Space(**defaults, dimension=dimension, state=state, created_at=NOW)
                 )
             )
 
-        retired = save(world, "conclusion", "z-old", "retired")
-        active = save(world, "conclusion", "m-new", ACTIVE)
-        building = save(world, "document", "z-old", "building")
+        retired = save(dataset, "conclusion", "z-old", "retired")
+        active = save(dataset, "conclusion", "m-new", ACTIVE)
+        building = save(dataset, "document", "z-old", "building")
         theirs = save(other, "conclusion", "a-other", ACTIVE)
         wider = save(other, "document", "a-other", ACTIVE, dimension=16)
         with storage.read() as tx:
-            assert tx.spaces.active(world.workspace.key, "conclusion") == active
-            assert tx.spaces.active(world.workspace.key, "document") is None
+            assert tx.spaces.active(dataset.workspace.key, "conclusion") == active
+            assert tx.spaces.active(dataset.workspace.key, "document") is None
             assert tx.spaces.active(other.workspace.key, "conclusion") == theirs
-            assert tx.spaces.of_workspace(world.workspace.key) == [retired, active, building]
+            assert tx.spaces.of_workspace(dataset.workspace.key) == [retired, active, building]
             assert tx.spaces.of_workspace(other.workspace.key) == [theirs, wider]
             assert tx.spaces.embedders_in_use() == ["a-other", "m-new"]
 
@@ -75,11 +75,11 @@ class SpacesChapter(Chapter):
         with storage.read() as tx:
             assert tx.keys.page() == [first, replace(second, revoked_at=NOW), late]
 
-    def test_a_key_belongs_to_rows_that_are_there(self, storage: Storage, world: World) -> None:
+    def test_a_key_belongs_to_rows_that_are_there(self, storage: Storage, dataset: Dataset) -> None:
         uids = {
-            "workspace_uid": world.workspace.uid,
-            "peer_uid": world.bob.uid,
-            "session_uid": world.session.uid,
+            "workspace_uid": dataset.workspace.uid,
+            "peer_uid": dataset.bob.uid,
+            "session_uid": dataset.session.uid,
         }
         of: dict[str, dict[str, Any]] = {
             "everything": {},
@@ -108,12 +108,12 @@ class SpacesChapter(Chapter):
             storage.write(lambda tx: tx.rows.change(record, equals(key=key), state=state))
 
         assert there() == {"everything", "workspace", "peer", "session", "all three"}
-        change(r.Session, world.session.key, r.ARCHIVED)
+        change(r.Session, dataset.session.key, r.ARCHIVED)
         assert there() == {"everything", "workspace", "peer", "session", "all three"}
-        change(r.Session, world.session.key, r.DELETING)
+        change(r.Session, dataset.session.key, r.DELETING)
         assert there() == {"everything", "workspace", "peer"}
-        change(r.Session, world.session.key, ACTIVE)
-        change(r.Workspace, world.workspace.key, r.DELETING)
+        change(r.Session, dataset.session.key, ACTIVE)
+        change(r.Workspace, dataset.workspace.key, r.DELETING)
         assert there() == {"everything"}
 
     def test_keys_are_revoked_with_what_they_name(self, storage: Storage) -> None:

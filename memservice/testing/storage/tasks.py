@@ -13,7 +13,7 @@ from memservice.domain.filters.ast import TRUE, equals
 from memservice.domain.records import DONE, FAILED, PENDING, Lease
 from memservice.spi.repositories import QueueCount
 from memservice.spi.storage import Storage, Transaction
-from memservice.testing.storage.base import NOW, Chapter, World, keys, populate, together
+from memservice.testing.storage.base import NOW, Chapter, Dataset, keys, populate, together
 
 LATER = NOW + timedelta(minutes=1)
 
@@ -26,13 +26,15 @@ def claim(
 
 class TasksChapter(Chapter):
     def test_tasks_are_done_in_the_order_they_were_added(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         first = storage.write(
-            lambda tx: tx.tasks.add([world.task(9, "a"), world.task(8, "b"), world.task(7, "a")])
+            lambda tx: tx.tasks.add(
+                [dataset.task(9, "a"), dataset.task(8, "b"), dataset.task(7, "a")]
+            )
         )
         second = storage.write(
-            lambda tx: tx.tasks.add([world.task(1, "a", not_before=NOW - timedelta(days=1))])
+            lambda tx: tx.tasks.add([dataset.task(1, "a", not_before=NOW - timedelta(days=1))])
         )
         with storage.read() as tx:
             assert tx.tasks.pending("a") == [first[0], first[2], second[0]]
@@ -43,7 +45,7 @@ class TasksChapter(Chapter):
         assert storage.write(lambda tx: tx.tasks.add([])) == []
 
     def test_a_commit_reports_the_units_that_it_gave_work(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         """After the commit, and nothing of a write that failed or added no task."""
         reports: list[set[str]] = []
@@ -54,32 +56,32 @@ class TasksChapter(Chapter):
             reports.append(set(units))
 
         def fail(tx: Transaction) -> None:
-            tx.tasks.add([world.task(3, "c")])
+            tx.tasks.add([dataset.task(3, "c")])
             raise KeyError
 
         storage.on_commit(listen)
-        storage.write(lambda tx: tx.tasks.add([world.task(1, "a"), world.task(2, "b")]))
+        storage.write(lambda tx: tx.tasks.add([dataset.task(1, "a"), dataset.task(2, "b")]))
         with pytest.raises(KeyError):
             storage.write(fail)
         storage.write(lambda tx: tx.facts.set("contract:commit", "1"))
         assert reports == [{"a", "b"}]
 
     def test_units_are_ready_the_longest_waiting_first(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         units = ["z", "a", "m", "a", "z", "M"]
         storage.write(
-            lambda tx: tx.tasks.add([world.task(n, unit) for n, unit in enumerate(units)])
+            lambda tx: tx.tasks.add([dataset.task(n, unit) for n, unit in enumerate(units)])
         )
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 10) == ["z", "a", "m", "M"]
             assert tx.tasks.ready(NOW, 2) == ["z", "a"]
 
-    def test_workspaces_take_turns(self, storage: Storage, world: World) -> None:
+    def test_workspaces_take_turns(self, storage: Storage, dataset: Dataset) -> None:
         """However much of one of them waits."""
         other = storage.write(lambda tx: populate(tx, "other"))
         third = storage.write(lambda tx: populate(tx, "third"))
-        storage.write(lambda tx: tx.tasks.add([world.task(n, f"a{n}") for n in range(5)]))
+        storage.write(lambda tx: tx.tasks.add([dataset.task(n, f"a{n}") for n in range(5)]))
         storage.write(
             lambda tx: tx.tasks.add(
                 [third.task(1, "b1", not_before=LATER), other.task(1, "c1"), other.task(2, "c2")]
@@ -87,7 +89,7 @@ class TasksChapter(Chapter):
         )
         storage.write(
             lambda tx: tx.tasks.add(
-                [third.task(2, "b2"), world.task(9, "none", workspace_key=None)]
+                [third.task(2, "b2"), dataset.task(9, "none", workspace_key=None)]
             )
         )
         with storage.read() as tx:
@@ -107,13 +109,13 @@ class TasksChapter(Chapter):
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 3) == ["a1", "c1", "b2"]
 
-    def test_kinds_can_be_left_out(self, storage: Storage, world: World) -> None:
+    def test_kinds_can_be_left_out(self, storage: Storage, dataset: Dataset) -> None:
         """By the kind of the first pending task of the unit."""
         tasks = [
-            world.task(1, "a", kind="dream"),
-            world.task(2, "a", kind="erase"),
-            world.task(3, "b", kind="erase"),
-            world.task(4, "c", kind="embed"),
+            dataset.task(1, "a", kind="dream"),
+            dataset.task(2, "a", kind="erase"),
+            dataset.task(3, "b", kind="erase"),
+            dataset.task(4, "c", kind="embed"),
         ]
         storage.write(lambda tx: tx.tasks.add(tasks))
         with storage.read() as tx:
@@ -121,25 +123,29 @@ class TasksChapter(Chapter):
             assert tx.tasks.ready(NOW, 1, without=("dream", "erase")) == ["c"]
             assert tx.tasks.ready(NOW, 10) == ["a", "b", "c"]
 
-    def test_a_task_beyond_the_latest_time_is_due(self, storage: Storage, world: World) -> None:
+    def test_a_task_beyond_the_latest_time_is_due(self, storage: Storage, dataset: Dataset) -> None:
         """A clock that was ahead put it there; only what is never due by itself lies further
         away."""
         hours = [timedelta(hours=hour) for hour in (2, 5, 6)]
-        tasks = [world.task(n, f"{n}", not_before=NOW + wait) for n, wait in enumerate(hours)]
-        storage.write(lambda tx: tx.tasks.add([*tasks, world.task(7, "never", not_before=r.NEVER)]))
+        tasks = [dataset.task(n, f"{n}", not_before=NOW + wait) for n, wait in enumerate(hours)]
+        storage.write(
+            lambda tx: tx.tasks.add([*tasks, dataset.task(7, "never", not_before=r.NEVER)])
+        )
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 10) == []
             assert tx.tasks.ready(NOW, 10, NOW + hours[1]) == ["2"]
             assert tx.tasks.ready(NOW + hours[0], 10, NOW + 2 * hours[1]) == ["0"]
 
-    def test_a_task_that_is_not_due_blocks_its_unit(self, storage: Storage, world: World) -> None:
+    def test_a_task_that_is_not_due_blocks_its_unit(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
         storage.write(
             lambda tx: tx.tasks.add(
                 [
-                    world.task(1, "backs off", not_before=LATER),
-                    world.task(2, "backs off"),
-                    world.task(3, "b"),
-                    world.task(4, "b", not_before=LATER),
+                    dataset.task(1, "backs off", not_before=LATER),
+                    dataset.task(2, "backs off"),
+                    dataset.task(3, "b"),
+                    dataset.task(4, "b", not_before=LATER),
                 ]
             )
         )
@@ -148,8 +154,8 @@ class TasksChapter(Chapter):
             assert tx.tasks.ready(LATER - timedelta(microseconds=1), 10) == ["b"]
             assert tx.tasks.ready(LATER, 10) == ["backs off", "b"]
 
-    def test_a_leased_unit_is_not_ready(self, storage: Storage, world: World) -> None:
-        storage.write(lambda tx: tx.tasks.add([world.task(1, "a"), world.task(2, "b")]))
+    def test_a_leased_unit_is_not_ready(self, storage: Storage, dataset: Dataset) -> None:
+        storage.write(lambda tx: tx.tasks.add([dataset.task(1, "a"), dataset.task(2, "b")]))
         lease = claim(storage, "a", "me")
         assert lease is not None
         with storage.read() as tx:
@@ -161,9 +167,11 @@ class TasksChapter(Chapter):
             assert tx.tasks.ready(NOW, 10) == ["a", "b"]
 
     def test_finished_and_failed_tasks_are_out_of_the_way(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
-        a, b, c = storage.write(lambda tx: tx.tasks.add([world.task(n, "unit") for n in (1, 2, 3)]))
+        a, b, c = storage.write(
+            lambda tx: tx.tasks.add([dataset.task(n, "unit") for n in (1, 2, 3)])
+        )
         storage.write(lambda tx: tx.tasks.finish([a.key], {"conclusions": 2}, LATER))
         storage.write(lambda tx: tx.tasks.fail(b.key, "it broke", LATER, None))
         with storage.read() as tx:
@@ -179,10 +187,10 @@ class TasksChapter(Chapter):
         with storage.read() as tx:
             assert tx.tasks.ready(LATER, 10) == []
 
-    def test_finishing_touches_pending_tasks_only(self, storage: Storage, world: World) -> None:
+    def test_finishing_touches_pending_tasks_only(self, storage: Storage, dataset: Dataset) -> None:
         a, b = storage.write(
             lambda tx: tx.tasks.add(
-                [world.task(1, "u"), world.task(2, "u", state=FAILED, finished_at=NOW)]
+                [dataset.task(1, "u"), dataset.task(2, "u", state=FAILED, finished_at=NOW)]
             )
         )
         storage.write(lambda tx: tx.tasks.finish([a.key, b.key], {"n": 1}, LATER))
@@ -194,10 +202,10 @@ class TasksChapter(Chapter):
             )
 
     def test_a_failed_attempt_backs_off_and_blocks_its_unit(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         task, behind = storage.write(
-            lambda tx: tx.tasks.add([world.task(1, "u"), world.task(2, "u")])
+            lambda tx: tx.tasks.add([dataset.task(1, "u"), dataset.task(2, "u")])
         )
         storage.write(lambda tx: tx.tasks.fail(task.key, "first", NOW, LATER))
         storage.write(lambda tx: tx.tasks.fail(task.key, "second", NOW, LATER))
@@ -207,15 +215,15 @@ class TasksChapter(Chapter):
             assert tx.tasks.ready(NOW, 10) == []
             assert tx.tasks.ready(LATER, 10) == ["u"]
 
-    def test_what_waits_can_be_due_at_once(self, storage: Storage, world: World) -> None:
+    def test_what_waits_can_be_due_at_once(self, storage: Storage, dataset: Dataset) -> None:
         """But not what backs off, and nothing that is done."""
         waits, tried, other, done = storage.write(
             lambda tx: tx.tasks.add(
                 [
-                    world.task(1, "a", not_before=LATER),
-                    world.task(2, "b", not_before=LATER, attempts=1),
-                    world.task(3, "c", not_before=LATER, kind="another"),
-                    world.task(4, "d", not_before=LATER, state=DONE, finished_at=NOW),
+                    dataset.task(1, "a", not_before=LATER),
+                    dataset.task(2, "b", not_before=LATER, attempts=1),
+                    dataset.task(3, "c", not_before=LATER, kind="another"),
+                    dataset.task(4, "d", not_before=LATER, state=DONE, finished_at=NOW),
                 ]
             )
         )
@@ -230,15 +238,15 @@ class TasksChapter(Chapter):
             assert tx.tasks.ready(NOW, 10) == ["a", "c"]
             assert tx.tasks.by_uid(other.uid) == replace(other, not_before=r.IMMEDIATELY)
 
-    def test_when_the_next_task_is_due(self, storage: Storage, world: World) -> None:
+    def test_when_the_next_task_is_due(self, storage: Storage, dataset: Dataset) -> None:
         with storage.read() as tx:
             assert tx.tasks.next_due() is None
         storage.write(
             lambda tx: tx.tasks.add(
                 [
-                    world.task(1, "a", not_before=LATER),
-                    world.task(2, "b", not_before=NOW + timedelta(microseconds=1)),
-                    world.task(
+                    dataset.task(1, "a", not_before=LATER),
+                    dataset.task(2, "b", not_before=NOW + timedelta(microseconds=1)),
+                    dataset.task(
                         3, "c", not_before=NOW - timedelta(days=1), state=DONE, finished_at=NOW
                     ),
                 ]
@@ -247,14 +255,16 @@ class TasksChapter(Chapter):
         with storage.read() as tx:
             assert tx.tasks.next_due() == NOW + timedelta(microseconds=1)
 
-    def test_purging_erases_old_tasks_of_one_state(self, storage: Storage, world: World) -> None:
+    def test_purging_erases_old_tasks_of_one_state(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
         old, new = NOW - timedelta(days=2), NOW
         rows = [
-            world.task(1, "u", state=DONE, finished_at=old),
-            world.task(2, "u", state=DONE, finished_at=new),
-            world.task(3, "u", state=FAILED, finished_at=old),
-            world.task(4, "u", created_at=old),
-            world.task(5, "v", state=DONE, finished_at=old),
+            dataset.task(1, "u", state=DONE, finished_at=old),
+            dataset.task(2, "u", state=DONE, finished_at=new),
+            dataset.task(3, "u", state=FAILED, finished_at=old),
+            dataset.task(4, "u", created_at=old),
+            dataset.task(5, "v", state=DONE, finished_at=old),
         ]
         tasks = storage.write(lambda tx: tx.tasks.add(rows))
         assert storage.write(lambda tx: tx.tasks.purge(DONE, new, 1)) == 1
@@ -263,24 +273,24 @@ class TasksChapter(Chapter):
         with storage.read() as tx:
             assert keys(tx.rows.page(r.Task)) == keys(tasks[1:4])
 
-    def test_counts_of_the_queue(self, storage: Storage, world: World) -> None:
+    def test_counts_of_the_queue(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
-        session_key = world.session.key
+        session_key = dataset.session.key
         rows = [
-            world.task(1, "held", session_key=session_key),
-            world.task(2, "held", session_key=session_key, state=DONE, finished_at=NOW),
-            world.task(3, "free", session_key=session_key),
-            world.task(4, "free", session_key=session_key, not_before=LATER),
-            world.task(5, "lapsed"),
-            world.task(6, "held", kind="dream"),
-            world.task(7, "held", kind="purge"),
-            world.task(8, "free", state=FAILED, finished_at=NOW),
+            dataset.task(1, "held", session_key=session_key),
+            dataset.task(2, "held", session_key=session_key, state=DONE, finished_at=NOW),
+            dataset.task(3, "free", session_key=session_key),
+            dataset.task(4, "free", session_key=session_key, not_before=LATER),
+            dataset.task(5, "lapsed"),
+            dataset.task(6, "held", kind="dream"),
+            dataset.task(7, "held", kind="purge"),
+            dataset.task(8, "free", state=FAILED, finished_at=NOW),
         ]
         storage.write(lambda tx: tx.tasks.add([*rows, other.task(1, "held")]))
         claim(storage, "held", "me")
         claim(storage, "lapsed", "me", seconds=-1)
         with storage.read() as tx:
-            queue_counts = tx.tasks.counts(world.workspace.key, ("derive", "dream"), NOW)
+            queue_counts = tx.tasks.counts(dataset.workspace.key, ("derive", "dream"), NOW)
             assert {(c.session_key, c.state, c.working): c.tasks for c in queue_counts} == {
                 (session_key, PENDING, True): 1,
                 (session_key, DONE, False): 1,
@@ -291,7 +301,7 @@ class TasksChapter(Chapter):
             }
             assert len(queue_counts) == 6
             assert tx.tasks.counts(
-                world.workspace.key, ("derive",), NOW, equals(unit="held", state=PENDING)
+                dataset.workspace.key, ("derive",), NOW, equals(unit="held", state=PENDING)
             ) == [QueueCount(session_key, PENDING, True, 1)]
             assert tx.tasks.counts(10**9, ("derive",), NOW) == []
 
@@ -378,10 +388,10 @@ class TasksChapter(Chapter):
         assert not storage.write(lambda tx: tx.tasks.release(first))
         assert storage.write(lambda tx: tx.tasks.holds(second))
 
-    def test_results_are_fenced_by_the_lease(self, storage: Storage, world: World) -> None:
+    def test_results_are_fenced_by_the_lease(self, storage: Storage, dataset: Dataset) -> None:
         """A holder that lost its lease and asks in its transaction stores nothing; the one who has
         it does."""
-        task = storage.write(lambda tx: tx.tasks.add([world.task(1, "u")]))[0]
+        task = storage.write(lambda tx: tx.tasks.add([dataset.task(1, "u")]))[0]
         stale = claim(storage, "u", "me", seconds=1)
         lease = claim(storage, "u", "you", at=timedelta(seconds=1))
 

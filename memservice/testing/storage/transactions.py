@@ -15,7 +15,7 @@ from memservice.domain import records as r
 from memservice.domain.filters.ast import TRUE, equals
 from memservice.spi.rows import ReadOnly
 from memservice.spi.storage import Storage, Transaction
-from memservice.testing.storage.base import PATIENCE, Chapter, World, elsewhere, together
+from memservice.testing.storage.base import PATIENCE, Chapter, Dataset, elsewhere, together
 
 
 def note(name: str, value: str = "") -> Callable[[Transaction], None]:
@@ -53,7 +53,7 @@ class TransactionsChapter(Chapter):
         assert list(storage.examine(thorough=True)) == []
 
     def test_reclaiming_comes_to_an_end_and_changes_nothing(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         storage.write(note("a"))
         storage.write(lambda tx: tx.rows.delete(r.Member, TRUE))
@@ -65,7 +65,7 @@ class TransactionsChapter(Chapter):
         assert not storage.reclaim()
         assert "a" in names(storage)
         with storage.read() as tx:
-            assert tx.sessions.by_key(world.session.key) == world.session
+            assert tx.sessions.by_key(dataset.session.key) == dataset.session
 
     def test_closing_twice(self, open_storage: Callable[[], Storage]) -> None:
         opened = open_storage()
@@ -94,7 +94,7 @@ class TransactionsChapter(Chapter):
 
     @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
     def test_a_write_that_raises_stores_nothing(
-        self, storage: Storage, world: World, error: type[BaseException]
+        self, storage: Storage, dataset: Dataset, error: type[BaseException]
     ) -> None:
         storage.write(note("kept", "1"))
 
@@ -103,16 +103,16 @@ class TransactionsChapter(Chapter):
             tx.facts.set("new", "")
             tx.rows.increase(r.Session, TRUE, message_count=1)
             tx.rows.delete(r.Member, TRUE)
-            tx.messages.append([world.message(1)])
+            tx.messages.append([dataset.message(1)])
             raise error("stop")
 
         with pytest.raises(error, match="stop"):
             storage.write(fail)
         with storage.read() as tx:
             assert [(fact.name, fact.value) for fact in tx.rows.page(r.Fact)] == [("kept", "1")]
-            assert tx.sessions.by_key(world.session.key) == world.session
-            assert len(tx.members.of_session(world.session.key)) == 2
-            assert tx.messages.count(world.session.key) == 0
+            assert tx.sessions.by_key(dataset.session.key) == dataset.session
+            assert len(tx.members.of_session(dataset.session.key)) == 2
+            assert tx.messages.count(dataset.session.key) == 0
         storage.write(note("after"))
         assert names(storage) == ["kept", "after"]
 
@@ -124,7 +124,7 @@ class TransactionsChapter(Chapter):
         assert storage.write(work) == []
         assert names(storage) == ["a"]
 
-    def test_a_read_view_sees_one_moment(self, storage: Storage, world: World) -> None:
+    def test_a_read_view_sees_one_moment(self, storage: Storage, dataset: Dataset) -> None:
         """Also while another thread writes, and in tables that the view has not looked at
         before."""
         storage.write(note("a", "1"))
@@ -139,11 +139,11 @@ class TransactionsChapter(Chapter):
             elsewhere(lambda: storage.write(change))
             assert tx.facts.get("a") == "1"
             assert tx.rows.count(r.Fact) == 1
-            assert len(tx.members.of_session(world.session.key)) == 2
+            assert len(tx.members.of_session(dataset.session.key)) == 2
         with storage.read() as tx:
             assert tx.facts.get("a") == "2"
             assert tx.rows.count(r.Fact) == 2
-            assert tx.members.of_session(world.session.key) == []
+            assert tx.members.of_session(dataset.session.key) == []
 
     def test_readers_never_see_half_a_write(self, storage: Storage) -> None:
         storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="0") for name in "abc"]))
@@ -186,14 +186,14 @@ class TransactionsChapter(Chapter):
         storage.write(note("after"))
         assert names(storage) == ["after"]
 
-    def test_a_read_view_refuses_to_write(self, storage: Storage, world: World) -> None:
+    def test_a_read_view_refuses_to_write(self, storage: Storage, dataset: Dataset) -> None:
         attempts: tuple[Callable[[Transaction], Any], ...] = (
             lambda tx: tx.rows.put([r.Fact(name="a", value="")]),
             lambda tx: tx.rows.change(r.Peer, TRUE, v1_role="assistant"),
             lambda tx: tx.rows.increase(r.Session, TRUE, message_count=1),
             lambda tx: tx.rows.delete(r.Member, TRUE),
             lambda tx: tx.facts.set("a", ""),
-            lambda tx: tx.tasks.claim("unit", "me", world.session.created_at, 1),
+            lambda tx: tx.tasks.claim("unit", "me", dataset.session.created_at, 1),
         )
         for attempt in attempts:
             with storage.read() as tx:
@@ -201,7 +201,7 @@ class TransactionsChapter(Chapter):
                     attempt(tx)
         with storage.read() as tx:
             assert tx.rows.count(r.Fact) == tx.rows.count(r.Lease) == 0
-            assert tx.sessions.by_key(world.session.key) == world.session
+            assert tx.sessions.by_key(dataset.session.key) == dataset.session
             assert tx.rows.count(r.Member) == 2
 
     def test_reading_inside_a_read(self, storage: Storage) -> None:
@@ -224,29 +224,29 @@ class TransactionsChapter(Chapter):
         with storage.read() as tx:
             assert tx.facts.get("a") == "2"
 
-    def test_increase_loses_nothing_among_threads(self, storage: Storage, world: World) -> None:
+    def test_increase_loses_nothing_among_threads(self, storage: Storage, dataset: Dataset) -> None:
         def add() -> None:
             for _ in range(25):
                 storage.write(
                     lambda tx: tx.rows.increase(
-                        r.Session, equals(key=world.session.key), message_count=1, token_total=10
+                        r.Session, equals(key=dataset.session.key), message_count=1, token_total=10
                     )
                 )
 
         together(*[add] * 4)
         with storage.read() as tx:
-            assert tx.sessions.by_key(world.session.key) == replace(
-                world.session, message_count=100, token_total=1000
+            assert tx.sessions.by_key(dataset.session.key) == replace(
+                dataset.session, message_count=100, token_total=1000
             )
 
     def test_a_locked_row_can_be_read_and_replaced_safely(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         def next_message(tx: Transaction) -> int:
-            session = tx.sessions.by_key(world.session.key, lock=True)
+            session = tx.sessions.by_key(dataset.session.key, lock=True)
             assert session is not None
             seq = session.message_count + 1
-            tx.messages.append([world.message(seq)])
+            tx.messages.append([dataset.message(seq)])
             tx.sessions.save(replace(session, message_count=seq))
             return seq
 
@@ -255,7 +255,9 @@ class TransactionsChapter(Chapter):
 
         assert sorted(seq for said in together(*[say] * 4) for seq in said) == list(range(1, 41))
         with storage.read() as tx:
-            assert [m.seq for m in tx.messages.run(world.session.key, 1, 100)] == list(range(1, 41))
+            assert [m.seq for m in tx.messages.run(dataset.session.key, 1, 100)] == list(
+                range(1, 41)
+            )
 
     def test_of_many_threads_one_wins_compare_and_set(self, storage: Storage) -> None:
         for n in range(5):

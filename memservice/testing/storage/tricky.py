@@ -27,7 +27,7 @@ from memservice.domain.filters.ast import (
     Substring,
 )
 from memservice.domain.records import DELETED, EXPLICIT, INDUCTIVE, LIVE, Conclusion
-from memservice.testing.storage.base import NOW, World
+from memservice.testing.storage.base import NOW, Dataset
 
 TEXTS = (
     "",
@@ -124,14 +124,14 @@ TIMES = (
 ORDERINGS: tuple[Ordering, ...] = ("gt", "gte", "lt", "lte")
 
 
-def rows(w: World) -> list[Conclusion]:
+def rows(w: Dataset) -> list[Conclusion]:
     """Conclusions, not stored yet: each text, number and other value once at the key `key`, and
     each key once."""
     conclusions: list[Conclusion] = []
 
     def add(internal: dict[str, Any], text: str = "plain", **values: Any) -> None:
         n = len(conclusions)
-        given: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "content": text,
             "internal": internal,
             "fingerprint": f"{n % 7}",
@@ -144,7 +144,7 @@ def rows(w: World) -> list[Conclusion]:
             "source_ids": (None, [], [w.uid(n % 6)], [w.uid(1), w.uid(n % 6), text])[n % 4],
             "said_at": TIMES[n % len(TIMES)],
         }
-        conclusions.append(w.conclusion(n, **(given | values)))
+        conclusions.append(w.conclusion(n, **(defaults | values)))
 
     for text in TEXTS:
         add({"key": text}, text)
@@ -156,7 +156,7 @@ def rows(w: World) -> list[Conclusion]:
     return conclusions
 
 
-def leaves(w: World) -> Iterator[Condition]:
+def leaves(w: Dataset) -> Iterator[Condition]:
     """Every kind of leaf, with every tricky operand."""
     for text in TEXTS:
         yield Equal("content", text)
@@ -232,7 +232,7 @@ def leaves(w: World) -> Iterator[Condition]:
     yield KeyOneOf("internal", "key", ())
 
 
-def compounds(w: World) -> Iterator[Condition]:
+def compounds(w: Dataset) -> Iterator[Condition]:
     """Every kind of branch, among them the empty ones."""
     null, here, text = (
         IsNull("session"),

@@ -12,7 +12,7 @@ from memservice.domain.filters.ast import equals
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.schema import TABLES, TableSpec, Unique
 from memservice.spi.storage import Storage, Transaction
-from memservice.testing.storage.base import Chapter, World, new_workspace, populate, together
+from memservice.testing.storage.base import Chapter, Dataset, new_workspace, populate, together
 from memservice.testing.storage.rows import store_examples
 
 CONSTRAINTS = [(spec, unique) for spec in TABLES for unique in spec.unique]
@@ -45,10 +45,12 @@ class UniquenessChapter(Chapter):
         CONSTRAINTS,
         ids=[f"{s.name}-{'-'.join(u.fields)}" for s, u in CONSTRAINTS],
     )
-    def test_unique(self, storage: Storage, world: World, spec: TableSpec, unique: Unique) -> None:
+    def test_unique(
+        self, storage: Storage, dataset: Dataset, spec: TableSpec, unique: Unique
+    ) -> None:
         """A second row with the same values is refused, and the error says which constraint it
         was."""
-        row = storage.write(lambda tx: store_examples(tx, world))[spec.record][-1]
+        row = storage.write(lambda tx: store_examples(tx, dataset))[spec.record][-1]
         storage.write(lambda tx: tx.rows.put([row]))
         twin = _twin(spec, row, unique)
         with pytest.raises(UniqueViolation) as caught:
@@ -58,9 +60,9 @@ class UniquenessChapter(Chapter):
 
     @pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
     def test_a_row_does_not_violate_itself(
-        self, storage: Storage, world: World, spec: TableSpec
+        self, storage: Storage, dataset: Dataset, spec: TableSpec
     ) -> None:
-        row = storage.write(lambda tx: store_examples(tx, world))[spec.record][-1]
+        row = storage.write(lambda tx: store_examples(tx, dataset))[spec.record][-1]
         stored = storage.write(lambda tx: tx.rows.put([row])[0])
         assert storage.write(lambda tx: tx.rows.put([stored])) == [stored]
 
@@ -126,21 +128,23 @@ class UniquenessChapter(Chapter):
             assert [fact.name for fact in tx.rows.page(r.Fact)] == ["c", "b", "a"]
 
     def test_names_that_differ_in_case_or_accents_are_different(
-        self, storage: Storage, world: World
+        self, storage: Storage, dataset: Dataset
     ) -> None:
         names = ["Alice", "ALICE", "alice ", "alicé", "alice\u0301"]
         storage.write(
-            lambda tx: tx.peers.put([world.peer(name, n) for n, name in enumerate(names)])
+            lambda tx: tx.peers.put([dataset.peer(name, n) for n, name in enumerate(names)])
         )
         with storage.read() as tx:
             for name in (*names, "alice"):
-                peer = tx.peers.by_slug(world.workspace.key, name)
+                peer = tx.peers.by_slug(dataset.workspace.key, name)
                 assert peer is not None
                 assert peer.slug == name
 
-    def test_another_workspace_may_use_the_same_names(self, storage: Storage, world: World) -> None:
+    def test_another_workspace_may_use_the_same_names(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
-        assert (other.alice.slug, other.session.slug) == (world.alice.slug, world.session.slug)
+        assert (other.alice.slug, other.session.slug) == (dataset.alice.slug, dataset.session.slug)
 
     def test_a_deleting_workspace_frees_its_names(self, storage: Storage) -> None:
         first = storage.write(lambda tx: tx.workspaces.save(new_workspace("a", 1)))

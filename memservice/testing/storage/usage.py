@@ -8,14 +8,14 @@ from typing import Any
 from memservice.domain.records import Usage
 from memservice.spi.repositories import UsageTotal
 from memservice.spi.storage import Storage
-from memservice.testing.storage.base import NOW, Chapter, World
+from memservice.testing.storage.base import NOW, Chapter, Dataset
 
 FIRST, SECOND, THIRD = "2024-05-17", "2024-05-18", "2024-05-19"
 
 
-def _call(world: World | None, day: str, tokens: int, **values: Any) -> Usage:
-    given: dict[str, Any] = {
-        "workspace_key": None if world is None else world.workspace.key,
+def _call(dataset: Dataset | None, day: str, tokens: int, **values: Any) -> Usage:
+    defaults: dict[str, Any] = {
+        "workspace_key": None if dataset is None else dataset.workspace.key,
         "day": day,
         "task": "summary.short",
         "provider": "scripted",
@@ -28,15 +28,15 @@ def _call(world: World | None, day: str, tokens: int, **values: Any) -> Usage:
         "outcome": "success",
         "created_at": NOW + timedelta(hours=1),
     }
-    return Usage(**(given | values))
+    return Usage(**(defaults | values))
 
 
-def _fill(storage: Storage, world: World) -> None:
+def _fill(storage: Storage, dataset: Dataset) -> None:
     rows = [
-        _call(world, FIRST, 1),
-        _call(world, FIRST, 2, model="Large", outcome="error"),
-        _call(world, SECOND, 4, task="dialectic.answer", model="Large", outcome="cancelled"),
-        _call(world, THIRD, 8),
+        _call(dataset, FIRST, 1),
+        _call(dataset, FIRST, 2, model="Large", outcome="error"),
+        _call(dataset, SECOND, 4, task="dialectic.answer", model="Large", outcome="cancelled"),
+        _call(dataset, THIRD, 8),
         _call(None, SECOND, 16),
     ]
     storage.write(lambda tx: tx.usage.add(rows))
@@ -54,10 +54,10 @@ def _sums(totals: list[UsageTotal], *names: str) -> list[tuple[Any, ...]]:
 
 
 class UsageChapter(Chapter):
-    def test_usage_is_summed_over_everything(self, storage: Storage, world: World) -> None:
+    def test_usage_is_summed_over_everything(self, storage: Storage, dataset: Dataset) -> None:
         with storage.read() as tx:
             assert tx.usage.totals(()) == []
-        _fill(storage, world)
+        _fill(storage, dataset)
         with storage.read() as tx:
             (usage_total,) = tx.usage.totals(())
         assert usage_total == UsageTotal(
@@ -71,9 +71,11 @@ class UsageChapter(Chapter):
         )
         assert type(usage_total.input_tokens) is int
 
-    def test_usage_is_summed_by_fields_in_their_order(self, storage: Storage, world: World) -> None:
-        _fill(storage, world)
-        key = world.workspace.key
+    def test_usage_is_summed_by_fields_in_their_order(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
+        _fill(storage, dataset)
+        key = dataset.workspace.key
         with storage.read() as tx:
             assert _sums(tx.usage.totals(("day",)), "day") == [
                 (FIRST, 2, 3),
@@ -92,9 +94,11 @@ class UsageChapter(Chapter):
             ]
             assert {usage_total.day for usage_total in tx.usage.totals(("model",))} == {None}
 
-    def test_usage_of_some_days_and_of_one_workspace(self, storage: Storage, world: World) -> None:
-        _fill(storage, world)
-        key = world.workspace.key
+    def test_usage_of_some_days_and_of_one_workspace(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
+        _fill(storage, dataset)
+        key = dataset.workspace.key
         with storage.read() as tx:
             assert _sums(tx.usage.totals(("day",), workspace_key=key, since=SECOND), "day") == [
                 (SECOND, 1, 4),

@@ -12,43 +12,43 @@ from memservice.domain.filters.ast import equals
 from memservice.spi.repositories import Located
 from memservice.spi.rows import Order
 from memservice.spi.storage import Storage
-from memservice.testing.storage.base import NOW, Chapter, World, new_workspace, populate
+from memservice.testing.storage.base import NOW, Chapter, Dataset, new_workspace, populate
 
 
 class WorkspacesChapter(Chapter):
-    def test_locate_finds_what_a_path_names(self, storage: Storage, world: World) -> None:
+    def test_locate_finds_what_a_path_names(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         with storage.read() as tx:
             locate = tx.workspaces.locate
-            assert locate("w") == Located(world.workspace)
-            assert locate("w", session_id="talk") == Located(world.workspace, world.session)
-            assert locate("w", peer_id="bob") == Located(world.workspace, None, world.bob)
+            assert locate("w") == Located(dataset.workspace)
+            assert locate("w", session_id="talk") == Located(dataset.workspace, dataset.session)
+            assert locate("w", peer_id="bob") == Located(dataset.workspace, None, dataset.bob)
             assert locate("other", "talk", "carol") == Located(
                 other.workspace, other.session, other.carol
             )
-            assert locate("w", "nothing", "nobody") == Located(world.workspace)
+            assert locate("w", "nothing", "nobody") == Located(dataset.workspace)
             assert locate("nowhere", "talk", "bob") == Located()
             assert locate("W") == Located()
 
-    def test_locate_does_not_mix_up_workspaces(self, storage: Storage, world: World) -> None:
+    def test_locate_does_not_mix_up_workspaces(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: tx.workspaces.save(new_workspace("empty", 1)))
         with storage.read() as tx:
             assert tx.workspaces.locate("empty", "talk", "bob") == Located(other)
 
     @pytest.mark.parametrize("state", [r.ARCHIVED, r.DELETING])
     def test_locate_finds_sessions_in_every_state(
-        self, storage: Storage, world: World, state: str
+        self, storage: Storage, dataset: Dataset, state: str
     ) -> None:
-        session = storage.write(lambda tx: tx.sessions.save(replace(world.session, state=state)))
+        session = storage.write(lambda tx: tx.sessions.save(replace(dataset.session, state=state)))
         with storage.read() as tx:
             assert tx.workspaces.locate("w", "talk").session == session
-            assert tx.sessions.by_slug(world.workspace.key, "talk") == session
-            assert tx.sessions.by_slugs(world.workspace.key, ["talk"]) == [session]
+            assert tx.sessions.by_slug(dataset.workspace.key, "talk") == session
+            assert tx.sessions.by_slugs(dataset.workspace.key, ["talk"]) == [session]
             assert tx.sessions.by_key(session.key) == session
 
-    def test_a_deleting_workspace_is_invisible(self, storage: Storage, world: World) -> None:
+    def test_a_deleting_workspace_is_invisible(self, storage: Storage, dataset: Dataset) -> None:
         deleting = storage.write(
-            lambda tx: tx.workspaces.save(replace(world.workspace, state=r.DELETING))
+            lambda tx: tx.workspaces.save(replace(dataset.workspace, state=r.DELETING))
         )
         with storage.read() as tx:
             assert tx.workspaces.locate("w", "talk", "bob") == Located()
@@ -77,67 +77,69 @@ class WorkspacesChapter(Chapter):
             assert tx.workspaces.page(equals(slug=("w1", "w2"))) == [stored[2], stored[1]]
             assert tx.workspaces.count(equals(slug=("w1", "w2", "x"))) == 2
 
-    def test_sessions_stay_in_their_workspace(self, storage: Storage, world: World) -> None:
+    def test_sessions_stay_in_their_workspace(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         extra = storage.write(lambda tx: tx.sessions.save(other.another_session("extra", 1)))
         key = other.workspace.key
         with storage.read() as tx:
-            assert tx.sessions.page(world.workspace.key) == [world.session]
+            assert tx.sessions.page(dataset.workspace.key) == [dataset.session]
             assert tx.sessions.page(key) == [other.session, extra]
             assert tx.sessions.count(key) == 2
             assert tx.sessions.page(key, equals(slug="extra")) == [extra]
-            assert tx.sessions.by_slug(world.workspace.key, "extra") is None
-            assert tx.sessions.by_slugs(world.workspace.key, ["extra", "talk"]) == [world.session]
+            assert tx.sessions.by_slug(dataset.workspace.key, "extra") is None
+            assert tx.sessions.by_slugs(dataset.workspace.key, ["extra", "talk"]) == [
+                dataset.session
+            ]
             assert tx.sessions.by_slugs(key, ["extra", "talk", "nothing"]) == [other.session, extra]
             assert tx.sessions.by_slugs(key, []) == []
 
-    def test_sessions_of_a_peer(self, storage: Storage, world: World) -> None:
+    def test_sessions_of_a_peer(self, storage: Storage, dataset: Dataset) -> None:
         """Also those that it left, each once, by age and not by when it joined."""
-        made = [world.another_session(f"s{n}", n) for n in range(1, 6)]
+        made = [dataset.another_session(f"s{n}", n) for n in range(1, 6)]
         sessions = [storage.write(lambda tx, one=one: tx.sessions.save(one)) for one in made]  # type: ignore[misc]
         joined = [sessions[3], sessions[0], sessions[2]]
         storage.write(
             lambda tx: tx.members.put(
                 [
-                    world.member(s, world.carol, n, left_at=NOW if n == 1 else None)
+                    dataset.member(s, dataset.carol, n, left_at=NOW if n == 1 else None)
                     for n, s in enumerate(joined)
                 ]
-                + [world.member(sessions[1], world.bob, 9)]
+                + [dataset.member(sessions[1], dataset.bob, 9)]
             )
         )
         mine = [sessions[0], sessions[2], sessions[3]]
         newest = (Order("created_at", True), Order("key", True))
         with storage.read() as tx:
-            assert tx.sessions.page_of_peer(world.carol.key) == (mine, 3)
-            assert tx.sessions.page_of_peer(world.carol.key, limit=1, offset=1) == (mine[1:2], 3)
-            assert tx.sessions.page_of_peer(world.carol.key, order=newest, limit=2) == (
+            assert tx.sessions.page_of_peer(dataset.carol.key) == (mine, 3)
+            assert tx.sessions.page_of_peer(dataset.carol.key, limit=1, offset=1) == (mine[1:2], 3)
+            assert tx.sessions.page_of_peer(dataset.carol.key, order=newest, limit=2) == (
                 [mine[2], mine[1]],
                 3,
             )
-            assert tx.sessions.page_of_peer(world.carol.key, equals(slug=("s1", "s2"))) == (
+            assert tx.sessions.page_of_peer(dataset.carol.key, equals(slug=("s1", "s2"))) == (
                 [sessions[0]],
                 1,
             )
-            assert tx.sessions.page_of_peer(world.bob.key) == ([world.session, sessions[1]], 2)
-            assert tx.sessions.page_of_peer(world.carol.key, offset=3) == ([], 3)
+            assert tx.sessions.page_of_peer(dataset.bob.key) == ([dataset.session, sessions[1]], 2)
+            assert tx.sessions.page_of_peer(dataset.carol.key, offset=3) == ([], 3)
 
-    def test_a_peer_without_sessions_has_none(self, storage: Storage, world: World) -> None:
+    def test_a_peer_without_sessions_has_none(self, storage: Storage, dataset: Dataset) -> None:
         with storage.read() as tx:
-            assert tx.sessions.page_of_peer(world.carol.key) == ([], 0)
-            assert tx.sessions.page_of_scope(world.carol.key) == ([], 0)
+            assert tx.sessions.page_of_peer(dataset.carol.key) == ([], 0)
+            assert tx.sessions.page_of_scope(dataset.carol.key) == ([], 0)
 
-    def test_sessions_of_a_scope(self, storage: Storage, world: World) -> None:
+    def test_sessions_of_a_scope(self, storage: Storage, dataset: Dataset) -> None:
         """Those that it is in now, in the order in which they joined it."""
-        scope = storage.write(lambda tx: tx.peers.put([world.peer("scope.all", 1, kind=r.SCOPE)]))[
-            0
-        ]
-        made = [world.another_session(f"s{n}", n) for n in range(1, 6)]
+        scope = storage.write(
+            lambda tx: tx.peers.put([dataset.peer("scope.all", 1, kind=r.SCOPE)])
+        )[0]
+        made = [dataset.another_session(f"s{n}", n) for n in range(1, 6)]
         sessions = [storage.write(lambda tx, one=one: tx.sessions.save(one)) for one in made]  # type: ignore[misc]
         joined = [sessions[3], sessions[0], sessions[4], sessions[2]]
         storage.write(
             lambda tx: tx.members.put(
                 [
-                    world.member(s, scope, n // 2, left_at=NOW if s is sessions[4] else None)
+                    dataset.member(s, scope, n // 2, left_at=NOW if s is sessions[4] else None)
                     for n, s in enumerate(joined)
                 ]
             )

@@ -295,22 +295,24 @@ def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:
 
 
 def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: PostgresStorage) -> None:
-    world = storage.write(lambda tx: populate(tx, "w"))
+    dataset = storage.write(lambda tx: populate(tx, "w"))
     with pytest.raises(Conflict, match="deleted at the same time"):
         storage.write(
-            lambda tx: tx.messages.append([world.message(1, session_key=world.session.key + 1_000)])
+            lambda tx: tx.messages.append(
+                [dataset.message(1, session_key=dataset.session.key + 1_000)]
+            )
         )
     with storage.read() as tx:
         assert tx.rows.count(r.Message) == 0
 
 
 def test_a_workspace_may_be_erased_in_any_order(storage: PostgresStorage) -> None:
-    world = storage.write(lambda tx: populate(tx, "w"))
+    dataset = storage.write(lambda tx: populate(tx, "w"))
 
     def erase(tx: Transaction) -> None:
         for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member):
             field = "key" if record is r.Workspace else "workspace_key"
-            tx.rows.delete(record, equals(**{field: world.workspace.key}))
+            tx.rows.delete(record, equals(**{field: dataset.workspace.key}))
 
     storage.write(erase)
     with storage.read() as tx:

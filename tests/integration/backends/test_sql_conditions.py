@@ -30,7 +30,7 @@ from memservice.domain.filters.ast import (
 from memservice.domain.records import Conclusion, Message, Session
 from memservice.spi.storage import Transaction
 from memservice.testing import corpus
-from memservice.testing.storage.base import NOW, World, populate
+from memservice.testing.storage.base import NOW, Dataset, populate
 from memservice.testing.strategies import nodes
 from memservice_sql.storage import SqlStorage
 from support.examples import examples
@@ -50,12 +50,12 @@ def storage(
 @pytest.fixture(scope="module")
 def rows(storage: SqlStorage) -> dict[type[Any], list[Any]]:
     def store(tx: Transaction) -> dict[type[Any], list[Any]]:
-        world: World = populate(tx, "w")
-        key, alice = world.workspace.key, world.alice.key
-        said = corpus.messages(workspace_key=key, session_key=world.session.key, author_key=alice)
+        dataset: Dataset = populate(tx, "w")
+        key, alice = dataset.workspace.key, dataset.alice.key
+        said = corpus.messages(workspace_key=key, session_key=dataset.session.key, author_key=alice)
         held = corpus.conclusions(
             workspace_key=key,
-            collection_key=world.collection.key,
+            collection_key=dataset.collection.key,
             observer_key=alice,
             observed_key=alice,
         )
@@ -64,7 +64,7 @@ def rows(storage: SqlStorage) -> dict[type[Any], list[Any]]:
         return {
             Message: tx.rows.put(said),
             Conclusion: tx.rows.put(held),
-            Session: [world.session, other.session, *tx.rows.put(sessions)],
+            Session: [dataset.session, other.session, *tx.rows.put(sessions)],
         }
 
     return storage.write(store)
@@ -112,10 +112,10 @@ def test_a_text_that_looks_like_json_equals_no_object_or_list(dialect: str, tmp_
     texts = ('{"a":1}', '{"a": 1}', "[1,2]", "[1, 2]")
 
     def store(tx: Transaction) -> list[Message]:
-        world = populate(tx, "w")
+        dataset = populate(tx, "w")
         values = ({"a": 1}, [1, 2], *texts)
         return tx.messages.append(
-            [world.message(seq, metadata={"k": value}) for seq, value in enumerate(values, 1)]
+            [dataset.message(seq, metadata={"k": value}) for seq, value in enumerate(values, 1)]
         )
 
     with migrated_on(dialect, tmp_path) as storage:

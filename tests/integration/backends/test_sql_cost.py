@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from memservice.domain import records as r
 from memservice.domain.filters.ast import All, Compare, Contains, Equal, equals
 from memservice.spi.storage import Transaction
-from memservice.testing.storage.base import NOW, World, populate
+from memservice.testing.storage.base import NOW, Dataset, populate
 from memservice_sql.storage import SqlStorage
 from support.stores.stores import DIALECTS, migrated_on
 
@@ -31,7 +31,7 @@ class Sized:
     are in 20 units."""
 
     storage: SqlStorage
-    world: World
+    dataset: Dataset
     size: int
     said: list[r.Message]
     statements: list[str] = field(default_factory=list)
@@ -56,31 +56,31 @@ class Sized:
 
 
 def fill(storage: SqlStorage, size: int) -> Sized:
-    world = storage.write(lambda tx: populate(tx, "w"))
+    dataset = storage.write(lambda tx: populate(tx, "w"))
 
     def store(tx: Transaction) -> list[r.Message]:
         said = tx.messages.append(
-            [world.message(seq, metadata={"n": seq}) for seq in range(1, size + 1)]
+            [dataset.message(seq, metadata={"n": seq}) for seq in range(1, size + 1)]
         )
         tx.conclusions.put(
             [
-                world.conclusion(n, source_ids=[world.uid(n)], message_keys=[said[0].key])
+                dataset.conclusion(n, source_ids=[dataset.uid(n)], message_keys=[said[0].key])
                 for n in range(size)
             ]
         )
         tx.tasks.add(
             [
-                world.task(
+                dataset.task(
                     n, f"unit {n % 20}", state=r.PENDING if n % 2 else r.DONE, finished_at=NOW
                 )
                 for n in range(size)
             ]
         )
-        tx.peers.put([world.peer(f"peer-{n}", n) for n in range(size // 10)])
+        tx.peers.put([dataset.peer(f"peer-{n}", n) for n in range(size // 10)])
         return said
 
     said = storage.write(store)
-    sized = Sized(storage, world, size, said)
+    sized = Sized(storage, dataset, size, said)
     # Each connection of the pool tells which statements it runs; the pool is opened anew, so that
     # all do.
     sa.event.listen(
@@ -120,65 +120,67 @@ def sized(
 
 READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     "locate": lambda tx, s: tx.workspaces.locate("w", "talk", "bob"),
-    "message": lambda tx, s: tx.messages.by_uid(s.world.session.key, s.said[-1].uid),
+    "message": lambda tx, s: tx.messages.by_uid(s.dataset.session.key, s.said[-1].uid),
     "messages by key": lambda tx, s: tx.messages.by_keys([m.key for m in s.said[-5:]]),
-    "run": lambda tx, s: tx.messages.run(s.world.session.key, s.size - 5, s.size),
-    "page": lambda tx, s: tx.messages.page(s.world.session.key, limit=5),
+    "run": lambda tx, s: tx.messages.run(s.dataset.session.key, s.size - 5, s.size),
+    "page": lambda tx, s: tx.messages.page(s.dataset.session.key, limit=5),
     "filtered page": lambda tx, s: tx.messages.page(
-        s.world.session.key, Contains("metadata", {"n": 3}), limit=5
+        s.dataset.session.key, Contains("metadata", {"n": 3}), limit=5
     ),
-    "count": lambda tx, s: tx.messages.count(s.world.session.key, Equal("author", "bob")),
-    "cut-off": lambda tx, s: tx.messages.seq_reaching(s.world.session.key, 50),
+    "count": lambda tx, s: tx.messages.count(s.dataset.session.key, Equal("author", "bob")),
+    "cut-off": lambda tx, s: tx.messages.seq_reaching(s.dataset.session.key, 50),
     "positions": lambda tx, s: tx.messages.positions([m.key for m in s.said[:5]]),
     "around": lambda tx, s: tx.messages.around(
-        [(s.world.session.key, seq) for seq in (1, 3, s.size)], 2
+        [(s.dataset.session.key, seq) for seq in (1, 3, s.size)], 2
     ),
     "matching": lambda tx, s: tx.messages.matching(
-        s.world.workspace.key, [m.key for m in s.said[:5]], Equal("author", "alice")
+        s.dataset.workspace.key, [m.key for m in s.said[:5]], Equal("author", "alice")
     ),
     "messages of an author": lambda tx, s: tx.rows.page(
-        r.Message, equals(author_key=s.world.bob.key), limit=5
+        r.Message, equals(author_key=s.dataset.bob.key), limit=5
     ),
-    "summaries": lambda tx, s: tx.summaries.of_session(s.world.session.key),
-    "conclusions": lambda tx, s: tx.conclusions.page(s.world.workspace.key, limit=5),
+    "summaries": lambda tx, s: tx.summaries.of_session(s.dataset.session.key),
+    "conclusions": lambda tx, s: tx.conclusions.page(s.dataset.workspace.key, limit=5),
     "conclusions of a pair": lambda tx, s: tx.conclusions.page(
-        s.world.workspace.key,
-        equals(observer_key=s.world.alice.key, observed_key=s.world.alice.key),
+        s.dataset.workspace.key,
+        equals(observer_key=s.dataset.alice.key, observed_key=s.dataset.alice.key),
         limit=5,
     ),
     "conclusions of a pair by name": lambda tx, s: tx.conclusions.page(
-        s.world.workspace.key, equals(observer="alice", observed="bob"), limit=5
+        s.dataset.workspace.key, equals(observer="alice", observed="bob"), limit=5
     ),
     "the same conclusion": lambda tx, s: tx.conclusions.same(
-        s.world.collection.key, r.EXPLICIT, ["a", "b"], None
+        s.dataset.collection.key, r.EXPLICIT, ["a", "b"], None
     ),
-    "resting on": lambda tx, s: tx.conclusions.resting_on(s.world.workspace.key, s.world.uid(3)),
-    "conclusion": lambda tx, s: tx.conclusions.by_uid(s.world.workspace.key, s.world.uid(2003)),
+    "resting on": lambda tx, s: tx.conclusions.resting_on(
+        s.dataset.workspace.key, s.dataset.uid(3)
+    ),
+    "conclusion": lambda tx, s: tx.conclusions.by_uid(s.dataset.workspace.key, s.dataset.uid(2003)),
     "conclusions to purge": lambda tx, s: tx.rows.page(
         r.Conclusion, All((Equal("state", r.DELETED), Compare("deleted_at", "lt", NOW))), limit=5
     ),
-    "sessions of a peer": lambda tx, s: tx.sessions.page_of_peer(s.world.alice.key),
-    "peers of a session": lambda tx, s: tx.peers.page_of_session(s.world.session.key),
-    "peers": lambda tx, s: tx.peers.page(s.world.workspace.key, limit=5),
-    "peers by name": lambda tx, s: tx.peers.named(s.world.workspace.key, ["alice", "bob"]),
+    "sessions of a peer": lambda tx, s: tx.sessions.page_of_peer(s.dataset.alice.key),
+    "peers of a session": lambda tx, s: tx.peers.page_of_session(s.dataset.session.key),
+    "peers": lambda tx, s: tx.peers.page(s.dataset.workspace.key, limit=5),
+    "peers by name": lambda tx, s: tx.peers.named(s.dataset.workspace.key, ["alice", "bob"]),
     "ready": lambda tx, s: tx.tasks.ready(NOW, 5),
     "next due": lambda tx, s: tx.tasks.next_due(),
     "pending": lambda tx, s: tx.tasks.pending("unit 1", 5),
-    "queue": lambda tx, s: tx.tasks.counts(s.world.workspace.key, ("derive",), NOW),
-    "task": lambda tx, s: tx.tasks.by_uid(s.world.uid(3003)),
+    "queue": lambda tx, s: tx.tasks.counts(s.dataset.workspace.key, ("derive",), NOW),
+    "task": lambda tx, s: tx.tasks.by_uid(s.dataset.uid(3003)),
 }
 
 WRITES: dict[str, Callable[[Transaction, Sized], Any]] = {
-    "lock a session": lambda tx, s: tx.sessions.by_key(s.world.session.key, lock=True),
+    "lock a session": lambda tx, s: tx.sessions.by_key(s.dataset.session.key, lock=True),
     "append": lambda tx, s: tx.messages.append(
-        [s.world.message(s.size + n, uid=f"new {n}") for n in (1, 2, 3)]
+        [s.dataset.message(s.size + n, uid=f"new {n}") for n in (1, 2, 3)]
     ),
     "change a message": lambda tx, s: tx.messages.save(replace(s.said[2], content="new")),
     "conclude": lambda tx, s: tx.conclusions.put(
-        [s.world.conclusion(s.size + 1, uid="new", source_ids=["a"])]
+        [s.dataset.conclusion(s.size + 1, uid="new", source_ids=["a"])]
     ),
     "reinforce": lambda tx, s: tx.conclusions.reinforce([1, 2]),
-    "add a task": lambda tx, s: tx.tasks.add([s.world.task(1, "unit 1", uid="new")]),
+    "add a task": lambda tx, s: tx.tasks.add([s.dataset.task(1, "unit 1", uid="new")]),
     "claim": lambda tx, s: tx.tasks.claim("unit 1", "me", NOW, 60),
     "finish tasks": lambda tx, s: tx.tasks.finish([2, 4], {}, NOW),
     "fail a task": lambda tx, s: tx.tasks.fail(2, "why", NOW, NOW + timedelta(seconds=5)),

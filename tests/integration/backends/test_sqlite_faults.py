@@ -18,7 +18,7 @@ from memservice.domain import records as r
 from memservice.domain.errors import ConfigurationError, Conflict, Damaged, NoStore, Unavailable
 from memservice.domain.filters.ast import equals
 from memservice.spi.storage import Transaction
-from memservice.testing.storage.base import World, populate, together
+from memservice.testing.storage.base import Dataset, populate, together
 from memservice_sqlite import functions
 from memservice_sqlite.narrowing import connection_of
 from memservice_sqlite.storage import SqliteStorage, file_of
@@ -108,7 +108,7 @@ def test_without_a_pool_each_use_opens_a_connection(path: Path) -> None:
 def test_a_full_disk_is_an_error_and_stores_nothing(storage: SqliteStorage) -> None:
     """Simulated by a limit on the pages of the file; SQLite reports it as it reports a full
     disk."""
-    world = storage.write(lambda tx: populate(tx, "w"))
+    dataset = storage.write(lambda tx: populate(tx, "w"))
     with storage.engine.connect() as connection:
         driver = connection.connection.driver_connection
         assert driver is not None
@@ -117,12 +117,12 @@ def test_a_full_disk_is_an_error_and_stores_nothing(storage: SqliteStorage) -> N
     with pytest.raises(Unavailable, match="full") as caught:
         storage.write(
             lambda tx: tx.messages.append(
-                [world.message(seq, content="x" * 1_000) for seq in range(1, 101)]
+                [dataset.message(seq, content="x" * 1_000) for seq in range(1, 101)]
             )
         )
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
     with storage.read() as tx:
-        assert tx.messages.count(world.session.key) == 0
+        assert tx.messages.count(dataset.session.key) == 0
     storage.write(note("small"))
     assert names(storage) == ["small"]
 
@@ -193,7 +193,7 @@ storage.close()
 
 def test_several_processes_write_to_one_session(path: Path, root: Path) -> None:
     storage = migrated(path)
-    world: World = storage.write(lambda tx: populate(tx, "w"))
+    dataset: Dataset = storage.write(lambda tx: populate(tx, "w"))
     environment = {**os.environ, "PYTHONPATH": str(root / "tests")}
     started = [
         subprocess.Popen(
@@ -207,8 +207,8 @@ def test_several_processes_write_to_one_session(path: Path, root: Path) -> None:
     errors = [process.communicate(timeout=90)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], "\n".join(errors)
     with storage.read() as tx:
-        said = tx.messages.run(world.session.key, 1, 1_000)
-        session = tx.sessions.by_key(world.session.key)
+        said = tx.messages.run(dataset.session.key, 1, 1_000)
+        session = tx.sessions.by_key(dataset.session.key)
     assert [message.seq for message in said] == list(range(1, 181))
     assert session is not None
     assert (session.message_count, session.token_total) == (180, 180)
@@ -265,10 +265,10 @@ storage.write(die)
 
 
 def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: SqliteStorage) -> None:
-    world = storage.write(lambda tx: populate(tx, "w"))
+    dataset = storage.write(lambda tx: populate(tx, "w"))
 
     def lost(tx: Transaction) -> None:
-        tx.messages.append([world.message(1, session_key=world.session.key + 1_000)])
+        tx.messages.append([dataset.message(1, session_key=dataset.session.key + 1_000)])
 
     with pytest.raises(Conflict, match="deleted at the same time"):
         storage.write(lost)
@@ -277,12 +277,12 @@ def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: Sqlite
 
 
 def test_a_workspace_may_be_erased_in_any_order(storage: SqliteStorage) -> None:
-    world = storage.write(lambda tx: populate(tx, "w"))
+    dataset = storage.write(lambda tx: populate(tx, "w"))
 
     def erase(tx: Transaction) -> None:
         for record in (r.Workspace, r.Session, r.Peer, r.Collection, r.Member):
             field = "key" if record is r.Workspace else "workspace_key"
-            tx.rows.delete(record, equals(**{field: world.workspace.key}))
+            tx.rows.delete(record, equals(**{field: dataset.workspace.key}))
 
     storage.write(erase)
     with storage.read() as tx:

@@ -48,18 +48,18 @@ def names(storage: SqliteStorage) -> list[str]:
 
 
 def fill(storage: SqliteStorage) -> None:
-    world = storage.write(lambda tx: populate(tx, "w"))
+    dataset = storage.write(lambda tx: populate(tx, "w"))
 
     def store(tx: Transaction) -> None:
         tx.messages.append(
-            [world.message(seq, content=f"message {seq} " * 20) for seq in range(1, 301)]
+            [dataset.message(seq, content=f"message {seq} " * 20) for seq in range(1, 301)]
         )
-        tx.conclusions.put([world.conclusion(number) for number in range(300)])
-        tx.tasks.add([world.task(number, "unit") for number in range(300)])
+        tx.conclusions.put([dataset.conclusion(number) for number in range(300)])
+        tx.tasks.add([dataset.task(number, "unit") for number in range(300)])
         rows = [
             TextRow(key, [f"term{key * 7 + n}" for n in range(20)], at=NOW) for key in range(1, 301)
         ]
-        storage.text.add(tx, "message", world.workspace.key, rows)
+        storage.text.add(tx, "message", dataset.workspace.key, rows)
 
     storage.write(store)
 

@@ -13,7 +13,7 @@ from memservice.domain.records import Message
 from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
-from memservice.testing.storage.base import NOW, World, populate
+from memservice.testing.storage.base import NOW, Dataset, populate
 from memservice_sqlite import reclaiming
 from memservice_sqlite.storage import SqliteStorage
 from support.stores.sqlite_store import migrated
@@ -41,14 +41,14 @@ def written(path: Path, word: str) -> int:
     return sum(file.read_bytes().count(word.encode()) for file in path.parent.glob(f"{path.name}*"))
 
 
-def say(storage: SqliteStorage, world: World, word: str, first: int = 1) -> None:
+def say(storage: SqliteStorage, dataset: Dataset, word: str, first: int = 1) -> None:
     """In transactions of their own, so that the index is of many pieces."""
     for start in range(first, first + EACH, 20):
 
         def store(tx: Transaction, start: int = start) -> None:
             said = tx.messages.append(
                 [
-                    world.message(seq, content=f"{word}{seq} " * 20)
+                    dataset.message(seq, content=f"{word}{seq} " * 20)
                     for seq in range(start, start + 20)
                 ]
             )
@@ -61,15 +61,15 @@ def say(storage: SqliteStorage, world: World, word: str, first: int = 1) -> None
                 )
                 for m in said
             ]
-            storage.text.add(tx, "message", world.workspace.key, rows)
+            storage.text.add(tx, "message", dataset.workspace.key, rows)
 
         storage.write(store)
 
 
-def erase(storage: SqliteStorage, world: World) -> None:
+def erase(storage: SqliteStorage, dataset: Dataset) -> None:
     def remove(tx: Transaction) -> None:
-        tx.rows.delete(Message, equals(workspace_key=world.workspace.key))
-        while storage.text.drop(tx, world.workspace.key, 100):
+        tx.rows.delete(Message, equals(workspace_key=dataset.workspace.key))
+        while storage.text.drop(tx, dataset.workspace.key, 100):
             pass
 
     storage.write(remove)
@@ -88,18 +88,18 @@ def reclaim(storage: SqliteStorage) -> int:
 def test_words_that_were_erased_are_nowhere_in_the_file(
     storage: SqliteStorage, path: Path, others: bool, thorough: bool
 ) -> None:
-    world = storage.write(lambda tx: populate(tx, "w"))
+    dataset = storage.write(lambda tx: populate(tx, "w"))
     other = storage.write(lambda tx: populate(tx, "other"))
     if others:
         say(storage, other, "kept")
-    say(storage, world, MARKER)
+    say(storage, dataset, MARKER)
     if others:
         say(storage, other, "kept", EACH + 1)
     with storage.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     size = path.stat().st_size
     assert written(path, MARKER) > EACH
-    erase(storage, world)
+    erase(storage, dataset)
     assert written(path, MARKER) > 0, "else there is nothing to look for"
     if thorough:
         while storage.reclaim(thorough=True):
@@ -118,8 +118,8 @@ def test_words_that_were_erased_are_nowhere_in_the_file(
 
 
 def test_nothing_is_merged_where_nothing_was_removed(storage: SqliteStorage) -> None:
-    world = storage.write(lambda tx: populate(tx, "w"))
-    say(storage, world, MARKER)
+    dataset = storage.write(lambda tx: populate(tx, "w"))
+    say(storage, dataset, MARKER)
     with storage.engine.connect() as connection:
         before = connection.exec_driver_sql("PRAGMA data_version").scalar()
         assert reclaim(storage) == 1
@@ -129,11 +129,14 @@ def test_nothing_is_merged_where_nothing_was_removed(storage: SqliteStorage) -> 
 def test_what_is_removed_during_a_round_is_merged_by_the_next(
     storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, other = (storage.write(lambda tx, tag=tag: populate(tx, tag)) for tag in ("w", "other"))  # type: ignore[misc]
-    say(storage, world, MARKER)
+    dataset, other = (
+        storage.write(lambda tx, tag=tag: populate(tx, tag))  # type: ignore[misc]
+        for tag in ("w", "other")
+    )
+    say(storage, dataset, MARKER)
     say(storage, other, "otherword")
     say(storage, storage.write(lambda tx: populate(tx, "third")), "kept")
-    erase(storage, world)
+    erase(storage, dataset)
     with monkeypatch.context() as away:
         away.setattr(reclaiming, "_cut_log", lambda driver: False)
         assert [storage.reclaim() for _ in range(50)][-1], "the round is not over"
@@ -150,21 +153,21 @@ def test_a_reader_delays_the_end_of_it_and_no_more(
     storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reclaiming, "LOG_SECONDS", 0.01)
-    world = storage.write(lambda tx: populate(tx, "w"))
-    say(storage, world, MARKER)
+    dataset = storage.write(lambda tx: populate(tx, "w"))
+    say(storage, dataset, MARKER)
     with storage.read() as tx:
-        assert tx.messages.count(world.session.key) == EACH
-        erase(storage, world)
+        assert tx.messages.count(dataset.session.key) == EACH
+        erase(storage, dataset)
         assert [storage.reclaim() for _ in range(50)][-1], "it is not over"
-        assert tx.messages.count(world.session.key) == EACH
+        assert tx.messages.count(dataset.session.key) == EACH
         storage.write(lambda tx: tx.facts.set("others", "write meanwhile"))
     reclaim(storage)
     assert written(path, MARKER) == 0
 
 
 def test_statistics_of_a_workspace_go_with_it(storage: SqliteStorage) -> None:
-    world = storage.write(lambda tx: populate(tx, "w"))
-    say(storage, world, MARKER)
+    dataset = storage.write(lambda tx: populate(tx, "w"))
+    say(storage, dataset, MARKER)
 
     def rows() -> int:
         with storage.engine.connect() as connection:
@@ -174,5 +177,5 @@ def test_statistics_of_a_workspace_go_with_it(storage: SqliteStorage) -> None:
             return int(found or 0)
 
     assert rows() == 1
-    erase(storage, world)
+    erase(storage, dataset)
     assert rows() == 0
