@@ -99,7 +99,7 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
 
     settings = state.settings
     JobQueues.of(settings)  # reports an invalid URL before forking
-    rq_worker.quiet()
+    rq_worker.hide_outages()
     tokens.count("")  # loads constant tables, whose memory the processes share
 
     def work(stop: threading.Event) -> None:
@@ -142,7 +142,7 @@ def _poll(state: State, concurrency: int, *, burst: bool, embedded: bool) -> Non
         if wait_for_schema(runtime, stop):
             polling = Worker(runtime, jitter=not embedded, at_once=concurrency)
             if burst:
-                polling.tending.run_due()
+                polling.housekeeping.run_due()
                 polling.run_until_idle(math.inf, stop)
             else:
                 with heartbeats.registered(runtime):

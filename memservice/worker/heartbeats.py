@@ -1,5 +1,5 @@
-"""Which processes there are: each worker and each server process says in the store that it is
-alive, with what an operator compares between processes."""
+"""Heartbeats of processes: each worker and each server process records in the store that it is
+alive, with its version, reasoners and embedder."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ WORKER, SERVER = "worker", "server"
 """Kinds of process. Facts of workers are named `worker:…`, those of servers `server:…`."""
 AFTER_COLON = ";"
 EVERY_SECONDS = 15.0
-"""How often a process says that it is alive."""
+"""Seconds between two heartbeats of a process."""
 GONE_AFTER = timedelta(seconds=60)
-"""A process that said nothing for so long is gone."""
+"""A process without a heartbeat for this long is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that was alive a moment ago."""
+    """A process with a recent heartbeat."""
 
     kind: str
     name: str
-    """As in `services.tasks.lease_owner`; names of its leases differ in the last part only."""
+    """From `services.tasks.lease_owner`; the owners of its leases differ in the last part only."""
     seen: datetime
     version: str
-    """Of memservice; empty for a release that did not say it."""
+    """Of memservice; empty for a release that did not record it."""
     reasoners: dict[str, str]
-    """By task, the reasoner that does it there."""
+    """Name of the reasoner by task."""
     embedder: str
 
     @property
@@ -52,26 +52,25 @@ class Process:
         return self.name.split("|")[-3] if self.name.count("|") >= 3 else ""
 
     def holds(self, owner: str) -> bool:
-        """Whether a lease of this owner is held by the process."""
+        """Whether the process holds a lease of this owner."""
         return owner.rpartition("|")[0] == self.name.rpartition("|")[0] != ""
 
 
 @contextmanager
 def registered(rt: Runtime, kind: str = WORKER) -> Iterator[None]:
-    """This process says that it is alive as long as the block lasts, from a thread of its own, as
-    its work may take long."""
+    """Send heartbeats while the block runs, from a separate thread, because work may take long."""
     name, ended = lease_owner.this_process(), threading.Event()
 
-    def speak() -> None:
+    def beat() -> None:
         while True:
-            # The work itself reports a store that is away or damaged. A process that is silent
-            # meanwhile counts as gone, rightly.
+            # The work itself reports a store that cannot be reached or is damaged. Without
+            # heartbeats the process counts as gone, which is right then.
             with suppress(MemserviceError):
                 register(rt, name, kind)
             if ended.wait(EVERY_SECONDS):
                 return
 
-    thread = threading.Thread(target=speak, name="presence", daemon=True)
+    thread = threading.Thread(target=beat, name="heartbeats", daemon=True)
     thread.start()
     try:
         yield
@@ -84,8 +83,8 @@ def registered(rt: Runtime, kind: str = WORKER) -> Iterator[None]:
 
 
 def register(rt: Runtime, name: str, kind: str = WORKER) -> None:
-    """This process is alive; to be repeated every `EVERY_SECONDS`. Forgets processes of its kind
-    that have been silent for long."""
+    """Record one heartbeat; repeat it every `EVERY_SECONDS`. Removes the records of processes of
+    the same kind that are gone."""
     value = json.dumps(
         {
             "seen": rt.clock().isoformat(),
@@ -99,19 +98,19 @@ def register(rt: Runtime, name: str, kind: str = WORKER) -> None:
     def change(tx: Transaction) -> None:
         tx.facts.set(f"{kind}:{name}", value)
         for fact in _facts(tx, kind):
-            if not _is_there(_read(fact), rt.clock()):
+            if not _is_alive(_read(fact), rt.clock()):
                 tx.rows.delete(Fact, equals(name=fact.name))
 
     rt.storage.write(change)
 
 
 def unregister(rt: Runtime, name: str, kind: str = WORKER) -> None:
-    """This process ends."""
+    """Remove the record of a process that ends."""
     rt.storage.write(lambda tx: tx.rows.delete(Fact, equals(name=f"{kind}:{name}")))
 
 
 def workers(tx: Transaction, now: datetime) -> list[Process]:
-    """Those that are alive, by name."""
+    """Workers that are alive, by name."""
     return _alive(tx, WORKER, now)
 
 
@@ -123,14 +122,14 @@ def servers(tx: Transaction, now: datetime) -> list[Process]:
 def _alive(tx: Transaction, kind: str, now: datetime) -> list[Process]:
     processes = [_read(fact) for fact in _facts(tx, kind)]
     return sorted(
-        (process for process in processes if _is_there(process, now)),
+        (process for process in processes if _is_alive(process, now)),
         key=lambda process: process.name,
     )
 
 
-def _is_there(process: Process, now: datetime) -> bool:
-    """One that was last seen in the future had a clock that was ahead: it would say so again if it
-    were still alive."""
+def _is_alive(process: Process, now: datetime) -> bool:
+    """A heartbeat in the future comes from a clock that was ahead. If the process were still alive,
+    it would have sent another one since."""
     return abs(now - process.seen) <= GONE_AFTER
 
 

@@ -1,5 +1,4 @@
-"""What every worker sees to beside its work: claims of processes that have ended, what is over, and
-vectors that are amiss."""
+"""Periodic housekeeping of every worker: abandoned leases, retention, and the check of vectors."""
 
 from __future__ import annotations
 
@@ -20,36 +19,39 @@ log = logging.getLogger("memservice.worker")
 class Housekeeping:
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
-        self._freed = self._swept = float("-inf")
+        self._leases_checked_at = self._swept_at = float("-inf")
         self._compare_at = 0.0
 
     def run_due(self) -> None:
-        """Do what is due; called as often as the worker looks for work. Raises `Unavailable` if the
-        store is away."""
+        """Do what is due. The worker calls this whenever it looks for work. Raises `Unavailable` if
+        the store cannot be reached."""
         now = time.monotonic()
-        if now - self._freed >= self._rt.settings.deriver.stale_work_unit_cleanup_interval_seconds:
-            self._freed = now
+        if (
+            now - self._leases_checked_at
+            >= self._rt.settings.deriver.stale_work_unit_cleanup_interval_seconds
+        ):
+            self._leases_checked_at = now
             freed = retention.free_abandoned(self._rt)
             if freed:
                 log.warning("took over %d lease(s) of processes that have ended", freed)
-        if now - self._swept >= retention.INTERVAL_SECONDS:
-            # also if it fails, so that other work goes on until the next interval
-            self._swept = now
+        if now - self._swept_at >= retention.INTERVAL_SECONDS:
+            # Set before the sweep: if it fails, other work continues until the next interval.
+            self._swept_at = now
             if retention.sweep(self._rt).unfinished:
-                self._swept = float("-inf")  # it continues at the next look, after other work
+                self._swept_at = float("-inf")  # continues at the next call, after other work
         if now >= self._compare_at:
             self._compare_at = now + reconcile.look(self._rt)
 
     def free_leases_soon(self) -> None:
-        """Look at claims the next time, however soon that is: some could not be given back."""
-        self._freed = float("-inf")
+        """Check leases at the next call, because some could not be released."""
+        self._leases_checked_at = float("-inf")
 
 
 def units_at_once(settings: Settings, plugins: Plugins) -> int:
-    """How many units one worker works on at once: more, if a reasoner of background work waits on a
-    network. Opens nothing."""
-    chosen = choice.choose(settings, plugins)
-    names = {chosen[task] for task in (choice.DERIVE, choice.SUMMARIZE, choice.CONSOLIDATE)}
+    """Number of units that one worker processes at the same time: more if a reasoner of background
+    work waits on a network. Opens nothing."""
+    reasoners = choice.choose(settings, plugins)
+    names = {reasoners[task] for task in (choice.DERIVE, choice.SUMMARIZE, choice.CONSOLIDATE)}
     remote = any(
         name == choice.LLM or Capability.REMOTE in plugins.reasoner(name).capabilities
         for name in names

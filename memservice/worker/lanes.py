@@ -1,5 +1,6 @@
-"""The threads of a worker. Work that waits on language models, on embedders and vector indexes, and
-on nothing outside the store has threads of its own, so that none of them waits for another."""
+"""The threads of a worker. Each lane has its own threads, so no lane waits for another: work with
+language models, work with embedders and vector indexes, and local work, which needs only the
+store."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ MIN_VECTOR_THREADS = 3
 
 
 class Lanes:
-    """Units in progress, and the threads that are free for more. Used by one thread."""
+    """Units in progress and free threads. Not thread-safe."""
 
     def __init__(self, units_at_once: int) -> None:
-        """`units_at_once`: units that wait on a language model and may run for one workspace at the
-        same time. One thread more is kept for the other workspaces. Dreams have at most half of
-        these threads, and never the only one of a workspace."""
+        """`units_at_once`: units with a language model that run for one workspace at the same time.
+        One more thread is reserved for the other workspaces. Dreams use at most half of these
+        threads, and never the only one of a workspace."""
         vectors = max(units_at_once, MIN_VECTOR_THREADS)
         # Of all workspaces together, and of each.
         self._limits = {MODEL: units_at_once + 1, DREAMS: max(1, (units_at_once + 1) // 2)} | {
@@ -58,21 +59,21 @@ class Lanes:
         return len(self._running)
 
     def closed(self) -> tuple[str, ...]:
-        """Kinds of tasks that no thread is free for."""
+        """Kinds of tasks without a free thread."""
         full = {lane for lane in self._limits if not self._has_thread(lane)}
         return tuple(kind.name for kind in KINDS.values() if kind.lane in full)
 
-    def has_room(self, unit: str) -> bool:
+    def has_thread_for(self, unit: str) -> bool:
         lane = lane_of(unit)
         if not self._has_thread(lane):
             return False
         workspace = workspace_of(unit)
-        here = Counter(
+        running = Counter(
             lane_of(other) for other in self._running if workspace_of(other) == workspace
         )
-        if lane in (MODEL, DREAMS) and here[MODEL] + here[DREAMS] >= self._shared:
+        if lane in (MODEL, DREAMS) and running[MODEL] + running[DREAMS] >= self._shared:
             return False
-        return here[lane] < self._workspace_limits[lane]
+        return running[lane] < self._workspace_limits[lane]
 
     def _has_thread(self, lane: str) -> bool:
         running = Counter(map(lane_of, self._running))
@@ -84,21 +85,21 @@ class Lanes:
         self._running[unit] = self._pools[lane_of(unit)].submit(work)
 
     def wait(self, seconds: float, others: Iterable[Future[RunReport]] = ()) -> None:
-        """Until one unit has ended, or the time is over."""
+        """Wait until one unit has ended, at most `seconds`."""
         wait([*self._running.values(), *others], max(0.0, seconds), FIRST_COMPLETED)
 
     def ended(self) -> list[RunReport]:
-        """Reports of units that have ended since the last call. Raises the error of a run."""
+        """Reports of the units that ended since the last call. Raises the error of a run."""
         return take_ended(self._running)
 
     def close(self) -> None:
-        """Waits for units in progress."""
+        """Wait for the units in progress."""
         for pool in self._pools.values():
             pool.shutdown(cancel_futures=True)
 
 
 def take_ended(running: dict[str, Future[RunReport]]) -> list[RunReport]:
-    """Remove the runs that have ended; returns their reports."""
+    """Remove the runs that have ended, and return their reports."""
     ended = {unit: future for unit, future in running.items() if future.done()}
     for unit in ended:
         del running[unit]

@@ -27,8 +27,8 @@ ROUND_SECONDS = 0.5
 urgent."""
 MAX_REMEMBERED = 10_000
 """Workspaces whose last turn is remembered."""
-LOOKED_AT = 64
-"""Ready units that are read together; with that many workspaces, one of each."""
+READY_BATCH_SIZE = 64
+"""Ready units per query; with that many workspaces, one of each."""
 SLICE_SECONDS = 0.5
 """Longest wait without a check for a stop."""
 STORE_PAUSE_SECONDS = 1.0
@@ -36,8 +36,8 @@ STORE_PAUSE_SECONDS = 1.0
 
 
 class Worker:
-    """Works on ready units, in the threads of their lanes (`memservice.worker.lanes`). A thread
-    that becomes free gets the next unit at once.
+    """Works on ready units, in the threads of their lanes (`memservice.worker.lanes`). A free
+    thread gets the next unit at once.
 
     Workspaces take turns, the longest-waiting unit of each first. No workspace has all threads of a
     lane, so slow work in one of them delays only that workspace.
@@ -46,18 +46,18 @@ class Worker:
     def __init__(self, rt: Runtime, *, jitter: bool = False, at_once: int | None = None) -> None:
         """`jitter`: start at a random moment and poll less and less often while idle, for many
         workers on one store. `at_once`: units of one workspace that may wait on a language model at
-        the same time, if not the number from settings and reasoners."""
+        the same time; by default the number from settings and reasoners."""
         self._rt = rt
         self._jitter = jitter
         self._at_once = at_once or units_at_once(rt.settings, rt.plugins)
-        self.tending = Housekeeping(rt)
+        self.housekeeping = Housekeeping(rt)
         self._waiting = False
         """Whether some units are ready but have no free thread."""
         self._turns: dict[str, int] = {}
         """By workspace, the number of its last turn."""
         self._delivering: dict[str, Future[RunReport]] = {}
         """Units of webhooks that are in progress or queued for a thread."""
-        self._noting = threading.Lock()
+        self._delivery_lock = threading.Lock()
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set. An unreachable store is logged, and does not end the worker."""
@@ -74,7 +74,7 @@ class Worker:
                     if not retried:
                         model_breaker.retry_now(self._rt)
                         retried = True
-                    self._tend(pools)
+                    self._start_housekeeping(pools)
                     worked = any(
                         report.done or report.failed or report.steps
                         for report in self._round(pools, stop)
@@ -85,7 +85,7 @@ class Worker:
                         log.error("the store cannot be reached, waiting for it: %s", error)
                     reachable = False
                     # Leases that could not be released are freed when the store is reachable again.
-                    self.tending.free_leases_soon()
+                    self.housekeeping.free_leases_soon()
                     stop.wait(STORE_PAUSE_SECONDS)
                     continue
                 except Exception as error:  # one failure must not stop all other work
@@ -121,19 +121,18 @@ class Worker:
                 reports += done
         raise TimeoutError(f"still working after {seconds} s")
 
-    def _tend(self, pools: _Pools) -> None:
-        """Begin housekeeping that is due. Raises the error of the last time."""
-        last, pools.tending = pools.tending, None
-        if last is not None and not last.done():
-            pools.tending = last
+    def _start_housekeeping(self, pools: _Pools) -> None:
+        """Start housekeeping unless it is running. Raises the error of the previous run."""
+        previous, pools.housekeeping_run = pools.housekeeping_run, None
+        if previous is not None and not previous.done():
+            pools.housekeeping_run = previous
             return
-        if last is not None:
-            last.result()
-        pools.tending = pools.housekeeping.submit(self.tending.run_due)
+        if previous is not None:
+            previous.result()
+        pools.housekeeping_run = pools.housekeeping.submit(self.housekeeping.run_due)
 
     def _round(self, pools: _Pools, stop: threading.Event) -> list[RunReport]:
-        """Begin units that are ready as long as threads are free; returns reports of units that
-        have ended."""
+        """Start ready units while threads are free. Returns the reports of ended units."""
         ends = time.monotonic() + ROUND_SECONDS
         lanes = pools.lanes
         ended = [*take_ended(self._delivering), *lanes.ended()]
@@ -157,7 +156,7 @@ class Worker:
     def _ready(self, lanes: Lanes) -> list[str]:
         """Ready units, the longest-waiting of each workspace first."""
         # Units that are queued for a thread are still ready: they must not hide the others.
-        maximum = LOOKED_AT + len(lanes) + len(self._delivering)
+        maximum = READY_BATCH_SIZE + len(lanes) + len(self._delivering)
         now, latest = self._rt.clock(), outbox.latest(self._rt)
         closed = lanes.closed()
         with self._rt.storage.read() as tx:
@@ -171,12 +170,12 @@ class Worker:
         return list(dict.fromkeys(units))
 
     def _next(self, waiting: list[str], lanes: Lanes) -> str | None:
-        """The unit with the next turn among those that a thread is free for."""
-        free = [unit for unit in waiting if lanes.has_room(unit)]
-        if not free:
+        """The unit whose turn is next, among those with a free thread."""
+        startable = [unit for unit in waiting if lanes.has_thread_for(unit)]
+        if not startable:
             return None
-        # Of equal ones the first.
-        unit = min(free, key=lambda unit: self._turns.get(workspace_of(unit), 0))
+        # The first of equal ones.
+        unit = min(startable, key=lambda unit: self._turns.get(workspace_of(unit), 0))
         workspace = workspace_of(unit)
         self._turns[workspace] = max(self._turns.values(), default=0) + 1
         if len(self._turns) > MAX_REMEMBERED:
@@ -193,7 +192,7 @@ class Worker:
         if report.left and not stop.is_set():
             # Queued again, behind the others. Its next turn can end before this one is noted, and
             # must be noted after it.
-            with self._noting, suppress(RuntimeError):  # closed: another worker takes it
+            with self._delivery_lock, suppress(RuntimeError):  # closed: another worker takes it
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
         return report
 
@@ -211,11 +210,13 @@ class Worker:
         )
 
     def _wait(self, stop: threading.Event, seconds: float) -> None:
-        """Until a transaction is committed, or the time is over."""
+        """Wait until a transaction is committed, at most `seconds`."""
         deadline = time.monotonic() + seconds
         while not stop.is_set():
-            left = deadline - time.monotonic()
-            if left <= 0 or self._rt.storage.wait_for_work(min(left, SLICE_SECONDS)):
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0 or self._rt.storage.wait_for_work(
+                min(seconds_left, SLICE_SECONDS)
+            ):
                 return
 
 
@@ -228,7 +229,7 @@ class _Pools:
             MAX_CONCURRENT_DELIVERIES, thread_name_prefix="delivery"
         )
         self.housekeeping = ThreadPoolExecutor(1, thread_name_prefix="housekeeping")
-        self.tending: Future[None] | None = None
+        self.housekeeping_run: Future[None] | None = None
 
     def __enter__(self) -> _Pools:
         return self

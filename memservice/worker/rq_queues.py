@@ -1,12 +1,11 @@
-"""The queues in Redis: work units wait there for RQ workers, the urgent ones in queues of their
-own.
+"""The queues in Redis: jobs for RQ workers. Urgent units have separate queues.
 
-What is in Redis is a copy of what the store knows already. It may be lost at any time: the sweep
-puts it there again.
+Redis only holds copies of what is in the store. It can lose them at any time: the sweep enqueues
+them again.
 
-The id of a unit's job is a hash of the unit and its epoch, which rises when a job begins, before
-the unit is claimed. All wake-ups before that are one job, and a wake-up after it is another one,
-which no job that is still in flight can swallow.
+The id of a unit's job is a hash of the unit and its epoch. The epoch rises when a job begins,
+before the unit is claimed. All wake-ups before that share one job; a wake-up after it makes another
+job, so a job in progress cannot swallow it.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from rq import Queue
 
 CONNECT_SECONDS = ANSWER_SECONDS = 1.0
-"""Longest wait for Redis, where it is only told of something."""
+"""Longest wait for Redis, except for a worker that takes jobs."""
 EPOCH_SECONDS = 86_400
-"""How long an epoch is remembered after it rose; longer than any job is in flight."""
+"""How long an epoch is kept after it rose; longer than any job takes."""
 
 
 def queue_of(unit: str) -> str:
@@ -37,8 +36,8 @@ def queue_of(unit: str) -> str:
 
 
 def connect(url: str, *, waits: bool = False) -> Redis:
-    """A connection to the Redis at `url`; nothing is sent yet. `waits`: for a worker, who waits for
-    jobs as long as it likes."""
+    """A connection to the Redis at `url`; nothing is sent yet. `waits`: without a time-out, for a
+    worker that takes jobs."""
     from redis import Redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -53,12 +52,12 @@ def connect(url: str, *, waits: bool = False) -> Redis:
         )
     except ValueError as error:
         raise ConfigurationError(
-            f"REDIS_URL is not one: {error}. Write for instance redis://127.0.0.1:6379/0"
+            f"REDIS_URL is not a Redis URL: {error}. Example: redis://127.0.0.1:6379/0"
         ) from error
 
 
 class JobQueues:
-    """Jobs of one installation: NAMESPACE keeps those of several apart that share one Redis."""
+    """Jobs of one installation. NAMESPACE separates installations that share one Redis."""
 
     def __init__(self, connection: Redis, namespace: str) -> None:
         from rq import Queue
@@ -80,14 +79,14 @@ class JobQueues:
 
     @classmethod
     def of(cls, settings: Settings, *, waits: bool = False) -> JobQueues:
-        """As REDIS_URL, which has to be set, and NAMESPACE say."""
+        """With the settings REDIS_URL, which must be set, and NAMESPACE."""
         return cls(connect(settings.app.redis_url or "", waits=waits), settings.app.namespace)
 
     def named(self, names: Iterable[str]) -> list[Queue]:
         return [self._queues[name] for name in names]
 
     def wake(self, units: Sequence[str]) -> int:
-        """Make a job of each unit that has none waiting; returns how many were made. Raises
+        """Enqueue a job for each unit without a queued one; returns how many. Raises
         `redis.RedisError`."""
         return sum(
             self._enqueue(unit, epoch)
@@ -95,26 +94,25 @@ class JobQueues:
         )
 
     def wake_lost(self, units: Sequence[str]) -> int:
-        """As `wake`, for units of which nobody knows whether their jobs are still waiting: one that
-        is in no queue is made again."""
+        """Like `wake`, but checks the queues: a job that is in no queue is enqueued again."""
         names = {queue_of(unit) for unit in units}
-        waiting = {id for queue in self.named(names) for id in queue.get_job_ids()}
-        made = 0
+        queued = {id for queue in self.named(names) for id in queue.get_job_ids()}
+        enqueued = 0
         for unit, epoch in zip(units, self._epochs(units), strict=True):
             id = self._id(unit, epoch)
-            if id in waiting:
+            if id in queued:
                 continue
             if self._enqueue(unit, epoch):
-                made += 1
+                enqueued += 1
             elif self._queues[queue_of(unit)].get_job_position(id) is None:
-                # A job that is in no queue, yet there: its process was killed, or takes it up this
-                # moment. Then a second job finds the unit claimed, and ends.
-                made += self._enqueue(unit, self.begin(unit))
-        return made
+                # The job exists but is in no queue: its process was killed, or is starting it
+                # right now. In the second case the new job finds the unit claimed, and ends.
+                enqueued += self._enqueue(unit, self.begin(unit))
+        return enqueued
 
     def begin(self, unit: str) -> int:
-        """A job of this unit begins: whoever wakes it from now on makes another one. Returns the
-        new epoch."""
+        """Note that a job of this unit begins: later wake-ups enqueue another job. Returns the new
+        epoch."""
         key = self._epoch_key(unit)
         pipeline = self.connection.pipeline()
         pipeline.incr(key)
@@ -141,8 +139,8 @@ class JobQueues:
         return True
 
     def _epochs(self, units: Sequence[str]) -> list[int]:
-        found = self.connection.mget([self._epoch_key(unit) for unit in units]) if units else []
-        return [int(epoch or 0) for epoch in found]
+        epochs = self.connection.mget([self._epoch_key(unit) for unit in units]) if units else []
+        return [int(epoch or 0) for epoch in epochs]
 
     def _epoch_key(self, unit: str) -> str:
         return f"{self._namespace}:epoch:{_digest(unit)}"
@@ -152,5 +150,5 @@ class JobQueues:
 
 
 def _digest(text: str) -> str:
-    """RQ's ids are letters, digits, `_` and `-`."""
+    """A valid id of RQ: letters, digits, `_` and `-`."""
     return hashlib.sha256(text.encode()).hexdigest()[:40]

@@ -1,10 +1,8 @@
-"""An RQ worker: takes work units from the queues in Redis, and works on each as every runner does,
-by `runner.run`.
+"""An RQ worker: takes work units from the queues in Redis and processes them with `runner.run`.
 
-It works in the process that it runs in: that has one opened runtime for all its jobs, and several
-processes are several workers. RQ hands over the ids of jobs and does nothing else: it imports and
-calls no function, times nothing out, tries nothing again and keeps no results. All of that is the
-store's business.
+It does not fork: one process has one opened runtime for all its jobs. Start several processes for
+several workers. RQ only delivers the ids of jobs: it imports and calls no function, and has no
+time-outs, retries or results. The store has those.
 """
 
 from __future__ import annotations
@@ -42,23 +40,22 @@ from memservice.worker.unit_threads import UnitThreads, is_delivery
 log = logging.getLogger("memservice.worker")
 
 WORKER_SECONDS = 60
-"""How long Redis remembers an idle worker; about as long it waits for a job in one piece."""
+"""How long Redis lists an idle worker; one wait for a job is about as long."""
 JOB_SECONDS = 3_600
-"""How long Redis remembers a worker that works on a job. Nothing but RQ's own lists depends on
-it."""
+"""How long Redis lists a worker with a job in progress. Only RQ's own lists depend on it."""
 PAUSE_SECONDS = 1.0
 """Pause after the store or Redis could not be reached."""
 LOOK_SECONDS = 0.5
 """How often a worker checks for a stop, and for local work while it waits on a model."""
 BUSY_SECONDS = 1.0
-"""A job that takes longer than this has local work done in other threads of the same process."""
+"""While a job takes longer than this, other threads of the process do local work."""
 MAX_LOCAL_UNITS = 10
 NOT_LOCAL = tuple(kind.name for kind in KINDS.values() if kind.lane != LOCAL)
 
 
 class UnitWorker(SimpleWorker):
-    """RQ's worker for units. The first SIGTERM lets it finish the batch in hand and give its unit
-    back; the second ends it at once."""
+    """RQ's worker for units. On the first SIGTERM it finishes the current batch and releases its
+    unit; on the second it ends at once."""
 
     max_connection_wait_time = 5.0
 
@@ -72,12 +69,12 @@ class UnitWorker(SimpleWorker):
         )
         self.log_job_description = False
         self.stop = stop
-        self._in_hand = False
+        self._job_running = False
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """RQ's own would import what the job names. This takes the job away, and works on its
+        """RQ's own method imports what the job names. This one removes the job and works on its
         unit."""
-        self._in_hand = True
+        self._job_running = True
         try:
             with self.connection.pipeline() as pipeline:
                 pipeline.delete(job.key, job.dependents_key)
@@ -85,19 +82,21 @@ class UnitWorker(SimpleWorker):
                 pipeline.execute()
             unit = job.unit if isinstance(job, UnitJob) else None
             if unit is None:
-                log.error("refused a job in the queue %s that is none of ours", queue.name)
+                log.error(
+                    "refused a job in the queue %s: memservice did not enqueue it", queue.name
+                )
                 return
             self.heartbeat(JOB_SECONDS)
             work(unit)
         finally:
-            self._in_hand = False
+            self._job_running = False
 
     def clean_registries(self) -> None:
-        """RQ's own would look through its lists of jobs, and call what each of them names for its
-        failure. There are no such lists here: the sweep makes lost jobs again, from the store."""
+        """RQ's own method reads its lists of jobs and calls the failure callback of each. Here the
+        lists are empty: the sweep enqueues lost jobs again, from the store."""
         for queue in self.queues:
             clean_worker_registry(queue)
-            # Ids of jobs whose worker was killed between taking and beginning them.
+            # Ids of jobs whose worker was killed after it took them and before they began.
             self.connection.delete(queue.intermediate_queue_key)
         self.last_cleaned_at = now()  # type: ignore[assignment]  # RQ declares it as None
 
@@ -105,7 +104,7 @@ class UnitWorker(SimpleWorker):
         self.clean_registries()
 
     def subscribe(self) -> None:
-        """Commands through Redis are not listened to: processes are ended by signals."""
+        """Ignore commands from Redis: signals end processes."""
 
     def unsubscribe(self) -> None:
         pass
@@ -116,25 +115,24 @@ class UnitWorker(SimpleWorker):
         super().check_for_suspension(burst)
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        # Unlike RQ's own, this asks nothing of Redis: it runs in the middle of a job, which is none
-        # of Redis's business.
+        # Unlike RQ's own method, this does not call Redis: the signal can arrive during a job.
         self.stop.set()
         self._stop_requested = True
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.request_force_stop)
-        if not self._in_hand:
+        if not self._job_running:
             raise StopRequested
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
-        # What is in hand was not stored yet, and is done again by whoever takes the unit over.
+        # The current batch is not stored yet. The next worker of the unit does it again.
         os._exit(128 + signum)
 
 
 class RqProcess:
-    """What one process of `memservice worker` does while Redis delivers the work."""
+    """One process of `memservice worker` that gets its work from Redis."""
 
     def __init__(self, rt: Runtime, names: Sequence[str], stop: threading.Event) -> None:
-        """`names`: of the queues, the most urgent first."""
+        """`names`: names of queues, the most urgent first."""
         self.rt = rt
         self.stop = stop
         self.queues = JobQueues.of(rt.settings)
@@ -146,24 +144,26 @@ class RqProcess:
         self._busy_since: float | None = None
 
     def run(self) -> None:
-        """Work until told to stop. Redis or the store being away is logged and waited for."""
+        """Work until `stop` is set. If Redis or the store cannot be reached, log it and wait."""
         global _process
         _process = self
-        with suppress(Unavailable):  # then the next probe comes at its time
+        with suppress(Unavailable):  # the next scheduled probe tries again
             model_breaker.retry_now(self.rt)
-        tender = threading.Thread(target=self._tend, name="tending", daemon=True)
-        tender.start()
-        with suppress(StopRequested):  # where the signal came between two workers of RQ's
+        housekeeper = threading.Thread(
+            target=self._housekeeping_loop, name="housekeeping", daemon=True
+        )
+        housekeeper.start()
+        with suppress(StopRequested):  # raised if the signal arrives between two RQ workers
             while not self.stop.is_set():
-                if self._reach():
-                    self._take(burst=False)
-        tender.join()
+                if self._can_reach_redis():
+                    self._take_jobs(burst=False)
+        housekeeper.join()
         self._deliveries.close()
         self._local.close()
 
     def run_until_idle(self) -> None:
-        """Work until nothing is ready in these queues. Raises `Unavailable` if Redis is not
-        there."""
+        """Work until nothing is ready in these queues. Raises `Unavailable` if Redis cannot be
+        reached."""
         global _process
         _process = self
         Housekeeping(self.rt).run_due()
@@ -174,19 +174,19 @@ class RqProcess:
                     self._ready() or self._deliveries.wait(LOOK_SECONDS)
                 ):
                     sweep.sweep(self.rt, self.queues)
-                    self._take(burst=True)
+                    self._take_jobs(burst=True)
                     self._deliveries.wait(LOOK_SECONDS)
         except RedisError as error:
             raise Unavailable(
-                f"Redis cannot be reached ({error}): start it, or unset REDIS_URL to do without"
+                f"Redis cannot be reached ({error}): start it, or unset REDIS_URL"
             ) from error
         finally:
             self._deliveries.close()
             self._local.close()
 
     def work(self, unit: str) -> None:
-        """Do one job. A delivery only begins here, because the endpoint may be slow."""
-        # If Redis fails here, wake-ups of this unit can be lost until the sweep.
+        """Do one job. A delivery continues in another thread, because the endpoint may be slow."""
+        # If Redis fails here, wake-ups of this unit can be lost. The sweep finds the unit.
         with suppress(RedisError):
             self.queues.begin(unit)
         if is_delivery(unit):
@@ -208,19 +208,17 @@ class RqProcess:
                 TimeSlice(self._deliveries.crowded if delivers else lambda: True),
             )
             if report.claimed and self._is_due(unit):
-                # It gave way to others, or is to end: its turn comes again.
+                # Its time slice ended, or the process stops: enqueue it again.
                 if delivers and report.left and not self.stop.is_set():
                     self._deliveries.begin(unit)
                 else:
                     self.queues.wake([unit])
         except RedisError:
-            pass  # left to the sweep
+            pass  # the sweep enqueues the unit
         except Unavailable as error:
-            log.error("the store cannot be reached, %s is left to the sweep: %s", unit, error)
+            log.error("the store cannot be reached, the sweep will enqueue %s: %s", unit, error)
             self.stop.wait(PAUSE_SECONDS)
-        except (
-            Exception
-        ) as error:  # RQ would keep the error with its text, which may quote a message
+        except Exception as error:  # RQ would store its text, which may quote a message
             log.error(
                 "working on %s failed (%s)\n%s",
                 unit,
@@ -237,16 +235,16 @@ class RqProcess:
             pending = tx.tasks.pending(unit, 1)
         return bool(pending) and outbox.is_due(self.rt, pending[0])
 
-    def _take(self, *, burst: bool) -> None:
-        with suppress(RedisError):  # also when the worker takes its leave of a Redis that is away
+    def _take_jobs(self, *, burst: bool) -> None:
+        with suppress(RedisError):  # also raised when the worker unregisters
             UnitWorker(self._taking, self.stop).work(burst=burst, logging_level="WARNING")
 
-    def _reach(self) -> bool:
-        """Is Redis there? If not, this takes a moment."""
+    def _can_reach_redis(self) -> bool:
+        """Whether Redis can be reached. Pauses if it cannot."""
         try:
             self.queues.connection.ping()
         except RedisError as error:
-            self._away(error)
+            self._note_outage(error)
             self.stop.wait(PAUSE_SECONDS)
             return False
         if not self._reachable:
@@ -254,40 +252,39 @@ class RqProcess:
         self._reachable = True
         return True
 
-    def _away(self, error: Exception) -> None:
+    def _note_outage(self, error: Exception) -> None:
         if self._reachable:
             log.error("Redis cannot be reached, waiting for it: %s", error)
         self._reachable = False
 
-    def _tend(self) -> None:
-        """Housekeeping, and local work while the main thread waits on a model; in a thread of its
-        own."""
+    def _housekeeping_loop(self) -> None:
+        """Housekeeping, and local work while the main thread waits on a model."""
         housekeeping = Housekeeping(self.rt)
         every = self.rt.settings.worker.sweep_interval_seconds
-        due = 0.0
+        next_run = 0.0
         while not self.stop.is_set():
-            if time.monotonic() >= due:
-                due = time.monotonic() + every
+            if time.monotonic() >= next_run:
+                next_run = time.monotonic() + every
                 try:
                     housekeeping.run_due()
                     sweep.sweep(self.rt, self.queues)
                 except RedisError as error:
-                    self._away(error)
+                    self._note_outage(error)
                 except Unavailable as error:
                     log.error("the store cannot be reached: %s", error)
                     housekeeping.free_leases_soon()
-                except (
-                    Exception
-                ) as error:  # the next time may go better, and nobody else would do it
+                except Exception as error:  # one failure must not stop later runs
                     log.error(
-                        "tending failed (%s)\n%s", type(error).__name__, redacted_traceback(error)
+                        "housekeeping failed (%s)\n%s",
+                        type(error).__name__,
+                        redacted_traceback(error),
                     )
             self._do_local_work()
             self.stop.wait(min(every, LOOK_SECONDS))
 
     def _do_local_work(self) -> None:
-        """While the job in progress takes long, work on units that need nothing outside the store:
-        deletions, text indexes and timers do not wait for a model."""
+        """While the current job takes long, work on units that need only the store, such as
+        deletions, text indexes and timers."""
         began = self._busy_since
         if began is None or time.monotonic() - began < BUSY_SECONDS:
             return
@@ -304,13 +301,13 @@ class RqProcess:
 
 
 _process: RqProcess | None = None
-"""Of this process, while it works."""
+"""The RQ worker of this process while it runs."""
 
 
 def work(unit: str) -> None:
-    """Work on a unit, in the process that works at present."""
+    """Work on a unit in the current `RqProcess`."""
     if _process is None:
-        raise RuntimeError("jobs of memservice are done by `memservice worker`")
+        raise RuntimeError("only `memservice worker` can work on jobs of memservice")
     _process.work(unit)
 
 
@@ -322,7 +319,7 @@ class _WithoutOutages(logging.Filter):
         )
 
 
-def quiet() -> None:
-    """Leave RQ's own lines about a Redis that is away out: it is told of once, by us, and without
-    tracebacks."""
+def hide_outages() -> None:
+    """Hide RQ's log lines about an unreachable Redis: memservice logs that once, without a
+    traceback."""
     logging.getLogger("rq.worker").addFilter(_WithoutOutages())

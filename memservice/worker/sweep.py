@@ -1,7 +1,7 @@
-"""The sweep: whatever is ready and waits in no queue is put into one, whyever it is not there.
+"""The sweep: adds ready units that have no job in Redis.
 
-Redis was down or flushed, a process was killed, a timer or a back-off ran out: all of that is found
-here, some seconds later.
+Jobs are missing after Redis was down or flushed, after a process was killed, and when a timer or a
+back-off ends. The sweep finds such units some seconds later.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from memservice.worker.rq_queues import JobQueues
 log = logging.getLogger("memservice.sweep")
 
 UNIT = "maintenance:wake-ups"
-"""Its lease makes one process the leader at a time, however many there are."""
+"""The process that holds the lease of this unit is the leader."""
 LEASE_SECONDS = 30.0
 MAX_UNITS = 10_000
-"""Units that are looked at together. Beyond them are those that became ready later."""
+"""Units per sweep. Units beyond that became ready later."""
 
 
 def ready(rt: Runtime) -> list[str]:
-    """Units with something to do now that nobody works on, the longest-waiting first."""
+    """Units that are ready and not leased, the longest-waiting first."""
     with rt.storage.read() as tx:
         return tx.tasks.ready(rt.clock(), MAX_UNITS, outbox.latest(rt))
 
 
 def sweep(rt: Runtime, queues: JobQueues) -> int:
     """Wake ready units whose jobs are lost; returns how many. Does nothing while another process
-    does it.
+    sweeps.
 
     Raises `redis.RedisError` and `Unavailable`.
     """
@@ -45,11 +45,11 @@ def _as_leader(rt: Runtime, work: Callable[[], int]) -> int:
         if lease is None:
             return 0
         try:
-            made = work()
+            woken = work()
         finally:
             rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
         lease_owner.ended(mine)
-    if made:
-        log.info("%d unit(s) were ready that nobody had been woken for", made)
-    return made
+    if woken:
+        log.info("sweep enqueued %d ready unit(s)", woken)
+    return woken

@@ -1,10 +1,8 @@
-"""The one kind of job that there is in Redis. It says which unit is to be looked at, and there is
-nothing else that it could say.
+"""The only kind of job in Redis. It names a unit.
 
-RQ's own job names a function, callbacks, webhooks, dependents, retries and a timeout, and RQ's
-worker does as it says. That is power over the worker for every program that can write to Redis. Of
-our jobs only the unit is read: all else that is stored with one is not looked at, nor will be what
-a later release of RQ stores with its jobs.
+A job of RQ names a function, callbacks, webhooks, dependents, retries and a timeout, and RQ's
+worker obeys. So every program that can write to Redis controls the worker. This class reads the
+unit and ignores all other fields of a job, including those that later releases of RQ may add.
 """
 
 from __future__ import annotations
@@ -17,47 +15,47 @@ from typing import Any
 from rq.job import Job
 
 FUNCTION = "memservice.pipeline.rq_worker.work"
-"""What a job of ours names as its function. It is compared, never imported."""
+"""The function that our jobs name. It is compared, never imported."""
 DATA_MAX = 100_000
-"""Longest description of a call that is read, in bytes and unpacked. Ours have fewer than 200."""
+"""Longest call data that is read, in bytes after decompression. Ours have fewer than 200."""
 
 
 class UnitJob(Job):
-    """A job as it is read from Redis: its id and its unit."""
+    """A job as read from Redis: its id and its unit."""
 
     unit: str | None = None
-    """None: the job is none of ours."""
+    """None for a job that memservice did not enqueue."""
 
     def restore(self, raw_data: Mapping[bytes, bytes]) -> None:
         self.unit = unit_of(raw_data.get(b"data", b""))
-        # RQ lists only those jobs of a queue that name it as the place that they come from.
+        # RQ lists a job in a queue only if its origin is that queue.
         self.origin = raw_data.get(b"origin", b"").decode(errors="replace")
 
     @property
     def func(self) -> Callable[..., Any]:
         raise RuntimeError(
-            "a job in Redis names a function, and none of them is called: `memservice "
-            "worker` reads its unit"
+            "functions that jobs in Redis name are never called: `memservice worker` "
+            "reads the unit only"
         )
 
 
 def unit_of(data: bytes) -> str | None:
-    """The unit in the description of a call, if that is a call of our function with a unit and with
-    nothing else. None otherwise."""
+    """The unit in the call data of a job; None unless it calls our function with one unit and no
+    other argument."""
     try:
-        unpacking = zlib.decompressobj()
-        unpacked = unpacking.decompress(data, DATA_MAX)
-        if unpacking.unconsumed_tail:
+        decompressor = zlib.decompressobj()
+        text = decompressor.decompress(data, DATA_MAX)
+        if decompressor.unconsumed_tail:
             return None
-        function, instance, given, named = json.loads(unpacked)
+        function, instance, arguments, keywords = json.loads(text)
     except (zlib.error, ValueError, TypeError, RecursionError):
         return None
     if (
         function != FUNCTION
         or instance is not None
-        or named != {}
-        or not isinstance(given, list)
-        or len(given) != 1
+        or keywords != {}
+        or not isinstance(arguments, list)
+        or len(arguments) != 1
     ):
         return None
-    return given[0] if isinstance(given[0], str) else None
+    return arguments[0] if isinstance(arguments[0], str) else None

@@ -1,5 +1,5 @@
-"""Threads of an RQ worker beside its job: for webhook deliveries, because endpoints may be slow,
-and for local work while the job waits on a model."""
+"""Additional threads of an RQ worker: for webhook deliveries, because endpoints may be slow, and
+for local work while the current job waits on a model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def is_delivery(unit: str) -> bool:
 
 
 class UnitThreads:
-    """Works on units in threads of its own, on each of them once at a time."""
+    """Works on units in separate threads, never on the same unit twice at the same time."""
 
     def __init__(self, work: Callable[[str], None]) -> None:
-        """`work` works on a unit, and raises nothing."""
+        """`work` processes a unit and raises nothing."""
         self._work = work
         self._pool = ThreadPoolExecutor(MAX_CONCURRENT_DELIVERIES, thread_name_prefix="unit")
         self._changed = threading.Condition()
@@ -44,14 +44,15 @@ class UnitThreads:
             return len(self._in_hand) > MAX_CONCURRENT_DELIVERIES
 
     def wait(self, seconds: float) -> bool:
-        """Until none is in progress, or the time is over; returns whether any was."""
+        """Wait until no unit is in progress, at most `seconds`. Returns whether any was at the
+        start."""
         with self._changed:
             was = bool(self._in_hand)
             self._changed.wait_for(lambda: not self._in_hand, seconds)
             return was
 
     def close(self) -> None:
-        """Returns when the units in progress are done. Other workers take the queued ones."""
+        """Wait for the units in progress. Other workers take the queued ones."""
         self._pool.shutdown(cancel_futures=True)
 
     def _run(self, unit: str) -> None:

@@ -1,8 +1,7 @@
-"""Waking workers: with REDIS_URL set, each commit is followed by jobs for the units that it gave
-work.
+"""Waking workers: with REDIS_URL set, each commit enqueues jobs for the units that it gave work.
 
-That happens in a thread of its own. A request neither waits for Redis nor fails with it; what
-nobody was woken for, the sweep finds.
+A separate thread does that, so a request neither waits for Redis nor fails with it. The sweep finds
+units whose wake-up was lost.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
 log = logging.getLogger("memservice.wakeups")
 
 MAX_WAITING = 10_000
-"""Units that are to be woken and were not yet; what is beyond is left to the sweep."""
+"""Units that are queued for a wake-up. The sweep wakes the units beyond that."""
 BATCH_SIZE = 100
 PAUSE_SECONDS = 1.0
-"""Pause after Redis could not be reached. What is committed meanwhile is left to the sweep."""
+"""Pause after Redis could not be reached. The sweep wakes units that get work during the pause."""
 LAST_SECONDS = 2.0
-"""How long the end of a process waits for the last wake-ups."""
+"""How long `close` waits for the last wake-ups."""
 
 
 class Wakes(Protocol):
-    """`memservice.worker.rq_queues.JobQueues`, as far as it is needed here."""
+    """The part of `memservice.worker.rq_queues.JobQueues` that wake-ups use."""
 
     def wake(self, units: Sequence[str]) -> int: ...
 
 
 class Wakeups:
-    """Remembers units, and wakes them from a thread that starts with the first."""
+    """Collects units and wakes them from a thread, which starts with the first unit."""
 
     def __init__(self, connect: Callable[[], Wakes]) -> None:
         self._connect = connect
@@ -48,7 +47,7 @@ class Wakeups:
 
     @classmethod
     def to_queues(cls, settings: Settings) -> Wakeups:
-        """Wake-ups by the queues in Redis."""
+        """Wake-ups through the queues in Redis."""
 
         def connect() -> Wakes:
             from memservice.worker.rq_queues import JobQueues
@@ -58,7 +57,7 @@ class Wakeups:
         return cls(connect)
 
     def wake(self, units: Collection[str]) -> None:
-        """Soon. Returns at once."""
+        """Wake the units soon. Returns at once."""
         with self._changed:
             if self._closed:
                 return
@@ -70,7 +69,7 @@ class Wakeups:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wake those that wait, if Redis is there, and end."""
+        """Wake the queued units if Redis can be reached, and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -88,7 +87,7 @@ class Wakeups:
                 for unit in units:
                     del self._units[unit]
             if not self._try(units):
-                self._rest()
+                self._pause()
 
     def _try(self, units: Sequence[str]) -> bool:
         from redis import RedisError
@@ -100,10 +99,8 @@ class Wakeups:
         except (RedisError, OSError) as error:
             if self._reachable:
                 log.error(
-                    (
-                        "Redis cannot be reached, so workers are not woken; they find the work "
-                        "when it is back: %s"
-                    ),
+                    "Redis cannot be reached, so workers are not woken; they find the work "
+                    "when it is back: %s",
                     error,
                 )
             self._reachable = False
@@ -113,10 +110,10 @@ class Wakeups:
         self._reachable = True
         return True
 
-    def _rest(self) -> None:
-        """While Redis is away everything waits for the sweep."""
+    def _pause(self) -> None:
+        """Wait before the next try, and leave the queued units to the sweep."""
         deadline = time.monotonic() + PAUSE_SECONDS
         with self._changed:
-            while not self._closed and (left := deadline - time.monotonic()) > 0:
-                self._changed.wait(left)
+            while not self._closed and (seconds_left := deadline - time.monotonic()) > 0:
+                self._changed.wait(seconds_left)
             self._units.clear()

@@ -25,7 +25,7 @@ from memservice.cli import cli
             "name at least one; the queues are",
         ),
         (("--num-workers", "0"), {}, "0 is not in the range"),
-        ((), {"REDIS_URL": "localhost"}, "REDIS_URL is not one"),
+        ((), {"REDIS_URL": "localhost"}, "REDIS_URL is not a Redis URL"),
         ((), {"DB_CONNECTION_URI": "memory://"}, "a worker cannot share it"),
     ],
 )

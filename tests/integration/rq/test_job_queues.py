@@ -118,7 +118,7 @@ def test_jobs_that_were_lost_are_made_again_and_no_others(
 
 def test_a_url_that_is_none_is_told_in_a_sentence() -> None:
     with pytest.raises(
-        ConfigurationError, match=r"REDIS_URL is not one: .*redis://127\.0\.0\.1:6379/0"
+        ConfigurationError, match=r"REDIS_URL is not a Redis URL: .*redis://127\.0\.0\.1:6379/0"
     ):
         connect("localhost:6379")
 

@@ -119,7 +119,7 @@ def test_local_work_is_found_behind_more_units_than_are_read_together(
     hanging: tuple[Place, Hanging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, reasoner = hanging
-    monkeypatch.setattr(polling, "LOOKED_AT", 5)
+    monkeypatch.setattr(polling, "READY_BATCH_SIZE", 5)
     place.say("gone", ("alice", "I like tea."))
     place.work()
     for number in range(20):
@@ -188,7 +188,7 @@ def test_limits_of_lanes(units: int) -> None:
         for number in range(20):
             for kind in ("dream", "representation", "erase:session", "embed"):
                 unit = f"{kind}:{workspace}:{number}"
-                if lanes.has_room(unit):
+                if lanes.has_thread_for(unit):
                     lanes.start(unit, work)
                     started.append(unit)
     try:
