@@ -60,7 +60,7 @@ class Scratch:
         """Yields a function that opens the provider in a new location. Close what it returns before
         the block ends: then the location is erased."""
         name = f"check_{uuid.uuid4().hex[:16]}"
-        location = self._location.replace(PATH, str(folder / "store")).replace(UNIQUE, name)
+        location = self._location.replace(PATH, str(folder / "place")).replace(UNIQUE, name)
         location_fields = (
             ("uri", "connection_uri") if isinstance(self._provider, StorageProvider) else ("url",)
         )
