@@ -41,10 +41,16 @@ def attempting(attempt: Attempt) -> Iterator[None]:
 
 
 def may_retry(target: ModelTarget, error: ModelFailure) -> bool:
-    """Whether this call may be repeated now. Notes in the error which model failed."""
+    """Whether this call may be repeated now. Notes in the error which model failed, and reports an
+    answer if only the content of the request failed: the provider works."""
     error.model = model_name(target)
     attempt = _attempt.get()
-    return attempt is None or error.fault != "provider" or attempt.may_retry(error.model)
+    if attempt is None:
+        return True
+    if error.fault != "provider":
+        attempt.answered()
+        return True
+    return attempt.may_retry(error.model)
 
 
 def answered() -> None:

@@ -53,6 +53,8 @@ class Side:
         )[0]["id"]
         pair = {"observer_id": who, "observed_id": who, "content": said, "session_id": room}
         conclusion = keyed.do("POST", f"{at}/conclusions", {"conclusions": [pair]})[0]["id"]
+        keyed.do("POST", f"{at}/schedule_dream", {"observer": who, "dream_type": "omni"})
+        dream = keyed.do("GET", f"{at}/dreams")["items"][0]["id"]
         keyed.do("PUT", f"{at}/peers/{who}/card", {"peer_card": [said]})
         hook = keyed.do("POST", f"{at}/webhooks", {"url": f"https://93.184.215.14/{workspace}"})
         keyed.do("POST", f"{at}/scopes", {"id": f"team-{workspace}"})
@@ -96,7 +98,7 @@ class Side:
             "key_id": key,
             "name": who,
         }
-        self.slugs |= {"delivery_id": hook["id"]}
+        self.slugs |= {"delivery_id": hook["id"], "dream_id": dream}
         self.uids = {
             "app_id": app,
             "user_id": user,

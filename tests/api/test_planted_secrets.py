@@ -320,6 +320,10 @@ def plant(keyed: Keyed) -> World:
         name: signed({"t": "", **given}) for name, given in claims.items()
     }
     assert world.tokens.keys() == EVERYBODY
+    keyed.do(
+        "POST", "/v3/workspaces/acme/schedule_dream", {"observer": "alice", "dream_type": "omni"}
+    )
+    dream = keyed.do("GET", "/v3/workspaces/acme/dreams")["items"][0]["id"]
     world.slugs = {
         "workspace_id": ["acme"],
         "peer_id": ["alice", "bob", "carol", "dave"],
@@ -330,6 +334,7 @@ def plant(keyed: Keyed) -> World:
         "observation_id": [held[0], held[7]],
         "endpoint_id": [endpoint],
         "delivery_id": [endpoint],
+        "dream_id": [dream],
         "key_id": [labelled.key.uid],
         "name": ["alice"],
     }
@@ -533,6 +538,10 @@ UNANSWERED = {
     "DELETE /v3/workspaces/<workspace_id>",
     # Nothing was delivered.
     "POST /v3/workspaces/<workspace_id>/deliveries/<delivery_id>/redeliver",
+    # The dream is pending: there is nothing to review yet.
+    "POST /v3/workspaces/<workspace_id>/dreams/<dream_id>/apply",
+    "POST /v3/workspaces/<workspace_id>/dreams/<dream_id>/discard",
+    "POST /v3/workspaces/<workspace_id>/dreams/<dream_id>/undo",
 }
 """Routes that have nothing to say to anybody here."""
 

@@ -21,7 +21,7 @@ from memservice.services.tasks.model_breaker import Outage
 from memservice.serving.banner import banner
 from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
-from memservice.spi.llm import CompletionRequest, ModelFailure, Refusal
+from memservice.spi.llm import CompletionRequest, MalformedAnswer, ModelFailure, Refusal
 from memservice.worker import runner
 from memservice.worker.polling import Worker
 from support.pipeline.fakes import Scripted
@@ -178,7 +178,7 @@ def test_the_provider_can_ask_for_a_longer_pause(outages: Outages) -> None:
 
 def test_failures_of_the_content_count_against_the_task(start: Start) -> None:
     outages = start(WORKER_MAX_ATTEMPTS="1")
-    outages.failure = lambda: Refusal("the model declined")
+    outages.failure = lambda: MalformedAnswer("no JSON in it")
     outages.say(sessions=1, messages=1)
     outages.place.work()
     assert outages.states() == {"failed": 1}
@@ -193,7 +193,7 @@ def test_a_failure_of_the_content_shows_that_the_model_is_back(outages: Outages)
     outages.place.clock.advance(seconds=31)
     outages.place.work()
     assert outages.outages() == []
-    assert {task.attempts for task in outages.place.tasks(kinds.REPRESENTATION)} == {1}
+    assert outages.states() == {"done": 3}, "what was refused is recorded, the rest is derived"
 
 
 def test_a_retry_that_succeeds_wakes_what_failed_beside_it(outages: Outages) -> None:

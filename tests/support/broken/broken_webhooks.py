@@ -50,7 +50,7 @@ class RefusesWithoutAPlace(JsonLinesTransport):
         try:
             super().check(url)
         except InvalidInput as error:
-            raise InvalidInput.at("url", message=str(error)) from error
+            raise InvalidInput.at("body", "url", message=str(error)) from error
 
 
 class DeliversToTheRefused(JsonLinesTransport):
