@@ -124,7 +124,10 @@ def _missing_setting(state: State, row: Row) -> str | None:
             plugins.open_provider(plugins.reasoner(row.name), {}, _context())
         else:
             connection = connections.connection(
-                settings.llm, row.name, model.overrides if model else Overrides()
+                settings.llm,
+                row.name,
+                model.overrides if model else Overrides(),
+                plugins.language_model(row.name).connection_of,
             )
             plugins.open_provider(plugins.language_model(row.name), connection, _context())
     except ConfigurationError as error:

@@ -9,6 +9,7 @@ from memservice.domain.errors import ConfigurationError
 from memservice.plugins import Plugins
 from memservice.reasoning.models import is_configured
 from memservice.settings import Settings
+from memservice.settings.families import transport_key
 from memservice.settings.models import ModelConfig
 from memservice.spi.capabilities import Capability
 
@@ -56,7 +57,7 @@ def choose(settings: Settings, plugins: Plugins) -> Mapping[str, str]:
     }
     missing = [task for task, found in configured.items() if not found]
     if wanted == LLM and missing:
-        location = f"LLM_{models[missing[0]].transport.upper()}"
+        location = f"LLM_{transport_key(models[missing[0]].transport).upper()}"
         raise ConfigurationError(
             f"REASONER = llm needs a model for {', '.join(missing)}: set "
             f"{location}_API_KEY or {location}_BASE_URL, "

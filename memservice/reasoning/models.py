@@ -41,7 +41,7 @@ OPTIONS = (
 """Settings of a model that go into `CompletionRequest.options` under their own names."""
 
 
-def target(llm: Llm, choice: ModelChoice) -> ModelTarget:
+def target(llm: Llm, choice: ModelChoice, plugins: Plugins) -> ModelTarget:
     """What a choice means: its own key and URL, else those of the `LLM_` section for its
     transport."""
     given = {name: getattr(choice, name) for name in OPTIONS}
@@ -53,7 +53,9 @@ def target(llm: Llm, choice: ModelChoice) -> ModelTarget:
         for name, value in given.items()
         if value is not None and value != () and value != {}
     }
-    place = connection(llm, choice.transport, choice.overrides)
+    place = connection(
+        llm, choice.transport, choice.overrides, connection_of(choice.transport, plugins)
+    )
     return ModelTarget(
         choice.transport, choice.model, place, choice.temperature, choice.max_output_tokens, options
     )
@@ -61,16 +63,26 @@ def target(llm: Llm, choice: ModelChoice) -> ModelTarget:
 
 def is_configured(llm: Llm, choice: ModelChoice, plugins: Plugins) -> bool:
     """Whether a model has a key or a base URL, or is of a transport that needs neither."""
-    where = target(llm, choice).connection
+    where = target(llm, choice, plugins).connection
     return bool(where["api_key"] or where["base_url"]) or base_url(choice, plugins) is None
 
 
 def base_url(choice: ModelChoice, plugins: Plugins) -> str | None:
     """Where the transport of a model is unless a base URL is set; None if it has no such place."""
-    for provider in plugins.providers_of(LanguageModelProvider):
-        if provider.name == choice.transport.strip().lower():
-            return provider.base_url
-    return None
+    provider = _provider(choice.transport, plugins)
+    return None if provider is None else provider.base_url
+
+
+def connection_of(transport: str, plugins: Plugins) -> str | None:
+    """The other transport whose key and base URL serve this one, if there is one."""
+    provider = _provider(transport, plugins)
+    return None if provider is None else provider.connection_of
+
+
+def _provider(transport: str, plugins: Plugins) -> LanguageModelProvider | None:
+    name = transport.strip().lower()
+    providers = plugins.providers_of(LanguageModelProvider)
+    return next((provider for provider in providers if provider.name == name), None)
 
 
 class Models:
@@ -96,7 +108,7 @@ class Models:
         """Within limits, the model to fall back on."""
 
     def target(self, choice: ModelChoice) -> ModelTarget:
-        return target(self.settings.llm, choice)
+        return target(self.settings.llm, choice, self._plugins)
 
     def within(self, request: AnswerRequest) -> Models:
         """The same models, within the limits of one answer. At the levels for quick answers there

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from memservice.plugins import Plugins
 from memservice.reasoning.choice import LLM, all_models_of, choose, models_of
-from memservice.reasoning.models import base_url, is_configured, target
+from memservice.reasoning.models import base_url, connection_of, is_configured, target
 from memservice.settings import Settings
 from memservice.settings.families import transport_key
 from memservice.settings.models import DEFAULT_MODEL, ModelChoice
@@ -25,7 +25,10 @@ def _unused(settings: Settings, plugins: Plugins) -> Iterator[str]:
     tasks = models_of(settings)
     used = {transport_key(settings.app.embedder)}
     if LLM in chosen.values():
-        used |= {transport_key(model.transport) for model in _models_in_use(settings, plugins)}
+        for model in _models_in_use(settings, plugins):
+            used.add(transport_key(model.transport))
+            if other := connection_of(model.transport, plugins):
+                used.add(transport_key(other))
     for name, connection in settings.llm.connections.items():
         if name in used:
             continue
@@ -56,9 +59,10 @@ def _unnamed(settings: Settings, plugins: Plugins) -> Iterator[str]:
     for task, model in all_models_of(settings).items():
         if model.model != DEFAULT_MODEL or not is_configured(settings.llm, model, plugins):
             continue
-        url = target(settings.llm, model).connection["base_url"]
+        url = target(settings.llm, model, plugins).connection["base_url"]
         usual = base_url(model, plugins)
-        if model.transport != ModelChoice().transport:
+        default = ModelChoice().transport
+        if default not in (model.transport, connection_of(model.transport, plugins)):
             places.setdefault(f"the transport {model.transport}", []).append(task)
         elif url and _host(url) != _host(usual):
             places.setdefault(_host(url), []).append(task)

@@ -13,11 +13,18 @@ if TYPE_CHECKING:
     from memservice.settings import Settings
 
 
-def connection(llm: Llm, transport: str, overrides: Overrides) -> dict[str, Any]:
+def connection(
+    llm: Llm, transport: str, overrides: Overrides, other: str | None = None
+) -> dict[str, Any]:
     """What a provider of that transport is opened with: the model's own key and URL, else those of
-    the `LLM_` section."""
+    the `LLM_` section for its transport, else those for the transport `other`. A key never goes
+    to the URL of another transport."""
     params = overrides.provider_params
-    common = llm.connections.get(transport_key(transport)) or Connection()
+    common = (
+        llm.connections.get(transport_key(transport))
+        or (llm.connections.get(transport_key(other)) if other else None)
+        or Connection()
+    )
     return {
         "api_key": overrides.api_key or common.api_key,
         "base_url": overrides.base_url or common.base_url,

@@ -108,6 +108,8 @@ class LanguageModelProvider(_Provider):
     base_url: str | None = None
     """Where its models are unless a base URL is set. With one, a task counts as configured only if
     it has a key or a base URL; None: it needs neither."""
+    connection_of: str | None = None
+    """The transport whose key and base URL serve this one too, unless it has one of its own."""
     spi: int = SPI_VERSION
 
 

@@ -1,12 +1,13 @@
-"""A language model that misbehaves on purpose: a server on loopback that speaks all three
-protocols, plain and streamed, and shows one of `BEHAVIOURS` by name.
+"""A language model that misbehaves on purpose: a server on loopback that speaks every
+protocol, plain and streamed, and shows one of `BEHAVIOURS` by name.
 
     with bad_model("think") as model:
         settings = {"LLM_OPENAI_BASE_URL": f"{model.url}/v1"}
 
-The protocol follows from the path of a request: `/v1/chat/completions` (OpenAI), `/v1/messages`
-(Anthropic) or `/models/NAME:generateContent` (Gemini). What a good model would answer is found from
-the request alone, so that every task of memservice can be run against it; `answer` replaces that.
+The protocol follows from the path of a request: `/v1/chat/completions` or `/v1/responses`
+(OpenAI), `/v1/messages` (Anthropic) or `/models/NAME:generateContent` (Gemini). What a good model
+would answer is found from the request alone, so that every task of memservice can be run against
+it; `answer` replaces that.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 from memservice.spi.llm import ToolCall
 from memservice.testing.llm import Say
-from memservice.testing.model_protocols import AnthropicWire, GeminiWire, OpenAiWire
+from memservice.testing.model_protocols import AnthropicWire, GeminiWire, OpenAiWire, ResponsesWire
 from memservice.testing.model_server import Handler, Request, Server, Wire
 
 FORBIDDEN = "FORBIDDEN"
@@ -187,6 +188,8 @@ def read_request(raw: Request) -> ModelRequest:
         return _anthropic(body)
     if "enerateContent" in raw.path:
         return _gemini(body, "streamGenerateContent" in raw.path)
+    if raw.path.partition("?")[0].endswith("/responses"):
+        return _responses(body)
     return _openai(body)
 
 
@@ -206,6 +209,31 @@ def _openai(body: Any) -> ModelRequest:
         body.get("max_completion_tokens") or body.get("max_tokens") or 10_000,
         bool(body.get("stream")),
         any(turn["role"] == "tool" for turn in turns),
+    )
+
+
+def _responses(body: Any) -> ModelRequest:
+    items = body["input"]
+    messages = [item for item in items if item["type"] == "message"]
+    system = "\n".join(
+        [
+            body.get("instructions", ""),
+            *(item["content"] for item in messages if item["role"] == "system"),
+        ]
+    )
+    by_user = "\n\n".join(item["content"] for item in messages if item["role"] == "user")
+    answer_format = body.get("text", {}).get("format", {})
+    return ModelRequest(
+        ResponsesWire(),
+        body,
+        system,
+        by_user,
+        [tool["name"] for tool in body.get("tools", ())],
+        answer_format.get("schema") or _schema_in(f"{system}\n\n{by_user}"),
+        bool(answer_format),
+        body["max_output_tokens"],
+        bool(body.get("stream")),
+        any(item["type"] == "function_call_output" for item in items),
     )
 
 
@@ -496,7 +524,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     ),
     "no schema": _rejects(
         lambda request: request.has_json_mode,
-        "response_format, output_config and responseMimeType are not supported",
+        "response_format, text.format, output_config and responseMimeType are not supported",
     ),
     "call written as text, Hermes": _calls_as_text(
         lambda call: (

@@ -197,10 +197,11 @@ class TestLanguageModel(LiveModelContract):
             chosen = next(
                 each for each in _models(settings) if (each.transport, each.model) == (name, asked)
             )
-            place = connections.connection(settings.llm, name, chosen.overrides)
-            opened: LanguageModel = plugins.open_provider(
-                plugins.language_model(name), place, _context()
+            provider = plugins.language_model(name)
+            place = connections.connection(
+                settings.llm, name, chosen.overrides, provider.connection_of
             )
+            opened: LanguageModel = plugins.open_provider(provider, place, _context())
             opened.complete(self.ask(asked))
         return opened
 

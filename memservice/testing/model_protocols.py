@@ -1,9 +1,9 @@
-"""The three protocols of language models, as their servers speak them."""
+"""The protocols of language models, as their servers speak them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from memservice.testing.llm import Say
@@ -111,6 +111,129 @@ class OpenAiWire:
             "completion_tokens": say.output_tokens,
             "prompt_tokens_details": details,
         }
+
+
+class ResponsesWire:
+    """OpenAI's Responses API."""
+
+    REASONING: ClassVar[dict[str, Any]] = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "encrypted_content": "gAAA",
+        "status": None,
+    }
+
+    def whole(self, say: Say) -> Any:
+        return self._response(self._output(say), say)
+
+    def events(self, say: Say) -> Iterator[bytes]:
+        started = self._response([], say) | {"status": "in_progress", "usage": None}
+        yield (
+            self._event("response.created", response=started)
+            + self._event("response.in_progress", response=started)
+            + self._item("added", 0, {"type": "reasoning", "id": "rs_1", "summary": []})
+            + self._item("done", 0, self.REASONING)
+            + self._item("added", 1, {**self._message(()), "status": "in_progress"})
+            + self._delta((say.pieces or ("",))[0])
+        )
+        for piece in say.pieces[1:]:
+            yield self._delta(piece)
+        yield self._item("done", 1, self._message(self._texts(say)))
+        for index, item in enumerate(self._calls(say), 2):
+            yield self._item("added", index, {**item, "arguments": "", "status": "in_progress"})
+            for part in halves(item["arguments"]):
+                yield self._event(
+                    "response.function_call_arguments.delta", output_index=index, delta=part
+                )
+            yield self._event(
+                "response.function_call_arguments.done",
+                output_index=index,
+                arguments=item["arguments"],
+            )
+            yield self._item("done", index, item)
+        response = self.whole(say)
+        yield self._event(f"response.{response['status']}", response=response)
+
+    def refusal(self) -> Any:
+        return self._response([self._message([self._refused()])], Say())
+
+    def refusal_events(self) -> Iterator[bytes]:
+        yield self._item("added", 0, self._message(()))
+        yield self._event("response.refusal.delta", output_index=0, delta="I can't")
+        yield self._item("done", 0, self._message([self._refused()]))
+        yield self._event("response.completed", response=self.refusal())
+
+    def error(self, status: int, message: str) -> Any:
+        return OpenAiWire().error(status, message)
+
+    def error_event(self) -> bytes:
+        return self._event("error", code="server_error", message="it broke", param=None)
+
+    def is_stream(self, request: Request) -> bool:
+        return bool(request.body.get("stream"))
+
+    def last_text(self, request: Request) -> str:
+        return str(request.body["input"][-1]["content"])
+
+    def _output(self, say: Say) -> list[dict[str, Any]]:
+        message = [self._message(self._texts(say))] if say.text or not say.tool_calls else []
+        return [self.REASONING, *message, *self._calls(say)]
+
+    def _calls(self, say: Say) -> list[dict[str, Any]]:
+        return [
+            {
+                "type": "function_call",
+                "id": f"fc_{c.id}",
+                "call_id": c.id,
+                "name": c.name,
+                "arguments": json.dumps(c.arguments),
+                "status": "completed",
+            }
+            for c in say.tool_calls
+        ]
+
+    def _texts(self, say: Say) -> list[dict[str, Any]]:
+        return [{"type": "output_text", "text": say.text, "annotations": []}]
+
+    def _refused(self) -> dict[str, Any]:
+        return {"type": "refusal", "refusal": "I can't help with that."}
+
+    def _message(self, content: Sequence[Any]) -> dict[str, Any]:
+        return {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": list(content),
+        }
+
+    def _response(self, output: Sequence[Any], say: Say) -> dict[str, Any]:
+        is_cut = say.finish_reason == "length"
+        return {
+            "id": "resp_1",
+            "object": "response",
+            "model": "model-1",
+            "status": "incomplete" if is_cut else "completed",
+            "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
+            "error": None,
+            "output": list(output),
+            "usage": {
+                "input_tokens": say.input_tokens,
+                "input_tokens_details": {"cached_tokens": say.cache_read_tokens},
+                "output_tokens": say.output_tokens,
+                "output_tokens_details": {"reasoning_tokens": 2},
+            },
+        }
+
+    def _item(self, change: str, index: int, item: Any) -> bytes:
+        return self._event(f"response.output_item.{change}", output_index=index, item=item)
+
+    def _delta(self, text: str) -> bytes:
+        return self._event("response.output_text.delta", output_index=1, delta=text)
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        return sse({"type": kind, **fields}, kind)
 
 
 class AnthropicWire:

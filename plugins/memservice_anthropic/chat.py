@@ -260,7 +260,9 @@ def _thinking(request: CompletionRequest, turns: Sequence[Turn]) -> dict[str, An
         return None
     forced = request.tools and request.tool_choice not in (None, "auto", "none")
     # Calls that were made without thinking (by another model, say) cannot be continued with it.
-    bare = any(turn.tool_calls and not turn.tool_calls[0].carried for turn in turns)
+    bare = any(
+        turn.tool_calls and not isinstance(turn.tool_calls[0].carried, list) for turn in turns
+    )
     return None if forced or bare else {"type": "enabled", "budget_tokens": max(budget, MIN_BUDGET)}
 
 

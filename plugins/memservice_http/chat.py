@@ -1,4 +1,4 @@
-"""A language model over HTTP: everything that is alike in the three protocols."""
+"""A language model over HTTP: everything that is alike in the protocols."""
 
 from __future__ import annotations
 

@@ -14,3 +14,6 @@ REASONS = re.compile(
 OPENS_REASONING = re.compile(r"deepseek-r1|qwq|-thinking(?:-|:|$)", re.IGNORECASE)
 """Families whose chat template contains the opening tag, so that an answer begins with reasoning
 and has only the closing one."""
+PREFERS_RESPONSES = re.compile(r"^(?:ft:)?gpt-(?:[5-9]|[1-9]\d)(?!.*search-api)", re.IGNORECASE)
+"""Families of OpenAI that Chat Completions reaches only in part: with tools, they do not reason
+there. The search models exist only there."""

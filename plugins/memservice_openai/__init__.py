@@ -1,5 +1,5 @@
-"""The OpenAI protocol, for chat and for embeddings: OpenAI itself and whatever else speaks it, at
-any base URL."""
+"""The OpenAI protocols, for chat and for embeddings: OpenAI itself and other servers that support
+them, at any base URL."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ if TYPE_CHECKING:
     from memservice_http.client import Endpoint
 
 NAME = "openai"
+RESPONSES = "openai-responses"
 BASE_URL = "https://api.openai.com/v1"
 
 
-def _endpoint(settings: Settings, context: Context, max_answer: int | None = None) -> Endpoint:
+def _endpoint(
+    settings: Settings, context: Context, name: str = NAME, max_answer: int | None = None
+) -> Endpoint:
     from memservice_http.client import MAX_ANSWER, Endpoint
 
     if not settings["api_key"] and not settings["base_url"] and not settings["extra_headers"]:
         raise ConfigurationError(
-            f"{NAME}: no model is configured: set LLM_OPENAI_API_KEY, or "
+            f"{name}: no model is configured: set LLM_OPENAI_API_KEY, or "
             "LLM_OPENAI_BASE_URL for a server of your own (its key is optional)"
         )
     headers = {"authorization": f"Bearer {settings['api_key']}"} if settings["api_key"] else {}
     return Endpoint(
-        NAME,
+        name,
         settings["base_url"] or BASE_URL,
         headers,
         settings,
@@ -42,22 +45,42 @@ def _endpoint(settings: Settings, context: Context, max_answer: int | None = Non
 
 def _open_model(settings: Settings, context: Context) -> LanguageModel:
     from memservice_openai.chat import OpenAiModel
+    from memservice_openai.responses import ResponsesModel
+    from memservice_openai.routing import RoutedModel
 
-    return OpenAiModel(_endpoint(settings, context), context)
+    endpoint = _endpoint(settings, context)
+    chat = OpenAiModel(endpoint, context)
+    # Other servers may not have the newer protocol, and an extra body is written for the older one.
+    if settings["base_url"] or settings["extra_body"]:
+        return chat
+    return RoutedModel(chat, ResponsesModel(endpoint, context))
+
+
+def _open_responses(settings: Settings, context: Context) -> LanguageModel:
+    from memservice_openai.responses import ResponsesModel
+
+    return ResponsesModel(_endpoint(settings, context, RESPONSES), context)
 
 
 def _open_embedder(settings: Settings, context: Context) -> Embedder:
     from memservice_http.embedder import MAX_VECTORS
     from memservice_openai.embedding import OpenAiEmbedder
 
-    return OpenAiEmbedder(_endpoint(settings, context, MAX_VECTORS), settings, context)
+    return OpenAiEmbedder(_endpoint(settings, context, max_answer=MAX_VECTORS), settings, context)
 
 
 @hookimpl
 def memservice_llms() -> Iterable[LanguageModelProvider]:
-    """`…MODEL_CONFIG__TRANSPORT=openai`, the default."""
+    """`…MODEL_CONFIG__TRANSPORT=openai`, the default, and `openai-responses`."""
     yield LanguageModelProvider(
         name=NAME, open=_open_model, settings=ConnectionSettings, base_url=BASE_URL
+    )
+    yield LanguageModelProvider(
+        name=RESPONSES,
+        open=_open_responses,
+        settings=ConnectionSettings,
+        base_url=BASE_URL,
+        connection_of=NAME,
     )
 
 

@@ -23,6 +23,7 @@ from memservice_http.chat import (
     whole,
 )
 from memservice_http.features import OptionalFeature
+from memservice_openai.options import EFFORTS, SAME_NAME, cache_options, is_strict
 
 PATH = "/chat/completions"
 EFFORT_WITH_TOOLS = "reasoning_effort with tools"
@@ -37,13 +38,7 @@ _FORMAT = (
     "structured outputs",
     "guided_json",
 )
-_SAME_NAME = ("temperature", "top_p", "frequency_penalty", "presence_penalty", "seed")
-_EFFORTS = {"max": "xhigh"}
-"""Ours that OpenAI calls otherwise."""
 _FINISHED = {"function_call": "tool_calls", "eos": "stop", "end_turn": "stop"}
-_CACHED_A_DAY = 3600
-"""A prompt that is to be kept for longer than this many seconds is asked to be kept for a day, the
-only longer time there is."""
 
 
 class OpenAiModel(HttpModel):
@@ -74,7 +69,7 @@ class OpenAiModel(HttpModel):
         OptionalFeature(
             "stop", ("'stop'", "`stop`", '\\"stop\\"', "stop"), options=("stop_sequences",)
         ),
-        *(OptionalFeature(name, (name,), options=(name,)) for name in _SAME_NAME),
+        *(OptionalFeature(name, (name,), options=(name,)) for name in SAME_NAME),
         TOOLS_FEATURE,
     )
 
@@ -83,7 +78,7 @@ class OpenAiModel(HttpModel):
     ) -> RequestBody:
         mode = mode_of(request, lacking)
         options = request.options
-        wanted: dict[str, Any] = {name: options.get(name) for name in _SAME_NAME}
+        wanted: dict[str, Any] = {name: options.get(name) for name in SAME_NAME}
         wanted["temperature"] = request.temperature
         wanted["stop"] = list(options.get("stop_sequences") or ()) or None
         # The one is what the field was called until reasoning models came, and what most other
@@ -97,15 +92,10 @@ class OpenAiModel(HttpModel):
             request.max_output_tokens + request.reasoning_headroom
         )
         if effort := options.get("thinking_effort"):
-            wanted["reasoning_effort"] = _EFFORTS.get(effort, effort)
+            wanted["reasoning_effort"] = EFFORTS.get(effort, effort)
         if request.tools and EFFORT_WITH_TOOLS in lacking:
             wanted["reasoning_effort"] = "none"
-        policy = options.get("cache_policy") or {}
-        if policy.get("mode") not in ("none", "off"):
-            wanted["prompt_cache_key"] = policy.get("key_version")
-            wanted["prompt_cache_retention"] = (
-                "24h" if (policy.get("ttl_seconds") or 0) > _CACHED_A_DAY else None
-            )
+        wanted |= cache_options(options.get("cache_policy") or {})
         if request.tools:
             wanted["tool_choice"] = _choice(request.tool_choice)
         if stream:
@@ -252,32 +242,6 @@ def is_official(host: str) -> bool:
     """Is this OpenAI's own service, or Microsoft's copy of it, which know all of the protocol?"""
     return host == "api.openai.com" or host.endswith(
         (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
-    )
-
-
-def is_strict(schema: object) -> bool:
-    """Does a schema keep the rules under which OpenAI guarantees it: closed objects, all of whose
-    properties are required?"""
-    if isinstance(schema, list):
-        return all(is_strict(part) for part in schema)
-    if not isinstance(schema, dict):
-        return True
-    properties = schema.get("properties")
-    kinds = schema.get("type")
-    is_object = (
-        properties is not None
-        or kinds == "object"
-        or (isinstance(kinds, list) and "object" in kinds)
-    )
-    is_open = schema.get("additionalProperties") is not False or set(
-        schema.get("required") or ()
-    ) != set(properties or ())
-    if is_object and is_open:
-        return False
-    return all(
-        is_strict(value)
-        for name, value in schema.items()
-        if name not in ("enum", "const", "default", "examples", "required")
     )
 
 

@@ -60,6 +60,7 @@ def test_the_protocols_are_those_that_there_are() -> None:
     assert {row[0] for row in rows} == set(load_plugins().names("language-model protocol"))
     assert {row[0]: row[3] for row in rows} == {
         "openai": OPENAI,
+        "openai-responses": OPENAI,
         "anthropic": ANTHROPIC,
         "gemini": GEMINI,
     }

@@ -178,7 +178,7 @@ def models_of(rt: Runtime, kind: str) -> tuple[str, ...]:
     configs = [choice.models_of(rt.settings)[task]]
     if task == choice.CONSOLIDATE:
         configs.append(rt.settings.dream.induction_model_config)
-    targets = [target(rt.settings.llm, config.fallback or config) for config in configs]
+    targets = [target(rt.settings.llm, config.fallback or config, rt.plugins) for config in configs]
     return tuple(dict.fromkeys(model_name(found) for found in targets))
 
 

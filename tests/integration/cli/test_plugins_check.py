@@ -222,9 +222,9 @@ def test_what_is_not_configured_says_what_it_takes(memservice: Run, name: str) -
     assert f"LLM_{name.upper()}_API_KEY" in done.stdout
     assert f"DERIVER_MODEL_CONFIG__TRANSPORT={name}" in done.stdout
     assert "A language-model protocol has no optional capabilities" in done.stdout
-    assert done.stdout.count(f"of plugin {name}") == (1 if name == "anthropic" else 2), (
-        "the protocol, and the embedder if there is one"
-    )
+    assert (
+        done.stdout.count(f"of plugin {name}") == {"openai": 3, "anthropic": 1, "gemini": 2}[name]
+    ), "the protocols, and the embedder if there is one"
     assert memservice("plugins", "check", name, "--costly").returncode == 1
 
 

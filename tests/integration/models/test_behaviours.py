@@ -18,6 +18,7 @@ from memservice.reasoning.choice import DERIVE, LLM, WITHOUT_MODEL, models_of
 from memservice.reasoning.models import Models
 from memservice.reasoning.reasoner import LlmReasoner
 from memservice.settings import load_settings
+from memservice.settings.families import transport_key
 from memservice.spi.llm import ModelFailure, ToolCall
 from memservice.spi.providers import Context
 from memservice.spi.reasoner import (
@@ -79,9 +80,10 @@ def reasoner(
     model: BadModel, plugins: Plugins, transport: str = "openai", **settings: str
 ) -> LlmReasoner:
     """A reasoner whose tasks all ask this model, and that knows nothing of it yet."""
+    name = transport_key(transport).upper()
     environ = {
-        f"LLM_{transport.upper()}_BASE_URL": model.url + ("/v1" if transport == "openai" else ""),
-        f"LLM_{transport.upper()}_API_KEY": "sk-test",
+        f"LLM_{name}_BASE_URL": model.url + ("/v1" if transport.startswith("openai") else ""),
+        f"LLM_{name}_API_KEY": "sk-test",
         "LLM_MAX_ATTEMPTS": "1",
     }
     for config in CONFIGS:
@@ -314,7 +316,7 @@ def test_what_comes_of_each_behaviour(plugins: Plugins, behaviour: str) -> None:
     assert outcomes(plugins, behaviour, "openai") == USUAL | OUTCOMES[behaviour]
 
 
-@pytest.mark.parametrize("transport", ["anthropic", "gemini"])
+@pytest.mark.parametrize("transport", ["openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("behaviour", IN_EVERY_PROTOCOL)
 def test_it_is_the_same_in_every_protocol(plugins: Plugins, behaviour: str, transport: str) -> None:
     expected = USUAL | OUTCOMES[behaviour]

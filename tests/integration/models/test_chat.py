@@ -17,15 +17,17 @@ from memservice.app import create_app
 from memservice.compose import open_runtime
 from memservice.reasoning.client import HELD_CHARS
 from memservice.settings import load_settings
+from memservice.settings.families import transport_key
 from memservice.spi.llm import ToolCall
 from memservice.testing.llm import Fault, Say
-from memservice.testing.model_protocols import AnthropicWire, GeminiWire, OpenAiWire
+from memservice.testing.model_protocols import AnthropicWire, GeminiWire, OpenAiWire, ResponsesWire
 from memservice.testing.model_server import KEY, ScriptedPeer, Server, Wire
 from support.models.fixtures import OpenModel
 
 LOOK = Say((), (ToolCall("call-1", "search_memory", {"query": "bees"}),), "tool_calls")
 PROTOCOLS: dict[str, tuple[Wire, str]] = {
     "openai": (OpenAiWire(), "/v1"),
+    "openai-responses": (ResponsesWire(), "/v1"),
     "anthropic": (AnthropicWire(), ""),
     "gemini": (GeminiWire(), ""),
 }
@@ -46,8 +48,8 @@ def spoken(
     given = {
         "DB_CONNECTION_URI": "memory://",
         "DIALECTIC_LEVELS__LOW__MODEL_CONFIG__TRANSPORT": request.param,
-        f"LLM_{request.param.upper()}_BASE_URL": server.url + path,
-        f"LLM_{request.param.upper()}_API_KEY": KEY,
+        f"LLM_{transport_key(request.param).upper()}_BASE_URL": server.url + path,
+        f"LLM_{transport_key(request.param).upper()}_API_KEY": KEY,
         "LLM_RETRY_PAUSE_SECONDS": "0.001",
     }
     loaded = load_settings(environ=given, cwd=tmp_path)

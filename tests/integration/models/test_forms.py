@@ -211,7 +211,10 @@ def test_anthropic_does_not_think_where_it_may_not(server: Server, open_model: O
         Turn("tool", "noon", tool_call_id="c"),
     )
     model.complete(ask(tools=TOOLS, turns=foreign, options=thinking))
-    assert ["thinking" in body for body in bodies(server)] == [False, False]
+    carried = ToolCall("c", "clock", {}, {"reasoning": [{"type": "reasoning"}]})
+    signed = (*ask().turns, Turn("assistant", "", (carried,)), foreign[-1])
+    model.complete(ask(tools=TOOLS, turns=signed, options=thinking))
+    assert ["thinking" in body for body in bodies(server)] == [False, False, False]
 
 
 def test_gemini_sees_its_signature_again(server: Server, open_model: OpenModel) -> None:

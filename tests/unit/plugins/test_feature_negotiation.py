@@ -14,9 +14,15 @@ from memservice_gemini.chat import GeminiModel
 from memservice_http.failures import Rejected
 from memservice_http.features import REMEMBERED, FeatureNegotiation
 from memservice_openai.chat import OpenAiModel
+from memservice_openai.responses import ResponsesModel
 
 LOG = logging.getLogger("memservice")
-MODELS = {"openai": OpenAiModel, "anthropic": AnthropicModel, "gemini": GeminiModel}
+MODELS = {
+    "openai": OpenAiModel,
+    "openai-responses": ResponsesModel,
+    "anthropic": AnthropicModel,
+    "gemini": GeminiModel,
+}
 
 
 class Clock:
@@ -75,6 +81,18 @@ def rejecting(message: str, part: str) -> Callable[[frozenset[str]], str]:
         ),
         ("openai", "Unsupported value: 'temperature' does not support 0.2", "temperature"),
         ("openai", "'response_format.type' must be 'json_schema' or 'text'", "json_object"),
+        (
+            "openai-responses",
+            "Encrypted content is not supported with this model.",
+            "reasoning.encrypted_content",
+        ),
+        (
+            "openai-responses",
+            "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
+            "reasoning",
+        ),
+        ("openai-responses", "Unknown parameter: 'stop'.", "stop"),
+        ("openai-responses", "Unknown parameter: 'text.format'.", "json_schema"),
         ("gemini", "Function calling is not enabled for this model", "tools"),
     ],
 )

@@ -95,9 +95,10 @@ def test_a_model_is_where_its_own_settings_say_else_where_its_transport_is(tmp_p
         DERIVER_MODEL_CONFIG__REASONING_EFFORT="low",
         DERIVER_MODEL_CONFIG__CACHE_POLICY__TTL_SECONDS="60",
     )
+    plugins = load_plugins(settings)
     own, common = (
-        target(settings.llm, settings.deriver.model_config),
-        target(settings.llm, settings.summary.model_config),
+        target(settings.llm, settings.deriver.model_config, plugins),
+        target(settings.llm, settings.summary.model_config, plugins),
     )
     assert own.connection == {
         "api_key": "own",
@@ -115,7 +116,11 @@ def test_a_model_is_where_its_own_settings_say_else_where_its_transport_is(tmp_p
 def test_a_key_may_stand_in_another_variable(tmp_path: Path) -> None:
     name = {"DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY_ENV": "MY_KEY"}
     settings = loaded(tmp_path, **name, MY_KEY="s3cret")
-    assert target(settings.llm, settings.deriver.model_config).connection["api_key"] == "s3cret"
+    plugins = load_plugins(settings)
+    assert (
+        target(settings.llm, settings.deriver.model_config, plugins).connection["api_key"]
+        == "s3cret"
+    )
     row = next(
         row for row in settings.rows() if row.name == "DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY"
     )
@@ -123,7 +128,8 @@ def test_a_key_may_stand_in_another_variable(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("MY_KEY=from-the-file\n")
     settings = loaded(tmp_path, **name)
     assert (
-        target(settings.llm, settings.deriver.model_config).connection["api_key"] == "from-the-file"
+        target(settings.llm, settings.deriver.model_config, plugins).connection["api_key"]
+        == "from-the-file"
     )
     assert is_configured(settings.llm, settings.deriver.model_config, load_plugins(settings))
 
