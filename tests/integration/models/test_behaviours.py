@@ -320,8 +320,8 @@ def test_what_comes_of_each_behaviour(plugins: Plugins, behaviour: str) -> None:
 @pytest.mark.parametrize("behaviour", IN_EVERY_PROTOCOL)
 def test_it_is_the_same_in_every_protocol(plugins: Plugins, behaviour: str, transport: str) -> None:
     expected = USUAL | OUTCOMES[behaviour]
-    if (behaviour, transport) == ("think, unclosed", "gemini"):
-        # An answer without any part ends the first round.
+    if behaviour == "think, unclosed" and transport in ("gemini", "openai-responses"):
+        # The server counts the tokens of reasoning, so the first answer already leads to more room.
         expected |= {"chat": "null, 5", "structured": "fails (content), 5", "dream": "dream, 5"}
     assert outcomes(plugins, behaviour, transport) == expected
 
