@@ -404,7 +404,7 @@ class Plugins:
     def _missing(self, kind: Kind, provider: p.Provider, error: ImportError) -> str:
         """The message for a driver that cannot be imported."""
         origin = next(
-            (origin for offer, origin in self._providers[kind] if offer is provider), None
+            (origin for candidate, origin in self._providers[kind] if candidate is provider), None
         )
         subject = f"{kind.words} {provider.name!r}"
         module = (error.name or "").partition(".")[0]

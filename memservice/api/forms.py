@@ -155,7 +155,7 @@ class FormReader:
         return loaded
 
 
-def refuse_strangers(request: Request) -> None:
+def refuse_cross_site(request: Request) -> None:
     """A browser sends forms and requests without a body for any page, and fetches pictures from any
     address, without a preflight. Raises `Refused` for those of pages that may not call."""
     if not Cors(current_app.extensions["memservice"].settings.app.cors_origins).may_write(request):

@@ -11,7 +11,7 @@ from flask import Flask, request
 
 from memservice.api import auth
 from memservice.api.auth import RouteAccess
-from memservice.api.forms import refuse_strangers
+from memservice.api.forms import refuse_cross_site
 from memservice.api.parsing import claims_json
 from memservice.api.routing import EXTENSION
 from memservice.api.shared_answer import SharedAnswer
@@ -52,7 +52,7 @@ def mount(app: Flask, plugins: Plugins) -> None:
         bound = _Bound(application)
         web.bind(bound)  # error handlers of plugins use it too
         if request.method not in _SAFE and not claims_json(request):
-            refuse_strangers(request)
+            refuse_cross_site(request)
         rule = _access(app, endpoint, request.blueprints) or ADMIN
         path = {name: str(value) for name, value in (request.view_args or {}).items()}
         required = RouteAccess(rule.open, _is_for_admins(rule), rule.workspace)

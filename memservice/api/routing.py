@@ -26,7 +26,7 @@ from memservice.api.answers import empty_answer, json_answer
 from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
 from memservice.api.fields import List, Map
-from memservice.api.forms import FORM, FormReader, refuse_strangers
+from memservice.api.forms import FORM, FormReader, refuse_cross_site
 from memservice.api.locations import Loc, Locations
 from memservice.api.parsing import (
     BodyReader,
@@ -175,7 +175,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         # A browser sends JSON of another origin's page only after a preflight; anything else it
         # sends unasked, an empty body too.
         if changes and not claims_json(request):
-            refuse_strangers(request)
+            refuse_cross_site(request)
         principal = auth.principal(current_app.extensions[EXTENSION], access, path)
         if large:
             request.max_content_length = MAX_LARGE_BODY

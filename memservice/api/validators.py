@@ -38,7 +38,7 @@ class Length:
 
     @staticmethod
     def _error(value: str | Sequence[Any], how: str, bound: str, count: int) -> ValidationError:
-        noun, code, rest = (
+        type_name, code, rest = (
             ("String", "string_too", "")
             if isinstance(value, str)
             else ("List", "too", f", not {len(value)}")
@@ -46,7 +46,7 @@ class Length:
         unit = "character" if isinstance(value, str) else "item"
         return ValidationError(
             TypedMessage(
-                f"{noun} should have {bound} {unit}{'' if count == 1 else 's'}{rest}",
+                f"{type_name} should have {bound} {unit}{'' if count == 1 else 's'}{rest}",
                 f"{code}_{how}",
             )
         )

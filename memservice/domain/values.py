@@ -205,14 +205,16 @@ def strip_nul(value: Any) -> Any:
     return value
 
 
-def check_size(value: object, loc: Sequence[str | int], noun: str) -> None:
-    """Raise InvalidInput for JSON of more than 64 KiB. `noun` says what it is."""
+def check_size(value: object, loc: Sequence[str | int], subject: str) -> None:
+    """Raise InvalidInput for JSON of more than 64 KiB. `subject` names it in the error."""
     # A character has one to four bytes: most values need not be encoded to be measured.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if len(text) * 4 > MAX_METADATA and (
         len(text) > MAX_METADATA or len(text.encode("utf-8", "surrogatepass")) > MAX_METADATA
     ):
-        raise InvalidInput.at(*loc, message=f"{noun} may have at most {MAX_METADATA} bytes as JSON")
+        raise InvalidInput.at(
+            *loc, message=f"{subject} may have at most {MAX_METADATA} bytes as JSON"
+        )
 
 
 def check_metadata(value: object, loc: Sequence[str | int]) -> None:

@@ -178,10 +178,10 @@ def _vectors(rt: Runtime) -> Iterator[Check]:
         )
     else:
         check = _asked(rt, spaces)
-    misfit = next((space for space in misfits if space is not None), None)
-    if check.state == OK and misfit is not None:
+    mismatch = next((space for space in misfits if space is not None), None)
+    if check.state == OK and mismatch is not None:
         found = (
-            f"{_index_of(rt)}: some are of dimension {misfit.dimension}, and those of "
+            f"{_index_of(rt)}: some are of dimension {mismatch.dimension}, and those of "
             f"{rt.embedder.id} of {rt.embedder.dimension}"
         )
         check = Check(

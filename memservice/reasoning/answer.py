@@ -35,7 +35,7 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
     """
     level: DialecticLevel = getattr(models.settings.dialectic.levels, request.level)
     client = ModelClient(models, PURPOSE, level.model_config, request.origin)
-    bound_tools = _offers(models, request, level)
+    bound_tools = _bound_tools(models, request, level)
     writes_apart = request.response_format is not None
     task = (
         (prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY) if bound_tools else ""
@@ -158,7 +158,7 @@ def _took(client: ModelClient, loop: ToolLoop, request: AnswerRequest, was_cut: 
     )
 
 
-def _offers(models: Models, request: AnswerRequest, level: DialecticLevel) -> list[BoundTool]:
+def _bound_tools(models: Models, request: AnswerRequest, level: DialecticLevel) -> list[BoundTool]:
     if request.tools is None or level.tool_choice == "none":
         return []
     retrieval_tools = RetrievalTools(

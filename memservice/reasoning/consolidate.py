@@ -14,7 +14,7 @@ from typing import Any
 from memservice.domain import tokens
 from memservice.domain.errors import Damaged, Unavailable
 from memservice.domain.ids import new_uid
-from memservice.domain.json_schema import problem as misfit
+from memservice.domain.json_schema import problem as schema_violation
 from memservice.domain.records import CONTRADICTION, DEDUCTIVE, INDUCTIVE
 from memservice.reasoning import render, structured
 from memservice.reasoning.client import ModelClient
@@ -120,7 +120,7 @@ class _Phase:
             self._caller,
             self._opening(),
             prompt.TASK[kind.name],
-            self._offers(),
+            self._bound_tools(),
             Bounds(
                 iterations=min(kind.iterations, dream.max_tool_iterations),
                 output=MAX_OUTPUT_TOKENS,
@@ -141,12 +141,12 @@ class _Phase:
         """All of the phase in one answer, as a document."""
         writing = {
             bound_tool.tool.name: _WRITING[bound_tool.tool.name]
-            for bound_tool in self._offers()
+            for bound_tool in self._bound_tools()
             if bound_tool.tool.name in _WRITING
         }
         parts = {
             key: bound_tool.tool.parameters["properties"][argument]
-            for bound_tool in self._offers()
+            for bound_tool in self._bound_tools()
             for key, argument in [writing.get(bound_tool.tool.name, ("", ""))]
             if key
         }
@@ -198,7 +198,7 @@ class _Phase:
             ),
         )
 
-    def _offers(self) -> list[BoundTool]:
+    def _bound_tools(self) -> list[BoundTool]:
         kind, draft = self._kind, self._draft_of_dream
         bound_tools = [BoundTool(tools.RECENT_CONCLUSIONS, self._recent)]
         if self._request.tools is not None:
@@ -308,7 +308,7 @@ def _shaped(value: Any, parts: Mapping[str, Any]) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        key: [item for item in value[key] if misfit(part["items"], item) is None]
+        key: [item for item in value[key] if schema_violation(part["items"], item) is None]
         for key, part in parts.items()
         if isinstance(value.get(key), list)
     }

@@ -18,7 +18,7 @@ from memservice.domain import tokens
 from memservice.domain.answers.json_text import storable
 from memservice.domain.errors import MemserviceError
 from memservice.domain.failures import redacted_traceback
-from memservice.domain.json_schema import problem as misfit
+from memservice.domain.json_schema import problem as schema_violation
 from memservice.reasoning.client import ModelClient
 from memservice.reasoning.prompts import again as prompt
 from memservice.reasoning.render import within
@@ -89,7 +89,7 @@ class ToolLoop:
         self._caller = client
         self._opening = tuple(opening)
         self._task = task
-        self._offers = {bound_tool.tool.name: bound_tool for bound_tool in bound_tools}
+        self._bound_tools = {bound_tool.tool.name: bound_tool for bound_tool in bound_tools}
         self._bounds = bounds
         self._rounds: list[list[Turn]] = []
 
@@ -162,7 +162,7 @@ class ToolLoop:
 
     @property
     def _tools(self) -> list[Tool]:
-        return [bound_tool.tool for bound_tool in self._offers.values()]
+        return [bound_tool.tool for bound_tool in self._bound_tools.values()]
 
     def _choices(self) -> Iterator[tuple[int, str | None]]:
         """The number of each round, and its tool choice."""
@@ -269,14 +269,14 @@ class ToolLoop:
             raise ToolRefused(
                 f"At most {MAX_CALLS} calls are done at once. Call again, if you still need to."
             )
-        bound_tool = self._offers.get(call.name)
+        bound_tool = self._bound_tools.get(call.name)
         if bound_tool is None:
             raise ToolRefused(
-                f"There is no tool {call.name!r}. There are: {', '.join(self._offers)}."
+                f"There is no tool {call.name!r}. There are: {', '.join(self._bound_tools)}."
             )
         schema = bound_tool.tool.parameters
         unknown = sorted(set(call.arguments) - set(schema["properties"]))
-        problem = misfit(schema, call.arguments)
+        problem = schema_violation(schema, call.arguments)
         if problem is None and unknown:
             problem = (
                 f"{', '.join(unknown)}: no such argument; there are "

@@ -64,7 +64,7 @@ def store(
     """As `create`, after the caller was authorised. Contents may have `max_tokens`; None: any
     number, and an embedding covers only the beginning of a long one."""
     texts = [_content(draft, index, max_tokens) for index, draft in enumerate(drafts)]
-    _hear(rt, drafts, texts)
+    _check_write_hooks(rt, drafts, texts)
     vectors = indexing.embed_inline(rt, texts)
 
     def add(tx: Transaction) -> list[Conclusion]:
@@ -112,12 +112,14 @@ def store(
     return rt.storage.write(add)
 
 
-def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) -> None:
+def _check_write_hooks(
+    rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]
+) -> None:
     """Plugins may refuse a conclusion, and with it the request. They are asked before the
     transaction, so rows have no keys yet."""
     now = rt.clock()
     for index, (draft, text) in enumerate(zip(drafts, texts, strict=True)):
-        heard = Conclusion(
+        conclusion = Conclusion(
             uid=new_uid(),
             workspace_key=0,
             collection_key=0,
@@ -131,7 +133,7 @@ def _hear(rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]) 
             said_at=now,
             created_at=now,
         )
-        if not write_hooks.allows(rt.plugins, heard):
+        if not write_hooks.allows(rt.plugins, conclusion):
             raise Refused(f"Conclusion {index} was refused by a plugin")
 
 

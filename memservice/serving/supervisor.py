@@ -106,7 +106,7 @@ class Supervisor:
                 status = 1
                 break
             if self._plan.with_worker:
-                self._tend_worker()
+                self._restart_worker()
             self._stop.wait(0.2)
         self._listener.close()
         children = [child for child in (server, self._worker) if child is not None]
@@ -149,7 +149,7 @@ class Supervisor:
             preexec_fn=_end_with_parent,
         )
 
-    def _tend_worker(self) -> None:
+    def _restart_worker(self) -> None:
         now = time.monotonic()
         if self._worker is not None and self._worker.poll() is not None:
             pause = self._pause.after(now - self._started)

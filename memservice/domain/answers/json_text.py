@@ -48,12 +48,12 @@ def read(
     cut: Document | None = None
     for document in reversed(list(documents(text))):
         value = shape(coerced(document.value, schema))
-        misfit = problem(schema, value)
-        if misfit is None and document.is_whole:
+        violation = problem(schema, value)
+        if violation is None and document.is_whole:
             return Document(value)
-        if misfit is None and cut is None:
+        if violation is None and cut is None:
             cut = Document(value, is_whole=False)
-        wrong = wrong or misfit
+        wrong = wrong or violation
     if cut is not None:
         return cut
     raise Unreadable(wrong or "there is no JSON document in it")

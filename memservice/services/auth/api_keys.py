@@ -203,7 +203,7 @@ def _narrowest(named: Claims) -> str:
         ("user", named.user_uid),
         ("app", named.app_uid),
     )
-    return next(f"{noun} {uid}" for noun, uid in uids if uid)[:MAX_LABEL]
+    return next(f"{kind} {uid}" for kind, uid in uids if uid)[:MAX_LABEL]
 
 
 def _new_id() -> str:

@@ -27,7 +27,7 @@ class Principal:
     alone."""
     member_of: str | None = None
     """A session of which the peer was found to be an active member, in this request
-    (`access.as_member`)."""
+    (`policy.as_member`)."""
     has_user_claim: bool = False
     """The key is one of generation 1 and names its peer by the claim `us`: it opens the user's
     collections, as it always did."""

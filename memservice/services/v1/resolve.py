@@ -138,9 +138,9 @@ def require_own(principal: Principal, session: Session) -> None:
         raise Unauthorised(policy.NOT_PERMISSIONED)
 
 
-def requested_id(given: str | None, from_key: str | None, noun: str) -> str:
+def requested_id(given: str | None, from_key: str | None, subject: str) -> str:
     """The id that a look-up is about: the one that was given, else the key's own."""
     wanted = given or from_key
     if not wanted:
-        raise Unauthorised(f"{noun} ID not found in query parameter or JWT")
+        raise Unauthorised(f"{subject} ID not found in query parameter or JWT")
     return wanted

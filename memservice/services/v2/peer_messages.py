@@ -33,7 +33,7 @@ def create(
     """Store messages of the peer, all or none. Creates the workspace, the peer and the session that
     are missing. A key of idempotency is the peer's own."""
     policy.require(principal, workspace_id, peer_id=peer_id)
-    strangers = [
+    problems = [
         Problem(
             ("messages", index, "peer_id"),
             f"peer_id must be {peer_id!r}, the peer of the path",
@@ -41,8 +41,8 @@ def create(
         for index, draft in enumerate(drafts)
         if draft.author != peer_id
     ]
-    if strangers:
-        raise InvalidInput(*strangers)
+    if problems:
+        raise InvalidInput(*problems)
     peer, _ = peers.get_or_create(rt, principal, workspace_id, peer_id, None, None)
     return messages.create_in(rt, workspace_id, session_of(peer), drafts, idempotency_key)
 

@@ -19,15 +19,15 @@ _LOGICAL = ("AND", "OR", "NOT")
 
 
 class LegacySchema(AliasedSchema):
-    """A shape in which less can be said than in the newest one; its aliases are the newest
+    """A schema with fewer fields than that of the newest generation; the aliases are the newest
     names."""
 
     ALIASES: ClassVar[Mapping[str, str]] = {}
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
-    """What cannot be said here, as it is there where nobody says it."""
+    """Values of the fields that this schema lacks."""
 
     @post_load
-    def _add_unsaid(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def _add_defaults(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         return {**self.DEFAULTS, **data}
 
 
