@@ -1,8 +1,7 @@
-"""The Responses API: requests and whole answers. `responses_stream` reads its streams."""
+"""The Responses API: requests and whole answers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +22,8 @@ from memservice_http.chat import (
 )
 from memservice_http.features import OptionalFeature
 from memservice_openai.options import EFFORTS, SAME_NAME, cache_options, is_strict
+from memservice_openai.responses_items import items_of, parts_of, text_of
+from memservice_openai.responses_stream import ResponsesReader
 
 PATH = "/responses"
 MIN_OUTPUT_TOKENS = 16
@@ -78,7 +79,7 @@ class ResponsesModel(HttpModel):
         instructions, turns = _instructions(turns_of(request, mode), mode)
         body: dict[str, Any] = {
             "model": request.model,
-            "input": _items(turns, has_reasoning=ENCRYPTED_REASONING not in lacking),
+            "input": items_of(turns, has_reasoning=ENCRYPTED_REASONING not in lacking),
             "max_output_tokens": max(
                 MIN_OUTPUT_TOKENS, request.max_output_tokens + request.reasoning_headroom
             ),
@@ -121,9 +122,7 @@ class ResponsesModel(HttpModel):
         return self.completion(answer, answer["output"], text_of(answer["output"]))
 
     def reading(self) -> StreamReader:
-        from memservice_openai.responses_stream import ResponsesReader
-
-        return ResponsesReader(self)
+        return ResponsesReader(self.completion)
 
     def error_in(self, event: Any) -> Any:
         """Errors arrive as an event `error`, with the fields at its root, or inside a failed
@@ -145,7 +144,7 @@ class ResponsesModel(HttpModel):
         status = response.get("status") or "completed"
         if status not in ("completed", "incomplete"):
             raise ModelFailure(f"{who} answered before the response ended", retryable=True)
-        if any(part["type"] == "refusal" for part in _parts(items)):
+        if any(part["type"] == "refusal" for part in parts_of(items)):
             raise refused(who)
         reason = (response.get("incomplete_details") or {}).get("reason")
         calls = self._calls(items, is_cut=reason == CUT)
@@ -188,16 +187,6 @@ class ResponsesModel(HttpModel):
         return calls
 
 
-def text_of(items: Sequence[Any]) -> str:
-    return "".join(part["text"] for part in _parts(items) if part["type"] == "output_text")
-
-
-def _parts(items: Sequence[Any]) -> list[Any]:
-    return [
-        part for item in items if item["type"] == "message" for part in item.get("content") or ()
-    ]
-
-
 def _optional(request: CompletionRequest) -> dict[str, Any]:
     """What a server may not support, by the name of its feature and field."""
     options = request.options
@@ -227,32 +216,3 @@ def _instructions(turns: Sequence[Turn], mode: str | None) -> tuple[str, Sequenc
     if mode == OBJECT:
         count = 0
     return "\n\n".join(turn.content for turn in turns[:count] if turn.content), turns[count:]
-
-
-def _items(turns: Sequence[Turn], *, has_reasoning: bool) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
-    for turn in turns:
-        if turn.role == "tool":
-            items.append(
-                {
-                    "type": "function_call_output",
-                    "call_id": turn.tool_call_id,
-                    "output": turn.content,
-                }
-            )
-            continue
-        if turn.content or not turn.tool_calls:
-            items.append({"type": "message", "role": turn.role, "content": turn.content})
-        for tool_call in turn.tool_calls:
-            # Another provider's model may have made the call, and carry something else.
-            if has_reasoning and isinstance(tool_call.carried, dict):
-                items += tool_call.carried.get("reasoning", ())
-            items.append(
-                {
-                    "type": "function_call",
-                    "call_id": tool_call.id,
-                    "name": tool_call.name,
-                    "arguments": json.dumps(tool_call.arguments, ensure_ascii=False),
-                }
-            )
-    return items

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from memservice.spi.llm import Completion
 from memservice_http.chat import StreamReader
-from memservice_openai.responses import text_of
-
-if TYPE_CHECKING:
-    from memservice_openai.responses import ResponsesModel
+from memservice_openai.responses_items import text_of
 
 _LAST = ("response.completed", "response.incomplete")
 
 
 class ResponsesReader(StreamReader):
-    def __init__(self, model: ResponsesModel) -> None:
-        self._model = model
+    def __init__(self, completion: Callable[[Any, Sequence[Any], str], Completion]) -> None:
+        """`completion` makes the answer of the response, its items and their text."""
+        self._completion = completion
         self._text: list[str] = []
         self._items: dict[int, dict[str, Any]] = {}
         """Items of the output by their index."""
@@ -55,4 +54,4 @@ class ResponsesReader(StreamReader):
         if self._response is None:
             return None
         items = [self._items[index] for index in sorted(self._items)]
-        return self._model.completion(self._response, items, "".join(self._text))
+        return self._completion(self._response, items, "".join(self._text))
