@@ -1,8 +1,7 @@
-"""What every storage has to get right around its transactions, written once: a storage gives the
-transactions themselves.
+"""A base class for storages: it adds retries, the guard against nested writes and waiting for work
+to the transactions of a storage.
 
-Optional. A storage that has its own way of doing this implements `memservice.spi.storage.Storage`
-and leaves `BaseStorage` alone.
+Optional: a storage can implement `memservice.spi.storage.Storage` without `BaseStorage`.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ log = logging.getLogger("memservice.storage")
 
 T = TypeVar("T")
 
-TRIED = "store:tried"
-"""The fact that is written to learn whether the store takes writes. Its value says nothing."""
+PROBE_FACT = "store:tried"
+"""The fact that is written to check whether the store accepts writes. Its value has no meaning."""
 TRY_AGAIN_SECONDS = 10.0
-"""A write of this process that succeeded so lately says that the store takes writes."""
+"""After a write of this process succeeded, the store is not probed for this long."""
 RESTORE = "restore a backup; `memservice export` saves what can still be read"
 WRITABLE = "see that its disk has room, and that this user may write to it"
 
 
 class TransientConflict(Exception):
-    """Raised out of `transaction()`, or by what runs in it: it lost against another one, nothing of
-    it is stored, and a second try may succeed."""
+    """Raised by `transaction()` or inside it: the transaction conflicts with another one and stores
+    nothing. A second try may succeed."""
 
 
 class BaseStorage(ABC):
     """`memservice.spi.storage.Storage` over two context managers, `transaction()` and `snapshot()`.
 
-    Holds: the guard against nested writes, the retries after a `TransientConflict` or a
+    It has the guard against nested writes, the retries after a `TransientConflict` or a
     `UniqueViolation`, and `wait_for_work` between the threads of this process. A storage that
     several processes share overrides `changed_elsewhere`.
     """
@@ -55,30 +54,30 @@ class BaseStorage(ABC):
     vectors: VectorIndex | None = None
 
     attempts = 8
-    """How often a conflicting write is tried before it is given up."""
+    """Tries of a conflicting write before it fails."""
     attempts_at_taken = 3
-    """How often a write is tried that meets a row with the same value of a unique constraint."""
+    """Tries of a write that violates a unique constraint."""
     poll_seconds: float | None = None
-    """How often `wait_for_work` asks `changed_elsewhere`; None = never."""
+    """Seconds between two calls of `changed_elsewhere` in `wait_for_work`; None: never called."""
 
     def __init__(self) -> None:
         self._mine = threading.local()
         self._committed = threading.Condition()
         self._commits = 0
         self._written_at = float("-inf")
-        """When a write of this process succeeded, if none failed since."""
+        """Time of the last write of this process that succeeded; `-inf` if one failed since."""
         self._commit_listeners: list[Callable[[Collection[str]], None]] = []
         self._damage: str | None = None
-        """How it was first noticed that the store is damaged."""
+        """The first error that reported damage."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Begin; commit where the block ends, roll back where it raises. May raise
-        `TransientConflict` or `Unavailable`."""
+        """Begin a transaction. Commit it at the end of the block, roll it back if the block raises.
+        May raise `TransientConflict` or `Unavailable`."""
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[Transaction]:
-        """A view of one moment for reading. May raise `Unavailable`."""
+        """A consistent transaction for reading. May raise `Unavailable`."""
 
     @abstractmethod
     def check(self) -> None: ...
@@ -93,13 +92,13 @@ class BaseStorage(ABC):
     def close(self) -> None: ...
 
     def changed_elsewhere(self) -> bool:
-        """Did another process commit since this thread last asked? Called every `poll_seconds` by
-        each waiting thread."""
+        """Whether another process committed since the last call of this thread. Each waiting thread
+        calls it every `poll_seconds`."""
         return False
 
     def write(self, fn: Callable[[Transaction], T]) -> T:
         if getattr(self._mine, "writing", False):
-            raise RuntimeError("a write inside a write: pass the view on instead")
+            raise RuntimeError("a write inside a write: pass the transaction on instead")
         self._mine.writing = True
         try:
             with self._noticing():
@@ -125,16 +124,16 @@ class BaseStorage(ABC):
             yield tx
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
-        """That damage was noticed by this process, or that a write fails now. A store that took one
-        a moment ago is not asked again."""
+        """Reports damage that this process noticed, and a write that fails now. Does not write if a
+        recent write succeeded."""
         findings: list[Finding] = []
         if time.monotonic() - self._written_at > TRY_AGAIN_SECONDS:
             try:
-                self.write(lambda tx: tx.facts.set(TRIED, secrets.token_hex(4)))
+                self.write(lambda tx: tx.facts.set(PROBE_FACT, secrets.token_hex(4)))
             except Unavailable as error:
                 findings.append(Finding("failed", f"it takes no writes: {error}", WRITABLE))
             except Damaged:
-                pass  # noted, and told below
+                pass  # remembered, and reported below
         if self._damage is not None:
             findings.append(Finding("failed", self._damage, RESTORE))
         return findings
@@ -144,8 +143,7 @@ class BaseStorage(ABC):
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Damage is logged once, and remembered: a part of the store that is whole says nothing of
-        the others."""
+        """Log damage once and remember it: other parts of the store may still be readable."""
         try:
             yield
         except Damaged as error:
@@ -155,23 +153,25 @@ class BaseStorage(ABC):
             raise
 
     def announce(self) -> None:
-        """Wake those who wait for work. `write` calls it; call it for a commit that was learnt of
-        in another way."""
+        """Wake the threads in `wait_for_work`. `write` calls it; call it for commits of other
+        processes."""
         with self._committed:
             self._commits += 1
             self._committed.notify_all()
 
     def wait_for_work(self, timeout: float) -> bool:
-        """A commit since this thread last returned from here counts, so nothing is lost between
-        looking for work and waiting."""
+        """A commit since the last return in this thread counts, so no work is lost between looking
+        for it and waiting."""
         deadline = time.monotonic() + timeout
         seen = getattr(self._mine, "seen", 0)
         while True:
-            left = max(0.0, deadline - time.monotonic())
+            seconds_left = max(0.0, deadline - time.monotonic())
             with self._committed:
                 if self._commits == seen:
                     self._committed.wait(
-                        left if self.poll_seconds is None else min(left, self.poll_seconds)
+                        seconds_left
+                        if self.poll_seconds is None
+                        else min(seconds_left, self.poll_seconds)
                     )
                 if self._commits != seen:
                     self._mine.seen = self._commits
@@ -182,7 +182,7 @@ class BaseStorage(ABC):
                 return False
 
     def _try(self, fn: Callable[[Transaction], T]) -> tuple[T, Collection[str]]:
-        """What `fn` returned, and the units that it gave work."""
+        """The result of `fn`, and the units that it gave work."""
         conflict: TransientConflict | None = None
         for attempt in range(self.attempts):
             if attempt:
@@ -195,10 +195,10 @@ class BaseStorage(ABC):
             except TransientConflict as error:
                 conflict = error
             except UniqueViolation:
-                # Maybe another transaction stored the same between our look and our write: then the
-                # next run finds it.
+                # Another transaction may have stored the same row after our read: then the next run
+                # finds it.
                 if attempt >= self.attempts_at_taken - 1:
                     raise
         raise Unavailable(
-            "the store is busy: the write met other writes every time it was tried"
+            f"the store is busy: a write failed {self.attempts} times because of concurrent writes"
         ) from conflict

@@ -1,7 +1,7 @@
-"""The storage primitives: the seven operations a stranger implements to have a correct storage.
+"""The storage primitives: the seven operations that a storage must implement.
 
-Everything else that services ask of a storage is written once over these, in
-`memservice.spi.repositories`; a storage overrides a noun to be fast, never to be different.
+The repositories (`memservice.spi.repositories`) need only these. A storage overrides a repository
+to be faster, never to return other results.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class UniqueViolation(Exception):
 
 
 class Rows(Protocol):
-    """Rows as one transaction sees them. Not shared between threads.
+    """Rows as one transaction sees them. Do not share it between threads.
 
-    In a view opened by `Storage.read()` all reads see one moment and the writing methods raise
-    `ReadOnly`.
+    In a transaction of `Storage.read()` all reads see the same state, and the methods that write
+    raise `ReadOnly`.
     """
 
     def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
@@ -86,4 +86,4 @@ class Rows(Protocol):
 
 
 class ReadOnly(RuntimeError):
-    """A write was attempted in a read view: a programming error."""
+    """A write in a reading transaction: a programming error."""

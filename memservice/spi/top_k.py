@@ -1,4 +1,4 @@
-"""The first k of a ranking whose source breaks ties in its own way."""
+"""The first k hits in a stable order, from a source that breaks ties arbitrarily."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Callable
 from memservice.spi.vectors import VectorHit
 
 SPARE_HITS = 16
-"""How many hits are asked for beyond k, to see whether the last place is shared."""
+"""Hits to request beyond k, to see whether others share the score of the k-th hit."""
 MAX_HITS = 10_000
-"""Equal hits are not followed further than this."""
+"""Most hits to request while looking for equal scores."""
 
 
-def stable_top_k(ask: Callable[[int], list[VectorHit]], k: int) -> list[VectorHit]:
-    """The `k` best of `ask(n)`, which answers with the n nearest in whatever order of equals: best
-    first, ties by key.
+def stable_top_k(query: Callable[[int], list[VectorHit]], k: int) -> list[VectorHit]:
+    """The `k` best hits of `query(n)`, best first, ties by key. `query(n)` returns the n nearest
+    rows, equal ones in any order.
 
-    Asks for more as long as rows that it has not seen may share the score of the last place. Scores
-    are cut to −1..1, which rounding leaves.
+    Requests more hits while others may share the score of the k-th one. Scores are clipped to
+    −1..1, because rounding can exceed it.
     """
-    wanted = k + SPARE_HITS
+    limit = k + SPARE_HITS
     while True:
         hits = sorted(
-            (VectorHit(hit.key, min(1.0, max(-1.0, hit.score))) for hit in ask(wanted)),
+            (VectorHit(hit.key, min(1.0, max(-1.0, hit.score))) for hit in query(limit)),
             key=lambda hit: (-hit.score, hit.key),
         )
         if (
-            len(hits) < wanted
+            len(hits) < limit
             or hits[-1].score < hits[k - 1].score
-            or wanted >= max(MAX_HITS, k + SPARE_HITS)
+            or limit >= max(MAX_HITS, k + SPARE_HITS)
         ):
             return hits[:k]
-        wanted *= 4
+        limit *= 4

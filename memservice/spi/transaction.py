@@ -10,20 +10,20 @@ from memservice.spi.rows import Rows
 
 
 class Transaction:
-    """One transaction, by noun. A storage that is faster at a noun gives a subclass that returns
-    its own.
+    """One transaction, with a repository per entity. A storage with faster repositories returns
+    them from a subclass.
 
-    In `Storage.read()` the methods that write raise `ReadOnly`. Not shared between threads, not
-    kept after the transaction.
+    In `Storage.read()` the methods that write raise `ReadOnly`. Do not share it between threads, or
+    keep it after the transaction.
     """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
 
     def released(self) -> AbstractContextManager[None]:
-        """While its block runs, a view that only reads holds nothing that others wait for: no
-        connection, no lock. What is read after it may be of a later moment. For waiting on what is
-        outside the storage. In `Storage.write()` it is a RuntimeError."""
+        """Release the connection and all locks of a reading transaction while the block runs. Use
+        it to wait for something outside the storage. Later reads may see a later state. In
+        `Storage.write()` it raises RuntimeError."""
         return nullcontext()
 
     @cached_property

@@ -1,8 +1,8 @@
-"""What services ask of a storage, by noun, written once over `memservice.spi.rows.Rows`.
+"""Repositories: the data access of services, one per entity, over `memservice.spi.rows.Rows`.
 
-A storage is correct with these as they are. One that is faster at a method overrides it in a
-subclass and returns that from its `Transaction`; the contract suite holds both to the same answers.
-No rule of the product lives here.
+Every storage is correct with these. To make a method faster, override it in a subclass and return
+that from your `Transaction`; the contract suite requires the same results. Repositories have no
+rules of the product.
 """
 
 from memservice.spi.repositories.conclusions import Cards, Conclusions

@@ -1,4 +1,4 @@
-"""What the nouns share."""
+"""Common parts of the repositories."""
 
 from __future__ import annotations
 

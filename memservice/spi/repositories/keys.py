@@ -1,4 +1,4 @@
-"""The keys that callers show: those minted here, and foreign ones that were revoked."""
+"""API keys: those that this service minted, and foreign ones that were revoked."""
 
 from __future__ import annotations
 

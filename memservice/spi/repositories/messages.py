@@ -13,7 +13,7 @@ from memservice.spi.rows import Order
 
 
 class Position(NamedTuple):
-    """Where a message stands, without its text: all that ranking asks of it. A search makes
+    """The position of a message, without its text: enough for ranking. A search makes
     thousands."""
 
     key: int

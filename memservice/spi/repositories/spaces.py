@@ -1,4 +1,4 @@
-"""What the store knows about itself: vector spaces and facts."""
+"""Vector spaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls of models and embedders cost."""
+"""Usage of models and embedders."""
 
 from __future__ import annotations
 
