@@ -155,7 +155,7 @@ class RqProcess:
         housekeeper.start()
         with suppress(StopRequested):  # raised if the signal arrives between two RQ workers
             while not self.stop.is_set():
-                if self._can_reach_redis():
+                if self._can_reach_queues():
                     self._take_jobs(burst=False)
         housekeeper.join()
         self._deliveries.close()
@@ -239,7 +239,7 @@ class RqProcess:
         with suppress(RedisError):  # also raised when the worker unregisters
             UnitWorker(self._taking, self.stop).work(burst=burst, logging_level="WARNING")
 
-    def _can_reach_redis(self) -> bool:
+    def _can_reach_queues(self) -> bool:
         """Whether Redis can be reached. Pauses if it cannot."""
         try:
             self.queues.connection.ping()
