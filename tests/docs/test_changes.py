@@ -34,7 +34,9 @@ def test_every_entry_is_in_the_next_changelog(root: Path) -> None:
     assert sections == sorted(sections, key=lambda name: kinds.index(name.lower()))
 
 
-def test_a_release_has_the_marker_that_entries_go_below(root: Path) -> None:
-    assert "<!-- towncrier: releases begin below -->\n" in (root / "CHANGELOG.md").read_text(
-        "utf-8"
-    )
+def test_releases_begin_below_the_marker(root: Path) -> None:
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    _, marker, releases = text.partition("<!-- towncrier: releases begin below -->\n")
+    assert marker
+    headings = re.findall(r"^#+ .*", releases, re.MULTILINE)
+    assert headings[0].startswith("## ["), "entries of the next release are files in changes/"
