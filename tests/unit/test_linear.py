@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import thread_time
@@ -24,7 +24,7 @@ import pytest
 
 from memservice.domain import ids, times, tokens, values
 from memservice.domain.answers.json_text import documents
-from memservice.domain.answers.reasoning_tags import without_reasoning
+from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_reasoning
 from memservice.domain.answers.refusals import is_refusal
 from memservice.domain.answers.written_calls import written_calls
 from memservice.domain.card_rules import folded
@@ -371,6 +371,11 @@ def contained(about: tuple[Any, Any]) -> bool:
     return contains(*about)
 
 
+def streamed(pieces: Sequence[str], is_open: bool = False) -> str:
+    reader = ReasoningFilter(is_open=is_open)
+    return "".join([*map(reader.take, pieces), reader.end()])
+
+
 STRUCTURES: dict[str, Structure] = {
     "texts in a list": (contained, *lists(str)),
     "numbers in a list": (contained, *lists(int)),
@@ -419,3 +424,27 @@ def test_structures(name: str) -> None:
     function, given, usual = STRUCTURES[name]
     took = best(lambda: function(usual))
     assert not too_slow(lambda: function(given), took)
+
+
+BLOCKS = 200_000
+"""Blocks of reasoning, or pieces of a stream."""
+
+REASONING: dict[str, Callable[[], tuple[object, object]]] = {
+    "blocks": lambda: (without_reasoning("<think></think>" * BLOCKS), ("", True)),
+    "blocks in one piece": lambda: (streamed(["<think></think>" * BLOCKS]), ""),
+    "blanks in pieces": lambda: (streamed(" " * BLOCKS), " " * BLOCKS),
+    "blanks after reasoning": lambda: (streamed("<think></think>" + " " * BLOCKS + "x"), "x"),
+    "open reasoning in pieces": lambda: (
+        streamed(["reason "] * BLOCKS, is_open=True),
+        "reason " * BLOCKS,
+    ),
+}
+"""Hostile answers of a model: (result, expected result)."""
+
+
+@pytest.mark.parametrize("name", REASONING)
+def test_reasoning_of_many_blocks_or_pieces(name: str) -> None:
+    before = thread_time()
+    result, expected = REASONING[name]()
+    assert result == expected
+    assert thread_time() - before < 5  # about 0.2; a quadratic function takes minutes

@@ -23,15 +23,14 @@ def without_reasoning(text: str) -> tuple[str, bool]:
     Removed are leading blocks (an unclosed one to the end of the text) and everything before a
     closing tag that has no opening one. Text that begins as JSON is left as it is.
     """
-    rest, removed = text, False
-    while opening := _OPENING.match(rest):
-        closing = _closing_of(opening).search(rest, opening.end())
-        rest, removed = rest[closing.end() :] if closing else "", True
-    if not removed and not rest.lstrip().startswith(("{", "[")):
-        ends = [match.end() for match in _CLOSING_OF_LINE.finditer(rest)]
-        if ends:
-            rest, removed = rest[ends[-1] :], True
-    return (rest.lstrip() if removed else text), removed
+    position, removed = 0, False
+    while opening := _OPENING.match(text, position):
+        closing = _closing_of(opening).search(text, opening.end())
+        position, removed = closing.end() if closing else len(text), True
+    if not removed and not text.lstrip().startswith(("{", "[")):
+        for match in _CLOSING_OF_LINE.finditer(text):
+            position, removed = match.end(), True
+    return (text[position:].lstrip() if removed else text), removed
 
 
 def has_bare_closing_tag(text: str) -> bool:
@@ -60,9 +59,11 @@ class ReasoningFilter:
         contains. If no closing tag arrives, the text was the answer."""
         self.removed = False
         """Whether there was reasoning."""
+        self._before: list[str] = []
+        """Text in front of `_held` that belongs to the answer unless reasoning follows it. A list,
+        because adding each piece to one text costs the square of its length."""
         self._held = ""
-        self._searched = 0
-        """Characters of `_held` in which no closing tag begins."""
+        """The last characters, in which a tag may begin: never more than a tag's."""
         self._closing = _CLOSING if is_open else None
         self._is_open_from_start = is_open
         self._is_answer = False
@@ -71,38 +72,52 @@ class ReasoningFilter:
         """The text that is certainly part of the answer now; often empty."""
         if self._is_answer:
             return piece
-        self._held += piece
+        text, position = self._held + piece, 0
         while True:
-            if self._closing is not None and not self._close(self._closing):
-                return ""
-            opening = _OPENING.match(self._held)
+            if self._closing is not None:
+                closing = self._closing.search(text, position)
+                if closing is None:
+                    self._hold_end(text, position)
+                    return ""
+                position, self._closing = closing.end(), None
+                self._remove()
+            opening = _OPENING.match(text, position)
             if opening is None:
-                break
-            self._held, self._closing = self._held[opening.end() :], _closing_of(opening)
-            self.removed = True
-        beginning = self._held.lstrip()
+                return self._begin(text[position:])
+            position, self._closing = opening.end(), _closing_of(opening)
+            self._remove()
+
+    def _remove(self) -> None:
+        """Drop the text so far: it was reasoning, or the blanks in front of it."""
+        self._before.clear()
+        self._is_open_from_start, self.removed = False, True
+
+    def _hold_end(self, text: str, position: int) -> None:
+        """Hold the end of reasoning, in which its closing tag may begin."""
+        end = max(position, len(text) - _MAX_TAG)
+        if self._is_open_from_start:
+            self._before.append(text[position:end])
+        self._held = text[end:]
+
+    def _begin(self, text: str) -> str:
+        """The beginning of the answer; empty while it may still become an opening tag."""
+        beginning = text.lstrip()
+        if not self.removed:
+            self._before.append(text[: len(text) - len(beginning)])
+        self._held = beginning
         if any(tag.startswith(beginning[:_MAX_TAG].lower()) for tag in _OPENINGS):
             return ""
         self._is_answer = True
-        text = beginning if self.removed else self._held
+        return self._release()
+
+    def _release(self) -> str:
+        text = "".join(self._before) + self._held
+        self._before.clear()
         self._held = ""
         return text
-
-    def _close(self, closing: re.Pattern[str]) -> bool:
-        """Drop the reasoning if its closing tag arrived."""
-        match = closing.search(self._held, self._searched)
-        if match is None:
-            if not self._is_open_from_start:
-                self._held = self._held[-_MAX_TAG:]
-            self._searched = max(0, len(self._held) - _MAX_TAG)
-            return False
-        self._held, self._searched = self._held[match.end() :], 0
-        self._closing, self._is_open_from_start, self.removed = None, False, True
-        return True
 
     def end(self) -> str:
         """The text that is still held back and belongs to the answer."""
         if self._closing is not None and not self._is_open_from_start:
             return ""
-        held, self._held = self._held, ""
-        return held
+        return self._release()

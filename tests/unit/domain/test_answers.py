@@ -76,6 +76,12 @@ def test_an_answer_may_begin_inside_of_reasoning(text: str, answer: str) -> None
     assert "".join(map(reader.take, text)) + reader.end() == answer
 
 
+def test_a_stream_drops_blanks_after_reasoning_and_keeps_those_of_an_answer() -> None:
+    for text, answer in (("<think>Hm.</think> \n", ""), (" \n <b>", " \n <b>"), (" \n", " \n")):
+        reader = ReasoningFilter()
+        assert "".join(map(reader.take, text)) + reader.end() == answer
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
