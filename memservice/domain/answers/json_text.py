@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from json import decoder as json_decoder
+from math import isfinite
 from typing import Any, NoReturn
 
 from memservice.domain.json_schema import problem
@@ -62,11 +63,10 @@ def read(
 def documents(text: str) -> Iterator[Document]:
     """The documents in a text, in order; only the last can be cut. Their texts can be stored:
     without NUL and lone surrogates."""
-    decoder = json.JSONDecoder(strict=False, parse_constant=_refuse)
     position = failures = 0
     while failures < MAX_FAILURES and (start := _START.search(text, position)):
         try:
-            value, position = decoder.raw_decode(text, start.start())
+            value, position = _DECODER.raw_decode(text, start.start())
             document = Document(storable(value))
         except (ValueError, RecursionError):
             reader = _LenientReader(text, start.start())
@@ -88,10 +88,11 @@ def coerced(value: Any, schema: Any) -> Any:
     if isinstance(value, str) and kind in ("integer", "number"):
         text = value.strip().strip("[]#").strip()
         if _NUMBER.fullmatch(text):
-            number = (
-                float(text) if kind == "number" or not text.lstrip("-").isdigit() else int(text)
-            )
-            return number
+            is_integer = kind == "integer" and text.lstrip("-").isdigit()
+            try:
+                return int(text) if is_integer else finite(text)
+            except ValueError:  # too large: the text does not fit the schema
+                return value
         return value
     if isinstance(value, list) and "items" in schema:
         return [coerced(item, schema["items"]) for item in value]
@@ -112,8 +113,21 @@ def storable(value: Any) -> Any:
     return value
 
 
-def _refuse(literal: str) -> NoReturn:
+def finite(text: str) -> float:
+    """The number in a text. Raises ValueError for one too large for a float: as infinity it could
+    not be written as JSON again."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("the number is too large")
+    return number
+
+
+def refuse(literal: str) -> NoReturn:
+    """Raise ValueError for `NaN` or `Infinity`."""
     raise ValueError(f"{literal} is not JSON")
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=refuse, parse_float=finite)
 
 
 class _Cut(Exception):
@@ -148,7 +162,7 @@ class _LenientReader:
             self.position = number.end()
             if self.position == len(self._text):
                 raise _Cut
-            return json.loads(number[0])
+            return _DECODER.decode(number[0])
         word = _WORD.match(self._text, self.position)
         if word is not None and word.end() == len(self._text):
             raise _Cut

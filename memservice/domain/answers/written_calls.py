@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from memservice.domain.answers.json_text import documents
+from memservice.domain.answers.json_text import documents, finite, refuse
 
 Call = tuple[str, dict[str, Any]]
 """Name and arguments."""
@@ -147,6 +147,6 @@ def _arguments(text: str) -> dict[str, Any] | None:
 def _value(text: str) -> Any:
     plain = text.strip("\n")
     try:
-        return json.loads(plain)
-    except ValueError:
+        return json.loads(plain, parse_constant=refuse, parse_float=finite)
+    except (ValueError, RecursionError):
         return plain

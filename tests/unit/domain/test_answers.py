@@ -132,6 +132,19 @@ def test_what_cannot_be_read(text: str) -> None:
         read(text, SCHEMA)
 
 
+@pytest.mark.parametrize("kind", ["integer", "number"])
+@pytest.mark.parametrize(
+    "number",
+    ["1" * 4_301, "-" + "1" * 4_301, "1e999", "-1e999"],
+    ids=["digits", "negative digits", "exponent", "negative exponent"],
+)
+def test_a_number_that_is_too_large_does_not_fit(kind: str, number: str) -> None:
+    schema = {"type": "object", "properties": {"id": {"type": kind}}, "required": ["id"]}
+    for text in (f'{{"id": "{number}"}}', f'{{"id": {number}}}', f"{{'id': {number}}}"):
+        with pytest.raises(Unreadable):
+            read(text, schema)
+
+
 def test_documents_are_found_in_order() -> None:
     assert [document.value for document in documents('a {"b": 1} [as you like] [2] {"c": [3')] == [
         {"b": 1},
@@ -184,6 +197,16 @@ def test_several_calls() -> None:
 )
 def test_other_text_is_no_call(text: str) -> None:
     assert written_calls(text, ["search"]) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["NaN", "1e999", "1" * 4_301, "[" * 9_999],
+    ids=["not a number", "exponent", "digits", "brackets"],
+)
+def test_an_argument_that_is_no_json_is_text(value: str) -> None:
+    text = f"<function=search><parameter=query>{value}</parameter></function>"
+    assert written_calls(text, ["search"]) == [("search", {"query": value})]
 
 
 @pytest.mark.parametrize(
