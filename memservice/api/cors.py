@@ -15,6 +15,13 @@ _ELSEWHERE = frozenset({"cross-site", "same-site"})
 """What browsers say of requests that a page of another origin made."""
 
 
+def is_of_console(request: Request) -> bool:
+    """Whether the request is for a page of the console. Other origins never read or send those,
+    whatever `CORS_ORIGINS` lists: browsers send the console's cookies from any port and subdomain
+    of its host."""
+    return request.path == "/console" or request.path.startswith("/console/")
+
+
 class Cors:
     """`origins` are compared exactly; `*` lets every page in, but then without the page's
     credentials."""
@@ -29,7 +36,7 @@ class Cors:
         method = request.headers.get("Access-Control-Request-Method")
         if request.method != "OPTIONS" or origin is None or method is None:
             return None
-        if not self._allows(origin):
+        if is_of_console(request) or not self._allows(origin):
             return Response("Disallowed CORS origin", 400, mimetype="text/plain")
         answer = Response("OK", 200, mimetype="text/plain")
         answer.headers["Access-Control-Allow-Methods"] = method
@@ -39,10 +46,11 @@ class Cors:
             answer.headers["Access-Control-Allow-Headers"] = asked
         return answer
 
-    def mark(self, origin: str, headers: Headers) -> None:
-        """Tell the browser whether the page at `origin` may read this answer."""
+    def mark(self, request: Request, headers: Headers) -> None:
+        """Tell the browser whether the page that sent the request may read this answer."""
         headers.add("Vary", "Origin")
-        if not self._allows(origin):
+        origin = request.headers.get("Origin", "")
+        if is_of_console(request) or not self._allows(origin):
             return
         if self._any:
             headers["Access-Control-Allow-Origin"] = "*"
@@ -56,7 +64,9 @@ class Cors:
         origin = request.headers.get("Origin")
         if origin is None and request.headers.get("Sec-Fetch-Site") in _ELSEWHERE:
             return False  # for instance a picture in a page
-        return origin is None or urlsplit(origin).netloc == request.host or self._allows(origin)
+        if origin is None or urlsplit(origin).netloc == request.host:
+            return True
+        return not is_of_console(request) and self._allows(origin)
 
     def _allows(self, origin: str) -> bool:
         return self._any or origin in self._origins

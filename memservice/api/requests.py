@@ -51,7 +51,7 @@ def register(app: Flask, cors: Cors, answered: Hosts) -> None:
             answer.call_on_close(_forget)
         origin = request.headers.get("Origin")
         if origin is not None:
-            cors.mark(origin, headers)
+            cors.mark(request, headers)
         started = g.get("started")
         if started is not None:
             _write_line(answer, number, started)

@@ -73,6 +73,11 @@ STATUS: dict[type[errors.MemserviceError], int] = {
     errors.TooLarge: 413,
     errors.InvalidInput: 422,
     errors.Unavailable: 503,
+    errors.SchemaVersionError: 503,
+    errors.UnsupportedMedia: 415,
+    errors.AnswerFailed: 502,
+    errors.AnswerUnavailable: 503,
+    errors.AnswerTimedOut: 504,
 }
 _PATH = re.compile(r"[a-z0-9-]+")
 
@@ -163,7 +168,7 @@ def _refused(error: errors.MemserviceError) -> Response:
         known = None
     text = (
         "The store cannot be used at the moment: try again."
-        if status == 503 and not isinstance(error, errors.Busy)
+        if isinstance(error, errors.Unavailable) and not isinstance(error, errors.Busy)
         else str(error)
     )
     return rendering.page("refused.html", status, visitor=known, status=status, text=text)

@@ -16,6 +16,7 @@ from memservice.domain.errors import (
     Refused,
 )
 
+MAX_PAGE_DIGITS = 6
 WHOLE = ""
 """The place of a problem that belongs to no field."""
 
@@ -96,3 +97,9 @@ class Refusals:
     def _field(self, problem: Problem) -> str:
         names = [self._fields.get(step, step) for step in problem.loc if isinstance(step, str)]
         return next((name for name in reversed(names) if name in self._form.values), WHOLE)
+
+
+def page_number() -> int:
+    """The number of the page in the request's query; 1 if it is missing or not a number."""
+    text = request.args.get("page", "1")
+    return max(int(text), 1) if len(text) <= MAX_PAGE_DIGITS and text.isdecimal() else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -88,7 +89,21 @@ def _address() -> str:
         return address
     forwarded = request.headers.getlist("X-Forwarded-For")
     last = ",".join(forwarded).rpartition(",")[2].strip()
-    return last[:64] or address
+    return ip_of(last) or address
+
+
+def ip_of(text: str) -> str | None:
+    """The IP address in an entry of `X-Forwarded-For`, which some proxies write with a port; None
+    for anything else."""
+    host = text
+    if text.startswith("["):
+        host = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        host = text.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return None
 
 
 class PublicRoutes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Response, g, request
 
-from memservice.domain.errors import Unauthorised
+from memservice.domain.errors import Refused, Unauthorised
 from memservice.services.auth.permissions import OF_ADMIN_KEY, OF_WORKSPACE_KEY
 from memservice.services.auth.principal import Principal
 from memservice.services.members import tokens, visitors
@@ -21,6 +21,9 @@ from memservice_console.sign_in import (
 
 FORM_COOKIE = "memservice_form"
 """Holds a secret for forms before the sign-in, and while authentication is off."""
+
+PROXY_HEADERS = ("Forwarded", "X-Forwarded-Host", "X-Real-IP", "Via", "CF-Connecting-IP")
+"""A request with one of these came through a proxy, so its sender may be anywhere."""
 
 
 class SignInRequired(Exception):
@@ -53,6 +56,8 @@ def _without_authentication() -> Visitor:
     # A proxy's header names the sender behind it.
     forwarded = request.headers.get("X-Forwarded-For", "").split(",")
     senders = [name for name in forwarded if name.strip()]
+    if any(name in request.headers for name in PROXY_HEADERS):
+        raise Refused(visitors.LOOPBACK_ONLY)
     host = request.host.rpartition(":")[0] if _has_port(request.host) else request.host
     visitors.require_loopback([request.remote_addr, host, *senders])
     return visitors.visitor_without_authentication(web.runtime(), form_secret())

@@ -180,15 +180,20 @@ def _is_known(rt: Runtime, browser_id: str, member: ConsoleMember) -> bool:
     """Whether the browser signed in to this account before: its cookie is a random part and the
     keyed hash of that and the account."""
     nonce, _, mac = browser_id.partition(".")
-    expected = tokens.digests(rt.settings, tokens.BROWSER, f"{nonce}\0{member.uid}")
+    expected = tokens.digests(rt.settings, tokens.BROWSER, _browser_text(nonce, member))
     return any(tokens.is_same(digest, mac) for digest in expected)
 
 
 def _new_browser_id(rt: Runtime, member: ConsoleMember) -> str:
     nonce = tokens.new_token()
     secret = tokens.secrets_of(rt.settings)[0]
-    mac = tokens.digest(secret, tokens.BROWSER, f"{nonce}\0{member.uid}")
+    mac = tokens.digest(secret, tokens.BROWSER, _browser_text(nonce, member))
     return f"{nonce}.{mac}"
+
+
+def _browser_text(nonce: str, member: ConsoleMember) -> str:
+    """What the cookie of a known browser signs. With a new password, no browser is known."""
+    return f"{nonce}\0{member.uid}\0{member.password_hash}"
 
 
 def _open_for_member(

@@ -30,7 +30,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Listing, Page, Paging, page_after, read_page
-from memservice.services.tasks.kinds import WEBHOOK
+from memservice.services.tasks.kinds import DELETE_VECTORS, ERASE, WEBHOOK
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
@@ -38,6 +38,8 @@ STATES = (PENDING, DONE, FAILED, HELD)
 BATCH_SIZE = 500
 """Tasks that are changed in one transaction."""
 CANCELLED = "Cancelled: by an operator"
+_OPTIONAL: Condition = Not(equals(kind=(ERASE, DELETE_VECTORS)))
+"""Work that an operator may call off. Erasing what a caller deleted is none of it."""
 CLAIM_SECONDS = 30.0
 
 
@@ -207,13 +209,14 @@ def cancel(
     """Let pending tasks rest as failed, so that they are not done unless they are retried. Returns
     how many.
 
-    Raises `NotFound` for an id that is none of a pending task, and `Conflict` if a unit is being
-    worked on: then what was cancelled before that stays cancelled.
+    Erasures stay: what was deleted is promised to go. Raises `NotFound` for an id that is none of a
+    pending task that can be cancelled, and `Conflict` if a unit is being worked on: then what was
+    cancelled before that stays cancelled.
     """
     _require(principal, which, Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
-        condition = all_of(_condition(tx, which), equals(state=PENDING))
-        chosen = _chosen(tx, condition, uids, "among the pending ones")
+        condition = all_of(_condition(tx, which), equals(state=PENDING), _OPTIONAL)
+        chosen = _chosen(tx, condition, uids, "among the pending ones that can be cancelled")
         units = list(dict.fromkeys(task.unit for task in chosen))
     keys = tuple(task.key for task in chosen)
 
@@ -229,7 +232,8 @@ def purge(
     """Erase tasks that rest: failed ones, or what `which.state` says; only those that came to rest
     before then. Returns how many.
 
-    Raises `Conflict` for pending ones: what is not to be done is cancelled first.
+    Failed erasures stay, to be retried. Raises `Conflict` for pending tasks: what is not to be done
+    is cancelled first.
     """
     _require(principal, which, Permission.MANAGE_JOBS)
     if which.state == PENDING:
@@ -242,6 +246,7 @@ def purge(
         condition = all_of(
             _condition(tx, which),
             equals(state=which.state or FAILED),
+            Not(all_of(equals(state=FAILED), Not(_OPTIONAL))),
             Compare("finished_at", "lte", until),
         )
 

@@ -16,6 +16,7 @@ from memservice.services.auth.permissions import Permission
 from memservice.services.members import audit
 from memservice.services.paging import Paging
 from memservice.spi import web
+from memservice_console.forms import page_number
 from memservice_console.rendering import render
 from memservice_console.routes import Routes
 from memservice_console.sign_in import browser
@@ -23,14 +24,12 @@ from memservice_console.visitors import visitor
 
 routes = Routes(Permission.VIEW_AUDIT_LOG)
 
-MAX_PAGE = 1_000_000
 COLUMNS = ("time", "actor", "actor_uid", "action", "target", "workspace", "address", "detail")
 
 
 @routes.get("/console/audit")
 def audit_log() -> Response:
-    number = request.args.get("page", "1")
-    paging = Paging(min(max(int(number), 1), MAX_PAGE) if number.isdecimal() else 1)
+    paging = Paging(page_number())
     actor = request.args.get("actor", "").strip()
     action = request.args.get("action", "").strip()
     page = audit.page(

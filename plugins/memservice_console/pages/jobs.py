@@ -76,10 +76,11 @@ def change_jobs() -> Response:
     uids = request.form.getlist("uid")
     action = form["action"]
     rt, principal, which = web.runtime(), visitor().principal, _filter()
+    changed = len(uids)
     if action == "purge":
         purged = JobFilter(workspace=which.workspace, kind=which.kind, state=FAILED)
         with form.refusals():
-            service.purge(rt, principal, purged)
+            changed = service.purge(rt, principal, purged)
     elif not uids:
         form.add("", "Choose at least one task")
     else:
@@ -92,7 +93,7 @@ def change_jobs() -> Response:
                 raise Refused(f"There is no action {action}")
     if not form.ok:
         return _show(form, 422)
-    record(f"job.{action}", workspace_id=which.workspace, tasks=len(uids))
+    record(f"job.{action}", workspace_id=which.workspace, tasks=changed)
     done = {"retry": "retried", "cancel": "cancelled", "purge": "purged"}[action]
     return redirect("jobs", **_given(which), done=done)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flask import Response, request
+from flask import Response
 
 from memservice.services.auth.permissions import OF_ROLE, Permission, Role
 from memservice.services.members import accounts, links
 from memservice.services.members.links import NewLink
 from memservice.services.paging import Paging
 from memservice.spi import web
-from memservice_console.forms import Form
+from memservice_console.forms import Form, page_number
 from memservice_console.rendering import redirect, render
 from memservice_console.routes import Routes
 from memservice_console.sign_in import browser
@@ -22,7 +22,6 @@ routes = Routes(Permission.MANAGE_MEMBERS)
 ALL, SOME = "all", "some"
 LIMITS = ((ALL, "All workspaces"), (SOME, "Only these workspaces"))
 ROLES = tuple((role.value, role.value.capitalize()) for role in Role)
-MAX_PAGE = 1_000_000
 
 
 @routes.get("/console/members")
@@ -32,8 +31,7 @@ def members() -> Response:
 
 def _list(form: Form, status: int = 200, made: NewLink | None = None) -> Response:
     rt, principal = web.runtime(), visitor().principal
-    number = request.args.get("page", "1")
-    paging = Paging(min(max(int(number), 1), MAX_PAGE) if number.isdecimal() else 1)
+    paging = Paging(page_number())
     return render(
         "members.html",
         status,
