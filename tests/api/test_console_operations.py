@@ -79,7 +79,7 @@ def test_processes_of_all_machines_are_shown_and_mixed_versions_flagged(
 def add_task(site: Site, name: str, **fields: object) -> Task:
     now = site.runtime.clock()
     values = {"created_at": now, "not_before": now, **fields}
-    task = Task(uid=name, unit=f"erase:{name}", kind="erase", **values)  # type: ignore[arg-type]
+    task = Task(uid=name, unit=f"summary:{name}", kind="summary", **values)  # type: ignore[arg-type]
     return site.runtime.storage.write(lambda tx: tx.tasks.add([task]))[0]
 
 

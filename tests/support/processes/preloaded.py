@@ -59,7 +59,8 @@ class PreloadedCommand:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
+            # -P: the product is the installed one, not that of the folder which tests run in.
+            [sys.executable, "-P", "-c", PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
