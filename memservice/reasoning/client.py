@@ -276,9 +276,14 @@ class _RetryPlan:
     def __init__(self, models: Models, first: ModelTarget, fallback: ModelTarget | None) -> None:
         self.number = 1
         self.of = max(models.settings.llm.max_attempts, 1 if fallback is None else 2)
-        self.target = first
+        self.target = self._first = first
         self._models = models
         self._fallback = fallback
+
+    @property
+    def last(self) -> ModelTarget:
+        """The model that is tried last."""
+        return self._fallback or self._first
 
     @property
     def is_fallback(self) -> bool:
@@ -288,7 +293,7 @@ class _RetryPlan:
         """Go on to the next try, after its pause. Raises the error if there is none."""
         asked = error.retry_after or 0.0
         repeatable = error.retryable and asked <= MAX_ASKED_PAUSE
-        hopeless = not (outages.may_retry(self.target, error) and repeatable)
+        hopeless = not (outages.may_retry(self.target, self.last, error) and repeatable)
         if (
             isinstance(error, Refusal)
             or self.number >= self.of
@@ -327,7 +332,7 @@ class _CallRecord:
         iteration: int | None,
         is_stream: bool,
     ) -> None:
-        self._caller, self._target = client, tries.target
+        self._caller, self._target, self._last = client, tries.target, tries.last
         self._began = time.monotonic()
         origin = client._origin
         self._call = ModelCall(
@@ -350,7 +355,7 @@ class _CallRecord:
         )
 
     def succeeded(self, done: Completion) -> None:
-        outages.answered()
+        outages.answered(self._target, self._last)
         self._caller._spend(self._target, done)
         self._tell(
             "success",

@@ -22,8 +22,8 @@ class Attempt(Protocol):
         """Whether to repeat a call of this model that failed because of its provider."""
         ...
 
-    def answered(self) -> None:
-        """A model has answered."""
+    def answered(self, model: str) -> None:
+        """This model has answered, or another one in its place."""
         ...
 
 
@@ -40,7 +40,7 @@ def attempting(attempt: Attempt) -> Iterator[None]:
         _attempt.reset(token)
 
 
-def may_retry(target: ModelTarget, error: ModelFailure) -> bool:
+def may_retry(target: ModelTarget, last: ModelTarget, error: ModelFailure) -> bool:
     """Whether this call may be repeated now. Notes in the error which model failed, and reports an
     answer if only the content of the request failed: the provider works."""
     error.model = model_name(target)
@@ -48,15 +48,19 @@ def may_retry(target: ModelTarget, error: ModelFailure) -> bool:
     if attempt is None:
         return True
     if error.fault != "provider":
-        attempt.answered()
+        answered(target, last)
         return True
     return attempt.may_retry(error.model)
 
 
-def answered() -> None:
+def answered(target: ModelTarget, last: ModelTarget) -> None:
+    """A model has answered. `last`: the one that would be tried last, its fallback or itself. Work
+    that needs that one can go on too."""
     attempt = _attempt.get()
-    if attempt is not None:
-        attempt.answered()
+    if attempt is None:
+        return
+    for model in dict.fromkeys((model_name(target), model_name(last))):
+        attempt.answered(model)
 
 
 def model_name(target: ModelTarget) -> str:

@@ -5,8 +5,8 @@ opens the breaker of that model: tasks that need the model wait, with their trie
 the next probe, which is one call of one task at a time. The first answer closes the breaker and
 lets all tasks run.
 
-A task that fails although the model answers other tasks opens the breaker once; after that, its
-failures are its own.
+A task that fails opens the breaker; if the model then answers other tasks, the next failure counts
+against the task. A failure after that opens the breaker again: it may be the start of a new outage.
 
 Waiting tasks are recognised by their `not_before`, which is the breaker's `retry_at` to the
 microsecond, or one second later.
@@ -97,6 +97,8 @@ class Attempt:
         self._models = models
         self._probed = probed
         """Models that were unavailable when it began, and are not known to have recovered."""
+        self._answers: dict[str, float] = {}
+        """By model, when it last answered this attempt (monotonic seconds)."""
         self._retried: set[str] = set()
         """Models whose failed calls this attempt repeats, and no other of this process."""
 
@@ -108,29 +110,32 @@ class Attempt:
         self._retried.add(model)
         return True
 
-    def answered(self) -> None:
-        """Close the breakers that were open, or that other attempts opened during the retries."""
-        models, self._probed = {*self._probed, *self._retried}, ()
-        self._end_retries()
-        self._rt.models_answered.update(dict.fromkeys(self._models, time.monotonic()))
-        for model in models:
+    def answered(self, model: str) -> None:
+        """Close the breaker of this model if it was open, or if other attempts opened it during the
+        retries."""
+        was_open = model in self._probed or model in self._retried
+        self._probed = tuple(other for other in self._probed if other != model)
+        self._end_retries(model)
+        self._rt.models_answered[model] = self._answers[model] = time.monotonic()
+        if was_open:
             close(self._rt, model)
 
     def succeeded(self) -> None:
         """The work is done. Reasoners of plugins do not report each answer."""
-        if _foreign(self._models) is not None:
-            self.answered()
+        reasoner = _foreign(self._models)
+        if reasoner is not None:
+            self.answered(reasoner)
 
     def ended(self) -> None:
         """A probe that ended without a call leaves the next one to another task."""
-        self._end_retries()
+        self._end_retries(*self._retried)
         for model in self._probed:
             _release_probe(self._rt, model)
 
-    def _end_retries(self) -> None:
-        for model in self._retried:
+    def _end_retries(self, *models: str) -> None:
+        for model in self._retried.intersection(models):
             self._rt.retrying.pop(model, None)
-        self._retried.clear()
+            self._retried.discard(model)
 
     def failed(self, error: Exception) -> Outage | None:
         """Open the breaker of the model that failed. None if the failure counts against the task:
@@ -139,12 +144,13 @@ class Attempt:
         if not isinstance(error, ModelFailure):
             return None
         if error.fault != "provider":
-            self.answered()
+            self.succeeded()  # it answered, although not in a usable form
             return None
         model = error.model or _foreign(self._models)
         if model is None:
             return None
-        answered = self._rt.models_answered.get(model, 0.0) > self._began
+        since = self._answers.get(model, self._began)
+        answered = self._rt.models_answered.get(model, 0.0) > since
         outage = open_(self._rt, model, error, self._task, answered=answered)
         self._probed = tuple(other for other in self._probed if other != model)
         return outage
@@ -159,7 +165,12 @@ def attempt(rt: Runtime, task: Task) -> Attempt | None:
     with rt.storage.read() as tx:
         outages = [found for model in models if (found := _read(tx, model)) is not None]
     for outage in outages:
-        if not (outage.may_probe(task, rt.clock()) and _begin_probe(rt, outage.model, task)):
+        if not outage.may_probe(task, rt.clock()):
+            raise ModelUnavailable(outage)
+    for number, outage in enumerate(outages):
+        if not _begin_probe(rt, outage.model, task):
+            for begun in outages[:number]:
+                _release_probe(rt, begun.model)
             with rt.storage.read() as tx:
                 raise ModelUnavailable(_read(tx, outage.model) or outage)
     return Attempt(rt, task, models, tuple(outage.model for outage in outages))
@@ -206,12 +217,14 @@ def open_(
     rt: Runtime, model: str, error: ModelFailure, task: Task, *, answered: bool = False
 ) -> Outage | None:
     """Record a failure of the provider; returns the outage, with the time of the next probe. None
-    if the model was available when the task failed, and so it was the last time. `answered`: the
-    model has answered another task since the call began."""
+    if the model was available when the task failed, and so it was the last time; then the task
+    begins anew. `answered`: the model has answered another task since the call began."""
 
     def change(tx: Transaction) -> tuple[Outage | None, webhooks.Event | None]:
         now, before = rt.clock(), _read(tx, model, lock=True)
-        if before is None and task.outcome.get(FAILED_BEFORE):
+        if before is None and task.outcome.get(FAILED_BEFORE) == model:
+            # The mark counts once: in a new outage the next failure opens the breaker.
+            tx.rows.change(Task, equals(key=task.key), outcome={})
             return None, None
         if before is None and answered:
             return Outage(model, now, storable(str(error), MAX_REASON), now), None
@@ -288,8 +301,9 @@ def postponed(tx: Transaction, task: Task, error: ModelUnavailable) -> Task:
     outage = _read(tx, error.outage.model, lock=True)
     until = IMMEDIATELY if outage is None else outage.retry_at + (LAST if failed else NOT_LAST)
     outcome = {"paused": "a language model is unavailable"}
-    if failed or task.outcome.get(FAILED_BEFORE):
-        outcome[FAILED_BEFORE] = error.outage.model
+    failing = error.outage.model if failed else task.outcome.get(FAILED_BEFORE)
+    if isinstance(failing, str):
+        outcome[FAILED_BEFORE] = failing
     return replace(task, not_before=until, outcome=outcome, last_error=str(error))
 
 

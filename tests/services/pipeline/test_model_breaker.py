@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from memservice.compose import open_runtime
+from memservice.domain.records import Task
 from memservice.operations import doctor
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
@@ -230,6 +231,101 @@ def test_one_task_that_the_provider_always_rejects_fails_alone(outages: Outages)
             break
     assert outages.states()["failed"] == 1
     assert outages.outages() == []
+
+
+def test_a_new_outage_does_not_use_up_the_tries_of_a_task_that_failed_before(
+    outages: Outages,
+) -> None:
+    outages.failure = unreachable
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    model_breaker.close(outages.place.rt, "scripted scripted-1")  # another process had an answer
+    outages.work_for(12 * 3600, step=900)
+    (task,) = outages.place.tasks(kinds.REPRESENTATION)
+    assert (task.state, task.attempts) == ("pending", 1)
+    assert len(outages.outages()) == 1
+
+
+def test_the_mark_of_a_failure_names_the_model_that_failed(outages: Outages) -> None:
+    """A task that then waits for another model has not failed with that one."""
+    rt = outages.place.rt
+    outages.failure = unreachable
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    (task,) = outages.place.tasks(kinds.REPRESENTATION)
+    failure = ModelFailure("status 500", retryable=True, status=500)
+    outage = model_breaker.open_(rt, "scripted scripted-2", failure, task)
+    assert outage is not None
+    error = model_breaker.ModelUnavailable(outage)
+    with rt.storage.read() as tx:
+        waiting = model_breaker.postponed(tx, task, error)
+    assert waiting.outcome[model_breaker.FAILED_BEFORE] == "scripted scripted-1"
+
+
+def down(outages: Outages, *models: str) -> Task:
+    """Open breakers of all these models for a task that needs them; the task, which may probe."""
+    outages.say(sessions=1, messages=1)
+    (task,) = outages.place.tasks(kinds.REPRESENTATION)
+    for model in models:
+        failure = ModelFailure("status 500", retryable=True, status=500)
+        model_breaker.open_(outages.place.rt, model, failure, task)
+    outages.place.clock.advance(seconds=31)
+    return task
+
+
+@pytest.mark.parametrize("when", ["before", "between"])
+def test_a_task_that_cannot_probe_all_its_models_probes_none(
+    outages: Outages, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    rt = outages.place.rt
+    monkeypatch.setattr(model_breaker, "models_of", lambda rt, kind: ("one", "two"))
+    task = down(outages, "one", "two")
+    begin = model_breaker._begin_probe
+    if when == "before":
+        assert begin(rt, "two", task)
+    else:
+        # Another worker takes the probe after the check.
+        monkeypatch.setattr(
+            model_breaker,
+            "_begin_probe",
+            lambda rt, model, task: begin(rt, model, task) and model != "two",
+        )
+    with pytest.raises(model_breaker.ModelUnavailable):
+        model_breaker.attempt(rt, task)
+    assert {outage.model: outage.probing for outage in outages.outages()} == {
+        "one": False,
+        "two": True,
+    }
+
+
+def test_an_answer_closes_the_breaker_of_its_model_alone(
+    outages: Outages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_breaker, "models_of", lambda rt, kind: ("one", "two"))
+    attempt = model_breaker.attempt(outages.place.rt, down(outages, "one", "two"))
+    assert attempt is not None
+    attempt.answered("one")
+    assert [outage.model for outage in outages.outages()] == ["two"]
+    assert list(outages.place.rt.models_answered) == ["one"]
+    attempt.ended()
+    assert [outage.probing for outage in outages.outages()] == [False]
+
+
+def test_an_answer_of_the_first_model_closes_the_breaker_of_its_fallback(start: Start) -> None:
+    """The fallback has no call then that could close it, and tasks would run one at a time."""
+    fallback = "DERIVER_MODEL_CONFIG__FALLBACK__"
+    outages = start(
+        **{fallback + "TRANSPORT": "scripted", fallback + "MODEL": "scripted-2"},
+    )
+    outages.failure = wrong_key
+    outages.say(sessions=2, messages=1)
+    outages.place.work()
+    assert [outage.model for outage in outages.outages()] == ["scripted scripted-2"]
+    outages.failure = None
+    outages.place.clock.advance(seconds=31)
+    outages.place.work()
+    assert {request.model for request in outages.model.requests[-2:]} == {"scripted-1"}
+    assert (outages.states(), outages.outages()) == ({"done": 2}, [])
 
 
 def test_a_worker_that_starts_tries_at_once(outages: Outages, start: Start) -> None:
