@@ -27,7 +27,7 @@ from memservice.reasoning.tool_loop import Bounds, BoundTool, ToolLoop, ToolResu
 from memservice.reasoning.transcript import name, stamp
 from memservice.settings.models import ModelConfig
 from memservice.settings.sections import Dream
-from memservice.spi.llm import ToolCall, ToolsUnsupported, Turn
+from memservice.spi.llm import ModelFailure, ToolCall, ToolsUnsupported, Turn
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Phase, Spent
 
 log = logging.getLogger("memservice.reasoning")
@@ -66,9 +66,9 @@ CARD_REFRESH = _Kind("card_refresh", prompt.CARD_REFRESH, 6, writes_card=True, r
 
 
 def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
-    """What the phases wrote. One that fails does not keep the other from its work, and is told of
-    in `phases`; if none came to its end, the error of the last is raised, so that the dream is
-    tried again."""
+    """What the phases wrote. If one fails, the other runs all the same, and `phases` names the
+    failure. If none came to its end, the error of the last is raised, so that the dream is tried
+    again. A failure of a model's provider is raised at once."""
     kinds = [CARD_REFRESH] if request.card_only else [DEDUCTION, INDUCTION]
     if (request.card_only and not request.write_card) or not (request.known or request.card_only):
         return Consolidated()
@@ -83,6 +83,8 @@ def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
             # The store is away, or damaged: whatever is written now could not be stored.
             raise
         except Exception as error:
+            if isinstance(error, ModelFailure) and error.fault == "provider":
+                raise  # the dream waits for the model
             failure = error
             phase.error = type(error).__name__
             log.warning("the phase %s of a dream failed: %s", kind.name, phase.error)

@@ -492,6 +492,13 @@ class TestFailure:
         assert (first["success"], first["error_class"]) == (False, "ModelFailure")
         assert night.collection().last_dream_at is not None
 
+    def test_a_dream_waits_if_the_provider_fails_in_one_phase(self, night: Night) -> None:
+        night.tell("Alice keeps bees.")
+        task = night.dream(DONE, ModelFailure("no", retryable=False, status=401))
+        assert (task.state, task.attempts) == ("pending", 0)
+        assert "unavailable" in (task.last_error or "")
+        assert night.collection().last_dream_at is None
+
     def test_a_dream_of_which_nothing_came_is_tried_again(self, night: Night) -> None:
         night.tell("Alice keeps bees.")
         task = night.dream(*[ModelFailure("no", retryable=False)] * 2)
