@@ -23,7 +23,7 @@ from memservice.domain.records import (
 )
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import indexing, scopes, validation, workspaces, write_hooks
+from memservice.services import dream_changes, indexing, scopes, validation, workspaces, write_hooks
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.permissions import Permission
@@ -304,6 +304,7 @@ def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> No
         if conclusion.level == EXPLICIT:
             tx.conclusions.count_explicit(conclusion.collection_key, -1)
         indexing.forget_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
+        dream_changes.discard_citing(tx, conclusion.workspace_key, [conclusion.uid])
 
     rt.storage.write(change)
     emit.conclusion_deleted(rt, workspace_id, uid)

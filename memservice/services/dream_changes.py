@@ -193,18 +193,20 @@ def apply(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Non
 
     def change(tx: Transaction) -> None:
         task = _require_held(tx, workspace_id, uid)
-        payload = {**task.payload, APPROVED: True}
-        pending = replace(
-            task,
+        changed = tx.rows.change(
+            Task,
+            equals(key=task.key, state=HELD),
             state=PENDING,
-            payload=payload,
+            payload={**task.payload, APPROVED: True},
             attempts=0,
             not_before=IMMEDIATELY,
             last_error=None,
             finished_at=None,
             outcome={},
         )
-        tx.tasks.save(pending)
+        if not changed:  # discarded or applied at this moment
+            raise _not_held(uid)
+        tx.tasks.units_with_work.add(task.unit)
 
     rt.storage.write(change)
 
@@ -213,15 +215,21 @@ def discard(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> N
     """Drop a held dream and the texts that it proposes. Raises NotFound, and Conflict for one that
     is not held."""
     policy.require(principal, workspace_id)
-    rt.storage.write(lambda tx: _discard(tx, _require_held(tx, workspace_id, uid)))
+
+    def change(tx: Transaction) -> None:
+        if not _discard(tx, _require_held(tx, workspace_id, uid)):  # applied at this moment
+            raise _not_held(uid)
+
+    rt.storage.write(change)
 
 
 def discard_citing(tx: Transaction, workspace_key: int, gone: Sequence[str]) -> None:
-    """Conclusions are being erased: proposals that rest on them go too, and so do the card lines in
-    change sets that name them."""
+    """Conclusions are being erased: proposals that rest on them go too, also those that were
+    applied but are not stored yet, and so do the card lines in change sets that name them."""
     erased = set(gone)
     for task in tx.rows.page(Task, equals(workspace_key=workspace_key, kind=DREAM)):
-        if task.state == HELD and erased & set(task.payload[PROPOSAL]["reads"]):
+        proposal = task.payload.get(PROPOSAL)
+        if task.state != DONE and proposal is not None and erased & set(proposal["reads"]):
             _discard(tx, task)
         changes = task.payload.get(CHANGES)
         if changes is not None and changes["card"] is not None and erased & _named(changes):
@@ -341,15 +349,19 @@ def _restore_card(
     return True
 
 
-def _discard(tx: Transaction, task: Task) -> None:
-    payload = {name: task.payload[name] for name in task.payload if name != PROPOSAL}
-    tx.rows.change(
+def _discard(tx: Transaction, task: Task) -> bool:
+    """Drop a proposal; False if the state of its task has changed."""
+    payload = {
+        name: task.payload[name] for name in task.payload if name not in (PROPOSAL, APPROVED)
+    }
+    changed = tx.rows.change(
         Task,
-        equals(key=task.key, state=HELD),
+        equals(key=task.key, state=task.state),
         state=DONE,
         payload={**payload, ENDED: DISCARDED},
         outcome={DISCARDED: 1},
     )
+    return changed == 1
 
 
 def _require(tx: Transaction, workspace_id: str, uid: str) -> Task:
@@ -367,8 +379,12 @@ def _require(tx: Transaction, workspace_id: str, uid: str) -> Task:
 def _require_held(tx: Transaction, workspace_id: str, uid: str) -> Task:
     task = _require(tx, workspace_id, uid)
     if task.state != HELD:
-        raise Conflict(f"Dream {uid} is not held for review")
+        raise _not_held(uid)
     return task
+
+
+def _not_held(uid: str) -> Conflict:
+    return Conflict(f"Dream {uid} is not held for review")
 
 
 def _rows(tx: Transaction, task: Task, uids: Sequence[str], **values: Any) -> list[Conclusion]:

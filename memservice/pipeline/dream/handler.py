@@ -71,11 +71,11 @@ class Dream(Handler):
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]
+        proposed = dream_changes.approved(task)
         with rt.storage.read() as tx:
-            material = _read(rt, tx, task)
+            material = _read(rt, tx, task, is_approved=proposed is not None)
         if isinstance(material, str):
             return nothing(skipped=material)
-        proposed = dream_changes.approved(task)
         if proposed is not None:
             return _apply(rt, task, _with_rows(rt, material, proposed[1]), proposed[0])
         reasoner = rt.reasoner_for(choice.CONSOLIDATE)
@@ -208,8 +208,9 @@ def _phases(result: Consolidated) -> Outcome:
     return {"failed_phases": failed} if failed else {}
 
 
-def _read(rt: Runtime, tx: Transaction, task: Task) -> DreamInput | str:
-    """What there is to work on, or why there is nothing."""
+def _read(rt: Runtime, tx: Transaction, task: Task, *, is_approved: bool) -> DreamInput | str:
+    """What there is to work on, or why there is nothing. A person has decided about an approved
+    dream: it is stored even where dreams are switched off."""
     collection = tx.conclusions.collection(task.observer_key or 0, task.observed_key or 0)
     workspace = None if collection is None else tx.workspaces.by_key(collection.workspace_key)
     if collection is None or workspace is None:
@@ -223,7 +224,7 @@ def _read(rt: Runtime, tx: Transaction, task: Task) -> DreamInput | str:
         session = None
     config = dreams.configured(rt, tx, collection, session)
     card_only = task.payload.get("type") == dreams.CARD_REFRESH
-    if not config.dream or not rt.settings.dream.enabled:
+    if not is_approved and not (config.dream and rt.settings.dream.enabled):
         return "dreams are switched off here"
     if card_only and not config.card_create:
         return "cards are switched off here"

@@ -12,7 +12,7 @@ from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion, Task
 from memservice.operations import doctor
-from memservice.services import cards, conclusions, deletion, dream_changes, dreams
+from memservice.services import cards, conclusions, deletion, dream_changes, dreams, workspaces
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
 from memservice.services.paging import Paging
@@ -242,6 +242,43 @@ class TestReview:
         night.place.work()
         assert show(night, task).state == "discarded"
 
+    def test_an_applied_proposal_is_stored_although_dreams_are_switched_off(
+        self, night: Night
+    ) -> None:
+        task = self.held(night)
+        workspaces.update(night.rt, PRINCIPAL, WORKSPACE, None, {"dream": {"enabled": False}})
+        dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        night.place.work()
+        assert "Alice likes tea." in night.live()
+        assert "skipped" not in show_task(night, task).outcome
+
+    @pytest.mark.parametrize("command", [dream_changes.apply, dream_changes.discard])
+    def test_of_two_decisions_at_the_same_time_one_is_a_conflict(
+        self, night: Night, monkeypatch: pytest.MonkeyPatch, command: Callable[..., None]
+    ) -> None:
+        task = self.held(night)
+        dream_changes.discard(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        monkeypatch.setattr(dream_changes, "_require_held", lambda *given: task)  # read before it
+        with pytest.raises(Conflict, match="not held"):
+            command(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        night.place.work()
+        assert show(night, task).state == "discarded"
+        assert len(night.live()) == 8
+
+    @pytest.mark.parametrize("is_applied", [False, True])
+    def test_it_goes_with_a_deleted_conclusion_that_it_rests_on(
+        self, night: Night, is_applied: bool
+    ) -> None:
+        task = self.held(night)
+        if is_applied:
+            dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        (source, *_) = task.payload[dream_changes.PROPOSAL]["reads"]
+        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, source)
+        assert "Alice likes tea." not in str(show_task(night, task))
+        night.place.work()
+        assert show(night, task).state == "discarded"
+        assert len(night.live()) == 7
+
     def test_another_workspace_has_no_such_dream(self, night: Night) -> None:
         task = self.held(night)
         for command in (dream_changes.show, dream_changes.apply, dream_changes.undo):
@@ -251,6 +288,11 @@ class TestReview:
             dream_changes.show(
                 night.rt, PRINCIPAL, WORKSPACE, night.place.tasks(kinds.REPRESENTATION)[0].uid
             )
+
+
+def show_task(night: Night, task: Task) -> Task:
+    (row,) = [row for row in night.place.tasks(kinds.DREAM) if row.uid == task.uid]
+    return row
 
 
 def replace_sources(statement: Statement, *uids: str) -> Statement:
