@@ -4,13 +4,12 @@ contract's: never a 5xx, always JSON."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.test_fuzz import bodies, names, queries
+from api.test_fuzz import bodies, drawn_path, queries
 from memservice.api import v2
 from memservice.api.routing import Operation, walk
 from support.api.second import CLIENTS
@@ -97,19 +96,6 @@ VALID: dict[str, Any] = {
 def good_body(operation: Operation) -> Any:
     endings = [ending for ending in VALID if operation.rule.endswith(ending)]
     return VALID[max(endings, key=len)] if endings else {}
-
-
-def drawn_path(operation: Operation, data: st.DataObject) -> str:
-    """The operation's path with a name for each parameter: mostly a workspace that exists."""
-    parts = []
-    for part in operation.rule.split("/"):
-        if part == "<workspace_id>" and data.draw(st.integers(0, 5)):
-            parts.append("fuzz")
-        elif part.startswith("<"):
-            parts.append(quote(data.draw(names), safe=""))
-        else:
-            parts.append(part)
-    return "/".join(parts)
 
 
 @pytest.mark.slow

@@ -225,5 +225,7 @@ def test_other_writers_wait_for_a_portion_of_a_long_clone_only(place: Place) -> 
             longest = max(longest, time.process_time() - began)
 
     place.rt.storage.write = timed  # type: ignore[method-assign,assignment]
+    began = time.process_time()
     cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
-    assert longest < 1
+    # A share, not seconds: those depend on the machine and on what else runs there.
+    assert longest < (time.process_time() - began) / 2
