@@ -157,7 +157,7 @@ def peer_overview(
             peer,
             [peer_id, *others],
             observer_id,
-            cards.held(tx, observer, peer_id) or [],
+            cards.read_lines(tx, observer, peer_id) or [],
             listing,
             tx.messages.matching(workspace.key, keys, visible),
             {

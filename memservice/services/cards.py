@@ -32,14 +32,14 @@ def of(tx: Transaction, workspace_id: str, peer_id: str, target: str | None) -> 
     peer = tx.workspaces.locate(workspace_id, peer_id=peer_id).peer
     if peer is None:
         raise no_observer(workspace_id, peer_id)
-    return held(tx, peer, target or peer.slug)
+    return read_lines(tx, peer, target or peer.slug)
 
 
 def no_observer(workspace_id: str, peer_id: str) -> NotFound:
     return NotFound(f"Peer {peer_id} not found in workspace {workspace_id}")
 
 
-def held(tx: Transaction, observer: Peer, target: str) -> list[str] | None:
+def read_lines(tx: Transaction, observer: Peer, target: str) -> list[str] | None:
     card = tx.cards.one(observer.key, target)
     return None if card is None else list(card.lines)
 

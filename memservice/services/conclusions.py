@@ -285,7 +285,7 @@ def query(
             observed=(observed.key,),
             levels=texts_named(condition, "level"),
         )
-        within = bounds_for(tx, principal, workspace).concluding(condition, fitting)
+        within = bounds_for(tx, principal, workspace).with_conclusions(condition, fitting)
         return [item.conclusion for item in lookup.conclusions(tx, within, top_k, distance)]
 
 

@@ -413,7 +413,7 @@ def test_a_note_that_fails_is_told_and_harms_nobody(
         patched.setattr(rt.storage, "write", failing)
         usage.note(rt, minted.key, START)
         deadline = time.monotonic() + 10
-        while "could not note when 1 keys were last used" not in caplog.text:
+        while "could not store the last use of 1 keys" not in caplog.text:
             assert time.monotonic() < deadline
             time.sleep(0.01)
     usage.note(rt, minted.key, START + timedelta(seconds=1))

@@ -87,7 +87,7 @@ def test_a_peer_of_very_many_sessions(small: Small) -> None:
     with small.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
         assert workspace is not None
-        seen_by_bob = bounds_for(tx, ME, workspace).saying(
+        seen_by_bob = bounds_for(tx, ME, workspace).with_messages(
             search.perspective_of(tx, workspace, "bob")
         )
         found = Search(small.rt, "heron").messages(tx, seen_by_bob, 1000)

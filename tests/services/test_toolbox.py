@@ -12,7 +12,7 @@ import pytest
 from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion, Message, Workspace
 from memservice.services import cards, conclusions, deletion
-from memservice.services.auth.bounds import bounds_for, seen
+from memservice.services.auth.bounds import bounds_for, sessions_of
 from memservice.services.auth.principal import Principal
 from memservice.services.chat.tools import Tools
 from memservice.spi.index_filter import IndexFilter
@@ -41,12 +41,12 @@ def tools(
                 if sessions is None
                 else [s.key for s in tx.sessions.by_slugs(workspace.key, sessions)]
             )
-            held = bounds.concluding(
+            held = bounds.with_conclusions(
                 equals(observer_key=peer.key), IndexFilter(observers=(peer.key,))
             )
-            bounds = held.among(seen(tx, peer, allowed))
+            bounds = held.in_sessions(sessions_of(tx, peer, allowed))
             if allowed is not None:
-                bounds = bounds.stating_in(allowed)
+                bounds = bounds.stated_in(allowed)
     return Tools(small.rt, WORKSPACE, bounds, has_cards=has_cards)
 
 

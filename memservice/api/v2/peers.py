@@ -50,7 +50,7 @@ def get_working_representation(
     call: Call, workspace_id: str, peer_id: str
 ) -> OfPeerAlone | Response:
     """What a peer knows about itself, or about another"""
-    selection = representation.known_of_peer(
+    selection = representation.selection_for_peer(
         call.rt, call.principal, workspace_id, peer_id, representation_options(call)
     )
     if client.current().reads_text:

@@ -91,11 +91,11 @@ class Early:
 
 
 def of_peer(context: PeerContext) -> OfPeer:
-    return OfPeer(context.peer, context.target, representation_of(context.known), context.card)
+    return OfPeer(context.peer, context.target, representation_of(context.selection), context.card)
 
 
 def of_session(context: SessionContext) -> OfSession:
-    representation = None if context.known is None else representation_of(context.known)
+    representation = None if context.selection is None else representation_of(context.selection)
     return OfSession(context.messages, context.summary, representation, context.card)
 
 

@@ -241,7 +241,7 @@ def _read(rt: Runtime, tx: Transaction, task: Task, *, is_approved: bool) -> Dre
     index_filter = IndexFilter(
         observers=(collection.observer_key,), observed=(collection.observed_key,)
     )
-    bounds = of_observer(tx, observer).concluding(pair, index_filter)
+    bounds = of_observer(tx, observer).with_conclusions(pair, index_filter)
     tools = Tools(rt, workspace.slug, bounds)
     request = ConsolidateRequest(
         observer=collection.observer,

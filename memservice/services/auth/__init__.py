@@ -1,1 +1,1 @@
-"""Who may do what: principals, the policy, and API keys."""
+"""Authorisation: principals, the policy, and API keys."""

@@ -1,11 +1,13 @@
-"""Keys: minting, listing and revoking them, and recognising one that is shown.
+"""Create, list, revoke and verify API keys.
 
-A key minted here belongs to the workspace, peer and session that bear its names, by uid. Their
-deletion revokes it in its own transaction, and one that a deletion at the same moment missed is not
-recognised, since what it belongs to is gone: another workspace, peer or session of the same name is
-never opened by it. A key for a name that nothing bears yet (clients create what they name when they
-first use it) is for the first thing that gets the name, and the deletion of that revokes it. A
-token without an id is not known to the store, so its names are all that counts.
+A key belongs to the workspace, peer and session that have its names, by uid. Their deletion revokes
+it in the same transaction. A key that is created during such a deletion is rejected when it is
+used, because its resource no longer exists. A key therefore never opens another workspace, peer or
+session of the same name.
+
+A key can also name a resource that does not exist yet, since clients create resources when they
+first use a name. It then belongs to the first resource that gets the name, and the deletion of that
+resource revokes it. The store does not know a token without an id, so only its names count.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ log = logging.getLogger("memservice.keys")
 
 REVOKED = "JWT revoked"
 UNKNOWN = "JWT unknown"
-"""It has an id of ours that the store does not know: minted for another store, or the store was
-restored from before."""
+"""The token has an id of this service that the store does not have: it was created for another
+store, or the store was restored from an older backup."""
 
 MAX_LABEL = 200
 
@@ -61,7 +63,7 @@ class Minted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRequest:
-    """What a key is to open: a workspace, or one peer or session in it; with no name,
+    """The resource that a key opens: a workspace, or one peer or session in it; without a name,
     everything."""
 
     workspace_id: str | None = None
@@ -70,9 +72,9 @@ class KeyRequest:
 
 
 def signer_of(settings: Settings) -> Signer:
-    """Raises `ConfigurationError`, saying how to make a secret, if there is none or one is too
+    """Raises `ConfigurationError`, with instructions for a secret, if there is none or one is too
     short."""
-    # only those who use keys pay for the library
+    # import the library only where keys are used
     from memservice.domain.auth.jwt_signing import Signer
 
     auth = settings.auth
@@ -86,8 +88,8 @@ def signer_of(settings: Settings) -> Signer:
 
 
 def require_enabled(rt: Runtime) -> None:
-    """While authentication is off nobody needs keys, and everybody would be let in to mint them for
-    later."""
+    """Raises `Disabled` while authentication is off. No key is necessary then, and anyone could
+    create keys that work once it is on."""
     if not rt.settings.auth.use_auth:
         raise Disabled("Feature is disabled")
 
@@ -99,8 +101,8 @@ def mint(
     expires_at: datetime | None = None,
     label: str | None = None,
 ) -> Minted:
-    """A new key. What it names need not exist yet. Without any name it is an admin key, and its
-    label says so if it is given none."""
+    """Create a key. Its resource need not exist yet. A key without any name is an admin key, and
+    `admin` is its default label."""
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
@@ -139,11 +141,11 @@ def mint(
 def mint_by_uid(
     rt: Runtime, principal: Principal, named: Claims, expires_at: datetime | None = None
 ) -> Minted:
-    """A new key of generation 1, for the app, user, session or collection that `named` names by
+    """Create a key of generation 1 for the app, user, session or collection that `named` names by
     uid; it need not exist.
 
-    Its label says which, since the present names do not say it of a collection, nor of what does
-    not exist.
+    The label names the resource: the key has no other name for a collection, or for a resource that
+    does not exist.
     """
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
@@ -160,13 +162,13 @@ def mint_by_uid(
     claims = replace(named, id=_new_id(), made=wire_seconds(now), expires_at=expires_at)
 
     def store(tx: Transaction) -> ApiKey:
-        known = keys.translated(tx, named, collections=True)
+        translated = keys.translated(tx, named, collections=True)
         key = ApiKey(
             uid=claims.id or "",
             label=_narrowest(named),
-            workspace=known.workspace,
-            peer=known.peer,
-            session=known.session,
+            workspace=translated.workspace,
+            peer=translated.peer,
+            session=translated.session,
             expires_at=expires_at,
             created_at=now,
         )
@@ -178,8 +180,8 @@ def mint_by_uid(
 
 
 def bound(tx: Transaction, key: ApiKey) -> ApiKey:
-    """The key with the uids of what bears its names now. A session that is being deleted bears
-    none: the key is for the next one."""
+    """The key with the uids of the resources that have its names now. A session that is being
+    deleted does not count: the key is for the next one."""
     located = (
         Located()
         if key.workspace is None
@@ -207,7 +209,7 @@ def _narrowest(named: Claims) -> str:
 
 
 def _new_id() -> str:
-    # one that begins with a dash would be an option on the command line
+    # an id that begins with a dash would be read as an option on the command line
     return new_uid().replace("-", "_")
 
 
@@ -247,22 +249,22 @@ def _check(
 
 
 def page(rt: Runtime, principal: Principal, paging: Paging) -> Page[ApiKey]:
-    """All keys minted here and all that were revoked, oldest first."""
+    """All keys created here and all revoked keys, oldest first."""
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     with rt.storage.read() as tx:
         return listing(tx.keys, paging, order=paging.order("created_at"))
 
 
 def browse(rt: Runtime, principal: Principal, after: str | None = None) -> Listing[ApiKey]:
-    """As `page`, newest first, continuing after a key."""
+    """Like `page`, but newest first, after the key `after`."""
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     with rt.storage.read() as tx:
         return page_after(tx, ApiKey, TRUE, after)
 
 
 def revoke(rt: Runtime, principal: Principal, uid: str) -> None:
-    """From now on nobody is let in with the key, on any process. Revoking it again changes
-    nothing."""
+    """Reject the key from now on, in every process. Revoking it again changes nothing. Raises
+    `NotFound`."""
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
     if not rt.storage.write(lambda tx: tx.keys.revoke(uid, now)):
@@ -271,10 +273,9 @@ def revoke(rt: Runtime, principal: Principal, uid: str) -> None:
 
 
 def revoke_token(rt: Runtime, principal: Principal, token: str) -> ApiKey:
-    """As `revoke`, for whoever has the token itself: it may come from another server and have no
-    id.
+    """Like `revoke`, for the token itself, which may come from another server and have no id.
 
-    Raises `Unauthorised` for one that is refused anyway.
+    Raises `Unauthorised` for a token that is rejected anyway.
     """
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
@@ -285,8 +286,8 @@ def revoke_token(rt: Runtime, principal: Principal, token: str) -> ApiKey:
         if tx.keys.by_uid(uid) is None:
             if claims.id is not None:
                 raise Unauthorised(UNKNOWN)
-            known = keys.translated(tx, claims, collections=True)
-            tx.keys.add(_foreign(uid, known, now))
+            translated = keys.translated(tx, claims, collections=True)
+            tx.keys.add(_foreign(uid, translated, now))
         tx.keys.revoke(uid, now)
         api_key = tx.keys.by_uid(uid)
         assert api_key is not None
@@ -312,30 +313,30 @@ def _foreign(uid: str, claims: Claims, now: datetime) -> ApiKey:
 
 def recognise(tx: Transaction, claims: Claims, token: str) -> ApiKey | None:
     """The stored key of a verified token; None for a token of another server. Raises `Unauthorised`
-    for one that is revoked, unknown, or of something that is gone.
+    for a token that is revoked or unknown, or whose resource is deleted.
 
-    Asked at every request, so that revoking works at once everywhere.
+    Called for every request, so a revocation takes effect at once in every process.
     """
-    found = tx.keys.recognised(uid_of(claims, token))
-    if found is None:
+    match = tx.keys.recognised(uid_of(claims, token))
+    if match is None:
         if claims.id is not None:
             raise Unauthorised(UNKNOWN)
         return None
-    key, there = found
-    if key.revoked_at is not None or not there:
+    key, exists = match
+    if key.revoked_at is not None or not exists:
         raise Unauthorised(REVOKED)
     return key
 
 
 def uid_of(claims: Claims, token: str) -> str:
-    """By which the store knows a token: its id, or its digest if it has none."""
+    """The uid of a token in the store: its id, or its digest if it has none."""
     from memservice.domain.auth.jwt_signing import digest
 
     return claims.id or digest(token)
 
 
 def secret_of(settings: Settings, token: str, now: datetime) -> str:
-    """Which of the two secrets verifies a token. The token is valid."""
+    """The one of the two secrets that verifies a token. The token is valid."""
     from memservice.domain.auth.jwt_signing import Signer
 
     secret, previous = settings.auth.jwt_secret or "", settings.auth.jwt_secret_previous

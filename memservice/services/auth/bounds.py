@@ -1,8 +1,8 @@
-"""What a caller may learn: worked out from its key here, and nowhere else.
+"""What a caller may read, derived from its key. Only this module does that.
 
 Search, chat with its evidence and its tools, representations and contexts start from `bounds_for`
-and only ever narrow what it gives: `Bounds` cannot become wider. Background work in a peer's name
-starts from `of_observer`.
+and only narrow the result: `Bounds` cannot become wider. Background work for a peer starts from
+`of_observer`.
 """
 
 from __future__ import annotations
@@ -21,110 +21,111 @@ from memservice.spi.index_filter import EVERYTHING, IndexFilter, matches_nothing
 from memservice.spi.storage import Transaction
 
 MAX_SESSIONS = 1_000
-"""Sessions that an index can be narrowed to; the condition holds for more."""
+"""Maximum number of sessions that an index is narrowed to; the condition covers more."""
 
 T = TypeVar("T", int, str)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What may be looked at in a workspace: messages, conclusions, cards. Made in this module
-    only."""
+    """The readable messages, conclusions and cards of a workspace. Created only in this module."""
 
     workspace: int
     subject: Peer | None = None
-    """The peer that a question is about, where that is settled."""
+    """The peer that a question is about, if that is decided."""
     sessions: tuple[int, ...] | None = None
-    """Sessions whose messages may be looked at; None: all of the workspace."""
-    said: Condition = TRUE
-    """What else holds for the messages that may be looked at."""
+    """Keys of the sessions whose messages are readable; None: all of the workspace."""
+    message_condition: Condition = TRUE
+    """Further condition on readable messages."""
     last_seq: Mapping[int, int] = field(default_factory=dict)
-    """Session key → the last position that may be read there, where a peer has left. `said` holds
-    it too; ranking needs it, since a message lends its words to its neighbours."""
+    """Session key → the last readable position in it, if the peer has left. `message_condition`
+    includes it; ranking needs it, because a message shares its words with its neighbours."""
     narrowed: IndexFilter = EVERYTHING
-    """What an index knows of `condition`."""
+    """The part of `condition` that an index can apply."""
     condition: Condition = TRUE
-    """What holds for the conclusions that may be looked at."""
+    """Condition on readable conclusions."""
     has_chains: bool = True
-    """Whether it may be followed what rests on what; not where only certain sessions may speak."""
+    """Whether the provenance of conclusions is readable; False if only some sessions are."""
     has_cards: bool = True
-    """Whether cards may be shown at all. A card is written from all that is known, whatever session
-    it was said in."""
+    """Whether cards are readable at all. A card is written from all conclusions, whatever their
+    session."""
 
     @property
     def no_conclusions(self) -> bool:
         return matches_nothing(self.narrowed)
 
     def may_read(self, session_key: int, seq: int) -> bool:
-        """Whether a position is one that the caller may read, as far as its session was left."""
+        """Whether the position is readable: False after the peer has left the session."""
         last = self.last_seq.get(session_key)
         return last is None or seq <= last
 
     def about(self, subject: Peer) -> Bounds:
         return replace(self, subject=subject)
 
-    def among(self, session_keys: Sequence[int]) -> Bounds:
-        """The messages of these sessions only."""
+    def in_sessions(self, session_keys: Sequence[int]) -> Bounds:
+        """The same bounds with the messages of these sessions only."""
         return replace(self, sessions=_both(self.sessions, tuple(session_keys)))
 
-    def saying(self, condition: Condition) -> Bounds:
-        """The messages for which this holds as well."""
-        return replace(self, said=all_of(self.said, condition))
+    def with_messages(self, condition: Condition) -> Bounds:
+        """The same bounds with the messages that also match `condition`."""
+        return replace(self, message_condition=all_of(self.message_condition, condition))
 
-    def concluding(self, condition: Condition, index_filter: IndexFilter = EVERYTHING) -> Bounds:
-        """The conclusions for which this holds as well; `index_filter`: as much of it as an index
-        knows."""
+    def with_conclusions(
+        self, condition: Condition, index_filter: IndexFilter = EVERYTHING
+    ) -> Bounds:
+        """The same bounds with the conclusions that also match `condition`; `index_filter`: the
+        part of it that an index can apply."""
         return replace(
             self,
             condition=all_of(self.condition, condition),
             narrowed=_narrower(self.narrowed, index_filter),
         )
 
-    def stating_in(self, session_keys: Sequence[int]) -> Bounds:
-        """The conclusions that were stated in these sessions: one that was derived from several
-        carries the stamp of one of them."""
+    def stated_in(self, session_keys: Sequence[int]) -> Bounds:
+        """The same bounds with the conclusions that were stated in these sessions. A conclusion
+        derived from several sessions has the key of only one of them, so it is left out."""
         keys = tuple(session_keys)
-        stated = self.concluding(
+        stated = self.with_conclusions(
             equals(level=EXPLICIT, session_key=keys),
             IndexFilter(levels=(EXPLICIT,), sessions=keys[:MAX_SESSIONS]),
         )
         return replace(stated, has_chains=False)
 
 
-def _both(mine: tuple[T, ...] | None, given: tuple[T, ...] | None) -> tuple[T, ...] | None:
-    if mine is None or given is None:
-        return given if mine is None else mine
-    kept = frozenset(mine)
-    return tuple(value for value in given if value in kept)
+def _both(first: tuple[T, ...] | None, second: tuple[T, ...] | None) -> tuple[T, ...] | None:
+    if first is None or second is None:
+        return second if first is None else first
+    common = frozenset(first)
+    return tuple(value for value in second if value in common)
 
 
-def _narrower(mine: IndexFilter, index_filter: IndexFilter) -> IndexFilter:
+def _narrower(bounds: IndexFilter, index_filter: IndexFilter) -> IndexFilter:
     return IndexFilter(
-        sessions=_both(mine.sessions, index_filter.sessions),
-        authors=_both(mine.authors, index_filter.authors),
-        observers=_both(mine.observers, index_filter.observers),
-        observed=_both(mine.observed, index_filter.observed),
-        levels=_both(mine.levels, index_filter.levels),
+        sessions=_both(bounds.sessions, index_filter.sessions),
+        authors=_both(bounds.authors, index_filter.authors),
+        observers=_both(bounds.observers, index_filter.observers),
+        observed=_both(bounds.observed, index_filter.observed),
+        levels=_both(bounds.levels, index_filter.levels),
         since=index_filter.since
-        if mine.since is None
-        else mine.since
+        if bounds.since is None
+        else bounds.since
         if index_filter.since is None
-        else max(mine.since, index_filter.since),
+        else max(bounds.since, index_filter.since),
         until=index_filter.until
-        if mine.until is None
-        else mine.until
+        if bounds.until is None
+        else bounds.until
         if index_filter.until is None
-        else min(mine.until, index_filter.until),
+        else min(bounds.until, index_filter.until),
     )
 
 
 def bounds_for(tx: Transaction, principal: Principal, workspace: Workspace) -> Bounds:
-    """What the caller may learn in the workspace, by the narrowest name of its key.
+    """What the caller may read in the workspace, by the narrowest name of its key.
 
-    - An admin's, the workspace's, or a member's who may open it: everything.
-    - A session's: what was said in the session and what was stated there, no cards.
-    - A collection's: what the reserved collection holds, if it is that.
-    - A peer's: what the peer itself holds, and what was said in its sessions until it left them.
+    - Admin, the workspace, or a console member with access to it: everything.
+    - A session: the messages of the session and the conclusions stated there, no cards.
+    - A collection: the conclusions of the reserved collection, if it is that one.
+    - A peer: its own conclusions, and the messages of its sessions until it left them.
     """
     if principal.admin or principal.opens_whole(workspace.slug):
         return Bounds(workspace.key)
@@ -135,7 +136,7 @@ def bounds_for(tx: Transaction, principal: Principal, workspace: Workspace) -> B
     if principal.session_id is not None:
         session = tx.sessions.by_slug(workspace.key, principal.session_id)
         keys = () if session is None else (session.key,)
-        return Bounds(workspace.key, has_cards=False).among(keys).stating_in(keys)
+        return Bounds(workspace.key, has_cards=False).in_sessions(keys).stated_in(keys)
     if principal.peer_id is not None:
         peer = tx.peers.by_slug(workspace.key, principal.peer_id)
         return _nothing(workspace) if peer is None else of_observer(tx, peer)
@@ -146,7 +147,7 @@ def _nothing(workspace: Workspace) -> Bounds:
     return Bounds(
         workspace.key,
         sessions=(),
-        said=FALSE,
+        message_condition=FALSE,
         narrowed=IndexFilter(sessions=()),
         condition=FALSE,
         has_chains=False,
@@ -164,7 +165,7 @@ def _of_collection(tx: Transaction, workspace: Workspace, uid: str) -> Bounds:
     return Bounds(
         workspace.key,
         sessions=(),
-        said=FALSE,
+        message_condition=FALSE,
         narrowed=index_filter,
         condition=pair,
         has_cards=False,
@@ -172,8 +173,8 @@ def _of_collection(tx: Transaction, workspace: Workspace, uid: str) -> Bounds:
 
 
 def of_observer(tx: Transaction, observer: Peer) -> Bounds:
-    """What a peer may draw on: its own memory, and its sessions until it left them. Its key learns
-    no more, nor does a dream of it."""
+    """What a peer may read: its own conclusions, and the messages of its sessions until it left
+    them. The bounds of its key and of its dreams are no wider."""
     memberships = tx.members.of_peer(observer.key, active=observer.kind == SCOPE)
     later = tuple(
         all_of(equals(session_key=member.session_key), Compare("seq", "gt", member.left_seq))
@@ -183,7 +184,7 @@ def of_observer(tx: Transaction, observer: Peer) -> Bounds:
     return Bounds(
         observer.workspace_key,
         sessions=tuple(sorted({member.session_key for member in memberships})),
-        said=Not(Any_(later)) if later else TRUE,
+        message_condition=Not(Any_(later)) if later else TRUE,
         last_seq={
             member.session_key: member.left_seq
             for member in memberships
@@ -194,20 +195,22 @@ def of_observer(tx: Transaction, observer: Peer) -> Bounds:
     )
 
 
-def seen(tx: Transaction, observer: Peer, allowed: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Sessions that the observer is or was in, as far as they are allowed. A scope sees those that
-    are in it now."""
+def sessions_of(
+    tx: Transaction, observer: Peer, allowed: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """Keys of the sessions that the observer is or was in, limited to `allowed`. For a scope: the
+    sessions that are in it now."""
     memberships = tx.members.of_peer(observer.key, active=observer.kind == SCOPE)
     keys = {member.session_key for member in memberships}
     return tuple(sorted(keys if allowed is None else keys & set(allowed)))
 
 
-def seen_by(tx: Transaction, peer: Peer) -> Condition:
-    """Messages of the peer's sessions, stored while it was a member. A scope sees its sessions
-    whole.
+def visible_to(tx: Transaction, peer: Peer) -> Condition:
+    """Messages of the peer's sessions, stored while it was a member; for a scope, all messages of
+    its sessions.
 
-    Their own times do not count: callers give those, and conversations of long ago are stored for
-    members of today.
+    The time of storage counts, not the time of the message: callers choose the latter, and import
+    old conversations for present members.
     """
     if peer.kind == SCOPE:
         return equals(

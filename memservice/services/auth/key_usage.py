@@ -1,5 +1,4 @@
-"""When keys were last used: noted beside the requests, by a thread of its own, at most once a
-minute for each key."""
+"""Record when keys were last used: in a thread of its own, at most once a minute for each key."""
 
 from __future__ import annotations
 
@@ -19,18 +18,18 @@ CLOSING_SECONDS = 5.0
 
 
 class KeyUsage:
-    """One for each process. Its thread is started by the first key that has something to note, so
-    after any fork."""
+    """One for each process. The first use of a key starts the thread, so it runs in the process
+    that serves, after any fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._due = threading.Event()
+        self._wake = threading.Event()
         self._pending: dict[str, datetime] = {}
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def note(self, rt: Runtime, key: ApiKey, now: datetime) -> None:
-        """The key was used. Never waits for the store, and never fails."""
+        """Record that the key was used. Never waits for the store, and never fails."""
         if key.last_used_at is not None and now - key.last_used_at < EVERY:
             return
         with self._lock:
@@ -42,21 +41,21 @@ class KeyUsage:
                     target=self._run, args=(rt,), name="key-usage", daemon=True
                 )
                 self._thread.start()
-        self._due.set()
+        self._wake.set()
 
     def close(self) -> None:
         """Write what is pending and end the thread."""
         with self._lock:
             self._closed = True
             thread, self._thread = self._thread, None
-        self._due.set()
+        self._wake.set()
         if thread is not None:
             thread.join(CLOSING_SECONDS)
 
     def _run(self, rt: Runtime) -> None:
         while not self._closed:
-            self._due.wait()
-            self._due.clear()
+            self._wake.wait()
+            self._wake.clear()
             self._write(rt)
         self._write(rt)
 
@@ -73,6 +72,6 @@ class KeyUsage:
         try:
             rt.storage.write(change)
         except MemserviceError as error:
-            log.warning("could not note when %d keys were last used: %s", len(pending), error)
+            log.warning("could not store the last use of %d keys: %s", len(pending), error)
         except Exception:
-            log.exception("could not note when %d keys were last used", len(pending))
+            log.exception("could not store the last use of %d keys", len(pending))

@@ -1,4 +1,4 @@
-"""What each role of the console's members may do: the one table.
+"""What each role of the console's members may do. The only table of permissions.
 
 | permission | reader | operator | owner | needs all workspaces |
 | --- | --- | --- | --- | --- |
@@ -26,7 +26,7 @@ from memservice.domain.records import OPERATOR, OWNER, READER
 class Permission(StrEnum):
     VIEW = "view memory"
     """Read workspaces, peers, sessions, messages, conclusions, usage and the queue; search and
-    ask."""
+    chat."""
     MANAGE_JOBS = "manage jobs"
     """Retry and delete failed jobs, schedule dreams."""
     MANAGE_WEBHOOKS = "manage webhooks"
@@ -75,18 +75,19 @@ OF_ROLE: Mapping[Role, frozenset[Permission]] = {
 }
 
 OF_WORKSPACE_KEY = ALL - STORE_WIDE
-"""What the console offers to the key of a workspace. The services let it do as much."""
+"""Permissions of a workspace's key at the console. The services permit the same."""
 OF_ADMIN_KEY = ALL - {
     Permission.VIEW_SETTINGS,
     Permission.MANAGE_MEMBERS,
     Permission.VIEW_AUDIT_LOG,
 }
-"""A key belongs to a program. It does not make members, who would outlive its revocation, and does
-not see the service's settings."""
+"""Permissions of an admin key at the console. A key belongs to a program: it cannot create members,
+which would outlive its revocation, and cannot read the service's settings."""
 WITHOUT_AUTHENTICATION = OF_ADMIN_KEY - {Permission.MANAGE_KEYS} | {Permission.VIEW_SETTINGS}
-"""Keys and members that anyone could make while authentication is off would work once it is on."""
+"""Permissions while authentication is off. Keys and members created by anyone now would work once
+it is on, so neither can be created."""
 
 
 def permissions_of(role: Role, limited: bool) -> frozenset[Permission]:
-    """Of a member; `limited` to some workspaces or not."""
+    """Permissions of a member with this role; `limited`: to some workspaces."""
     return OF_ROLE[role] - STORE_WIDE if limited else OF_ROLE[role]

@@ -1,9 +1,9 @@
-"""Who may do what. Every service asks here before it does anything else; the API asks as well,
+"""Authorisation rules. Every service calls this module before anything else; the API calls it too,
 before it reads a request's body.
 
-A key opens what it names and nothing beside it. The narrowest name counts: a key of a peer or a
-session is none of the workspace's, and one that names both is the session's. Whatever is refused
-raises `Unauthorised`.
+A key opens only the resource that it names. The narrowest name counts: a key of a peer or a session
+does not open the workspace, and a key that names both opens the session. Every refusal raises
+`Unauthorised`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OTHER_RESOURCE = "Unauthorized access to resource"
 ADMIN_ONLY = "Resource requires admin privileges"
 OWN_PEER_ONLY = "A key of a peer creates a session with that peer alone: name no other in peers"
 PEER_SESSION_PREFIX = "__peer_"
-"""Sessions of this prefix hold messages that a peer stored outside of any conversation
+"""Sessions with this prefix hold messages that a peer stored outside any conversation
 (`services.v2.peer_messages`)."""
 NOT_PERMITTED = "Your role does not permit this: it needs the permission to {needs}{everywhere}"
 OTHER_WORKSPACE = "Your account is limited to other workspaces"
@@ -34,9 +34,9 @@ BARE_WORKSPACE = (
 
 
 def principal_of(claims: Claims | None) -> Principal:
-    """The principal of a key with these claims, which name things by id; for those that name them
-    by uid, `services.v1.keys.translated` comes first. None: authentication is off, and every caller
-    may do everything. Requests get their principal here and nowhere else."""
+    """The principal of a key with these claims, which name resources by id; claims with uids go
+    through `services.v1.keys.translated` first. None: authentication is off, and every caller may
+    do everything. Requests get their principal only here and in `principal_of_member`."""
     if claims is None:
         return Principal(admin=True)
     return Principal(
@@ -51,8 +51,8 @@ def principal_of(claims: Claims | None) -> Principal:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The resources of a path, as keys name them: slugs, and a collection's uid. None for a
-    resource that does not exist."""
+    """The resources of a path by the names that keys use: slugs, and the uid of a collection. None
+    for a resource that does not exist."""
 
     workspace: str | None = None
     peer: str | None = None
@@ -61,16 +61,16 @@ class Names:
 
 
 def principal_of_member(role: Role, workspaces: frozenset[str] | None) -> Principal:
-    """A member of the console, limited to the workspaces of these ids; None: to none. The only
-    place, beside `principal_of`, that makes the principal of a request."""
+    """The principal of a console member, limited to the workspaces with these ids; None: not
+    limited."""
     return Principal(
         permissions=permissions_of(role, workspaces is not None), workspaces=workspaces
     )
 
 
 def require_admin(principal: Principal, *, needs: Permission | None = None) -> None:
-    """Something of the whole store: an admin key, or a member of the console who has the permission
-    `needs` in all workspaces. None: no member."""
+    """Access to the whole store: an admin key, or a console member with the permission `needs` in
+    all workspaces. `needs` None: no console member."""
     if principal.is_member and needs is not None:
         if not principal.holds(needs) or principal.workspaces is not None:
             raise Unauthorised(NOT_PERMITTED.format(needs=needs, everywhere=" in all workspaces"))
@@ -79,8 +79,8 @@ def require_admin(principal: Principal, *, needs: Permission | None = None) -> N
 
 
 def require_member(principal: Principal, needs: Permission) -> None:
-    """Something that no key opens, not even an admin key: accounts of people, and what they did. A
-    member who has the permission, or the operator at the machine."""
+    """Access to people's accounts and the audit log, which no key has, not even an admin key: a
+    member with the permission, or the operator on the command line."""
     if not principal.holds(needs):
         raise Unauthorised(NOT_PERMITTED.format(needs=needs, everywhere=""))
 
@@ -93,8 +93,8 @@ def _require_in_workspace(principal: Principal, workspace_id: str, needs: Permis
 
 
 def listable(principal: Principal) -> Condition:
-    """The workspaces that a list shows: all to an admin key, to a member of the console those that
-    the account may open, and to other keys no list."""
+    """The workspaces in a list: all for an admin key, and for a console member those that the
+    account may open. Raises `Unauthorised` for other keys."""
     if not principal.is_member:
         require_admin(principal)
         return TRUE
@@ -113,11 +113,12 @@ def require(
     collection: str | None = None,
     needs: Permission = Permission.EDIT_MEMORY,
 ) -> None:
-    """Something of the workspace: the whole of it, or a peer, session or collection in it, whose
-    own key is let in then.
+    """Access to the whole workspace, or to a peer, session or collection in it, which the key of
+    that resource opens too.
 
-    With `member`, so is the key of a peer that `as_member` found in the session. A member of the
-    console must have the permission `needs`, so what only reads says `Permission.VIEW`.
+    With `member`, a peer's key opens the session too if `as_member` has marked it as a member. A
+    console member must have the permission `needs`, so operations that only read pass
+    `Permission.VIEW`.
     """
     if principal.admin:
         return
@@ -149,8 +150,8 @@ def require_collections(principal: Principal) -> None:
 
 
 def require_key_of(principal: Principal, workspace_id: str) -> None:
-    """Any key of the workspace, however narrow: to get the workspace itself, and where the next
-    rules decide. A member of the console must be permitted to edit it."""
+    """Any key of the workspace, however narrow: to read the workspace itself, or if further rules
+    decide. A console member needs the permission to edit memory."""
     if principal.is_member:
         _require_in_workspace(principal, workspace_id, Permission.EDIT_MEMORY)
         return
@@ -161,31 +162,32 @@ def require_key_of(principal: Principal, workspace_id: str) -> None:
 
 
 def require_create_peer(principal: Principal, workspace_id: str, peer_id: str) -> None:
-    """To get or create a peer. A peer's key: itself. A session's key: any, since its messages
-    create their authors too."""
+    """To get or create a peer. A peer's key: only itself. A session's key: any peer, since its
+    messages also create their authors."""
     require_key_of(principal, workspace_id)
     if principal.is_peer and principal.peer_id != peer_id:
         raise Unauthorised(OTHER_RESOURCE)
 
 
 def may_update_peers(principal: Principal) -> bool:
-    """A session's key gets peers as they are: they are not the session's to change."""
+    """Whether the principal may change peers. A session's key only reads them: they belong to the
+    workspace."""
     return not principal.is_session
 
 
 def may_update_sessions(principal: Principal) -> bool:
-    """On the way of getting or creating it, a narrow key gets a session that exists as it is: it is
-    all its members'."""
+    """Whether get-or-create may change an existing session. A narrow key only reads it: it belongs
+    to all its members."""
     return not (principal.is_peer or principal.is_session)
 
 
 def require_create_session(
     principal: Principal, workspace_id: str, session_id: str, scopes: Sequence[str]
 ) -> None:
-    """To get or create a session. A session's key: itself. A peer's key: a new one, or
-    (`require_memberships`) one it is in.
+    """To get or create a session. A session's key: only itself. A peer's key: a new session, or one
+    that it is a member of (`require_memberships`).
 
-    Scopes see more than one session, so narrow keys add none.
+    Scopes cover more than one session, so narrow keys add none.
     """
     require_key_of(principal, workspace_id)
     if principal.is_session and principal.session_id != session_id:
@@ -195,9 +197,9 @@ def require_create_session(
 
 
 def require_new_session(principal: Principal, session_id: str, members: Collection[str]) -> None:
-    """To create a session. A peer's key adds no other peer, since members see each other's
-    metadata. Narrow keys take no name of `PEER_SESSION_PREFIX`: what a peer stores there later
-    would be theirs to read."""
+    """To create a session. A peer's key adds no other peer, since members can read each other's
+    metadata. Narrow keys create no session with `PEER_SESSION_PREFIX`: they could read what a peer
+    stores there later."""
     if (principal.is_peer or principal.is_session) and session_id.startswith(PEER_SESSION_PREFIX):
         raise Unauthorised(OTHER_RESOURCE)
     if principal.is_peer and set(members) - {principal.peer_id}:
@@ -205,34 +207,33 @@ def require_new_session(principal: Principal, session_id: str, members: Collecti
 
 
 def refuse_narrow(principal: Principal) -> None:
-    """What reaches beyond one peer or session, for instance the option `scope`, although the route
-    is open to narrow keys."""
+    """Refuse a peer's or session's key. For options that reach further, such as `scope`, on routes
+    that are open to narrow keys."""
     if principal.is_peer or principal.is_session:
         raise Unauthorised(NOT_PERMISSIONED)
 
 
 def require_bare_workspace(principal: Principal, metadata: object, configuration: object) -> None:
-    """A narrow key creates its workspace by the id alone: how the workspace is set up is not for
-    one peer or session to say."""
+    """A narrow key creates its workspace by the id alone: one peer or session does not configure
+    the workspace."""
     if (principal.is_peer or principal.is_session) and (metadata or configuration):
         raise Unauthorised(BARE_WORKSPACE)
 
 
 def require_own_peer(principal: Principal, peer_id: str) -> None:
-    """What a peer's key may have of itself only, in a session that it may read."""
+    """In a session that a peer's key may read, some data is limited to that peer itself."""
     if principal.is_peer and principal.peer_id != peer_id:
         raise Unauthorised(NOT_PERMISSIONED)
 
 
 def require_sessions(principal: Principal, session_ids: Sequence[str]) -> None:
-    """A session's key names sessions (by slug) of its workspace: there is but its own."""
+    """A session's key may name only its own session (by slug)."""
     if principal.is_session and not set(session_ids) <= {principal.session_id}:
         raise Unauthorised(NOT_PERMISSIONED)
 
 
 def require_memberships(tx: Transaction, principal: Principal, session_ids: Sequence[str]) -> None:
-    """A peer's key names sessions (by slug) of its workspace: it must be an active member of
-    each."""
+    """A peer's key may name only sessions (by slug) of which it is an active member."""
     if principal.is_peer and not _is_member(tx, principal, session_ids):
         raise Unauthorised(NOT_PERMISSIONED)
 
@@ -247,7 +248,7 @@ def as_member(tx: Transaction, principal: Principal, session_id: str) -> Princip
 
 
 def _is_member(tx: Transaction, principal: Principal, session_ids: Sequence[str]) -> bool:
-    # A path may hold NUL, which some stores cannot look for and no name has.
+    # A path can contain NUL. No name has it, and some stores cannot search for it.
     if (
         not session_ids
         or principal.workspace_id is None

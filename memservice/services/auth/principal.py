@@ -9,13 +9,13 @@ from memservice.services.auth.permissions import Permission
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """What the caller of a request may do: everything (`admin`), what its key names (of several
-    names the narrowest counts), or what its role at the console permits.
+    """What the caller of a request may do: everything (`admin`), what its key names (the narrowest
+    of several names counts), or what its role at the console permits.
 
-    Services hand it to `memservice.services.auth.policy` before anything else. One that names
-    nothing may do nothing. A request's is made by `policy.principal_of` (keys) or
-    `policy.principal_of_member` (the console) alone, a command's is
-    `memservice.cli.operator.OPERATOR`; no service makes one for itself.
+    Services pass it to `memservice.services.auth.policy` before anything else. A principal without
+    a name may do nothing. Only `policy.principal_of` (keys) and `policy.principal_of_member` (the
+    console) create the principal of a request; commands use `memservice.cli.operator.OPERATOR`. No
+    service creates one.
     """
 
     admin: bool = False
@@ -23,44 +23,43 @@ class Principal:
     peer_id: str | None = None
     session_id: str | None = None
     collection: str | None = None
-    """The uid of generation 1's collection, on its routes: then the key is that collection's
-    alone."""
+    """On routes of generation 1 for collections: the uid of the only collection that the key opens.
+    """
     member_of: str | None = None
-    """A session of which the peer was found to be an active member, in this request
+    """A session of which the peer is an active member, as checked in this request
     (`policy.as_member`)."""
     has_user_claim: bool = False
-    """The key is one of generation 1 and names its peer by the claim `us`: it opens the user's
-    collections, as it always did."""
+    """The key is of generation 1 and names its peer by the claim `us`: it also opens the user's
+    collections."""
 
     permissions: frozenset[Permission] | None = None
-    """What a member of the console may do. None: a key, which may do everything within what it
-    names."""
+    """Permissions of a console member. None: a key, which may do everything with the resources that
+    it names."""
     workspaces: frozenset[str] | None = None
-    """The ids of the only workspaces that a member of the console may open; None: all."""
+    """The ids of the only workspaces that a console member may open; None: all."""
 
     @property
     def is_member(self) -> bool:
-        """A member of the console: has permissions instead of a key."""
+        """Whether this is a console member, with permissions instead of a key."""
         return not self.admin and self.permissions is not None
 
     def holds(self, permission: Permission) -> bool:
-        """Whether a member has the permission, in any workspace at all. False for keys: the console
-        belongs to people."""
+        """Whether a console member has the permission, in any workspace at all. False for keys."""
         return self.permissions is not None and permission in self.permissions
 
     def opens_whole(self, workspace_id: str) -> bool:
-        """Whether a member may open the workspace, the whole of it."""
+        """Whether a console member may open the workspace."""
         return self.is_member and (self.workspaces is None or workspace_id in self.workspaces)
 
     @property
     def opens_whole_workspace(self) -> bool:
-        """The key of a workspace, not of one peer, session or collection in it."""
+        """Whether the key opens its whole workspace, not one peer, session or collection in it."""
         narrower = (self.peer_id, self.session_id, self.collection)
         return self.workspace_id is not None and not any(narrower)
 
     @property
     def is_peer(self) -> bool:
-        """A key of one peer: neither admin, nor of a workspace or a session."""
+        """Whether the key is that of one peer: neither admin, nor of a workspace or a session."""
         return not self.admin and self.peer_id is not None and self.session_id is None
 
     @property

@@ -24,7 +24,7 @@ from memservice.reasoning.limits import CallerGone
 from memservice.runtime import Runtime
 from memservice.services import scopes, sessions, validation, visibility
 from memservice.services.auth import policy
-from memservice.services.auth.bounds import Bounds, bounds_for, seen
+from memservice.services.auth.bounds import Bounds, bounds_for, sessions_of
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.chat import events as chat_events
@@ -261,13 +261,15 @@ def _ask_peer(
             observer = scopes.find(tx, workspace, options.scope)
         elif options.scope is not None:
             sessions_allowed = representation.scoped_sessions(tx, workspace, options.scope)
-        mine = (session.key,) if session is not None else seen(tx, observer, sessions_allowed)
+        mine = (
+            (session.key,) if session is not None else sessions_of(tx, observer, sessions_allowed)
+        )
         pair = representation.pair_of(
             bounds_for(tx, principal, workspace), observer, observed, sessions_allowed
         )
         bounds = (
-            pair.bounds.among(mine)
-            .saying(visibility.visible(tx, workspace.key, include_archived=include_archived))
+            pair.bounds.in_sessions(mine)
+            .with_messages(visibility.visible(tx, workspace.key, include_archived=include_archived))
             .about(observed)
         )
         config = resolve(
@@ -290,7 +292,9 @@ def ask_workspace(
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch")
     with rt.storage.read() as tx:
         workspace, session = _located_workspace(tx, workspace_id, options.session)
-        caller = bounds_for(tx, principal, workspace).saying(visibility.visible(tx, workspace.key))
+        caller = bounds_for(tx, principal, workspace).with_messages(
+            visibility.visible(tx, workspace.key)
+        )
         bounds = _workspace_bounds(tx, workspace, caller, session, options.scope)
         config = resolve(
             rt.defaults, session.configuration if session else None, workspace.configuration
@@ -385,16 +389,16 @@ def _workspace_bounds(
 ) -> Bounds:
     if isinstance(scope, str):
         holder = scopes.find(tx, workspace, scope)
-        bounds = caller.concluding(
+        bounds = caller.with_conclusions(
             equals(observer_key=holder.key), IndexFilter(observers=(holder.key,))
         )
-        return bounds.among(seen(tx, holder))
+        return bounds.in_sessions(sessions_of(tx, holder))
     # Scopes hold copies of what others hold.
-    ordinary = caller.concluding(scopes.held_by_others(tx, workspace))
+    ordinary = caller.with_conclusions(scopes.held_by_others(tx, workspace))
     if scope is None:
-        return ordinary if session is None else ordinary.among((session.key,))
+        return ordinary if session is None else ordinary.in_sessions((session.key,))
     keys = representation.scoped_sessions(tx, workspace, scope)
-    return ordinary.among(keys).stating_in(keys)
+    return ordinary.in_sessions(keys).stated_in(keys)
 
 
 @dataclass(frozen=True, slots=True)

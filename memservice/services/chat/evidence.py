@@ -180,7 +180,7 @@ def _found(
     if bounds.no_conclusions:
         return []
     if levels:
-        bounds = bounds.concluding(equals(level=levels), IndexFilter(levels=levels))
+        bounds = bounds.with_conclusions(equals(level=levels), IndexFilter(levels=levels))
     return lookup.conclusions(tx, bounds, number * 2)
 
 
@@ -220,7 +220,7 @@ def _newest_messages(
     rt: Runtime, tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int
 ) -> list[Message]:
     said = TRUE if wish.subject is None else equals(author_key=wish.subject.key)
-    return Search(rt, "").messages(tx, bounds.saying(said), number)
+    return Search(rt, "").messages(tx, bounds.with_messages(said), number)
 
 
 @cache

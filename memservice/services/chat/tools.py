@@ -68,7 +68,7 @@ class Tools:
     ) -> Sequence[Passage]:
         search = Search.begin(self._rt, self._workspace, query)
         with self._rt.storage.read() as tx:
-            messages = search.messages(tx, self._bounds.saying(_sent(since, until)), limit)
+            messages = search.messages(tx, self._bounds.with_messages(_sent(since, until)), limit)
             return self._passages(tx, messages, AROUND_A_HIT)
 
     def containing(self, text: str, limit: int) -> Sequence[Passage]:
@@ -78,7 +78,9 @@ class Tools:
             if len(messages) < limit:
                 # Older ones are found by their words.
                 known = {message.key for message in messages}
-                older = Search(self._rt, text).messages(tx, self._bounds.saying(contains), limit)
+                older = Search(self._rt, text).messages(
+                    tx, self._bounds.with_messages(contains), limit
+                )
                 messages += [message for message in older if message.key not in known]
             newest = sorted(
                 messages, key=lambda message: (message.created_at, message.key), reverse=True
@@ -192,11 +194,12 @@ class Tools:
         bounds = self._bounds
         if bounds.sessions is not None:
             return all_of(
-                equals(workspace_key=bounds.workspace, session_key=bounds.sessions), bounds.said
+                equals(workspace_key=bounds.workspace, session_key=bounds.sessions),
+                bounds.message_condition,
             )
         return all_of(
             equals(workspace_key=bounds.workspace),
-            bounds.said,
+            bounds.message_condition,
             visibility.visible(tx, bounds.workspace, include_archived=True),
         )
 
@@ -230,7 +233,12 @@ class Tools:
         # only.
         return [
             self._passage(
-                [row for row in tx.messages.run(*stretch) if matches(row, self._bounds.said)], asked
+                [
+                    row
+                    for row in tx.messages.run(*stretch)
+                    if matches(row, self._bounds.message_condition)
+                ],
+                asked,
             )
             for stretch in stretches
         ]

@@ -1,1 +1,1 @@
-"""Finding what is known: search, representations and contexts."""
+"""Retrieval: search, representations and contexts."""

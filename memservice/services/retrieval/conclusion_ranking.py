@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoundConclusion:
-    """A conclusion, and its cosine similarity to the query where one is known."""
+    """A conclusion, and its cosine similarity to the query if there is one."""
 
     conclusion: Conclusion
     similarity: float | None
@@ -38,9 +38,9 @@ class _Ranked:
     keys: Sequence[int]
     """Best first."""
     similarities: dict[int, float]
-    """By key, as far as they are known."""
+    """By key, for rows with a vector."""
     exhausted: bool
-    """Whether a greater depth would give no others."""
+    """Whether a greater depth returns no further rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +53,17 @@ class ConclusionRanking:
     query: Query
     space: Space | None
     vector: Vector | None
-    """Of the query, by the embedder of the space."""
+    """The query's vector, by the embedder of the space."""
     max_distance: float | None = None
-    """A bound on the cosine distance. Distances of an embedder that does not understand paraphrases
-    say little about a row that shares the query's words, so there the bound applies only to rows
-    that share none."""
+    """Maximum cosine distance. Distances of an embedder without paraphrases are meaningless for a
+    row that shares words with the query, so there the maximum applies only to rows that share none.
+    """
     trace: Trace | None = None
 
     def best(self, limit: int) -> list[FoundConclusion]:
         """The best `limit` conclusions, best first."""
         if not self.query.terms and self.vector is None:
-            # Nothing to look for: the newest come first. None of them has a distance.
+            # An empty query: the newest come first. None of them has a distance.
             newest = [] if self.max_distance is not None else self._newest(limit)
             return [FoundConclusion(conclusion, None) for conclusion in newest]
         first = depth = max(self.rt.settings.search.depth, limit)
@@ -93,12 +93,12 @@ class ConclusionRanking:
         fitting = all_of(_fitting(self.bounds.narrowed), self.bounds.condition)
         return self.tx.conclusions.page(self.bounds.workspace, fitting, NEWEST, limit)
 
-    def _not_in_index(self, known: Collection[int], limit: int) -> list[FoundConclusion]:
+    def _not_in_index(self, returned: Collection[int], limit: int) -> list[FoundConclusion]:
         """Conclusions that an index outside the storage did not return, nearest first: it may be
-        slow or away, lack new rows, or still hold deleted ones. Without an embedder that can be
-        called here, the newest come first. Looks at the newest `EXACT_RANKING_MAX` only."""
+        slow or unavailable, lack new rows, or still contain deleted ones. Without an inline
+        embedder, newest first. Only the newest `EXACT_RANKING_MAX` are considered."""
         newest = self._newest(EXACT_RANKING_MAX)
-        missing = [conclusion for conclusion in newest if conclusion.key not in known]
+        missing = [conclusion for conclusion in newest if conclusion.key not in returned]
         space, vector = self.space, self.vector
         embedder = None if space is None else self.rt.embedder_of(space.embedder)
         if vector is None or embedder is None or Capability.INLINE not in embedder.capabilities:
@@ -111,7 +111,7 @@ class ConclusionRanking:
         return sorted(near, key=lambda item: -(item.similarity or 0.0))[:limit]
 
     def _ranked(self, depth: int, ids: Sequence[int] | None) -> _Ranked:
-        """By text and vectors; of `ids` only, if they are given."""
+        """Ranked by text and vectors; only the rows `ids`, if they are set."""
         pool = depth * CANDIDATES_PER_HIT
         index_filter = self.bounds.narrowed
         matches = self.rt.storage.text.search(
@@ -157,8 +157,8 @@ class ConclusionRanking:
         similarities: dict[int, float],
         max_distance: float,
     ) -> list[int]:
-        """A row whose vector is not made yet, or any row while there is no vector of the query,
-        stays for its words."""
+        """The keys of rows within the distance. A row without a vector, or any row if the query has
+        none, is included if it shares a word with the query."""
         understands = self.space is not None and query_embedding.understands(self.rt, self.space)
         close = {key for key, value in similarities.items() if 1.0 - value <= max_distance}
         return [
@@ -169,7 +169,7 @@ class ConclusionRanking:
 
 
 def _fitting(index_filter: IndexFilter) -> Condition:
-    """The conclusions that an index would be narrowed to."""
+    """The condition that is equivalent to the index filter, for conclusions."""
     columns = {
         "session_key": index_filter.sessions,
         "observer_key": index_filter.observers,

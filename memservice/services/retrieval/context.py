@@ -1,5 +1,5 @@
-"""Contexts: what to put before a model that is about to speak in a session, or about a peer, within
-a budget of tokens."""
+"""Contexts: the input for a model that is about to reply in a session, or about a peer, within a
+budget of tokens."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from memservice.telemetry.events import ContextRetrieved
 SUMMARY_SHARE = 0.4
 """The share of the budget that a summary may take."""
 SEARCH_PURPOSE = "session_context_search"
-"""Of the search for the query of a context, as `ModelCall` lists purposes."""
+"""Purpose of the search for the query of a context (see `ModelCall`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerContext:
     peer: str
     target: str
-    known: Selection
+    selection: Selection
     card: list[str] | None
 
     @property
     def representation(self) -> str:
-        """What is known, as Markdown."""
-        return markdown(self.known)
+        """The selection as Markdown."""
+        return markdown(self.selection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class SessionContext:
     messages: Sequence[Message]
     """One contiguous tail of the session, oldest first."""
     summary: Summary | None
-    known: Selection | None
-    """Of the target; None where none was asked for."""
+    selection: Selection | None
+    """For the target; None without a target."""
     card: list[str] | None
 
     @property
     def representation(self) -> str | None:
-        """What is known of the target, as Markdown."""
-        return None if self.known is None else markdown(self.known)
+        """The representation of the target as Markdown."""
+        return None if self.selection is None else markdown(self.selection)
 
 
 def of_peer(
@@ -84,8 +84,8 @@ def of_peer(
     peer_id: str,
     options: RepresentationOptions,
 ) -> PeerContext:
-    """Representation and card of what the peer knows of the target. NotFound for a peer that does
-    not exist."""
+    """Representation and card of the target from the peer's perspective. NotFound for a peer that
+    does not exist."""
     policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     began = time.perf_counter()
     search = Search.begin(rt, workspace_id, options.search_query or "", SEARCH_PURPOSE)
@@ -113,8 +113,8 @@ def of_session(
     """Summary, newest messages and, with a target, representation and card, within a budget of
     tokens.
 
-    The budget pays for representation and card first; a summary may take 40 % of what is left,
-    messages get all the rest.
+    Representation and card are paid first; a summary may take 40 % of the rest, and messages get
+    the remainder.
     """
     began = time.perf_counter()
     context = _of_session(rt, principal, workspace_id, session_id, options)
@@ -218,7 +218,7 @@ class _Request:
     def about_target(
         self, tx: Transaction, located: Located, budget: int
     ) -> tuple[Selection, list[str] | None, int]:
-        """What is known of the target, its card, and the tokens that both cost."""
+        """The representation of the target, its card, and the tokens of both."""
         workspace, target = located.workspace, self.options.peer_target or ""
         peers = {} if workspace is None else self._peers(tx, workspace)
         observer = self._observer(tx, workspace, peers)
@@ -226,15 +226,15 @@ class _Request:
         caller = None if workspace is None else bounds_for(tx, self.principal, workspace)
         card: list[str] | None = None
         if allowed is None and (caller is None or caller.has_cards):
-            # What a card says cannot be told apart by session, so it is left out whenever only some
-            # sessions may speak.
+            # A card cannot be split by session, so it is left out if only some sessions are
+            # allowed.
             if observer is None:
                 raise cards.no_observer(self.workspace_id, self.options.peer_perspective or target)
-            card = cards.held(tx, observer, target)
+            card = cards.read_lines(tx, observer, target)
         observed = peers.get(target)
         selection = Selection()
         if caller is not None and observer is not None and observed is not None:
-            # Half of a small budget at most, so that the session itself still gets a word in.
+            # At most half of a small budget, so that some of it is left for the session's messages.
             limit = self.rt.settings.representation.max_tokens
             share = min(limit, max(budget // 2, 0))
             pair = representation.pair_of(caller, observer, observed, allowed)
@@ -269,7 +269,7 @@ class _Request:
     def _allowed_sessions(
         self, tx: Transaction, workspace: Workspace | None, session: Session | None
     ) -> tuple[int, ...] | None:
-        """Keys of the only sessions that may speak; None if all may."""
+        """Keys of the only sessions that are allowed; None if all are."""
         options = self.options
         if workspace is None:
             narrowed = options.limit_to_session or options.sessions is not None
@@ -291,10 +291,10 @@ class _Request:
 
 
 def _summary(tx: Transaction, session: Session, budget: int) -> Summary | None:
-    """The longer of the summaries that fit into their share of the budget."""
-    found = tx.summaries.of_session(session.key)
+    """The longer of the summaries that fit into the share of the budget."""
+    summaries = tx.summaries.of_session(session.key)
     cap = int(budget * SUMMARY_SHARE)
-    short, long = found.get(SHORT), found.get(LONG)
+    short, long = summaries.get(SHORT), summaries.get(LONG)
     if long is not None and long.tokens <= cap and long.tokens > (short.tokens if short else 0):
         return long
     if short is not None and 0 < short.tokens <= cap:
@@ -311,7 +311,7 @@ def _tail(
         return []
     first = 1
     if session.token_total > budget:
-        # The message before the first that fits is the first one at which all that follows is
+        # The first message that fits is the one after the first message whose successors are all
         # within the budget.
         before = tx.messages.seq_reaching(session.key, session.token_total - budget)
         first = session.message_count + 1 if before is None else before + 1
@@ -362,7 +362,7 @@ def _shared_fields(
     context: SessionContext | PeerContext,
     began: float,
 ) -> dict[str, Any]:
-    """Fields that the events of both contexts fill alike. `began` is a `time.perf_counter`."""
+    """The common fields of both events. `began` is a `time.perf_counter`."""
     return {
         "has_representation": bool(context.representation),
         "has_peer_card": bool(context.card),

@@ -1,4 +1,4 @@
-"""A search over everything in a workspace that shows why its results come in their order."""
+"""Search all messages and conclusions of a workspace, with the parts of each score."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def search(
     with rt.storage.read() as tx:
         workspace = workspaces.require(tx, workspace_id)
         bounds = bounds_for(tx, principal, workspace)
-        visible = bounds.saying(visibility.visible(tx, workspace.key))
+        visible = bounds.with_messages(visibility.visible(tx, workspace.key))
         messages = lookup.messages(tx, visible, limit, of_messages)
         conclusions = lookup.conclusions(tx, bounds, limit, trace=of_conclusions)
     return Explained(

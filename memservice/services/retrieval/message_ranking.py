@@ -1,9 +1,9 @@
-"""The best messages for a query: each list is improved by itself before both are fused
+"""The best messages for a query: each list is adjusted separately before both are fused
 (`memservice.domain.ranking`). In the text list a hit shares its score with its neighbours in the
-session; in both lists the one peer and the day that the query names weigh more.
+session. In both lists, messages by the one peer and of the day that the query names get a boost.
 
-A filter that an index cannot express is applied last, to more and more rows, until there are
-enough or none is left.
+A filter that an index cannot apply is applied last, to more and more rows, until there are enough
+or no more.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 CANDIDATES_PER_HIT = 8
-"""Text candidates that are scored for each one that goes into fusion."""
+"""Number of text candidates that are scored for each result of the fusion."""
 
 NEIGHBOUR_HITS = 4
-"""Of those, how many for each one share their score with their neighbours."""
+"""Number of those candidates, for each result, that share their score with their neighbours."""
 
 EXACT_RANKING_MAX = 1_000
-"""Rows that match a filter that no index knows and are ranked one by one, where looking further
-down the list would take longer."""
+"""Maximum number of rows, matching a filter that no index can apply, that are ranked one by one
+instead of reading further down the list."""
 
 NEWEST_STORED = (Order("key", descending=True),)
 
@@ -55,7 +55,7 @@ class MessageRanking:
     query: Query
     space: Space | None
     vector: Vector | None
-    """Of the query, by the embedder of the space."""
+    """The query's vector, by the embedder of the space."""
     trace: Trace | None = None
 
     def best(self, limit: int) -> list[Message]:
@@ -63,7 +63,7 @@ class MessageRanking:
         condition, index_filter = self._narrowing()
         fitting = all_of(equals(workspace_key=self.bounds.workspace), condition)
         if not self.query.terms and self.vector is None:
-            # Nothing to look for: the newest come first.
+            # An empty query: the newest come first.
             return self.tx.rows.page(Message, fitting, NEWEST_STORED, limit)
         first = depth = max(self.rt.settings.search.depth, limit)
         while True:
@@ -78,8 +78,8 @@ class MessageRanking:
             depth *= 4
 
     def _narrowing(self) -> tuple[Condition, IndexFilter]:
-        """The condition on rows, and what an index can apply of it."""
-        condition, session_keys = self.bounds.said, self.bounds.sessions
+        """The condition on rows, and the part of it that an index can apply."""
+        condition, session_keys = self.bounds.message_condition, self.bounds.sessions
         if session_keys is None:
             return condition, EVERYTHING
         condition = all_of(condition, equals(session_key=session_keys))
@@ -90,8 +90,8 @@ class MessageRanking:
     def _first_matching(
         self, ranked: Sequence[int], condition: Condition, limit: int
     ) -> list[Message]:
-        """The first `limit` of the ranked messages that match, in order; no more are read than
-        needed."""
+        """The first `limit` of the ranked messages that match, in order. Reads no more rows than
+        necessary."""
         messages: list[Message] = []
         start, size = 0, limit if condition == TRUE else 4 * limit
         while start < len(ranked) and len(messages) < limit:
@@ -102,7 +102,7 @@ class MessageRanking:
         return messages[:limit]
 
     def _ranked(self, depth: int, index_filter: IndexFilter) -> tuple[list[int], bool]:
-        """Keys of messages, best first, and whether a greater depth would give no others."""
+        """Keys of messages, best first, and whether a greater depth returns no further rows."""
         search = self.rt.settings.search
         pool = depth * CANDIDATES_PER_HIT
         matches = self.rt.storage.text.search(
@@ -111,7 +111,7 @@ class MessageRanking:
         best = frozenset(ranking.ranked(ranking.bm25(matches), depth * NEIGHBOUR_HITS))
         exhausted = len(matches.hits) < pool and len(best) == len(matches.hits)
         positions = self._readable(self.tx.messages.positions(sorted(best)))
-        # What the caller may not read must not lend its words to what it may.
+        # A message that the caller may not read must not change the score of one that it may.
         matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in positions])
         positions |= self._neighbours(positions)
         scores = ranking.bm25_with_neighbours(
@@ -135,8 +135,8 @@ class MessageRanking:
         return ranking.fuse(lists, search.fusion_k), exhausted
 
     def _ranked_among(self, messages: Sequence[Message]) -> list[Message]:
-        """Those of a few messages that the query hits, best first. Their neighbours lend to them
-        whether they match or not."""
+        """Those of a few messages that match the query, best first. Their neighbours add to their
+        scores whether they match or not."""
         by_key = {message.key: message for message in messages}
         positions = self._readable(self.tx.messages.positions(sorted(by_key)))
         positions |= self._neighbours(positions)
@@ -149,10 +149,10 @@ class MessageRanking:
             EVERYTHING,
             sorted(positions),
         )
-        heads = _header_terms(self.query, [hit.key for hit in matches.hits], positions)
+        header_terms = _header_terms(self.query, [hit.key for hit in matches.hits], positions)
         search = self.rt.settings.search
         scores = ranking.bm25_with_neighbours(
-            matches, positions, heads, share=search.neighbour_weight
+            matches, positions, header_terms, share=search.neighbour_weight
         )
         own_scores = {key: score for key, score in scores.items() if key in by_key}
         lists = [self._boosted(own_scores, positions)]
@@ -188,8 +188,8 @@ class MessageRanking:
         }
 
     def _boosted(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> list[int]:
-        """A list in order, its scores as shares of the best, raised for the peer and the day that
-        the query names."""
+        """The keys by score, best first. Scores are relative to the best one, plus the boosts for
+        the peer and the day that the query names."""
         search = self.rt.settings.search
         named, dates = self.query.named, self.query.dates
         boosted = {}
@@ -208,9 +208,9 @@ class MessageRanking:
 def _header_terms(
     query: Query, hits: Collection[int], positions: Mapping[int, Position]
 ) -> dict[int, frozenset[str]]:
-    """The query's terms that a hit has only because of its author and its day: its neighbours do
-    not share them."""
-    heads: dict[int, frozenset[str]] = {}
+    """The query's terms that a hit has only from its author and its day: it does not share them
+    with its neighbours."""
+    header_terms: dict[int, frozenset[str]] = {}
     for key in hits:
         position = positions.get(key)
         if position is None:
@@ -219,5 +219,5 @@ def _header_terms(
         if any(date.matches(position.created_at) for date in query.dates):
             terms |= frozenset(analyse(f"{position.created_at.day} {position.created_at:%B %Y}"))
         if terms:
-            heads[key] = terms
-    return heads
+            header_terms[key] = terms
+    return header_terms

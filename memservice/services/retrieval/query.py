@@ -14,7 +14,7 @@ from memservice.services.peers import spoken_name
 from memservice.spi.storage import Transaction
 
 MAX_TERMS = 64
-"""Distinct terms of a query that count; further ones are too many to tell anything."""
+"""Maximum number of distinct terms of a query that count; further ones do not improve a ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class Query:
     """The one peer that the query names."""
     dates: Sequence[NamedDate]
     names: Mapping[int, frozenset[str]]
-    """For each peer that it names (by key), the terms of that peer's name."""
+    """Peer key → the terms of that peer's name, for each peer that the query names."""
     unnamed: str
-    """The query without the names of the workspace's peers: a short message that says a name is by
-    the other speaker."""
+    """The query without the names of the workspace's peers: a short message that mentions a name is
+    usually by the other speaker."""
 
 
 def analyse_query(tx: Transaction, workspace_key: int, query: str) -> Query:

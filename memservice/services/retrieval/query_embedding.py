@@ -1,5 +1,5 @@
-"""Vectors of queries. A query may wait a bounded time for a remote embedder; without a vector, text
-alone answers."""
+"""Vectors of queries. A query waits a limited time for a remote embedder; without a vector, only
+the text is searched."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("memservice.recall")
 
 Remote = Mapping[str, "Vector"]
-"""Vectors of one query by embedders that must not be asked while a view is open, by the id of the
-embedder."""
-NOT_ASKED: Remote = MappingProxyType({})
+"""Vectors of one query by remote embedders, which must not be called while a transaction is open,
+by the id of the embedder."""
+NO_VECTORS: Remote = MappingProxyType({})
 
 
 def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
-    """The query's vector; None if it has no content, or the embedder failed or took too long (which
-    is logged), now or a moment ago."""
+    """The query's vector; None if it has no content, or the embedder failed or timed out (which is
+    logged), now or a moment ago."""
     if not text.strip():
         return None
     if Capability.INLINE in embedder.capabilities:
@@ -47,7 +47,7 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
             seconds,
         )
         return None
-    except Exception as error:  # whatever a provider raises, a search still answers
+    except Exception as error:  # a search works without a vector
         log.warning(
             "the embedder %s failed on a query (%s): searching by text alone",
             embedder.id,
@@ -58,26 +58,26 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
 
 
 def _is_outage(error: Exception) -> bool:
-    """Whether the embedder would fail on other queries as well."""
+    """Whether the embedder would fail on other queries too."""
     return isinstance(error, ModelFailure) and error.retryable
 
 
 def remote_vectors(rt: Runtime, embedders: Iterable[str], text: str) -> Remote:
-    """The query's vectors by those of these embedders that can be opened here and are not inline;
-    asked with no view open."""
-    found: dict[str, Vector] = {}
+    """The query's vectors by those of these embedders that can be opened here and are not inline.
+    Call it with no transaction open."""
+    vectors: dict[str, Vector] = {}
     for name in sorted(set(embedders)):
         embedder = rt.embedder_of(name)
         if embedder is not None and Capability.INLINE not in embedder.capabilities:
             vector = query_vector(rt, embedder, text)
             if vector is not None:
-                found[name] = vector
-    return found
+                vectors[name] = vector
+    return vectors
 
 
 def vector_in(rt: Runtime, space: Space | None, text: str, remote: Remote) -> Vector | None:
-    """The query's vector by the very embedder that the space was built by: an inline one is asked
-    now, another was before (`remote`). None where there is none or it cannot be had."""
+    """The query's vector by the embedder of the space: an inline one is called now, a remote one
+    was called before (`remote`). None if there is none."""
     if space is None:
         return None
     vector = remote.get(space.embedder)
@@ -90,8 +90,8 @@ def vector_in(rt: Runtime, space: Space | None, text: str, remote: Remote) -> Ve
 
 
 def understands(rt: Runtime, space: Space | None) -> bool:
-    """Do the vectors of this space tell what texts say? Those of no space would be the configured
-    embedder's."""
+    """Whether the vectors of this space represent meaning. Without a space: those of the configured
+    embedder."""
     embedder = rt.embedder if space is None else rt.embedder_of(space.embedder)
     return embedder is not None and Capability.SEMANTIC in embedder.capabilities
 

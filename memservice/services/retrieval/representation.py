@@ -1,8 +1,8 @@
-"""Representations: what one peer knows of another, chosen for a purpose and within a budget.
+"""Representations: what one peer knows about another, selected for a purpose and within a budget.
 
-Without a query the newest (and, if asked, the most often derived) conclusions are chosen. With one,
-conclusions and verbatim messages are ranked together and taken best first; only what is left of the
-budget goes to the newest.
+Without a query the newest conclusions are selected and, as an option, the most often derived ones.
+With a query, conclusions and verbatim messages are ranked together and taken best first; the newest
+conclusions fill the rest of the budget.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from memservice.domain.records import Conclusion, Message, Peer, Workspace
 from memservice.runtime import Runtime
 from memservice.services import scopes, validation, visibility
 from memservice.services.auth import policy
-from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, seen_by
+from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, visible_to
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.peers import shown_names
@@ -37,7 +37,7 @@ FREQUENT = (
 
 @dataclass(frozen=True, slots=True)
 class RepresentationOptions:
-    """What a caller may ask of a representation; None where nothing is said."""
+    """Options of a representation; None: not set."""
 
     target: str | None = None
     session: str | None = None
@@ -52,7 +52,7 @@ class RepresentationOptions:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Whose memory of whom, and how much of it may be looked at."""
+    """An observer, an observed peer, and the readable part of that memory."""
 
     observer: Peer
     observed: Peer
@@ -62,17 +62,19 @@ class Pair:
 def pair_of(
     caller: Bounds, observer: Peer, observed: Peer, session_keys: tuple[int, ...] | None = None
 ) -> Pair:
-    """The memory of a pair as far as the caller may learn it, from these sessions only if there is
-    a list of them. A list admits explicit conclusions only, because what was derived from several
-    sessions carries the stamp of one."""
+    """The memory of a pair within the caller's bounds. With a list of sessions: only from those,
+    and only explicit conclusions, because a conclusion derived from several sessions has the key of
+    only one."""
     condition = equals(observer_key=observer.key, observed_key=observed.key)
-    mine = caller.concluding(
+    bounds = caller.with_conclusions(
         condition, IndexFilter(observers=(observer.key,), observed=(observed.key,))
     )
     return Pair(
         observer,
         observed,
-        mine if session_keys is None else mine.among(session_keys).stating_in(session_keys),
+        bounds
+        if session_keys is None
+        else bounds.in_sessions(session_keys).stated_in(session_keys),
     )
 
 
@@ -83,18 +85,18 @@ def of_peer(
     peer_id: str,
     options: RepresentationOptions,
 ) -> str:
-    """The representation as Markdown; empty for peers and sessions that nobody knows."""
-    return markdown(known_of_peer(rt, principal, workspace_id, peer_id, options))
+    """The representation as Markdown; empty for unknown peers and sessions."""
+    return markdown(selection_for_peer(rt, principal, workspace_id, peer_id, options))
 
 
-def known_of_peer(
+def selection_for_peer(
     rt: Runtime,
     principal: Principal,
     workspace_id: str,
     peer_id: str,
     options: RepresentationOptions,
 ) -> Selection:
-    """What the representation is made of; nothing for peers and sessions that nobody knows."""
+    """The conclusions and messages of the representation; empty for unknown peers and sessions."""
     policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     if options.scope is not None:
         policy.refuse_narrow(principal)
@@ -109,7 +111,7 @@ def known_of_peer(
 
 
 def allowed_sessions(options: RepresentationOptions) -> list[str] | None:
-    """The sessions that alone may speak, by name; None where all may."""
+    """The ids of the only sessions that are allowed; None if all are."""
     allowed = recall_allowlist(options.filters, options.session)
     return [options.session] if allowed is None and options.session is not None else allowed
 
@@ -121,8 +123,8 @@ def pair_for(
     peer_id: str,
     options: RepresentationOptions,
 ) -> Pair | None:
-    """Whose memory is asked for, and what the caller may learn of it; None where a peer does not
-    exist. An unknown scope is NotFound."""
+    """The pair of the request, within the caller's bounds; None if a peer does not exist. An
+    unknown scope is NotFound."""
     if options.scope is not None and (options.filters or options.session):
         raise InvalidInput.at(
             "scope", message="scope cannot be combined with session_id or filters"
@@ -173,9 +175,8 @@ def scoped_sessions(tx: Transaction, workspace: Workspace, names: Sequence[str])
     return tuple(sorted(keys))
 
 
-class _Basket:
-    """What has been chosen so far, each thing once, within a number of items and a number of
-    tokens."""
+class _Draft:
+    """The items selected so far, without duplicates, within a number of items and of tokens."""
 
     def __init__(self, items: int, budget: int | None) -> None:
         self.items = items
@@ -207,7 +208,7 @@ class _Basket:
         self._texts.add(same)
         self.conclusions[conclusion.key] = conclusion
         for key in conclusion.message_keys:
-            # A message whose statement is chosen by itself need not be quoted as well.
+            # A message is not quoted in addition to a conclusion from it.
             self.messages.pop(key, None)
 
     def take_message(self, message: Message) -> None:
@@ -224,57 +225,59 @@ def select(
     budget: int,
     search: Search,
 ) -> Selection:
-    """Choose within the bounds: at most `max_conclusions` items and, for a query, at most `budget`
+    """Select within the bounds: at most `max_conclusions` items and, for a query, at most `budget`
     tokens of text."""
     if pair.bounds.no_conclusions:
         return Selection()
-    basket = _Basket(options.max_conclusions, budget if options.search_query else None)
+    draft = _Draft(options.max_conclusions, budget if options.search_query else None)
     if options.search_query:
-        _take_best(tx, pair, options, basket, search)
+        _take_best(tx, pair, options, draft, search)
     workspace_key, condition = pair.bounds.workspace, pair.bounds.condition
-    if options.include_most_frequent and not basket.full:
+    if options.include_most_frequent and not draft.full:
         share = options.max_conclusions // (3 if options.search_query else 2)
         for conclusion in (
             tx.conclusions.page(workspace_key, condition, FREQUENT, limit=share) if share else ()
         ):
-            basket.take_conclusion(conclusion)
-    if not basket.full:
+            draft.take_conclusion(conclusion)
+    if not draft.full:
         for conclusion in tx.conclusions.page(
             workspace_key, condition, NEWEST, limit=options.max_conclusions
         ):
-            basket.take_conclusion(conclusion)
-    quoted = list(basket.messages.values())
+            draft.take_conclusion(conclusion)
+    quoted = list(draft.messages.values())
     speakers = shown_names(tx, workspace_key, [pair.observed]) if quoted else {}
-    return Selection(list(basket.conclusions.values()), quoted, speakers)
+    return Selection(list(draft.conclusions.values()), quoted, speakers)
 
 
 def _take_best(
     tx: Transaction,
     pair: Pair,
     options: RepresentationOptions,
-    basket: _Basket,
+    draft: _Draft,
     search: Search,
 ) -> None:
-    """Conclusions and what the observed peer said itself, ranked together by reciprocal rank, best
+    """Conclusions and messages by the observed peer, ranked together by reciprocal rank, best
     first."""
     limit = min(options.search_top_k or options.max_conclusions, options.max_conclusions)
-    found_conclusions = search.conclusions(tx, pair.bounds, limit, options.search_max_distance)
-    said: list[Message] = []
-    # A message has no distance that the caller's bound could be held against.
+    hits = search.conclusions(tx, pair.bounds, limit, options.search_max_distance)
+    messages: list[Message] = []
+    # Messages have no distance to compare with the caller's maximum.
     if options.search_max_distance is None:
-        said = search.messages(tx, pair.bounds.saying(_quotable(tx, pair)), limit)
-    for rank in range(max(len(found_conclusions), len(said))):
-        if rank < len(found_conclusions):
-            basket.take_conclusion(found_conclusions[rank].conclusion)
-        if rank < len(said):
-            basket.take_message(said[rank])
+        messages = search.messages(tx, pair.bounds.with_messages(_quotable(tx, pair)), limit)
+    for rank in range(max(len(hits), len(messages))):
+        if rank < len(hits):
+            draft.take_conclusion(hits[rank].conclusion)
+        if rank < len(messages):
+            draft.take_message(messages[rank])
 
 
 def _quotable(tx: Transaction, pair: Pair) -> Condition:
-    """Messages by the observed peer, in sessions that go on, that the observer can have seen."""
+    """Messages by the observed peer, in active sessions, that the observer could see."""
     own = all_of(
         equals(author_key=pair.observed.key), visibility.visible(tx, pair.bounds.workspace)
     )
     return (
-        own if pair.observer.key == pair.observed.key else all_of(own, seen_by(tx, pair.observer))
+        own
+        if pair.observer.key == pair.observed.key
+        else all_of(own, visible_to(tx, pair.observer))
     )

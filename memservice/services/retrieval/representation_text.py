@@ -1,4 +1,4 @@
-"""How a representation reads: Markdown for callers, plain text for token budgets and for agents."""
+"""Text of a representation: Markdown for callers, plain text for token budgets and for agents."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_SOURCES = 5
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a representation is made of, in no particular order."""
+    """The conclusions and messages of a representation, in no particular order."""
 
     conclusions: Sequence[Conclusion] = ()
     messages: Sequence[Message] = ()
     speakers: dict[str, str] = field(default_factory=dict)
-    """How the authors of `messages` are called, by slug."""
+    """Slug → displayed name, for the authors of `messages`."""
 
     def level(self, level: str) -> list[Conclusion]:
         """Conclusions of one level, oldest first."""
@@ -33,7 +33,7 @@ class Selection:
         return sorted(chosen, key=lambda conclusion: (conclusion.said_at, conclusion.key))
 
     def speaker(self, message: Message) -> str:
-        """How the author of one of `messages` is called."""
+        """The displayed name of the message's author."""
         return self.speakers.get(message.author, message.author)
 
     def explicit_lines(self) -> list[str]:
@@ -47,17 +47,17 @@ class Selection:
 
 
 def support(conclusion: Conclusion) -> list[str]:
-    """What a conclusion rests on, as texts: its premises, or its sources."""
+    """The support of a conclusion, as texts: its premises, or its sources."""
     return _strings(conclusion, "premises") or _strings(conclusion, "sources")
 
 
 def _strings(conclusion: Conclusion, name: str) -> list[str]:
-    found = conclusion.internal.get(name)
-    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+    values = conclusion.internal.get(name)
+    return [item for item in values if isinstance(item, str)] if isinstance(values, list) else []
 
 
 def markdown(selection: Selection) -> str:
-    """Only the sections that have something to say; empty if there is nothing."""
+    """Markdown with the sections that are not empty; empty if all are."""
     sections = []
     explicit = selection.explicit_lines()
     if explicit:
@@ -114,7 +114,7 @@ def _contradiction(item: Conclusion) -> str:
 
 
 def plain(selection: Selection) -> str:
-    """All four headings, whether or not anything stands under them; their tokens count against a
+    """Plain text with all four headings, even of empty sections; their tokens count against a
     budget."""
     parts = [_numbered("EXPLICIT:", [(line, []) for line in selection.explicit_lines()])]
     for heading, level, support in (

@@ -1,4 +1,4 @@
-"""Finding the right memory: one query, its vectors, and its rankings."""
+"""Search: one query, its vectors, and its rankings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import scopes, visibility
 from memservice.services.auth import policy
-from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, seen_by
+from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, visible_to
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.indexing import CONCLUSION, MESSAGE
@@ -29,7 +29,7 @@ from memservice.services.retrieval import query_embedding
 from memservice.services.retrieval.conclusion_ranking import ConclusionRanking, FoundConclusion
 from memservice.services.retrieval.message_ranking import MessageRanking
 from memservice.services.retrieval.query import Query, analyse_query
-from memservice.services.retrieval.query_embedding import NOT_ASKED, Remote
+from memservice.services.retrieval.query_embedding import NO_VECTORS, Remote
 from memservice.services.retrieval.trace import Trace
 from memservice.spi.storage import Transaction
 from memservice.telemetry.context import Reason, embedding_for
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 
 
 class Search:
-    """One query of a workspace. `begin` it with no transaction open; its rankings run in one."""
+    """One query of a workspace. Call `begin` with no transaction open; the rankings run in one."""
 
     def __init__(
-        self, rt: Runtime, text: str, query: Query | None = None, vectors: Remote = NOT_ASKED
+        self, rt: Runtime, text: str, query: Query | None = None, vectors: Remote = NO_VECTORS
     ) -> None:
         self.rt = rt
         self.text = text
         self._query = query
         self._vectors = vectors
-        """Of the query, by the embedders that are not inline."""
+        """The query's vectors, by the id of each embedder that is not inline."""
 
     @classmethod
     def begin(
         cls, rt: Runtime, workspace_id: str, text: str, purpose: str = "search_messages"
     ) -> Search:
-        """Ask those embedders of the workspace that are not inline. `purpose`: as `ModelCall` lists
-        them."""
+        """Start a search: call those embedders of the workspace that are not inline. `purpose`: see
+        `ModelCall`."""
         if not text or not rt.has_remote_embedder:
             return cls(rt, text)
         with rt.storage.read() as tx:
@@ -77,7 +77,7 @@ class Search:
     def messages(
         self, tx: Transaction, bounds: Bounds, limit: int, trace: Trace | None = None
     ) -> list[Message]:
-        """The best `limit` messages within the bounds, best first. A text without a term gives the
+        """The best `limit` messages within the bounds, best first; for a text without a term, the
         newest."""
         query = self.query(tx, bounds.workspace)
         has_terms = bool(query.terms or self._vectors)
@@ -104,14 +104,14 @@ class Search:
 
 
 def active_embedders(tx: Transaction, workspace: Workspace | None) -> set[str]:
-    """Ids of the embedders by whose vectors a workspace is answered."""
+    """Ids of the embedders of a workspace's active vector spaces."""
     spaces = [] if workspace is None else tx.spaces.of_workspace(workspace.key)
     return {space.embedder for space in spaces if space.state == ACTIVE}
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """What a caller may ask of a search for messages; None where nothing is said."""
+    """Options of a search for messages; None: not set."""
 
     query: str
     limit: int = 10
@@ -127,8 +127,8 @@ def search(
     session_id: str | None = None,
     peer_id: str | None = None,
 ) -> list[Message]:
-    """Messages of a workspace, a session, a peer (by it) or a scope's sessions, best first. Unknown
-    containers hold nothing."""
+    """Messages of a workspace, a session, a peer (as author) or a scope's sessions, best first.
+    Empty for an unknown container."""
     policy.require(
         principal,
         workspace_id,
@@ -166,16 +166,16 @@ def search(
             condition = all_of(condition, equals(author_key=located.peer.key))
         if session_id is None:
             condition = all_of(condition, visibility.visible(tx, workspace.key))
-        within = bounds_for(tx, principal, workspace).saying(condition)
+        bounds = bounds_for(tx, principal, workspace).with_messages(condition)
         if session_keys is not None:
-            within = within.among(session_keys)
-        return lookup.messages(tx, within, options.limit)
+            bounds = bounds.in_sessions(session_keys)
+        return lookup.messages(tx, bounds, options.limit)
 
 
 def _without_fixed(
     options: SearchOptions, session_id: str | None, peer_id: str | None
 ) -> tuple[object, str | None]:
-    """The caller's filter without what the route fixes, and its `peer_perspective`."""
+    """The caller's filter without the names that the route fixes, and its `peer_perspective`."""
     filters = options.filters
     if not isinstance(filters, Mapping):
         return filters, None
@@ -191,12 +191,12 @@ def _without_fixed(
             "peer_perspective",
             message="peer_perspective must be the id of a peer",
         )
-    rest = {
+    remaining = {
         name: value
         for name, value in filters.items()
         if name not in fixed and name != "peer_perspective"
     }
-    return rest, strip_nul(perspective)
+    return remaining, strip_nul(perspective)
 
 
 def _sessions_of(
@@ -215,8 +215,7 @@ def _sessions_of(
 def sessions_named(
     tx: Transaction, workspace: Workspace, condition: Condition
 ) -> tuple[int, ...] | None:
-    """The only sessions in which a condition can hold, so that an index need not look elsewhere;
-    None: any."""
+    """Keys of the only sessions in which a condition can match, to narrow an index; None: any."""
     names = texts_named(condition, "session")
     if names is None or len(names) > MAX_SESSIONS:
         return None
@@ -224,6 +223,6 @@ def sessions_named(
 
 
 def perspective_of(tx: Transaction, workspace: Workspace, peer_id: str) -> Condition:
-    """What the peer of that name can have seen; nothing if there is none."""
+    """Condition for the messages visible to the peer with this id; none if it does not exist."""
     peer = tx.peers.by_slug(workspace.key, peer_id)
-    return FALSE if peer is None else seen_by(tx, peer)
+    return FALSE if peer is None else visible_to(tx, peer)

@@ -1,4 +1,4 @@
-"""How a search ranked its results: the parts of each score."""
+"""The parts of each score in a search."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ class Parts:
     own: float | None
     """BM25 of the row's own words."""
     text: float | None
-    """BM25, with the share of neighbouring messages."""
+    """BM25 plus the share of neighbouring messages."""
     text_rank: int | None
-    """Place in the list by text, from 1, after the boosts for a named peer and day."""
+    """Rank in the list by text, from 1, after the boosts for a named peer and day."""
     similarity: float | None
     """Cosine similarity to the query."""
     vector_rank: int | None
     fused: float
-    """What orders the results: the sum of 1 / (k + rank) over both lists."""
+    """The final score: the sum of 1 / (k + rank) over both lists."""
 
 
 @dataclass(slots=True)
 class Trace:
-    """Filled by the ranking that it is given to; the last look counts."""
+    """Filled by the ranking that gets it; the last pass counts."""
 
     own: Mapping[int, float] = field(default_factory=dict)
     text: Mapping[int, float] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Trace:
         self.ranks = [{key: rank for rank, key in enumerate(keys, 1)} for keys in lists]
 
     def parts(self, key: int, k: int) -> Parts:
-        """Of the row with this key; `k` as in `domain.ranking.fuse`."""
+        """The parts of the score of the row with this key; `k` as in `domain.ranking.fuse`."""
         text_rank, vector_rank = ([ranks.get(key) for ranks in self.ranks] + [None, None])[:2]
         return Parts(
             self.own.get(key),

@@ -1,5 +1,5 @@
-"""Asking the vector index for neighbours. One outside the storage is waited for a bounded time, and
-left alone while it is away."""
+"""Queries of the vector index. A query of an index outside the storage has a time limit, and a
+circuit breaker skips it while the index is unavailable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("memservice.recall")
 
 INDEX = "the vector index"
-"""Its name among `Runtime.vector_calls`."""
+"""Its name in `Runtime.vector_calls`."""
 
 
 def query(
@@ -32,8 +32,8 @@ def query(
     index_filter: IndexFilter,
     ids: Sequence[int] | None = None,
 ) -> list[VectorHit] | None:
-    """As `VectorIndex.query`; None if the index is outside the storage and did not answer, now or a
-    moment ago (which is logged)."""
+    """Like `VectorIndex.query`; None if the index is outside the storage and did not answer (which
+    is logged), now or a moment ago."""
     if rt.vectors_transactional:
         return rt.vectors.query(tx, space, vector, k, index_filter, ids)
     seconds = rt.settings.vector_store.query_timeout_seconds
@@ -48,6 +48,6 @@ def query(
         return None
     except TimeoutError:
         log.warning("the vector index did not answer within %s s: searching by text alone", seconds)
-    except Exception as error:  # whatever an index raises, a search still answers
+    except Exception as error:  # a search works without vectors
         log.warning("the vector index failed on a query (%s): searching by text alone", error)
     return None

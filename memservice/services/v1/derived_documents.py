@@ -88,7 +88,7 @@ def nearest(
     condition: Condition,
 ) -> list[Conclusion]:
     """The best for a query, best first; then whatever else there is, up to `limit`."""
-    within = caller.concluding(
+    within = caller.with_conclusions(
         all_of(_about(user), condition), IndexFilter(observers=(user.key,), observed=(user.key,))
     )
     found_conclusions = lookup.conclusions(tx, within, limit)

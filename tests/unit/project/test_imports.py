@@ -526,7 +526,7 @@ def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
             found.append(f"{place}:{line}: changes a principal")
         if place not in MAKES_BOUNDS and {
             "narrowed",
-            "said",
+            "message_condition",
             "last_seq",
             "has_cards",
             "has_chains",
@@ -580,7 +580,7 @@ def test_what_serves_a_request_works_as_its_caller(root: Path) -> None:
         "who = auth.EVERYBODY",
         "bounds = Bounds(place.key)",
         "bounds = bounds.Bounds(place.key)",
-        "bounds = replace(bounds, said=TRUE)",
+        "bounds = replace(bounds, message_condition=TRUE)",
         "bounds = of_observer(view, peer)",
     ],
 )
