@@ -53,5 +53,9 @@ class SqlTransaction(Transaction):
         return SqlLedger(self.rows)
 
     @cached_property
+    def sign_ins(self) -> base.SignIns:
+        return repositories.SqlSignIns(self.rows)
+
+    @cached_property
     def tasks(self) -> base.Tasks:
         return repositories.SqlTasks(self.rows)

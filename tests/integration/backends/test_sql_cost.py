@@ -231,6 +231,23 @@ def test_a_race_for_a_lease_is_one_statement_that_does_not_fail(sized: tuple[Siz
     assert not any("SAVEPOINT" in sql or "ROLLBACK" in sql for sql in one.statements)
 
 
+def test_a_browser_session_and_its_member_are_read_in_one_statement(
+    sized: tuple[Sized, ...],
+) -> None:
+    one = sized[0]
+    member = r.ConsoleMember(uid="m", name="olga", password_hash="", role=r.OWNER, created_at=NOW)
+    session = r.BrowserSession(
+        uid="s", digest="d", member_uid="m", address="", client="", expires_at=NOW, created_at=NOW
+    )
+    one.storage.write(lambda tx: (tx.console_members.save(member), tx.sign_ins.add(session)))
+    for digests in (["d", "e"], ["e"]):
+        recognise = one.count(
+            lambda tx, digests=digests: tx.sign_ins.recognised(digests),  # type: ignore[misc]
+            writing=False,
+        )
+        assert recognise == 1
+
+
 def test_nothing_scans_a_large_table(sized: tuple[Sized, ...]) -> None:
     """Of every statement above the database says how it finds the rows; a scan of a partial index
     is one of few rows."""
