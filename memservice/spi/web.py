@@ -88,6 +88,8 @@ class Bound(Protocol):
 
     def principal(self) -> Any: ...
 
+    def admit(self, principal: Any, /) -> None: ...
+
     def health(self) -> Any: ...
 
     def hold_slot(self) -> Callable[[], None]: ...
@@ -126,6 +128,12 @@ def principal() -> Any:
     second: it decides what the service returns and changes. Raises `Unauthorised` for a key that
     is not valid. While authentication is off, every caller may do everything."""
     return _current().principal()
+
+
+def admit(principal: Any) -> None:
+    """Make `principal()` return this caller for the rest of the request. For a plugin that
+    recognises callers itself, as the console recognises its members by a cookie."""
+    _current().admit(principal)
 
 
 def requires_keys() -> bool:
