@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import click
 import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 import memservice_console
+from memservice.cli import cli
 from memservice.cli.operator import OPERATOR
 from memservice.hookspecs import hookimpl
 from memservice.services.auth import api_keys
@@ -206,6 +208,11 @@ def test_home_shows_health_with_advice_and_how_to_connect(world: Site) -> None:
         assert client in page.text
     assert 'base_url="http://localhost"' in page.text
     assert "YOUR_KEY" not in page.text
+
+
+def test_home_shows_how_to_connect_mcp_only_if_there_is_such_a_command(world: Site) -> None:
+    commands = cli.list_commands(click.Context(cli))
+    assert ("mcp" in world.page("/console").text.lower()) == ("mcp" in commands)
 
 
 # --- workspaces
