@@ -122,7 +122,12 @@ def test_chosen_jobs_are_retried_cancelled_and_erased(site: Site) -> None:
     assert states(site.send(form, {"action": "retry", "uid": "tfailed"}))["tfailed"] == "due"
     assert "not found" in site.send(form, {"action": "retry", "uid": "tdue"}, 422).text
     assert states(site.send(form, {"action": "cancel", "uid": "tdue"}))["tdue"] == "failed"
-    assert states(site.send(form, {"action": "purge"})).keys() == {"tfailed"}
+    assert 'value="purge"' not in site.page("/console/jobs").source
+    assert "failed tasks first" in site.send(form, {"action": "purge"}, 422).text
+    page = site.page("/console/jobs?state=failed")
+    assert 'value="purge"' in page.source
+    assert "There is no such work" in site.send(post_form(page, "/jobs"), {"action": "purge"}).text
+    assert states(site.page("/console/jobs")).keys() == {"tfailed"}
 
 
 def test_a_workspace_key_sees_the_jobs_of_its_workspace(keyed: Site) -> None:

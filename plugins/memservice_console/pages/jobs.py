@@ -77,10 +77,11 @@ def change_jobs() -> Response:
     action = form["action"]
     rt, principal, which = web.runtime(), visitor().principal, _filter()
     changed = len(uids)
-    if action == "purge":
-        purged = JobFilter(workspace=which.workspace, kind=which.kind, state=FAILED)
+    if action == "purge" and which.state != FAILED:
+        form.add("", "Show the failed tasks first: only those that the filter shows are erased")
+    elif action == "purge":
         with form.refusals():
-            changed = service.purge(rt, principal, purged)
+            changed = service.purge(rt, principal, which)
     elif not uids:
         form.add("", "Choose at least one task")
     else:
