@@ -5,7 +5,6 @@ from __future__ import annotations
 from flask import Response, g, request
 
 from memservice.domain.errors import Refused, Unauthorised
-from memservice.services.auth.permissions import OF_ADMIN_KEY, OF_WORKSPACE_KEY
 from memservice.services.auth.principal import Principal
 from memservice.services.members import tokens, visitors
 from memservice.services.members.sign_ins import NARROW
@@ -35,6 +34,8 @@ def visitor() -> Visitor:
     is not valid or too narrow."""
     if "console_visitor" not in g:
         g.console_visitor = _recognise()
+        # Pages of plugins call services as this visitor.
+        web.admit(g.console_visitor.principal)
     known: Visitor = g.console_visitor
     return known
 
@@ -43,7 +44,7 @@ def _recognise() -> Visitor:
     if not web.requires_keys():
         return _without_authentication()
     if request.headers.get("Authorization", "").lower().startswith("bearer "):
-        return _of_key(web.principal())
+        return _of_bearer(web.principal())
     known = visitors.visitor_of(web.runtime(), cookie_of(SESSION_COOKIE))
     if known is None:
         raise SignInRequired
@@ -71,17 +72,11 @@ def _is_narrow(principal: Principal) -> bool:
     return principal.is_peer or principal.is_session or principal.collection is not None
 
 
-def _of_key(principal: Principal) -> Visitor:
-    """The bearer of a key in the header `Authorization`, which no browser sends by itself."""
+def _of_bearer(principal: Principal) -> Visitor:
     if _is_narrow(principal) or not (principal.admin or principal.workspace_id):
         raise Unauthorised(NARROW)
-    return Visitor(
-        name="admin key" if principal.admin else f"key of {principal.workspace_id}",
-        principal=principal,
-        permissions=OF_ADMIN_KEY if principal.admin else OF_WORKSPACE_KEY,
-        workspaces=None if principal.admin else (principal.workspace_id or "",),
-        csrf_token="",
-    )
+    token = request.headers["Authorization"].strip().partition(" ")[2].strip()
+    return visitors.visitor_of_bearer(web.runtime(), principal, token)
 
 
 def form_secret() -> str:

@@ -8,8 +8,9 @@ counts are in the store, for all server processes together.
 | an account, from browsers that never signed in to it | 5 | 30 seconds |
 | an address (of IPv6, its /64), whatever the account | 20 | 15 minutes |
 | a browser that signed in to the account before, with this account | 5 | 15 minutes |
+| an API key that is revoked, or too narrow for the console | 5 | 15 minutes |
 
-The last row replaces the first two: attempts of others, whatever their number, do not pause a
+The third row replaces the first two: attempts of others, whatever their number, do not pause a
 browser that the member uses. A member without such a browser gets in by a link for a new password
 (`memservice console link --member NAME`), for which no pause counts.
 """
@@ -71,6 +72,11 @@ def of_address(address: str) -> Subject:
 
 def of_browser(browser_digest: str) -> Subject:
     return Subject(f"browser:{browser_digest}", 5, timedelta(minutes=15))
+
+
+def of_key(uid: str) -> Subject:
+    """Of refused attempts with a genuine key: each of them writes to the audit log."""
+    return Subject(f"key:{_digest(uid)}", 5, timedelta(minutes=15))
 
 
 def begin(rt: Runtime, subjects: Sequence[Subject]) -> None:

@@ -60,9 +60,9 @@ def with_password(
     pauses.begin(rt, subjects)
     is_right = passwords.verify(None if member is None else member.password_hash, password)
     if member is None or not is_right or member.state != ACTIVE:
-        log.warning("a sign-in to the console failed: address=%s", browser.address)
+        _log_refusal(browser)
         if member is not None:
-            _record_refusal(rt, browser, member)
+            _record_refusal(rt, browser, member.name, member.uid)
         raise Unauthorised(WRONG)
     outdated = passwords.is_outdated(member.password_hash)
     new_hash = passwords.hashed(password) if outdated else None
@@ -78,19 +78,22 @@ def after_link(
 
 def with_key(rt: Runtime, browser: Browser, key: str, previous: str | None = None) -> SignedIn:
     """Sign in with an API key: the session shows what the key may see, until the key is revoked or
-    expires. Keys are too long to be guessed, so attempts are not paused. Raises `Unauthorised`."""
+    expires. Keys are too long to be guessed, so only attempts with a key that was valid once or is
+    too narrow are paused. Raises `Unauthorised` and `Paused`."""
     links.require_enabled(rt.settings)
     token = key.strip()
     now = rt.clock()
     try:
         claims = api_keys.signer_of(rt.settings).read(token, now)
-        with rt.storage.read() as tx:
-            stored = api_keys.recognise(tx, claims, token)
     except Unauthorised:
+        _log_refusal(browser)
         raise Unauthorised(NOT_A_KEY) from None
-    if not _is_wide(claims):
-        raise Unauthorised(NARROW)
-    key_uid = api_keys.uid_of(claims, token) if stored is None else stored.uid
+    key_uid = api_keys.uid_of(claims, token)
+    if (problem := _key_problem(rt, claims, token)) is not None:
+        pauses.begin(rt, (pauses.of_key(key_uid),))
+        _log_refusal(browser)
+        _record_refusal(rt, browser, f"key {key_uid}", key_uid, {"with": "key"})
+        raise Unauthorised(problem)
     expires_at = min(now + LIFETIME, claims.expires_at or now + LIFETIME)
     secret = api_keys.secret_of(rt.settings, token, now)
 
@@ -255,6 +258,16 @@ def _open(
     return SignedIn(session_id, expires_at)
 
 
+def _key_problem(rt: Runtime, claims: Claims, token: str) -> str | None:
+    """Why a key with a valid signature opens no session; None: it opens one."""
+    try:
+        with rt.storage.read() as tx:
+            api_keys.recognise(tx, claims, token)
+    except Unauthorised:
+        return NOT_A_KEY
+    return None if _is_wide(claims) else NARROW
+
+
 def _is_wide(claims: Claims) -> bool:
     """Whether the key is an admin key, or one of a whole workspace."""
     narrower = (
@@ -267,8 +280,18 @@ def _is_wide(claims: Claims) -> bool:
     return claims.admin or (bool(claims.workspace or claims.app_uid) and not any(narrower))
 
 
-def _record_refusal(rt: Runtime, browser: Browser, member: ConsoleMember) -> None:
-    entry = _entry(rt, browser, "session.refuse", member.name, member.uid)
+def _log_refusal(browser: Browser) -> None:
+    log.warning("a sign-in to the console failed: address=%s", browser.address)
+
+
+def _record_refusal(
+    rt: Runtime,
+    browser: Browser,
+    actor: str,
+    actor_uid: str,
+    detail: dict[str, str] | None = None,
+) -> None:
+    entry = _entry(rt, browser, "session.refuse", actor, actor_uid, detail)
     rt.storage.write(lambda tx: tx.audit_log.add(entry))
 
 

@@ -16,7 +16,7 @@ from memservice.domain.errors import Refused, Unauthorised
 from memservice.domain.filters import equals
 from memservice.domain.records import ACTIVE, BrowserSession, ConsoleMember, JsonObject, Workspace
 from memservice.runtime import Runtime
-from memservice.services.auth import policy
+from memservice.services.auth import api_keys, policy
 from memservice.services.auth.permissions import (
     OF_ADMIN_KEY,
     OF_WORKSPACE_KEY,
@@ -119,6 +119,22 @@ def visitor_without_authentication(rt: Runtime, form_id: str) -> Visitor:
         principal=policy.principal_of(None),
         permissions=WITHOUT_AUTHENTICATION,
         csrf_token=tokens.csrf_token(form_id),
+    )
+
+
+def visitor_of_bearer(rt: Runtime, principal: Principal, token: str) -> Visitor:
+    """The visitor who sends the valid API key `token` in the header `Authorization`, which no
+    browser sends by itself, so its forms carry no token. `principal` is that of the key: an admin
+    key, or a key of a whole workspace."""
+    claims = api_keys.signer_of(rt.settings).read(token, rt.clock())
+    key_uid = api_keys.uid_of(claims, token)
+    return Visitor(
+        name=f"key {key_uid}",
+        principal=principal,
+        permissions=_of_principal(principal),
+        workspaces=None if principal.admin else (principal.workspace_id or "",),
+        csrf_token="",
+        actor_uid=key_uid,
     )
 
 

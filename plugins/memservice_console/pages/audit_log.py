@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flask import Response, request
@@ -24,6 +24,7 @@ from memservice_console.visitors import visitor
 
 routes = Routes(Permission.VIEW_AUDIT_LOG)
 
+Writer = Callable[[Iterator[AuditEntry]], Iterator[str]]
 COLUMNS = ("time", "actor", "actor_uid", "action", "target", "workspace", "address", "detail")
 
 
@@ -40,12 +41,12 @@ def audit_log() -> Response:
 
 @routes.get("/console/audit/export.csv")
 def export_audit_log_as_csv() -> Response:
-    return _download(_csv(_entries("csv")), "text/csv", "csv")
+    return _download(_csv, "text/csv", "csv")
 
 
 @routes.get("/console/audit/export.json")
 def export_audit_log_as_json() -> Response:
-    return _download(_json(_entries("json")), "application/json", "json")
+    return _download(_json, "application/json", "json")
 
 
 def _entries(form: str) -> Iterator[AuditEntry]:
@@ -55,15 +56,24 @@ def _entries(form: str) -> Iterator[AuditEntry]:
     return audit.every(rt, visitor().principal)
 
 
-def _download(parts: Iterator[str], mimetype: str, suffix: str) -> Response:
-    return Response(
-        parts,
+def _download(write: Writer, mimetype: str, suffix: str) -> Response:
+    """Takes one of the process's places for slow answers until it is sent."""
+    free = web.hold_slot()
+    try:
+        entries = _entries(suffix)
+    except BaseException:
+        free()
+        raise
+    response = Response(
+        write(entries),
         mimetype=mimetype,
         headers={
             "Cache-Control": "no-store",
             "Content-Disposition": f'attachment; filename="audit-log.{suffix}"',
         },
     )
+    response.call_on_close(free)
+    return response
 
 
 def _row(entry: AuditEntry) -> dict[str, Any]:

@@ -54,10 +54,7 @@ def sign_in_with_password() -> Response:
             cookie_of(SESSION_COOKIE),
         )
     except Paused as error:
-        form.add(WHOLE, str(error))
-        answer = show(form, 429)
-        answer.headers["Retry-After"] = str(error.retry_after)
-        return answer
+        return _paused(form, error)
     except Busy as error:
         form.add(WHOLE, str(error))
         return show(form, 503)
@@ -67,6 +64,13 @@ def sign_in_with_password() -> Response:
     return keep(redirect("home"), signed_in)
 
 
+def _paused(form: Form, error: Paused) -> Response:
+    form.add(WHOLE, str(error))
+    answer = show(form, 429)
+    answer.headers["Retry-After"] = str(error.retry_after)
+    return answer
+
+
 @routes.post("/console/sign-in/key")
 def sign_in_with_key() -> Response:
     form = Form.sent()
@@ -74,6 +78,8 @@ def sign_in_with_key() -> Response:
         signed_in = sign_ins.with_key(
             web.runtime(), browser(), form["key"], cookie_of(SESSION_COOKIE)
         )
+    except Paused as error:
+        return _paused(form, error)
     except Unauthorised as error:
         form.add("key", str(error))
         return show(form, 403)

@@ -60,6 +60,7 @@ def register_webhook(workspace_id: str) -> Response:
 @routes.post(_WEBHOOKS + "/test")
 def test_webhooks(workspace_id: str) -> Response:
     service.send_test(web.runtime(), visitor().principal, workspace_id)
+    record("webhook.test", workspace_id=workspace_id)
     return redirect("webhooks", workspace_id=workspace_id, done="tested")
 
 
@@ -81,9 +82,9 @@ def webhook(workspace_id: str, uid: str) -> Response:
 
 @routes.post(_WEBHOOKS + "/<uid>/redeliver")
 def redeliver(workspace_id: str, uid: str) -> Response:
-    service.redeliver(
-        web.runtime(), visitor().principal, workspace_id, request.form.get("delivery", "")
-    )
+    delivery_uid = request.form.get("delivery", "")
+    service.redeliver(web.runtime(), visitor().principal, workspace_id, delivery_uid)
+    record("webhook.redeliver", target=uid, workspace_id=workspace_id, delivery=delivery_uid)
     return redirect("webhook", workspace_id=workspace_id, uid=uid, done="redelivered")
 
 
