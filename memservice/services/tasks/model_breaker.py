@@ -7,6 +7,8 @@ lets all tasks run.
 
 A task that fails opens the breaker; if the model then answers other tasks, the next failure counts
 against the task. A failure after that opens the breaker again: it may be the start of a new outage.
+While no other task has failed, the cause may be that task: the others do not wait, and webhooks
+report no outage.
 
 Waiting tasks are recognised by their `not_before`, which is the breaker's `retry_at` to the
 microsecond, or one second later.
@@ -65,10 +67,15 @@ class Outage:
     only: str | None = None
     """The uid of the task whose calls failed, if no other task's did: the cause may be that task,
     so another one may probe at once."""
+    is_announced: bool = False
+    """Whether webhooks have reported the outage."""
+
+    def need_not_wait(self, task: Task) -> bool:
+        """Whether this task may probe at once, because only another one has failed."""
+        return self.only not in (None, task.uid) and not self.probing
 
     def may_probe(self, task: Task, now: datetime) -> bool:
-        is_other = self.only is not None and self.only != task.uid
-        return self.retry_at <= now or (is_other and not self.probing)
+        return self.retry_at <= now or self.need_not_wait(task)
 
     def shown(self) -> str:
         """One line for operators."""
@@ -243,22 +250,35 @@ def open_(
             retry_at = now + timedelta(seconds=max(asked, _pause(rt, failures)))
             since = now if before is None else before.since
             outage = Outage(model, since, reason, retry_at, failures, only=only)
-        _save(tx, outage)
         if before is not None:
-            tx.rows.change(Task, _waiting(before), not_before=outage.retry_at)
+            outage = replace(outage, is_announced=before.is_announced)
+            if outage.only is None:
+                tx.rows.change(Task, _waiting(before), not_before=outage.retry_at)
+            else:
+                _wake(tx, before)
+        if outage.is_announced or not _is_confirmed(outage, task):
+            _save(tx, outage)
             return outage, None
-        return outage, webhooks.emit_everywhere(
-            rt, tx, webhooks.Event(webhooks.MODEL_UNAVAILABLE, _data(outage))
-        )
+        outage = replace(outage, is_announced=True)
+        _save(tx, outage)
+        event = webhooks.Event(webhooks.MODEL_UNAVAILABLE, _data(outage))
+        return outage, webhooks.emit_everywhere(rt, tx, event)
 
     try:
         outage, event = rt.storage.write(change)
     except UniqueViolation:  # another worker has opened it at this moment
         outage, event = rt.storage.write(change)
     if outage is not None and event is not None:
-        log.error("%s is unavailable since now, work that needs it waits: %s", model, outage.reason)
+        log.error("%s is unavailable, work that needs it waits: %s", model, outage.reason)
         webhooks.tell(rt, event)
     return outage
+
+
+def _is_confirmed(outage: Outage, task: Task) -> bool:
+    """Whether an outage is more than the failure of one task: several tasks failed, the provider
+    asked for a pause, or the first task that failed did so again. A task that failed while the
+    model answered others confirms nothing."""
+    return outage.only is None or (outage.failures > 1 and task.attempts == 0)
 
 
 def _pause(rt: Runtime, failures: int) -> float:
@@ -299,7 +319,10 @@ def postponed(tx: Transaction, task: Task, error: ModelUnavailable) -> Task:
     task that failed itself is the last to probe."""
     failed = error.__cause__ is not None
     outage = _read(tx, error.outage.model, lock=True)
-    until = IMMEDIATELY if outage is None else outage.retry_at + (LAST if failed else NOT_LAST)
+    if outage is None or (outage.need_not_wait(task) and not failed):
+        until = IMMEDIATELY
+    else:
+        until = outage.retry_at + (LAST if failed else NOT_LAST)
     outcome = {"paused": "a language model is unavailable"}
     failing = error.outage.model if failed else task.outcome.get(FAILED_BEFORE)
     if isinstance(failing, str):
@@ -315,6 +338,8 @@ def close(rt: Runtime, model: str) -> None:
         if outage is None:
             return None
         _end(tx, outage)
+        if not outage.is_announced:
+            return None
         data = _data(outage) | {"recovered_at": rt.clock().isoformat()}
         event = webhooks.Event(webhooks.MODEL_RECOVERED, data)
         return outage, webhooks.emit_everywhere(rt, tx, event)
@@ -342,6 +367,11 @@ def retry_now(rt: Runtime) -> None:
 
 def _end(tx: Transaction, outage: Outage) -> None:
     tx.rows.delete(Fact, equals(name=PREFIX + outage.model))
+    _wake(tx, outage)
+
+
+def _wake(tx: Transaction, outage: Outage) -> None:
+    """Let the tasks that wait for the model be due."""
     tasks = tx.rows.page(Task, _waiting(outage))
     tx.rows.change(Task, _waiting(outage), not_before=IMMEDIATELY)
     tx.tasks.units_with_work.update(task.unit for task in tasks)

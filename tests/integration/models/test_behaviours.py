@@ -176,7 +176,7 @@ def same(text: str) -> dict[str, str]:
     return dict.fromkeys(TASKS, text)
 
 
-AWAY = same("fails (provider), 1") | {"dream": "fails (provider), 2"}
+AWAY = same("fails (provider), 1")
 REFUSED = same("fails (content), 1") | {
     "derive": "refused 2, 4",
     "summary": "previous stays, 1",

@@ -212,25 +212,74 @@ def test_a_retry_that_succeeds_wakes_what_failed_beside_it(outages: Outages) -> 
     assert outages.outages() == []
 
 
-def test_one_task_that_the_provider_always_rejects_fails_alone(outages: Outages) -> None:
+def rejects_poison(request: CompletionRequest) -> Any:
     """As a provider does that answers a certain text with 500."""
+    if any("poison" in turn.content for turn in request.turns):
+        return ModelFailure("status 500", retryable=True, status=500)
+    return json.dumps(FOUND)
 
-    def answer(request: CompletionRequest) -> Any:
-        poisoned = any("poison" in turn.content for turn in request.turns)
-        failure = ModelFailure("status 500", retryable=True, status=500)
-        return failure if poisoned else json.dumps(FOUND)
 
-    outages.model.say = answer
+def model_events(receiver: Receiver) -> list[str]:
+    return [event["type"] for event in receiver.events if event["type"].startswith("model.")]
+
+
+def test_one_task_that_the_provider_always_rejects_fails_alone(
+    start: Start, receiver: Receiver
+) -> None:
+    outages = start(**SETTINGS)
+    outages.model.say = rejects_poison
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    register(outages.place, receiver)
     outages.place.say("bad", ("alice", "Some poison."))
     for hour in range(24):
         outages.place.say(f"good{hour}", ("alice", "I like tea."))
         outages.work_for(60)
-        assert outages.states().get("done", 0) == hour + 1
+        assert outages.states().get("done", 0) == hour + 2
         outages.work_for(600, step=60)
         if "failed" in outages.states():
             break
     assert outages.states()["failed"] == 1
     assert outages.outages() == []
+    assert model_events(receiver) in ([], ["model.unavailable", "model.recovered"])
+
+
+def test_a_task_that_always_fails_beside_others_is_no_outage(
+    start: Start, receiver: Receiver
+) -> None:
+    outages = start(**SETTINGS, WORKER_MAX_ATTEMPTS="3")
+    outages.model.say = rejects_poison
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    register(outages.place, receiver)
+    outages.place.say("bad", ("alice", "Some poison."))
+    for number in range(60):
+        outages.place.say(f"good{number}", ("alice", "I like tea."))
+        outages.place.work()
+        assert outages.states()["done"] == number + 2
+        outages.place.clock.advance(seconds=10)
+    assert outages.states()["failed"] == 1
+    assert model_events(receiver) == []
+
+
+def test_other_tasks_do_not_wait_for_a_task_that_fails_alone(outages: Outages) -> None:
+    """Not even if they arrive while that one probes."""
+    rt = outages.place.rt
+    outages.model.say = rejects_poison
+    outages.place.say("bad", ("alice", "Some poison."))
+    outages.place.work()
+    outages.place.clock.advance(seconds=31)
+    (bad,) = outages.place.tasks(kinds.REPRESENTATION)
+    probe = model_breaker.attempt(rt, bad)
+    assert probe is not None
+    outages.place.say("good", ("alice", "I like tea."))
+    outages.place.work()
+    assert outages.states() == {"pending": 2}, "one probe at a time"
+    failure = ModelFailure("status 500", retryable=True, status=500)
+    failure.model = "scripted scripted-1"
+    assert probe.failed(failure) is not None
+    outages.place.work()
+    assert outages.states() == {"pending": 1, "done": 1}
 
 
 def test_a_new_outage_does_not_use_up_the_tries_of_a_task_that_failed_before(
@@ -458,7 +507,9 @@ def test_waiting_work_is_listed_among_the_failures_on_request(outages: Outages) 
         assert wait in (30, 31), "tasks that failed come last"
 
 
-def test_endpoints_of_every_workspace_are_told_once(start: Start, receiver: Receiver) -> None:
+def test_endpoints_of_every_workspace_receive_an_outage_once(
+    start: Start, receiver: Receiver
+) -> None:
     outages = start(**SETTINGS)
     outages.say(sessions=1, messages=1)
     outages.place.work()
@@ -468,13 +519,29 @@ def test_endpoints_of_every_workspace_are_told_once(start: Start, receiver: Rece
     outages.work_for(100)
     outages.failure = None
     outages.work_for(1000, step=100)
-    told = [event for event in receiver.events if event["type"].startswith("model.")]
-    assert [event["type"] for event in told] == ["model.unavailable", "model.recovered"]
-    assert told[0]["data"] == {
+    events = [event for event in receiver.events if event["type"].startswith("model.")]
+    assert [event["type"] for event in events] == ["model.unavailable", "model.recovered"]
+    assert events[0]["data"] == {
         "model": "scripted scripted-1",
         "since": "2024-03-01T12:00:00+00:00",
     }
-    assert told[1]["data"]["since"] == told[0]["data"]["since"]
+    assert events[1]["data"]["since"] == events[0]["data"]["since"]
+
+
+def test_the_outage_of_a_single_task_is_reported_at_its_second_failure(
+    start: Start, receiver: Receiver
+) -> None:
+    outages = start(**SETTINGS)
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    register(outages.place, receiver)
+    outages.failure = unreachable
+    outages.say(sessions=1, messages=1)
+    outages.place.work()
+    assert model_events(receiver) == []
+    outages.place.clock.advance(seconds=32)
+    outages.place.work()
+    assert model_events(receiver) == ["model.unavailable"]
 
 
 def test_a_recovery_before_a_task_begins_to_wait_is_not_missed(
