@@ -14,7 +14,7 @@ from typing import Any
 from memservice.domain import tokens
 from memservice.domain.errors import Damaged, Unavailable
 from memservice.domain.ids import new_uid
-from memservice.domain.json_schema import problem as schema_violation
+from memservice.domain.json_schema import violation
 from memservice.domain.records import CONTRADICTION, DEDUCTIVE, INDUCTIVE
 from memservice.reasoning import render, structured
 from memservice.reasoning.client import ModelClient
@@ -310,7 +310,7 @@ def _shaped(value: Any, parts: Mapping[str, Any]) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        key: [item for item in value[key] if schema_violation(part["items"], item) is None]
+        key: [item for item in value[key] if violation(part["items"], item) is None]
         for key, part in parts.items()
         if isinstance(value.get(key), list)
     }

@@ -18,7 +18,7 @@ from memservice.domain import tokens
 from memservice.domain.answers.json_text import storable
 from memservice.domain.errors import MemserviceError
 from memservice.domain.failures import redacted_traceback
-from memservice.domain.json_schema import problem as schema_violation
+from memservice.domain.json_schema import violation
 from memservice.reasoning.client import ModelClient
 from memservice.reasoning.prompts import again as prompt
 from memservice.reasoning.render import within
@@ -276,7 +276,7 @@ class ToolLoop:
             )
         schema = bound_tool.tool.parameters
         unknown = sorted(set(call.arguments) - set(schema["properties"]))
-        problem = schema_violation(schema, call.arguments)
+        problem = violation(schema, call.arguments)
         if problem is None and unknown:
             problem = (
                 f"{', '.join(unknown)}: no such argument; there are "

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memservice.domain.json_schema import Enums, frozen, problem
+from memservice.domain.json_schema import Enums, frozen, violation
 from memservice_extractive.evidence import Piece, cited, terms
-from memservice_extractive.json_schema import matches, resolved, types_of
+from memservice_extractive.json_schema import resolved, types_of
 from memservice_extractive.language import fold
 
 Schema = dict[str, Any]
@@ -70,7 +70,7 @@ class Filler:
             return None
         fallback: list[Any] = []
         for number, candidate in enumerate(self._candidates(schema, name)):
-            if matches(candidate, schema, self._root, self._enums):
+            if self._fits(candidate, schema):
                 return candidate
             fallback.append(candidate)
             if number >= _MAX_CANDIDATES:
@@ -80,10 +80,13 @@ class Filler:
             (
                 value
                 for value in fallback
-                if problem(schema, value, self._root, self._enums) is None
+                if violation(schema, value, self._root, self._enums) is None
             ),
             fallback[0] if fallback else None,
         )
+
+    def _fits(self, value: Any, schema: Any) -> bool:
+        return violation(schema, value, self._root, self._enums, constraints=True) is None
 
     def _candidates(self, schema: Any, name: str) -> Iterator[Any]:
         """Values that may be valid, best first. The iterator is finite but can be long: callers
@@ -177,9 +180,7 @@ class Filler:
             values = self._relevant_texts(name)
         else:
             values = [self._first(items, name)] if self._pieces or minimum else []
-        fitting = [value for value in values if matches(value, items, self._root, self._enums)][
-            : max(maximum, minimum)
-        ]
+        fitting = [value for value in values if self._fits(value, items)][: max(maximum, minimum)]
         padded = [*fitting, *self._padding(items, name, fitting, minimum)]
         yield padded
         yield fitting
@@ -194,10 +195,7 @@ class Filler:
         for number, candidate in enumerate(self._candidates(items, name)):
             if number > _MAX_CANDIDATES or len(added) == missing:
                 break
-            if (
-                matches(candidate, items, self._root, self._enums)
-                and frozen(candidate) not in existing
-            ):
+            if self._fits(candidate, items) and frozen(candidate) not in existing:
                 existing.add(frozen(candidate))
                 added.append(candidate)
         return added + [self._first(items, name)] * (missing - len(added))

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from memservice.domain.errors import InvalidInput
+from memservice.domain.json_schema.supported import MAX_CHOICES, MAX_DEPTH, MAX_PARTS
 from memservice.services.chat.response_format import (
-    MAX_CHOICES,
-    MAX_DEPTH,
-    MAX_NODES,
     UnfitAnswer,
     check,
     check_answer,
@@ -103,7 +101,7 @@ def doubling(levels: int) -> dict[str, Any]:
             },
         },
         nested(MAX_DEPTH),
-        wide(MAX_NODES),
+        wide(MAX_PARTS),
         shared(MAX_CHOICES, 400),
         {"type": "object", "required": ["a"], "properties": {}, "default": {"a": 1}},
         doubling(8),
@@ -228,7 +226,7 @@ def test_none_is_no_form() -> None:
         ),
         ({"type": "object", "$defs": []}, "$: '$defs' must be an object"),
         (nested(MAX_DEPTH + 1), f"$: it is nested more than {MAX_DEPTH} levels deep"),
-        (wide(MAX_NODES + 1), f"$: it has more than {MAX_NODES} parts"),
+        (wide(MAX_PARTS + 1), f"$: it has more than {MAX_PARTS} parts"),
         (
             shared(MAX_CHOICES + 1, 1),
             f"$: it has more than {MAX_CHOICES} choices of 'enum' and names of 'required'",
@@ -278,7 +276,7 @@ def test_a_chain_of_references_has_an_end() -> None:
     check_answer(schema, '{"a": "x"}')
     with pytest.raises(UnfitAnswer):
         check_answer(schema, '{"a": 1}')
-    for length in (MAX_DEPTH, MAX_NODES - 2):
+    for length in (MAX_DEPTH, MAX_PARTS - 2):
         with pytest.raises(InvalidInput):
             check(chain(length))
 

@@ -33,7 +33,7 @@ from memservice.domain.filters import limits
 from memservice.domain.filters.ast import Contains, KeySubstring
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.jsontext import contains
-from memservice.domain.json_schema import problem
+from memservice.domain.json_schema import violation
 from memservice.domain.text import analysis, chunks, dates, names, particulars, shingles
 from memservice.domain.text.folding import fold
 from memservice.pipeline.dream.card_lines import rewritten
@@ -412,7 +412,7 @@ STRUCTURES: dict[str, Structure] = {
         answered(2),
     ),
     "answer that misfits": (
-        lambda schema: problem(schema, dict.fromkeys(schema["properties"], 7)),
+        lambda schema: violation(schema, dict.fromkeys(schema["properties"], 7)),
         form(1_999),
         form(2),
     ),

@@ -11,7 +11,7 @@ from json import decoder as json_decoder
 from math import isfinite
 from typing import Any, NoReturn
 
-from memservice.domain.json_schema import problem
+from memservice.domain.json_schema import violation
 
 MAX_DEPTH = 64
 """Levels of lists and objects inside each other."""
@@ -49,12 +49,12 @@ def read(
     cut: Document | None = None
     for document in reversed(list(documents(text))):
         value = shape(coerced(document.value, schema))
-        violation = problem(schema, value)
-        if violation is None and document.is_whole:
+        problem = violation(schema, value)
+        if problem is None and document.is_whole:
             return Document(value)
-        if violation is None and cut is None:
+        if problem is None and cut is None:
             cut = Document(value, is_whole=False)
-        wrong = wrong or violation
+        wrong = wrong or problem
     if cut is not None:
         return cut
     raise Unreadable(wrong or "there is no JSON document in it")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from memservice.domain.json_schema import problem
+from memservice.domain.json_schema import violation
 from memservice.spi.reasoner import AnswerRequest, Utterance
 from memservice.spi.toolbox import Evidence
 from memservice_extractive.reasoner import ExtractiveReasoner
@@ -291,7 +291,7 @@ def test_bounds_that_leave_nothing_do_not_cost_the_structure(
 ) -> None:
     schema = properties(a=part)
     (document,) = answered(evidence=evidence, response_format=schema)
-    assert problem(schema, json.loads(document)) is None
+    assert violation(schema, json.loads(document)) is None
 
 
 def test_a_required_property_that_is_not_described_is_given() -> None:
