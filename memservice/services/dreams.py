@@ -30,7 +30,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ensure_collection
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds, outbox
 from memservice.spi.repositories.base import NEWEST
 from memservice.spi.storage import Transaction
 
@@ -184,7 +184,7 @@ def after_save(
     timer = outbox.dream_timer(rt, collection, at)
     same = equals(
         workspace_key=collection.workspace_key,
-        kind=outbox.DREAM_TIMER,
+        kind=kinds.DREAM_TIMER,
         state=PENDING,
         unit=timer.unit,
     )

@@ -35,7 +35,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Listing, Page, Paging, listing, page_after, read_page
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds, outbox
 from memservice.spi.storage import Transaction
 
 QUEUE_EMPTY, TEST = "queue_empty", "test"
@@ -374,7 +374,7 @@ def _event(tx: Transaction, workspace_key: int, uid: str) -> Mapping[str, Any] |
     return (
         letter.payload
         if letter is not None
-        and letter.kind == outbox.WEBHOOK
+        and letter.kind == kinds.WEBHOOK
         and letter.workspace_key == workspace_key
         else None
     )

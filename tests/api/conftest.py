@@ -18,7 +18,7 @@ from memservice.domain.filters import equals
 from memservice.domain.records import Task
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.settings import load_settings
 from memservice.spi.storage import Transaction
 from memservice.worker.runner import run
@@ -151,7 +151,7 @@ def app(runtime: Runtime) -> Flask:
             with runtime.storage.read() as tx:
                 ready = tx.tasks.ready(runtime.clock(), 100)
             for unit in ready:
-                if unit.startswith(f"{outbox.EMBED}:"):
+                if unit.startswith(f"{kinds.EMBED}:"):
                     run(runtime, unit)
             return response
 

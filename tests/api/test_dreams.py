@@ -11,7 +11,7 @@ from memservice.app import create_app
 from memservice.compose import open_runtime
 from memservice.domain.filters import equals
 from memservice.domain.records import Task
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.settings import load_settings
 from memservice.worker.runner import run
 
@@ -23,7 +23,7 @@ def tasks(api: Api) -> list[Task]:
     with api.runtime.storage.read() as tx:
         workspace = tx.workspaces.by_slug(api.workspace)
         assert workspace is not None
-        return tx.rows.page(Task, equals(kind=outbox.DREAM, workspace_key=workspace.key))
+        return tx.rows.page(Task, equals(kind=kinds.DREAM, workspace_key=workspace.key))
 
 
 def dream(api: Api, **body: Any) -> Any:

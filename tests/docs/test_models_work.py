@@ -14,7 +14,7 @@ from memservice.services import dreams
 from memservice.services.chat import chat
 from memservice.services.chat.chat import ChatOptions
 from memservice.services.dreams import DreamRequest
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.settings import load_settings
 from memservice.testing.llm import Say
 from memservice.testing.model_protocols import OpenAiWire
@@ -68,7 +68,7 @@ def test_chat_derive_summary_and_dream_work(title: str, tmp_path: Path) -> None:
             }
             dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", "omni"))
             place.work()
-            for kind in (outbox.REPRESENTATION, outbox.SUMMARY, outbox.DREAM):
+            for kind in (kinds.REPRESENTATION, kinds.SUMMARY, kinds.DREAM):
                 assert {task.state for task in place.tasks(kind)} == {"done"}, kind
             for level in ("minimal", "low", "medium", "high", "max"):
                 options = ChatOptions("What does she keep?", level=level)

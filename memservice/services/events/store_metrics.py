@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from memservice.domain.filters import equals
 from memservice.domain.records import PENDING, Task
-from memservice.services.tasks import model_breaker, outbox
+from memservice.services.tasks import kinds, model_breaker
 from memservice.spi.storage import Pooled, Storage
 from memservice.telemetry.metrics import Metrics
 
@@ -18,7 +18,7 @@ def count_pending(storage: Storage, metrics: Metrics) -> None:
     """Set the numbers of pending embeddings and of unavailable models. Call this when the metrics
     are read. Raises `Unavailable`."""
     with storage.read() as tx:
-        embeddings = tx.rows.count(Task, equals(kind=outbox.EMBED, state=PENDING))
+        embeddings = tx.rows.count(Task, equals(kind=kinds.EMBED, state=PENDING))
         metrics.pending(embeddings, len(model_breaker.current(tx)))
 
 

@@ -29,42 +29,18 @@ from memservice.domain.records import (
 )
 from memservice.runtime import Runtime
 from memservice.services.tasks.kinds import (
-    DELETE_VECTORS as DELETE_VECTORS,
-)
-from memservice.services.tasks.kinds import (
-    DREAM as DREAM,
-)
-from memservice.services.tasks.kinds import (
-    DREAM_TIMER as DREAM_TIMER,
-)
-from memservice.services.tasks.kinds import (
-    EMBED as EMBED,
-)
-from memservice.services.tasks.kinds import (
-    ERASE as ERASE,
-)
-from memservice.services.tasks.kinds import (
-    INDEX as INDEX,
-)
-from memservice.services.tasks.kinds import (
-    REPAIR as REPAIR,
-)
-from memservice.services.tasks.kinds import (
-    REPRESENTATION as REPRESENTATION,
-)
-from memservice.services.tasks.kinds import (
-    SCOPE_BACKFILL as SCOPE_BACKFILL,
-)
-from memservice.services.tasks.kinds import (
-    SCOPE_REMOVAL as SCOPE_REMOVAL,
-)
-from memservice.services.tasks.kinds import (
-    SUMMARY as SUMMARY,
-)
-from memservice.services.tasks.kinds import (
-    WEBHOOK as WEBHOOK,
-)
-from memservice.services.tasks.kinds import (
+    DELETE_VECTORS,
+    DREAM,
+    DREAM_TIMER,
+    EMBED,
+    ERASE,
+    INDEX,
+    REPAIR,
+    REPRESENTATION,
+    SCOPE_BACKFILL,
+    SCOPE_REMOVAL,
+    SUMMARY,
+    WEBHOOK,
     unit_of,
 )
 from memservice.telemetry.context import request_id

@@ -13,7 +13,7 @@ from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, Fact, Workspace
 from memservice.runtime import Runtime
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.services.transfer import export, importing
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.importing import Report
@@ -142,7 +142,7 @@ class Content:
 def _gives_vectors(line: Line) -> bool:
     """Is it a task that the copy may have more of, because vectors were left out, now or by an
     earlier import?"""
-    return (line["type"], line.get("kind")) == (TASK.name, outbox.EMBED)
+    return (line["type"], line.get("kind")) == (TASK.name, kinds.EMBED)
 
 
 def _end(rows: Sum | None) -> Line:

@@ -16,7 +16,7 @@ from memservice.domain.filters.ast import Compare, OneOf
 from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.services.transfer import record_formats, tasks
 from memservice.services.transfer.lines import (
     FORMAT,
@@ -198,7 +198,7 @@ class _Reader:
         return left
 
     def _may_be_told(self, task: r.Task) -> bool:
-        return task.kind in tasks.MOVABLE and (self._wanted.secrets or task.kind != outbox.WEBHOOK)
+        return task.kind in tasks.MOVABLE and (self._wanted.secrets or task.kind != kinds.WEBHOOK)
 
     def _task_line(self, task: r.Task, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
         line = self._line(record_formats.TASK, task, names)

@@ -25,7 +25,7 @@ from memservice.runtime import Runtime
 from memservice.services import conclusions, peers, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
 from support import redis_server
@@ -145,8 +145,8 @@ def test_it_heals_by_itself(runtime: Runtime, wire: Wire) -> None:
     assert found(runtime, "tea") == []
     Worker(runtime).run_until_idle(10)
     with runtime.storage.read() as tx:
-        waiting = tx.tasks.pending(f"{outbox.EMBED}:1:conclusion")
-    assert [task.kind for task in waiting] == [outbox.EMBED, outbox.DELETE_VECTORS]
+        waiting = tx.tasks.pending(f"{kinds.EMBED}:1:conclusion")
+    assert [task.kind for task in waiting] == [kinds.EMBED, kinds.DELETE_VECTORS]
     assert waiting[0].last_error is not None
     assert waiting[0].last_error.startswith(
         "IndexUnavailable: the vector index at redis://127.0.0.1"
@@ -176,7 +176,7 @@ def test_it_heals_by_itself(runtime: Runtime, wire: Wire) -> None:
 
 def _settled(rt: Runtime) -> bool:
     with rt.storage.read() as tx:
-        return not tx.tasks.pending(f"{outbox.EMBED}:1:conclusion")
+        return not tx.tasks.pending(f"{kinds.EMBED}:1:conclusion")
 
 
 def test_an_index_that_came_back_empty_is_filled_again(runtime: Runtime) -> None:

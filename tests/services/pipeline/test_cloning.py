@@ -14,7 +14,7 @@ from memservice.domain.records import ACTIVE, DELETING, Message, Session
 from memservice.services import cloning, deletion
 from memservice.services.retrieval import search
 from memservice.services.retrieval.search import SearchOptions
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.storage import Transaction
@@ -63,7 +63,7 @@ def test_a_long_session_is_indexed_from_its_end(
     assert documents(place) == 22
     assert best("axolotls") == ["There are axolotls."]
     assert {task.kind for task in place.tasks(None) if task.outcome.get("indexed") == 7} == {
-        outbox.INDEX
+        kinds.INDEX
     }
 
 
@@ -78,7 +78,7 @@ def test_a_clone_that_is_erased_before_it_is_indexed_leaves_nothing(
     place.run(f"erase:session:{copy.key}")
     place.work()
     assert documents(place) == 9
-    assert place.tasks(outbox.INDEX)[0].outcome == {"skipped": "the messages are gone"}
+    assert place.tasks(kinds.INDEX)[0].outcome == {"skipped": "the messages are gone"}
 
 
 def test_vectors_of_a_clone_are_copied_not_made(start: Start) -> None:
@@ -151,7 +151,7 @@ def test_a_long_session_is_copied_by_portions_and_seen_whole(
     ]
     place.work()
     assert documents(place) == 20
-    assert place.tasks(outbox.ERASE) == []
+    assert place.tasks(kinds.ERASE) == []
 
 
 def test_a_copy_that_broke_off_is_hidden_and_erased(
@@ -171,7 +171,7 @@ def test_a_copy_that_broke_off_is_hidden_and_erased(
         cloning.clone(place.rt, PRINCIPAL, WORKSPACE, "s")
     with place.rt.storage.read() as tx:
         assert (tx.rows.count(Message), tx.rows.count(Session, equals(state=ACTIVE))) == (18, 1)
-    (task,) = place.tasks(outbox.ERASE)
+    (task,) = place.tasks(kinds.ERASE)
     assert task.not_before - task.created_at == cloning.ABANDONED_AFTER
     place.run(task.unit)
     with place.rt.storage.read() as tx:

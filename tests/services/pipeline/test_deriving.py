@@ -15,7 +15,7 @@ from memservice.services import conclusions, peers, sessions, workspaces
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.indexing import CONCLUSION
 from memservice.services.sessions import MemberConfig, SessionFields
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING
 from support.pipeline.fakes import Scripted
@@ -271,7 +271,7 @@ def test_deriving_is_switched_at_four_levels(
     )
     place.say("s", *[("alice", f"Fact {n}.") for n in range(20)], configuration=message)
     assert len(place.tasks()) == (20 if derived else 0)
-    assert len(place.tasks(outbox.SUMMARY)) == 1, "summaries do not depend on it"
+    assert len(place.tasks(kinds.SUMMARY)) == 1, "summaries do not depend on it"
 
 
 def test_instructions_are_those_of_when_the_message_came(place: Place) -> None:

@@ -15,7 +15,7 @@ from memservice.services import cards, conclusions, deletion, dreams, scopes, se
 from memservice.services.dreams import DreamRequest
 from memservice.services.retrieval import search
 from memservice.services.retrieval.search import SearchOptions
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Spent, Statement, Superseded
 from memservice.telemetry.events import DreamRun, Event
 from memservice.testing.storage.base import together
@@ -63,7 +63,7 @@ class Night:
             self.place.rt, PRINCIPAL, WORKSPACE, DreamRequest(observer, kind, **fields)
         )
         self.place.work()
-        return self.place.tasks(outbox.DREAM)[-1]
+        return self.place.tasks(kinds.DREAM)[-1]
 
     def rows(self, **values: Any) -> dict[str, Conclusion]:
         """Every conclusion in whatever state, by content."""
@@ -587,7 +587,7 @@ class TestRequest:
         assert (task.state, task.attempts) == ("pending", 1)
         night.place.clock.advance(hours=1)
         night.place.work()
-        (task,) = night.place.tasks(outbox.DREAM)
+        (task,) = night.place.tasks(kinds.DREAM)
         assert (task.state, task.attempts, task.last_error) == (
             "failed",
             2,
@@ -691,7 +691,7 @@ class TestSessionsThatGo:
         night.place.work()
         assert night.place.texts("scope.team", "alice") == ["One."]
         assert night.collection("scope.team", "alice").explicit_count == 1
-        assert [task.payload["trigger"] for task in night.place.tasks(outbox.DREAM)][-2:] == [
+        assert [task.payload["trigger"] for task in night.place.tasks(kinds.DREAM)][-2:] == [
             "scope_removal",
             "scope_removal",
         ]

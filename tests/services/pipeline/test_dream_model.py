@@ -20,7 +20,7 @@ from memservice.reasoning.prompts.consolidate import DEDUCTION, INDUCTION
 from memservice.runtime import Runtime
 from memservice.services import cards, conclusions, dreams
 from memservice.services.dreams import DreamRequest
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
@@ -59,7 +59,7 @@ class Night:
         )
         self.place.work()
         assert self.model.replies == []
-        return self.place.tasks(outbox.DREAM)[-1]
+        return self.place.tasks(kinds.DREAM)[-1]
 
     def rows(self, **values: Any) -> dict[str, Conclusion]:
         with self.place.rt.storage.read() as tx:
@@ -507,7 +507,7 @@ class TestFailure:
         assert night.of("dream.run") == []
         night.place.clock.advance(hours=1)
         night.place.work()
-        (task,) = night.place.tasks(outbox.DREAM)
+        (task,) = night.place.tasks(kinds.DREAM)
         assert task.state == "done"
 
     def test_a_long_dream_keeps_its_lease(self, start: Start) -> None:

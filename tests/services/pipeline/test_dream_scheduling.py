@@ -13,7 +13,7 @@ from memservice.domain.records import Collection, Task
 from memservice.services import conclusions, dreams, sessions, workspaces
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Start = Callable[..., Place]
@@ -36,11 +36,11 @@ def tell(place: Place, *contents: str, peer: str = "alice", session: str = "s") 
 
 
 def timers(place: Place) -> list[Task]:
-    return place.tasks(outbox.DREAM_TIMER, state="pending")
+    return place.tasks(kinds.DREAM_TIMER, state="pending")
 
 
 def dreamt(place: Place) -> list[Task]:
-    return place.tasks(outbox.DREAM)
+    return place.tasks(kinds.DREAM)
 
 
 def collection(place: Place) -> Collection:
@@ -110,7 +110,7 @@ class TestByThemselves:
         place.clock.advance(hours=1)
         place.work()
         assert len(dreamt(place)) == 1
-        (timer,) = place.tasks(outbox.DREAM_TIMER)
+        (timer,) = place.tasks(kinds.DREAM_TIMER)
         assert (timer.state, timer.outcome) == ("done", {"skipped": "not enough is new"})
 
     def test_a_timer_that_goes_off_too_early_is_set_again(self, place: Place) -> None:
@@ -176,7 +176,7 @@ class TestByThemselves:
         place.clock.advance(hours=1)
         place.work()
         assert dreamt(place) == []
-        (timer,) = place.tasks(outbox.DREAM_TIMER)
+        (timer,) = place.tasks(kinds.DREAM_TIMER)
         assert timer.outcome == {"skipped": "dreams are switched off here"}
 
     def test_each_observer_counts_for_itself(self, place: Place) -> None:

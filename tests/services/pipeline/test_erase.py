@@ -14,7 +14,7 @@ from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
 from memservice.pipeline.deletion import erase
 from memservice.services import deletion
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.schema import BY_RECORD, TABLES
 from memservice.spi.storage import Transaction
@@ -30,7 +30,7 @@ KEPT = {r.Usage}
 
 
 def only_task(place: Place) -> r.Task:
-    (task,) = place.tasks(outbox.ERASE)
+    (task,) = place.tasks(kinds.ERASE)
     return task
 
 
@@ -87,7 +87,7 @@ def test_a_workspace_goes_whole_and_nothing_else(place: Place) -> None:
     with place.rt.storage.read() as tx:
         assert tx.workspaces.by_key(doomed) is None
         assert tx.workspaces.by_key(kept) is not None
-    assert {task.state for task in place.tasks(outbox.ERASE)} == {"done"}
+    assert {task.state for task in place.tasks(kinds.ERASE)} == {"done"}
 
 
 def test_every_table_of_a_workspace_is_known_to_the_erasure() -> None:
@@ -137,7 +137,7 @@ def test_no_step_erases_more_than_it_may(
         place.work()
     assert max(steps) == 7
     assert len(steps) > 20
-    assert all(task.state == "done" for task in place.tasks(outbox.ERASE))
+    assert all(task.state == "done" for task in place.tasks(kinds.ERASE))
     assert rows(place, workspace_key=1).keys() == (
         {"usage"} if whole else rows(place, workspace_key=1).keys()
     )
@@ -179,7 +179,7 @@ def test_what_was_interrupted_goes_on(
         place.clock.advance(hours=1)
     assert crashes > 1
     place.work()
-    done = {task.unit: task for task in place.tasks(outbox.ERASE)}[unit]
+    done = {task.unit: task for task in place.tasks(kinds.ERASE)}[unit]
     assert done.state == "done"
     assert done.outcome["messages"] == before["messages"]
     assert done.outcome["conclusions"] == before["conclusions"]
@@ -198,7 +198,7 @@ def test_erasing_twice_is_nothing(place: Place) -> None:
     deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     place.work()
     with place.rt.storage.read() as tx:
-        (first,) = tx.rows.page(r.Task, equals(kind=outbox.ERASE))
+        (first,) = tx.rows.page(r.Task, equals(kind=kinds.ERASE))
     again = r.Task(
         uid=new_uid(),
         unit=first.unit,
@@ -209,7 +209,7 @@ def test_erasing_twice_is_nothing(place: Place) -> None:
     )
     place.rt.storage.write(lambda tx: tx.tasks.add([again]))
     place.work()
-    assert [task.outcome for task in place.tasks(outbox.ERASE)] == [first.outcome, {}]
+    assert [task.outcome for task in place.tasks(kinds.ERASE)] == [first.outcome, {}]
 
 
 def test_an_active_session_is_never_erased(place: Place) -> None:
@@ -218,7 +218,7 @@ def test_an_active_session_is_never_erased(place: Place) -> None:
     task = r.Task(
         uid=new_uid(),
         unit="erase:x",
-        kind=outbox.ERASE,
+        kind=kinds.ERASE,
         payload=payload,
         not_before=now,
         created_at=now,
@@ -255,7 +255,7 @@ def test_a_worker_whose_unit_was_erased_stores_nothing(place: Place) -> None:
     assert (report.done, report.failed) == (0, 0)
     assert rows(place, session_key=1) == {}
     assert place.conclusions("alice") == []
-    assert [task.kind for task in place.tasks(None)] == [outbox.ERASE]
+    assert [task.kind for task in place.tasks(None)] == [kinds.ERASE]
 
 
 def test_what_comes_during_the_last_step_is_erased_as_well(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from memservice.services.tasks import batching, outbox
+from memservice.services.tasks import batching, kinds
 from memservice.spi.capabilities import Capability
 from memservice.worker import retention
 from services.pipeline.conftest import Start
@@ -195,7 +195,7 @@ def test_workers_are_woken_when_there_is_enough(start: Start) -> None:
     woken: list[str] = []
 
     def wake(units: Collection[str]) -> None:
-        woken.extend(unit for unit in units if unit.startswith(outbox.REPRESENTATION))
+        woken.extend(unit for unit in units if unit.startswith(kinds.REPRESENTATION))
 
     place.rt.storage.on_commit(wake)
     place.say("s", ("alice", "I live in Oslo."))

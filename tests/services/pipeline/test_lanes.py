@@ -11,7 +11,7 @@ import pytest
 
 from memservice.services import deletion, dreams
 from memservice.services.dreams import DreamRequest
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Derived, DeriveRequest
 from memservice.worker import polling
@@ -109,7 +109,7 @@ def test_a_session_is_erased_while_every_model_thread_hangs(
         deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "gone")
         assert (
             seconds_until(
-                lambda: {task.state for task in place.tasks(outbox.ERASE)} == {"done"},
+                lambda: {task.state for task in place.tasks(kinds.ERASE)} == {"done"},
             )
             < BOUND
         )
@@ -129,7 +129,7 @@ def test_local_work_is_found_behind_more_units_than_are_read_together(
             assert reasoner.hanging.acquire(timeout=PATIENCE)
         deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "gone")
         assert (
-            seconds_until(lambda: {task.state for task in place.tasks(outbox.ERASE)} == {"done"})
+            seconds_until(lambda: {task.state for task in place.tasks(kinds.ERASE)} == {"done"})
             < BOUND
         )
 

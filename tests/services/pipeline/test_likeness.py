@@ -9,7 +9,7 @@ from memservice.domain.filters import equals
 from memservice.domain.records import SUPERSEDED, Conclusion
 from memservice.domain.text.particulars import same_particulars
 from memservice.services.sessions import MemberConfig
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from services.pipeline.conftest import Start
 from support.pipeline.fakes import Lengths, Outside
@@ -121,11 +121,11 @@ def test_an_embedder_that_is_away_loses_nothing(start: Start) -> None:
     tell(place, "I am fond of green plums.")
     embedder.fails = 1
     place.say("s", ("alice", "I am fond of plums."))
-    (unit,) = [unit for unit in place.ready() if unit.startswith(outbox.REPRESENTATION)]
+    (unit,) = [unit for unit in place.ready() if unit.startswith(kinds.REPRESENTATION)]
     place.run(unit)
     assert len(held(place)) == 2
     place.work()
-    assert place.tasks(outbox.EMBED, state="pending") == []
+    assert place.tasks(kinds.EMBED, state="pending") == []
 
 
 def test_the_vectors_that_were_compared_are_stored(start: Start) -> None:
@@ -133,7 +133,7 @@ def test_the_vectors_that_were_compared_are_stored(start: Start) -> None:
     place = start(embedder, EMBEDDER="lengths", EMBED_MESSAGES="false")
     tell(place, "I am fond of green plums.")
     assert embedder.asked == [["I am fond of green plums."]]
-    assert place.tasks(outbox.EMBED) == []
+    assert place.tasks(kinds.EMBED) == []
 
 
 @pytest.mark.parametrize(

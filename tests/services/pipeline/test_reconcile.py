@@ -16,7 +16,7 @@ from memservice.domain.records import Conclusion, Space, Task
 from memservice.pipeline.indexing import reconcile
 from memservice.services import conclusions
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds, outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Pooled, PoolState
 from memservice.spi.vectors import VectorHit, VectorRow
@@ -78,7 +78,7 @@ def texts(place: Place, query: str) -> list[str]:
 def test_what_agrees_is_left_alone(place: Place, index: Outside) -> None:
     events = told(place)
     compare(place)
-    assert (place.tasks(outbox.REPAIR), events) == ([], [])
+    assert (place.tasks(kinds.REPAIR), events) == ([], [])
 
 
 def test_a_row_that_is_live_again_keeps_its_vector(place: Place, index: Outside) -> None:
@@ -86,7 +86,7 @@ def test_a_row_that_is_live_again_keeps_its_vector(place: Place, index: Outside)
     task = outbox.delete_vectors(place.rt, "conclusion", conclusion.workspace_key, [conclusion.key])
     place.rt.storage.write(lambda tx: tx.tasks.add([task]))
     place.work()
-    assert [task.state for task in place.tasks(outbox.DELETE_VECTORS)] == ["done"]
+    assert [task.state for task in place.tasks(kinds.DELETE_VECTORS)] == ["done"]
     assert keys(index) == live(place)
 
 
@@ -98,15 +98,15 @@ def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Out
     index.rows[space, 9_999] = VectorRow(9_999, "x", orphan.vector)
     compare(place)
     assert keys(index) == live(place)
-    (task,) = place.tasks(outbox.REPAIR)
+    (task,) = place.tasks(kinds.REPAIR)
     assert (task.state, task.outcome["synced"], task.outcome["cleaned"]) == ("done", 2, 1)
-    assert task.unit == place.tasks(outbox.EMBED)[0].unit
+    assert task.unit == place.tasks(kinds.EMBED)[0].unit
     (event,) = events
     assert (event.documents_synced, event.documents_cleaned, event.documents_failed) == (2, 1, 0)
     assert (event.message_embeddings_synced, event.message_embeddings_failed) == (0, 0)
     assert event.total_duration_ms > 0
     compare(place)
-    assert len(place.tasks(outbox.REPAIR)) == 1
+    assert len(place.tasks(kinds.REPAIR)) == 1
 
 
 def test_an_index_that_lost_everything_is_filled_again_in_portions(
@@ -117,7 +117,7 @@ def test_an_index_that_lost_everything_is_filled_again_in_portions(
     index.rows.clear()
     compare(place)
     assert keys(index) == live(place)
-    assert [len(task.payload["keys"]) for task in place.tasks(outbox.REPAIR)] == [1, 1], (
+    assert [len(task.payload["keys"]) for task in place.tasks(kinds.REPAIR)] == [1, 1], (
         "what is left of them: the last step's"
     )
     assert place.outcome("synced") == 3
@@ -177,7 +177,7 @@ def test_only_one_process_compares(place: Place, index: Outside) -> None:
     )
     assert lease is not None
     assert reconcile.look(place.rt) == INTERVAL
-    assert place.tasks(outbox.REPAIR) == []
+    assert place.tasks(kinds.REPAIR) == []
     place.rt.storage.write(lambda tx: tx.tasks.release(lease))
     compare(place)
     assert keys(index) == live(place)
@@ -199,19 +199,19 @@ def test_rows_whose_task_is_pending_are_not_missing(place: Place, index: Outside
         place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")]
     )
     place.work()
-    assert place.tasks(outbox.EMBED, state="pending")
+    assert place.tasks(kinds.EMBED, state="pending")
     index.away = False
     place.clock.advance(seconds=1)
     while reconcile.look(place.rt) == 0.0:
         pass
-    assert place.tasks(outbox.REPAIR) == []
+    assert place.tasks(kinds.REPAIR) == []
 
 
 def test_a_row_that_came_back_to_life_keeps_its_vector(place: Place, index: Outside) -> None:
     (space,) = {space for space, _ in index.rows}
     some = sorted(keys(index))
     task = outbox.repair(
-        place.rt, "conclusion", place.tasks(outbox.EMBED)[0].workspace_key or 0, [], some
+        place.rt, "conclusion", place.tasks(kinds.EMBED)[0].workspace_key or 0, [], some
     )
     place.rt.storage.write(lambda tx: tx.tasks.add([task]))
     place.work()
@@ -227,7 +227,7 @@ def test_texts_in_which_the_embedder_finds_nothing_are_not_missing(
     assert len(live(place)) == 4
     assert len(index.rows) == 3
     compare(place)
-    assert place.tasks(outbox.REPAIR) == []
+    assert place.tasks(kinds.REPAIR) == []
 
 
 def test_rows_that_an_embedder_missed_are_mended_inside_the_storage_too(start: Start) -> None:
@@ -238,7 +238,7 @@ def test_rows_that_an_embedder_missed_are_mended_inside_the_storage_too(start: S
     embedder.fails = 10
     place.say("s", ("alice", "I own a boat."))
     place.work()
-    assert {task.state for task in place.tasks(outbox.EMBED)} == {"done", "failed"}
+    assert {task.state for task in place.tasks(kinds.EMBED)} == {"done", "failed"}
     events = told(place)
     embedder.fails = 0
     compare(place)
@@ -277,7 +277,7 @@ def test_while_the_index_is_away_writes_go_on_and_text_answers(
     place.work()
     assert "I keep bees." in place.texts("alice")
     assert texts(place, "bees")[0] == "I keep bees."
-    pending = place.tasks(outbox.EMBED, state="pending")
+    pending = place.tasks(kinds.EMBED, state="pending")
     assert pending
     assert pending[0].last_error == "IndexUnavailable: the index is away"
     conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, place.conclusions("alice")[0].uid)
@@ -285,7 +285,7 @@ def test_while_the_index_is_away_writes_go_on_and_text_answers(
     for _ in range(40):  # far longer than a task that fails by itself is tried
         place.clock.advance(seconds=61)
         place.work()
-    assert {task.state for task in place.tasks(outbox.EMBED)} == {"done", "pending"}, (
+    assert {task.state for task in place.tasks(kinds.EMBED)} == {"done", "pending"}, (
         "none of them rests"
     )
     index.away = False
@@ -357,7 +357,7 @@ def test_a_round_that_meets_an_index_that_is_away_is_tried_again_later(
     index.away = True
     compare(place)
     assert "the index is away" in caplog.text
-    assert place.tasks(outbox.REPAIR) == []
+    assert place.tasks(kinds.REPAIR) == []
     index.away = False
     compare(place)
     assert keys(index) == live(place)
@@ -372,7 +372,7 @@ def test_an_index_that_is_away_costs_no_calls_of_the_embedder(start: Start, inde
     for _ in range(5):
         place.clock.advance(seconds=75)
         place.work()
-    (task,) = place.tasks(outbox.EMBED)
+    (task,) = place.tasks(kinds.EMBED)
     assert (task.attempts, len(embedder.asked)) == (6, 1)
     assert isinstance(task, Task)
     index.away = False

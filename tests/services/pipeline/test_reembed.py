@@ -20,7 +20,7 @@ from memservice.services.conclusions import ConclusionDraft
 from memservice.services.indexing import Kind
 from memservice.services.retrieval import search
 from memservice.services.retrieval.search import SearchOptions
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 from memservice.spi.llm import ModelFailure
@@ -316,11 +316,11 @@ def test_a_task_that_was_under_way_when_the_spaces_changed_places_makes_the_new_
     assert settle(place.rt, "letters") == 0, (
         "the row had been there when the last one was looked for"
     )
-    failed = [task for task in place.tasks(outbox.EMBED) if task.attempts]
+    failed = [task for task in place.tasks(kinds.EMBED) if task.attempts]
     assert ["SpaceReplaced" in (task.last_error or "") for task in failed] == [True]
     place.clock.advance(seconds=MAX_BACKOFF_SECONDS * 2)
     place.work()
-    assert {task.state for task in place.tasks(outbox.EMBED)} == {"done"}
+    assert {task.state for task in place.tasks(kinds.EMBED)} == {"done"}
     assert spaces(place.rt) == [("conclusion", "letters-1", "active", 2)]
 
 

@@ -16,7 +16,7 @@ from memservice.services import conclusions
 from memservice.services.retrieval import search
 from memservice.services.retrieval.query import Query, analyse_query
 from memservice.services.retrieval.search import SearchOptions
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.llm import ModelCall
 from memservice.spi.storage import Transaction
 from memservice.testing.model_server import KEY, Handler, Request, Server, scripted
@@ -77,13 +77,13 @@ def test_what_is_stored_while_the_embedder_is_away_gets_its_vectors_later(
     for _ in range(7):
         place.clock.advance(minutes=15)
         place.work()
-    waiting = [task for task in place.tasks(outbox.EMBED) if task.state == "pending"]
+    waiting = [task for task in place.tasks(kinds.EMBED) if task.state == "pending"]
     assert waiting, "more tries than for anything else: it is nobody's fault here"
     assert all(task.attempts > 5 and KEY not in (task.last_error or "") for task in waiting)
     endpoint.then(openai_vectors)
     place.clock.advance(minutes=15)
     place.work()
-    assert {task.state for task in place.tasks(outbox.EMBED)} == {"done"}
+    assert {task.state for task in place.tasks(kinds.EMBED)} == {"done"}
     assert spaces(place) == [("conclusion", "openai:m", 384), ("message", "openai:m", 384)]
     done = [call for call in told if call.outcome == "success"]
     assert {(call.workspace, call.transport, call.model, call.embedding) for call in done} == {
@@ -176,7 +176,7 @@ def test_another_embedder_leaves_the_vectors_that_are_there_alone(
     second = start(**remote(endpoint))
     second.say("s", ("alice", "I own a boat."))
     second.work()
-    assert {task.state for task in second.tasks(outbox.EMBED)} == {"done"}
+    assert {task.state for task in second.tasks(kinds.EMBED)} == {"done"}
     assert spaces(second) == [
         ("conclusion", place.rt.embedder.id, 384),
         ("message", "openai:m", 384),

@@ -18,7 +18,7 @@ from memservice.pipeline.scopes import removal as scope_removal
 from memservice.services import conclusions, scopes
 from memservice.services.conclusions import ConclusionDraft, ensure_collection
 from memservice.services.indexing import index_conclusions
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds, outbox
 from memservice.spi.storage import Transaction
 from support.pipeline.fakes import Lengths, Outside
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
@@ -32,12 +32,12 @@ def dreamless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dreams are enqueued but not dreamt here."""
 
     class Sleepless(Handler):
-        kind = outbox.DREAM
+        kind = kinds.DREAM
 
         def prepare(self, rt: object, tasks: object) -> Any:
             return Prepared(lambda tx: {})
 
-    monkeypatch.setitem(HANDLERS, outbox.DREAM, Sleepless())
+    monkeypatch.setitem(HANDLERS, kinds.DREAM, Sleepless())
 
 
 def take_in(place: Place, session: str = "s") -> None:
@@ -132,7 +132,7 @@ def test_what_the_scope_knows_from_the_session_goes_and_all_that_rests_on_it(pla
         place.rt, PRINCIPAL, WORKSPACE, "tea boat warm drinks", 10, filters=pair
     )
     assert {row.content for row in found} <= {"I sing.", "is musical"}, "nor is it found any more"
-    (task,) = place.tasks(outbox.SCOPE_REMOVAL)
+    (task,) = place.tasks(kinds.SCOPE_REMOVAL)
     assert task.outcome == {"explicit": 2, "derived": 2}
 
 
@@ -181,10 +181,10 @@ def test_a_statement_that_gave_way_goes_too_and_what_rests_on_it(place: Place) -
 
 def test_the_card_is_written_anew_and_what_is_left_is_consolidated(place: Place) -> None:
     known(place)
-    before = len(place.tasks(outbox.DREAM))
+    before = len(place.tasks(kinds.DREAM))
     take_out(place)
     place.work()
-    asked = [task.payload for task in place.tasks(outbox.DREAM)][before:]
+    asked = [task.payload for task in place.tasks(kinds.DREAM)][before:]
     assert [(payload["type"], payload["rebuild"], payload["trigger"]) for payload in asked] == [
         ("card_refresh", True, "scope_removal"),
         ("omni", False, "scope_removal"),
@@ -196,7 +196,7 @@ def test_copying_lets_the_scope_dream_of_each_speaker(place: Place) -> None:
     place.work()
     take_in(place)
     place.work()
-    dreams = place.tasks(outbox.DREAM)
+    dreams = place.tasks(kinds.DREAM)
     assert [(task.payload["type"], task.payload["trigger"]) for task in dreams] == [
         ("omni", "scope_backfill")
     ] * 2
@@ -204,7 +204,7 @@ def test_copying_lets_the_scope_dream_of_each_speaker(place: Place) -> None:
     place.say("empty", ("carol", "\n"))
     take_in(place, "empty")
     place.work()
-    assert len(place.tasks(outbox.DREAM)) == 2, "where nothing was copied nothing is dreamt"
+    assert len(place.tasks(kinds.DREAM)) == 2, "where nothing was copied nothing is dreamt"
 
 
 def test_a_session_that_returns_is_copied_again_into_the_same_rows(place: Place) -> None:
@@ -285,7 +285,7 @@ def test_both_go_on_where_they_were_in_steps(place: Place, monkeypatch: pytest.M
     place.work()
     assert set(states(place).values()) == {DELETED}
     assert (place.counted(SCOPE, "alice"), place.counted(SCOPE, "bob")) == (0, 0)
-    assert place.tasks(outbox.SCOPE_REMOVAL)[0].outcome["explicit"] == 22
+    assert place.tasks(kinds.SCOPE_REMOVAL)[0].outcome["explicit"] == 22
 
 
 def test_a_copying_that_failed_for_good_says_so_and_can_be_asked_for_again(
@@ -334,7 +334,7 @@ def test_a_removal_that_failed_can_be_asked_for_again(
     place.work()
     assert place.texts(SCOPE, "alice") == []
     take_out(place)
-    assert len(place.tasks(outbox.SCOPE_REMOVAL)) == 2, "then there is nothing left to do"
+    assert len(place.tasks(kinds.SCOPE_REMOVAL)) == 2, "then there is nothing left to do"
 
 
 def test_what_callers_wrote_is_copied_but_not_what_others_hold(place: Place) -> None:

@@ -8,7 +8,7 @@ import pytest
 from memservice.domain.records import ScopeSession
 from memservice.services import sessions
 from memservice.services.sessions import SessionFields
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds, outbox
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 SCOPE = "scope.team"
@@ -33,7 +33,7 @@ def test_a_scope_observes_what_is_said_after_it_joined(place: Place) -> None:
         ["I sing."],
     )
     assert place.texts(SCOPE) == []
-    assert place.tasks(outbox.SCOPE_BACKFILL) == [], "there was nothing to copy"
+    assert place.tasks(kinds.SCOPE_BACKFILL) == [], "there was nothing to copy"
 
 
 def test_what_was_derived_before_is_copied(place: Place) -> None:
@@ -78,7 +78,7 @@ def test_copying_again_changes_nothing(place: Place) -> None:
     assert progress(place).docs_copied == 1
 
 
-@pytest.mark.parametrize("first", [outbox.REPRESENTATION, outbox.SCOPE_BACKFILL])
+@pytest.mark.parametrize("first", [kinds.REPRESENTATION, kinds.SCOPE_BACKFILL])
 def test_what_waits_to_be_derived_when_a_scope_joins_reaches_it_once(
     place: Place, first: str
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_scope_that_joins_while_the_reasoner_thinks_misses_nothing(place: Plac
     def join_meanwhile(request: object) -> None:
         place.reasoner.act = None
         take_in(place)
-        place.run(place.unit(outbox.SCOPE_BACKFILL))
+        place.run(place.unit(kinds.SCOPE_BACKFILL))
 
     place.reasoner.act = join_meanwhile
     place.work()
@@ -110,7 +110,7 @@ def test_what_is_said_between_joining_and_copying_is_held_once(place: Place) -> 
     place.work()
     take_in(place)
     place.say("s", ("alice", "I own a boat."))
-    place.run(place.unit(outbox.REPRESENTATION))
+    place.run(place.unit(kinds.REPRESENTATION))
     place.work()
     assert sorted(place.texts(SCOPE, "alice")) == ["I like tea.", "I own a boat."]
     assert place.counted(SCOPE, "alice") == 2

@@ -11,7 +11,7 @@ from memservice.domain.ids import new_uid
 from memservice.domain.records import Message, Task
 from memservice.services import sessions
 from memservice.services.sessions import SessionFields
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.reasoner import SummarizeRequest
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
@@ -57,16 +57,16 @@ def test_nineteen_messages_make_none(place: Place) -> None:
     talk(place, 1, 19)
     place.work()
     assert place.summaries("s") == {}
-    assert place.tasks(outbox.SUMMARY) == []
+    assert place.tasks(kinds.SUMMARY) == []
 
 
 def test_a_backlog_collapses_into_the_newest_of_each_kind(place: Place) -> None:
     said = talk(place, 1, 70)
-    assert len(place.tasks(outbox.SUMMARY)) == 3
+    assert len(place.tasks(kinds.SUMMARY)) == 3
     place.work()
     assert sorted(ranges(place)) == [("long", "m1", "m60", None), ("short", "m1", "m60", None)]
     assert {summary.message_uid for summary in place.summaries("s").values()} == {said[59].uid}
-    assert {task.state for task in place.tasks(outbox.SUMMARY)} == {"done"}
+    assert {task.state for task in place.tasks(kinds.SUMMARY)} == {"done"}
     assert place.outcome("stored") == 70 + 2
 
 
@@ -77,8 +77,8 @@ def test_what_a_stored_summary_covers_is_not_summarised_again(place: Place) -> N
     before = place.summaries("s")
     late = Task(
         uid=new_uid(),
-        unit=place.tasks(outbox.SUMMARY)[0].unit,
-        kind=outbox.SUMMARY,
+        unit=place.tasks(kinds.SUMMARY)[0].unit,
+        kind=kinds.SUMMARY,
         workspace_key=said[0].workspace_key,
         session_key=said[0].session_key,
         message_key=said[19].key,
@@ -90,7 +90,7 @@ def test_what_a_stored_summary_covers_is_not_summarised_again(place: Place) -> N
     place.work()
     assert len(place.reasoner.summaries) == asked
     assert place.summaries("s") == before
-    assert place.tasks(outbox.SUMMARY)[-1].outcome == {"wanted": 0, "stored": 0}
+    assert place.tasks(kinds.SUMMARY)[-1].outcome == {"wanted": 0, "stored": 0}
 
 
 def test_intervals_and_instructions_are_the_sessions_own(place: Place) -> None:
@@ -131,7 +131,7 @@ def test_a_blank_summary_is_not_stored(start: Start) -> None:
     place.say("s", *[("alice", "👍")] * 20)
     place.work()
     assert place.summaries("s") == {}
-    (task,) = place.tasks(outbox.SUMMARY)
+    (task,) = place.tasks(kinds.SUMMARY)
     assert (task.state, task.outcome) == ("done", {"wanted": 1, "stored": 0})
 
 
@@ -165,7 +165,7 @@ def test_a_summary_that_fails_is_tried_again_and_keeps_the_one_before(place: Pla
     talk(place, 21, 40)
     place.work()
     assert place.summaries("s") == before
-    assert place.tasks(outbox.SUMMARY)[-1].attempts == 1
+    assert place.tasks(kinds.SUMMARY)[-1].attempts == 1
     place.reasoner.act_on_summary = None
     place.clock.advance(minutes=1)
     place.work()

@@ -10,7 +10,7 @@ import pytest
 from memservice.domain.records import Space
 from memservice.services import conclusions
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds, outbox
 from memservice.spi.capabilities import Capability
 from support.pipeline.fakes import Lengths, Outside
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
@@ -35,14 +35,14 @@ def test_a_slow_embedder_is_asked_by_a_task(start: Start) -> None:
     report = place.run(place.unit())
     assert report.done == 1
     assert embedder.asked == []
-    (task,) = place.tasks(outbox.EMBED)
+    (task,) = place.tasks(kinds.EMBED)
     (found,) = place.conclusions("alice")
     assert (task.state, task.payload["keys"]) == ("pending", [found.key])
     assert vectors(place) == 0
     place.work()
     assert embedder.asked == [["I like tea."]]
     assert vectors(place) == 1
-    assert place.tasks(outbox.EMBED)[0].outcome == {"embedded": 1}
+    assert place.tasks(kinds.EMBED)[0].outcome == {"embedded": 1}
 
 
 def test_until_then_what_was_written_is_found_by_its_text(start: Start) -> None:
@@ -130,13 +130,13 @@ def test_an_embedder_that_fails_is_asked_again_later(start: Start) -> None:
     place = start(embedder, EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))
     place.work()
-    (task,) = place.tasks(outbox.EMBED)
+    (task,) = place.tasks(kinds.EMBED)
     assert (task.attempts, task.last_error) == (1, "ConnectionError: the embedder is away")
     assert place.texts("alice") == ["I like tea."]
     for _ in range(2):
         place.clock.advance(minutes=3)
         place.work()
-    (task,) = place.tasks(outbox.EMBED)
+    (task,) = place.tasks(kinds.EMBED)
     assert (task.state, task.attempts) == ("done", 2)
     assert vectors(place) == 1
 
@@ -145,14 +145,14 @@ def test_embedding_again_changes_nothing(start: Start) -> None:
     place = start(Lengths(), EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))
     place.work()
-    (task,) = place.tasks(outbox.EMBED)
+    (task,) = place.tasks(kinds.EMBED)
     again = outbox.embed(
         place.rt, task.payload["kind"], task.workspace_key or 0, task.payload["keys"]
     )
     place.rt.storage.write(lambda tx: tx.tasks.add([again]))
     place.work()
     assert vectors(place) == 1
-    assert place.tasks(outbox.EMBED)[1].state == "done"
+    assert place.tasks(kinds.EMBED)[1].state == "done"
 
 
 def test_rows_that_are_gone_need_no_vectors(start: Start) -> None:
@@ -163,7 +163,7 @@ def test_rows_that_are_gone_need_no_vectors(start: Start) -> None:
     conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, place.conclusions("alice")[0].uid)
     place.work()
     assert embedder.asked == []
-    assert place.tasks(outbox.EMBED)[0].outcome["skipped"]
+    assert place.tasks(kinds.EMBED)[0].outcome["skipped"]
 
 
 def test_a_space_of_an_embedder_that_this_process_cannot_open_is_not_written_to(
@@ -183,7 +183,7 @@ def test_a_space_of_an_embedder_that_this_process_cannot_open_is_not_written_to(
     )
     place.rt.storage.write(lambda tx: tx.spaces.save(other))
     place.work()
-    (task,) = place.tasks(outbox.EMBED)
+    (task,) = place.tasks(kinds.EMBED)
     assert task.state == "failed"
     assert task.last_error is not None
     assert "other-9" in task.last_error

@@ -10,7 +10,7 @@ import pytest
 from memservice.domain.records import Task
 from memservice.runtime import Runtime
 from memservice.services import sessions, webhooks, workspaces
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from support.pipeline.place import PRINCIPAL, Place
 from support.pipeline.webhook_places import (
     SECRET,
@@ -140,7 +140,7 @@ def test_the_event_is_stored_by_the_transaction_that_releases_the_unit(
     monkeypatch.setattr(webhooks, "queue_empty", lost)
     with pytest.raises(RuntimeError):
         place.run(unit)
-    assert place.tasks(outbox.WEBHOOK) == []
+    assert place.tasks(kinds.WEBHOOK) == []
     with place.rt.storage.read() as tx:
         assert [lease.unit for lease in tx.tasks.leases()] == [unit]
 

@@ -11,7 +11,7 @@ import pytest
 
 from memservice.domain.records import Delivery, WebhookEndpoint
 from memservice.services import deletion, webhooks
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.worker import polling, time_slice
 from memservice.worker.polling import Worker
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
@@ -97,7 +97,7 @@ def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
     ]
     assert slow == [
         task.payload["event_uid"]
-        for task in place.tasks(outbox.WEBHOOK)
+        for task in place.tasks(kinds.WEBHOOK)
         if task.payload["event_uid"] in slow
     ], "in order"
 
@@ -130,7 +130,7 @@ def test_deleting_an_endpoint_ends_its_deliveries(place: Place, receiver: Receiv
     receiver.answers(200)
     try_all(place)
     assert [request.path for request in receiver.requests].count("/gone") == 1
-    assert {task.payload["endpoint"] for task in place.tasks(outbox.WEBHOOK)} == {kept.key}
+    assert {task.payload["endpoint"] for task in place.tasks(kinds.WEBHOOK)} == {kept.key}
     with place.rt.storage.read() as tx:
         assert {row.endpoint_key for row in tx.rows.page(Delivery)} == {kept.key}
 
@@ -169,4 +169,4 @@ def test_of_a_workspace_that_is_deleted_while_it_is_told_of_something_nothing_st
     assert len(receiver.requests) == 1
     with place.rt.storage.read() as tx:
         assert [tx.rows.page(record) for record in (Delivery, WebhookEndpoint)] == [[], []]
-    assert place.tasks(outbox.WEBHOOK) == []
+    assert place.tasks(kinds.WEBHOOK) == []

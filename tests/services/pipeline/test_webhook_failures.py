@@ -10,7 +10,7 @@ import pytest
 from memservice.domain.errors import NotFound
 from memservice.domain.records import WebhookEndpoint
 from memservice.services import webhooks
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 from support.pipeline.webhook_places import (
     Start,
@@ -75,7 +75,7 @@ def test_the_pauses_grow_and_are_not_the_same_for_all(start: Start, receiver: Re
     waited = []
     while True:
         place.work()
-        (task,) = place.tasks(outbox.WEBHOOK)
+        (task,) = place.tasks(kinds.WEBHOOK)
         if task.state != "pending":
             break
         waited.append((task.not_before - place.clock()).total_seconds())
@@ -201,7 +201,7 @@ def test_what_was_for_an_endpoint_that_is_gone_cannot_be_delivered_again(
     webhooks.delete(place.rt, PRINCIPAL, WORKSPACE, hook.uid)
     with pytest.raises(NotFound, match=letter.uid):
         webhooks.redeliver(place.rt, PRINCIPAL, WORKSPACE, letter.uid)
-    assert place.tasks(outbox.WEBHOOK, state="pending") == []
+    assert place.tasks(kinds.WEBHOOK, state="pending") == []
 
 
 def test_an_endpoint_that_keeps_failing_is_paused_and_says_so(

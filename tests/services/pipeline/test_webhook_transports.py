@@ -13,7 +13,7 @@ import pytest
 from memservice.domain.records import Delivery
 from memservice.hookspecs import hookimpl
 from memservice.services import webhooks
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.spi.providers import WebhookTransportProvider
 from memservice.spi.webhooks import Outcome
 from memservice.worker import retention
@@ -162,7 +162,7 @@ def test_plugins_are_told_only_of_what_was_committed(start: Start) -> None:
         def memservice_event_emitted(self, type: str, data: dict[str, Any]) -> None:
             if type in TOLD_TO_ENDPOINTS:
                 self.events.append(
-                    (type, {"queued": len(place.tasks(outbox.WEBHOOK)), "leases": _leases(place)})
+                    (type, {"queued": len(place.tasks(kinds.WEBHOOK)), "leases": _leases(place)})
                 )
 
     heard = Reader()

@@ -9,7 +9,7 @@ import pytest
 from memservice.app import create_app
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.records import Usage
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
 from memservice.spi.llm import ModelCall
@@ -94,7 +94,7 @@ def test_other_work_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> No
     client = create_app(runtime=place.rt).test_client()
     assert client.delete("/v3/workspaces/w/sessions/s").status_code == 202
     place.work()
-    assert [task.state for task in place.tasks(outbox.ERASE)] == ["done"]
+    assert [task.state for task in place.tasks(kinds.ERASE)] == ["done"]
 
 
 def test_a_workspace_may_have_another_bound(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

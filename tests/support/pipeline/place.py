@@ -13,7 +13,7 @@ from memservice.runtime import Runtime
 from memservice.services import messages, sessions
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
-from memservice.services.tasks import outbox, queue_status
+from memservice.services.tasks import kinds, outbox, queue_status
 from memservice.services.tasks.queue_status import QueueStatus
 from memservice.worker.polling import Worker
 from memservice.worker.runner import RunReport, run
@@ -61,12 +61,12 @@ class Place:
     def run(self, unit: str) -> RunReport:
         return run(self.rt, unit)
 
-    def unit(self, kind: str = outbox.REPRESENTATION) -> str:
+    def unit(self, kind: str = kinds.REPRESENTATION) -> str:
         """The only unit with tasks of that kind that is ready."""
         (found,) = {task.unit for task in self.tasks(kind, state="pending")} & set(self.ready())
         return found
 
-    def tasks(self, kind: str | None = outbox.REPRESENTATION, **values: Any) -> list[Task]:
+    def tasks(self, kind: str | None = kinds.REPRESENTATION, **values: Any) -> list[Task]:
         chosen = values if kind is None else {"kind": kind, **values}
         with self.rt.storage.read() as tx:
             return tx.rows.page(Task, equals(**chosen) if chosen else TRUE)

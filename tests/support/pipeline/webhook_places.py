@@ -10,7 +10,7 @@ from collections.abc import Callable
 from memservice.domain.records import Delivery, WebhookEndpoint
 from memservice.services import sessions, webhooks
 from memservice.services.paging import Paging
-from memservice.services.tasks import outbox
+from memservice.services.tasks import kinds
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 from support.receiver import LOOPBACK, Receiver
 
@@ -66,7 +66,7 @@ def try_all(place: Place, seconds: float = DAY) -> None:
     """Until nothing is tried any more."""
     for _ in range(20):
         place.work()
-        if not place.tasks(outbox.WEBHOOK, state="pending"):
+        if not place.tasks(kinds.WEBHOOK, state="pending"):
             return
         place.clock.advance(seconds=seconds)
     raise AssertionError("still trying")
