@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 
 from memservice.domain.text.normal_forms import normalize
+from memservice.domain.text.scripts import HAN_LETTERS, HANGUL_SYLLABLES, KANA_LETTERS
 from memservice_extractive.lexicon import FIRST_PERSON, STOP
 
-HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f々〇"
-KANA = "\u3041-\u3096\u30a1-\u30fa\u30fc\uff66-\uff9f"
-_KANA_CHAR = re.compile(f"[{KANA}]")
-_HAN_CHAR = re.compile(f"[{HAN}]")
-_HANGUL_CHAR = re.compile("[\uac00-\ud7a3]")
+_KANA_CHAR = re.compile(f"[{KANA_LETTERS}]")
+_HAN_CHAR = re.compile(f"[{HAN_LETTERS}]")
+_HANGUL_CHAR = re.compile(f"[{HANGUL_SYLLABLES}]")
 _SCRIPTS = (
     ("ru", re.compile("[\u0400-\u04ff]")),
     ("el", re.compile("[\u0370-\u03ff]")),
@@ -19,7 +18,7 @@ _SCRIPTS = (
     ("hi", re.compile("[\u0900-\u097f]")),
 )
 _LATIN = re.compile(r"[a-zA-ZÀ-ɏ]")
-_WORD = re.compile(rf"[{HAN}{KANA}]|[^\W_{HAN}{KANA}]+")
+_WORD = re.compile(rf"[{HAN_LETTERS}{KANA_LETTERS}]|[^\W_{HAN_LETTERS}{KANA_LETTERS}]+")
 
 UNSPACED = frozenset({"zh", "ja"})
 """Languages written without spaces between words."""

@@ -6,8 +6,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memservice.domain.text.scripts import (
+    HAN_LETTERS,
+    HIRAGANA_LETTERS,
+    KANA_LETTERS,
+    KATAKANA_LETTERS,
+)
 from memservice_extractive import phrases
-from memservice_extractive.language import HAN, KANA, UNSPACED, end_of_words, fold, words
+from memservice_extractive.language import UNSPACED, end_of_words, fold, words
 from memservice_extractive.lexicon import (
     EMPTY_CHINESE,
     EMPTY_JAPANESE,
@@ -37,7 +43,8 @@ _EMPTY = {
 _CJK_FIRST_PERSON = {"zh": re.compile("我|咱"), "ja": re.compile("私|僕|俺|わたし|うち")}
 _CJK_SECOND_PERSON = {"zh": re.compile("^(?:你|您)"), "ja": re.compile("^(?:あなた|君|きみ)")}
 _UNSPACED_RUN = re.compile(
-    rf"[{HAN}]|[\u30a1-\u30fa\u30fc\uff66-\uff9f]+|[\u3041-\u3096]+|[^\W_{HAN}{KANA}]+"
+    rf"[{HAN_LETTERS}]|[{KATAKANA_LETTERS}]+|[{HIRAGANA_LETTERS}]+"
+    rf"|[^\W_{HAN_LETTERS}{KANA_LETTERS}]+"
 )
 
 

@@ -7,6 +7,7 @@ from memservice.api.v1 import paths, schemas
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.services.auth import api_keys
+from memservice.services.v1 import key_minting
 
 routes = Routes(
     "keys",
@@ -49,10 +50,10 @@ def create_key(call: Call) -> api_keys.Minted:
             session_id=query["session_id"],
         )
         return api_keys.mint(call.rt, call.principal, key_request, query["expires_at"])
-    named = Claims(
+    names = Claims(
         app_uid=query["app_id"] or None,
         user_uid=query["user_id"] or None,
         owned_session_uid=query["session_id"] or None,
         collection_uid=query["collection_id"] or None,
     )
-    return api_keys.mint_by_uid(call.rt, call.principal, named, query["expires_at"])
+    return key_minting.mint(call.rt, call.principal, names, query["expires_at"])

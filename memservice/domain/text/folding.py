@@ -8,6 +8,14 @@ import unicodedata
 from itertools import pairwise
 
 from memservice.domain.text.normal_forms import normalize
+from memservice.domain.text.scripts import (
+    HAN,
+    HANGUL,
+    HIRAGANA,
+    KANA,
+    KATAKANA,
+    OTHER_UNSPACED,
+)
 
 MAX_TERM = 64
 """Longest term, in characters; the rest of a longer run of letters is dropped."""
@@ -50,34 +58,17 @@ def fold(text: str) -> str:
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
 
 
-_HAN = (
-    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
-_KANA = "\u3040-\u309f\u30a0-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"
-_KATAKANA = "\u30a0-\u30ff\u31f0-\u31ff"
-_HIRAGANA = "\u3040-\u309f"
-_OTHERS = (
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f"  # Myanmar
-    "\u1780-\u17ff\u19e0-\u19ff"  # Khmer
-    "\u1950-\u19df\u1a20-\u1aaf\uaa80-\uaadf"  # Tai Le, New Tai Lue, Tai Tham, Tai Viet
-    "\u3100-\u312f\u31a0-\u31bf"  # Bopomofo
-    "\ua000-\ua4cf"  # Yi
-    "\u1b00-\u1b7f\ua980-\ua9df"  # Balinese, Javanese
-)
-UNSPACED = re.compile(f"[{_HAN}{_HANGUL}{_KANA}{_OTHERS}]")
+UNSPACED = re.compile(f"[{HAN}{HANGUL}{KANA}{OTHER_UNSPACED}]")
 """One character of a script that is written without spaces, or whose words carry their particles
 without one (Korean)."""
 
-_STANDS_ALONE = re.compile(f"[{_HAN}{_HANGUL}]")
+_STANDS_ALONE = re.compile(f"[{HAN}{HANGUL}]")
 """Characters that can be a word of their own."""
 
-SCRIPT_RUN = re.compile(f"[{_HAN}]+|[{_HANGUL}]+|[{_KATAKANA}]+|[{_HIRAGANA}]+|[{_OTHERS}]+")
+SCRIPT_RUN = re.compile(f"[{HAN}]+|[{HANGUL}]+|[{KATAKANA}]+|[{HIRAGANA}]+|[{OTHER_UNSPACED}]+")
 """A run of one such script."""
 
-HAN_RUN = re.compile(f"[{_HAN}]+")
+HAN_RUN = re.compile(f"[{HAN}]+")
 
 
 def is_wordlike(char: str) -> bool:
@@ -143,7 +134,7 @@ def _runs(text: str) -> list[str]:
     return [stripped for run in runs if (stripped := run.rstrip("'"))]
 
 
-_UNSPACED_PART = re.compile(f"([{_HAN}{_HANGUL}{_KANA}{_OTHERS}]+)")
+_UNSPACED_PART = re.compile(f"([{HAN}{HANGUL}{KANA}{OTHER_UNSPACED}]+)")
 
 
 def segment(folded: str) -> list[str]:

@@ -7,13 +7,9 @@ import re
 from collections.abc import Iterable
 
 from memservice.domain.text.normal_forms import normalize
+from memservice.domain.text.scripts import UNSPACED_LETTERS
 
-# Scripts written without spaces: Thai, Lao, Myanmar, Khmer, kana, bopomofo, Han.
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3105-\u312f\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff々〇"
-)
-_TOKEN = re.compile(rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")
+_TOKEN = re.compile(rf"([{UNSPACED_LETTERS}]+)|[^\W_{UNSPACED_LETTERS}]+")
 _WORDS = 3
 _CHARACTERS = 2
 

@@ -29,7 +29,6 @@ from memservice.domain.errors import (
 from memservice.domain.filters import TRUE
 from memservice.domain.ids import new_uid
 from memservice.domain.records import DELETING, ApiKey
-from memservice.domain.times import wire_seconds
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
 from memservice.services.auth import policy
@@ -106,10 +105,10 @@ def mint(
     policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
     now = rt.clock()
     expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
-    _check(key_request, expires_at, label, now)
+    validate(key_request, expires_at, label, now)
     signer = signer_of(rt.settings)
     admin = key_request.workspace_id is None
-    uid = _new_id()
+    uid = new_id()
     key = ApiKey(
         uid=uid,
         label=label or ("admin" if admin else None),
@@ -138,47 +137,6 @@ def mint(
     return Minted(api_key, token)
 
 
-def mint_by_uid(
-    rt: Runtime, principal: Principal, named: Claims, expires_at: datetime | None = None
-) -> Minted:
-    """Create a key of generation 1 for the app, user, session or collection that `named` names by
-    uid; it need not exist.
-
-    The label names the resource: the key has no other name for a collection, or for a resource that
-    does not exist.
-    """
-    policy.require_admin(principal, needs=Permission.MANAGE_KEYS)
-    now = rt.clock()
-    expires_at = None if expires_at is None else expires_at.replace(microsecond=0)
-    if not keys.names_by_uid(named):
-        raise InvalidInput.at(
-            "app_id",
-            message=(
-                "At least one of app_id, user_id, session_id, or collection_id must be provided"
-            ),
-        )
-    _check(KeyRequest(), expires_at, None, now)
-    signer = signer_of(rt.settings)
-    claims = replace(named, id=_new_id(), made=wire_seconds(now), expires_at=expires_at)
-
-    def store(tx: Transaction) -> ApiKey:
-        translated = keys.translated(tx, named, collections=True)
-        key = ApiKey(
-            uid=claims.id or "",
-            label=_narrowest(named),
-            workspace=translated.workspace,
-            peer=translated.peer,
-            session=translated.session,
-            expires_at=expires_at,
-            created_at=now,
-        )
-        return tx.keys.add(bound(tx, key))
-
-    api_key = rt.storage.write(store)
-    log.info("minted the key %s", api_key.uid)
-    return Minted(api_key, signer.sign(claims))
-
-
 def bound(tx: Transaction, key: ApiKey) -> ApiKey:
     """The key with the uids of the resources that have its names now. A session that is being
     deleted does not count: the key is for the next one."""
@@ -198,24 +156,16 @@ def bound(tx: Transaction, key: ApiKey) -> ApiKey:
     )
 
 
-def _narrowest(named: Claims) -> str:
-    uids = (
-        ("collection", named.collection_uid),
-        ("session", named.owned_session_uid),
-        ("user", named.user_uid),
-        ("app", named.app_uid),
-    )
-    return next(f"{kind} {uid}" for kind, uid in uids if uid)[:MAX_LABEL]
-
-
-def _new_id() -> str:
+def new_id() -> str:
+    """A new key's id."""
     # an id that begins with a dash would be read as an option on the command line
     return new_uid().replace("-", "_")
 
 
-def _check(
+def validate(
     key_request: KeyRequest, expires_at: datetime | None, label: str | None, now: datetime
 ) -> None:
+    """Raise InvalidInput unless a key can have these names, this expiry and this label."""
     problems = []
     for field, name in (
         ("workspace_id", key_request.workspace_id),

@@ -298,7 +298,7 @@ NAMES_A_GENERATION: dict[str, tuple[set[str], str]] = {
         "mounts the generations",
     ),
     "api/auth.py": ({RULES_OF_V1}, "keys and paths may name resources by uid"),
-    "services/auth/api_keys.py": ({RULES_OF_V1}, "mints and revokes keys that name uids"),
+    "services/auth/api_keys.py": ({RULES_OF_V1}, "revokes keys that name uids"),
     "services/members/visitors.py": ({RULES_OF_V1}, "such a key may sign in at the console"),
     "services/auth/bounds.py": ({RULES_OF_V1}, "bounds leave out named collections"),
     "pipeline/summarize.py": ({RULES_OF_V1}, "metamessages show summaries"),
