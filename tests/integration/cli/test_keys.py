@@ -14,8 +14,8 @@ import pytest
 from integration.cli.conftest import Run
 from memservice.compose import open_runtime
 from memservice.domain.auth.jwt_claims import Claims
-from memservice.services.auth.api_keys import mint_by_uid
 from memservice.services.auth.principal import Principal
+from memservice.services.v1 import key_minting
 from memservice.settings import load_settings
 from support.api.auth_world import SECRET, signed
 from support.clients.server import serving
@@ -177,7 +177,7 @@ def test_a_key_of_nothing_says_so(memservice: Run, tmp_path: Path) -> None:
     )
     with closing(open_runtime(settings)) as rt:
         rt.storage.migrate()
-        mint_by_uid(rt, Principal(admin=True), Claims(app_uid="unheard-of"))
+        key_minting.mint(rt, Principal(admin=True), Claims(app_uid="unheard-of"))
     (line,) = memservice("keys", "list", **AUTH).stdout.splitlines()[1:]
     assert "  nothing: its target did not exist  works  " in line
     assert line.endswith("app unheard-of")
