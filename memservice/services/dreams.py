@@ -151,17 +151,22 @@ def _add(
             "new": held.explicit_count - held.explicit_at_last_dream,
         },
     )
-    waiting = [other for other in tx.tasks.pending(task.unit) if other.payload.get("type") == kind]
-    if waiting:
-        lease = tx.rows.get(Lease, equals(unit=task.unit))
-        running = lease is not None and lease.expires_at > rt.clock()
-        # One that runs may have read what changed since; a scope that lost a session cannot wait
-        # for the next occasion.
-        if not (running and len(waiting) == 1 and trigger in (SCOPE_BACKFILL, SCOPE_REMOVAL)):
-            if task.payload["rebuild"] and not running:
-                payload = {**waiting[-1].payload, "rebuild": True}
-                tx.rows.change(Task, equals(key=waiting[-1].key, state=PENDING), payload=payload)
-            return False
+    pending = [other for other in tx.tasks.pending(task.unit) if other.payload.get("type") == kind]
+    lease = tx.rows.get(Lease, equals(unit=task.unit)) if pending else None
+    is_running = lease is not None and lease.expires_at > rt.clock()
+    running, queued = (pending[:1], pending[1:]) if is_running else ([], pending)
+    if queued:
+        if task.payload["rebuild"]:
+            payload = {**queued[-1].payload, "rebuild": True}
+            tx.rows.change(Task, equals(key=queued[-1].key, state=PENDING), payload=payload)
+        return False
+    # A running dream may have read what changed since: a scope that lost a session needs another
+    # one now, and a rebuild is more than a running refresh.
+    if running and not (
+        trigger in (SCOPE_BACKFILL, SCOPE_REMOVAL)
+        or (task.payload["rebuild"] and not running[0].payload.get("rebuild"))
+    ):
+        return False
     tx.tasks.add([task])
     return True
 

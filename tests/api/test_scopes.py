@@ -312,6 +312,20 @@ def test_bad_names_of_scopes_create_no_session(api: Api, name: str) -> None:
     assert api.ids("/scopes/list") == []
 
 
+def test_a_list_of_scopes_has_a_maximum_length(api: Api) -> None:
+    api.say("s", ("alice", "I live in Oslo."))
+    names = [f"n{number}" for number in range(101)]
+    for name in names[:100]:
+        scope(api, name)
+    for path, body in (
+        ("/peers/alice/representation", {}),
+        ("/peers/alice/chat", {"query": "x"}),
+    ):
+        api.ok(api.post(path, {**body, "scope": names[:100]}))
+        (problem,) = api.refused(api.post(path, {**body, "scope": names}), ["body", "scope"])
+        assert "1 to 100" in problem["msg"]
+
+
 def test_scopes_of_too_many_sessions_are_not_searched_together(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,17 @@ def test_allowlists_admit_explicit_conclusions_of_their_sessions_only(small: Sma
         )
 
 
+def test_a_text_of_exactly_the_remaining_budget_is_taken(begin: Begin) -> None:
+    texts = ["the lighthouse is white", "the lighthouse has a red roof"]
+    budget = sum(map(tokens.count, texts))
+    for limit, expected in ((budget, 2), (budget - 1, 1)):
+        small = begin(REPRESENTATION_MAX_TOKENS=str(limit))
+        small.peer("ann")
+        for text in texts:
+            small.conclude("ann", "ann", text)
+        assert len(small.represented("ann", search_query="lighthouse")) == expected
+
+
 def test_a_query_spends_the_budget_on_the_best(begin: Begin) -> None:
     small = begin(REPRESENTATION_MAX_TOKENS="60")
     small.peer("ann")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -232,6 +233,47 @@ class TestOnRequest:
             )
         (task,) = dreamt(place)
         assert task.payload["rebuild"] is True
+
+    def test_a_rebuild_is_queued_behind_a_running_refresh(self, place: Place) -> None:
+        """The running one was started without it. A further request joins the queued one."""
+        tell(place, "One.")
+
+        def schedule(rebuild: bool) -> bool:
+            request = DreamRequest("alice", dreams.CARD_REFRESH, rebuild=rebuild)
+            return dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, request)
+
+        assert schedule(rebuild=False)
+        unit = dreamt(place)[0].unit
+        lease = place.rt.storage.write(
+            lambda tx: tx.tasks.claim(unit, "another-process", place.clock(), 60)
+        )
+        assert lease is not None
+        assert not schedule(rebuild=False)
+        assert schedule(rebuild=True)
+        assert not schedule(rebuild=True)
+        assert [task.payload["rebuild"] for task in dreamt(place)] == [False, True]
+
+    def test_a_rebuild_joins_the_dream_queued_behind_a_running_one(self, place: Place) -> None:
+        tell(place, "One.")
+        with place.rt.storage.read() as tx:
+            alice = tx.workspaces.locate(WORKSPACE, peer_id="alice").peer
+        assert alice is not None
+
+        def enqueue(**options: Any) -> bool:
+            return place.rt.storage.write(
+                lambda tx: dreams.enqueue(
+                    place.rt, tx, alice, alice, dreams.CARD_REFRESH, **options
+                )
+            )
+
+        assert enqueue()
+        unit = dreamt(place)[0].unit
+        place.rt.storage.write(
+            lambda tx: tx.tasks.claim(unit, "another-process", place.clock(), 60)
+        )
+        assert enqueue(trigger=dreams.SCOPE_BACKFILL)
+        assert not enqueue(rebuild=True)
+        assert [task.payload["rebuild"] for task in dreamt(place)] == [False, True]
 
     def test_a_scope_that_changed_does_not_lose_its_dream_to_one_that_runs(
         self, place: Place

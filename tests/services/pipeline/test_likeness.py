@@ -3,6 +3,10 @@ fuller one; never merged wrongly."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 import pytest
 
 from memservice.domain.filters import equals
@@ -11,9 +15,13 @@ from memservice.domain.text.particulars import same_particulars
 from memservice.services.sessions import MemberConfig
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
+from memservice.spi.embedding import Purpose
 from services.pipeline.conftest import Start
 from support.pipeline.fakes import Lengths, Outside
 from support.pipeline.place import Place
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
 
 
 def semantic() -> Lengths:
@@ -85,6 +93,25 @@ def test_a_third_time_counts_on(place: Place) -> None:
 def test_what_differs_in_a_fact_is_kept_apart(place: Place, one: str, other: str) -> None:
     tell(place, one, other)
     assert held(place) == [(one, 1), (other, 1)]
+
+
+class Angles(Lengths):
+    """Two texts, at an angle of 60 degrees: their cosine is exactly 0.5."""
+
+    def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
+        vectors = [[1, 0] if "plums" in text else [0.5, 0.75**0.5] for text in texts]
+        return [np.array(vector, np.float32) for vector in vectors]
+
+
+@pytest.mark.parametrize(("distance", "merged"), [(0.5, True), (0.499, False)])
+def test_a_score_of_exactly_the_minimum_is_a_duplicate(
+    start: Start, distance: float, merged: bool
+) -> None:
+    embedder = Angles("lengths-1", Capability.SEMANTIC)
+    embedder.duplicate_distance = distance
+    place = start(embedder, EMBEDDER="lengths")
+    tell(place, "I like green plums.", "I like plums.", "I like green.")
+    assert len(held(place)) == (1 if merged else 2)
 
 
 def test_sessions_are_kept_apart(place: Place) -> None:
