@@ -121,7 +121,7 @@ def held(
 ) -> Iterator[Lease]:
     """The lease on moving a workspace. Waits while another process has it, having called `waiting`
     once."""
-    mine = lease_owner.this_process()
+    mine = lease_owner.start_claim()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
     told = False
     try:
@@ -143,7 +143,7 @@ def held(
             heartbeat.end()
             rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
-        lease_owner.ended(mine)
+        lease_owner.end_claim(mine)
 
 
 def build(

@@ -59,7 +59,7 @@ class Process:
 @contextmanager
 def registered(rt: Runtime, kind: str = WORKER) -> Iterator[None]:
     """Send heartbeats while the block runs, from a separate thread, because work may take long."""
-    name, ended = lease_owner.this_process(), threading.Event()
+    name, ended = lease_owner.start_claim(), threading.Event()
 
     def beat() -> None:
         while True:
@@ -79,7 +79,7 @@ def registered(rt: Runtime, kind: str = WORKER) -> Iterator[None]:
         thread.join()
         with suppress(MemserviceError):
             unregister(rt, name, kind)
-        lease_owner.ended(name)
+        lease_owner.end_claim(name)
 
 
 def register(rt: Runtime, name: str, kind: str = WORKER) -> None:

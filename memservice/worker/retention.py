@@ -66,7 +66,7 @@ def sweep(rt: Runtime) -> Swept:
     """
     erased = Swept()
     began = time.perf_counter()
-    mine = lease_owner.this_process()
+    mine = lease_owner.start_claim()
     try:
         lease = rt.storage.write(
             lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS)
@@ -80,7 +80,7 @@ def sweep(rt: Runtime) -> Swept:
                 log.info("%d messages that waited for company wait no longer", released)
             rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
-        lease_owner.ended(mine)
+        lease_owner.end_claim(mine)
     tasks = erased["done tasks"] + erased["failed tasks"]
     if tasks:
         rt.emit(
@@ -181,7 +181,7 @@ def free_abandoned(rt: Runtime) -> int:
     process's own that it could not give back, so that nobody need wait for them to expire. Returns
     how many."""
     with rt.storage.read() as tx:
-        gone = [lease for lease in tx.tasks.leases() if lease_owner.is_gone(lease.owner)]
+        gone = [lease for lease in tx.tasks.leases() if lease_owner.has_ended(lease.owner)]
     for lease in gone:
         rt.storage.write(lambda tx, lease=lease: tx.tasks.release(lease))  # type: ignore[misc]
     return len(gone)

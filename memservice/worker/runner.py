@@ -108,7 +108,7 @@ def _run(rt: Runtime, unit: str, stop: Stop, turn: Stop) -> RunReport:
     report = RunReport(unit)
     began = time.monotonic()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
-    mine = lease_owner.this_process()
+    mine = lease_owner.start_claim()
     try:
         lease = rt.storage.write(lambda tx: tx.tasks.claim(unit, mine, rt.clock(), seconds))
         if lease is None:
@@ -116,7 +116,7 @@ def _run(rt: Runtime, unit: str, stop: Stop, turn: Stop) -> RunReport:
         report.claimed = True
         _work(rt, lease, seconds, report, stop, turn)
     finally:
-        lease_owner.ended(mine)
+        lease_owner.end_claim(mine)
         report.seconds = time.monotonic() - began
     log.info(
         "%s: %d done, %d failed, %s, %.0f ms",

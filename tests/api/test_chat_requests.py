@@ -172,7 +172,7 @@ def test_a_form_that_was_asked_for_is_passed_on_and_held_against_the_answer(
         500,
         {"detail": "An unexpected error occurred"},
     )
-    assert "UnfitAnswer" in caplog.text
+    assert "InvalidAnswer" in caplog.text
 
 
 def test_a_reasoner_that_fails(place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ import pytest
 from memservice.domain.errors import InvalidInput
 from memservice.domain.json_schema.supported import MAX_CHOICES, MAX_DEPTH, MAX_PARTS
 from memservice.services.chat.response_format import (
-    UnfitAnswer,
+    InvalidAnswer,
     check,
     check_answer,
 )
@@ -274,7 +274,7 @@ def test_a_chain_of_references_has_an_end() -> None:
     schema = chain(MAX_DEPTH - 1)
     check(schema)
     check_answer(schema, '{"a": "x"}')
-    with pytest.raises(UnfitAnswer):
+    with pytest.raises(InvalidAnswer):
         check_answer(schema, '{"a": 1}')
     for length in (MAX_DEPTH, MAX_PARTS - 2):
         with pytest.raises(InvalidInput):
@@ -325,7 +325,7 @@ def test_answers_that_fit(value: Any) -> None:
     ],
 )
 def test_answers_that_do_not_fit(answer: str) -> None:
-    with pytest.raises(UnfitAnswer):
+    with pytest.raises(InvalidAnswer):
         check_answer(PERSON, answer)
 
 
@@ -334,7 +334,7 @@ def test_true_is_not_one() -> None:
     for good in ("1", "1.0", "[true]", '{"x": 2.0}'):
         check_answer(schema, f'{{"a": {good}}}')
     for bad in ("true", "[1]", '{"x": 2, "y": 0}', "[]"):
-        with pytest.raises(UnfitAnswer):
+        with pytest.raises(InvalidAnswer):
             check_answer(schema, f'{{"a": {bad}}}')
 
 
@@ -347,5 +347,5 @@ def test_an_option_is_chosen_by_structure() -> None:
         },
     }
     check_answer(schema, '{"n": 4}')
-    with pytest.raises(UnfitAnswer):
+    with pytest.raises(InvalidAnswer):
         check_answer(schema, '{"n": "4"}')

@@ -296,7 +296,7 @@ class TestCards:
         assert box.card("bob") == []
         with pytest.raises(ToolRefused, match="no peer 'nobody'"):
             box.card("nobody")
-        with pytest.raises(ToolRefused, match="not used"):
+        with pytest.raises(ToolRefused, match="not available"):
             tools(small, None).card("alice")
 
 

@@ -71,7 +71,7 @@ def look(rt: Runtime) -> float:
     `Unavailable` if the store is.
     """
     interval = rt.settings.vector_store.reconciliation_interval_seconds
-    mine = lease_owner.this_process()
+    mine = lease_owner.start_claim()
     try:
         lease = rt.storage.write(lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), LEASE_SECONDS))
         if lease is None:
@@ -81,7 +81,7 @@ def look(rt: Runtime) -> float:
         finally:
             rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
-        lease_owner.ended(mine)
+        lease_owner.end_claim(mine)
 
 
 def _go_on(rt: Runtime, interval: float) -> float:

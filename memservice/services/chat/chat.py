@@ -1,9 +1,9 @@
 """Chat: questions about a peer, or about a whole workspace, answered by the configured reasoner
-from what recall finds.
+from the results of retrieval.
 
-What belongs to the question is looked up first, in one view that is closed before the reasoner is
-asked; so whatever is wrong with the question shows before the first word of the answer. A reasoner
-that asks a model may look up more, within the same bounds.
+The context of the question is read first, in one transaction that is closed before the reasoner is
+called. So errors in the question are raised before the first piece of the answer. A reasoner with a
+model may look up more, within the same bounds.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ from memservice.spi.storage import Transaction
 
 SPENT = "the workspace has spent its tokens of today: answered without a model"
 ERROR = "error"
-"""Of DIALECTIC_ON_FAILURE."""
+"""A value of DIALECTIC_ON_FAILURE."""
 SCOPE_ALONE = "scope cannot be combined with session_id or filters"
 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """A question and how it is to be answered; None where nothing is said."""
+    """A question and its options; None: not set."""
 
     query: str
     target: str | None = None
-    """Of a peer's chat: whom it is asked about, if not itself."""
+    """In a peer's chat: the peer that the question is about, if not itself."""
     session: str | None = None
     filters: object = None
-    """Of a peer's chat: the sessions that may be drawn on."""
+    """In a peer's chat: the sessions that may be used."""
     scope: str | Sequence[str] | None = None
     level: str = "low"
     response_format: Mapping[str, Any] | None = None
@@ -73,11 +73,11 @@ class ChatOptions:
 
 
 class Answer:
-    """An answer that is about to be given. What is looked up for it has been read; a reasoner may
-    look up more.
+    """An answer that is about to be generated. Its context has been read; a reasoner may look up
+    more.
 
     If a language model does not answer, the reasoner without a model does, or an error is raised,
-    as `DIALECTIC_ON_FAILURE` says; `notice` tells why. A question that a model refuses to answer
+    depending on `DIALECTIC_ON_FAILURE`; `notice` gives the reason. A question that a model refuses
     has no answer.
     """
 
@@ -93,7 +93,7 @@ class Answer:
     ) -> None:
         self.request = request
         self.notice = notice
-        """How it was answered, if not as configured. Complete with the first piece."""
+        """How the answer was generated, if not as configured. Final from the first piece on."""
         self._rt = rt
         self._reasoner = reasoner
         self._session = session_id
@@ -103,8 +103,7 @@ class Answer:
 
     @property
     def evidence(self) -> Collated:
-        """All that was read, each thing once, in the order in which it was; whole once the answer
-        is."""
+        """Everything that was read, without duplicates, in order. Complete once the answer is."""
         first = self._gathered.collated()
         conclusions = {
             row.key: row for row in (*first.conclusions, *self._tools.conclusions_read.values())
@@ -123,20 +122,20 @@ class Answer:
         )
 
     def pieces(self) -> Iterator[str]:
-        """The answer as it comes, without empty pieces; nothing at all where nothing is to be said.
+        """The answer in pieces, without empty ones; no piece for an empty answer.
 
         Raises `AnswerFailed` for a language model that did not answer, `ModelFailure` for one that
-        failed after its first piece, whatever else the reasoner raises, and UnfitAnswer at the end
-        of an answer that is not of the requested form.
+        failed after its first piece, any other error of the reasoner, and InvalidAnswer at the end
+        of an answer that does not match the requested format.
         """
-        said: list[str] = []
+        texts: list[str] = []
         began = time.monotonic()
         pieces = self._degrading()
         try:
             for piece in pieces:
-                said.append(piece)
+                texts.append(piece)
                 yield piece
-            whole = "".join(said)
+            whole = "".join(texts)
             if self.request.response_format is not None and whole.strip():
                 response_format.check_answer(self.request.response_format, whole)
         finally:
@@ -154,7 +153,7 @@ class Answer:
             )
 
     def _degrading(self) -> Generator[str, None, None]:
-        """The pieces of the reasoner, or of the one that answers in its place."""
+        """The pieces of the reasoner, or of its replacement."""
         has_begun = False
         try:
             for piece in self._pieces_of(self._reasoner, self.request):
@@ -180,7 +179,7 @@ class Answer:
         self._answered = answered
 
     def _pieces_of(self, reasoner: Reasoner, request: AnswerRequest) -> Generator[str, None, None]:
-        """The pieces that are not empty; what they took is noted."""
+        """The pieces that are not empty. Notes the usage of the call."""
         pieces = reasoner.answer(request)
         try:
             for piece in pieces:
@@ -189,19 +188,19 @@ class Answer:
                 elif piece:
                     yield piece
         finally:
-            # An iterator that is no generator may have nothing to end.
+            # An iterator other than a generator may have no `close`.
             getattr(pieces, "close", lambda: None)()
 
     def content(self) -> str | None:
-        """The whole answer; None where nothing is to be said. Raises as `pieces` does."""
+        """The whole answer; None if it is empty. Raises like `pieces`."""
         return "".join(self.pieces()).strip() or None
 
 
 def ask_peer(
     rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, options: ChatOptions
 ) -> Answer:
-    """A question to a peer, about itself or a target. Nothing is created: what does not exist is
-    NotFound."""
+    """Ask a peer about itself or a target. Creates nothing: NotFound for a resource that does not
+    exist."""
     policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     return _ask_peer(rt, principal, workspace_id, peer_id, options)
 
@@ -214,9 +213,9 @@ def ask_in_session(
     session_id: str | None,
     options: ChatOptions,
 ) -> Answer:
-    """As `ask_peer`, in a session that may be archived. The session's own key is admitted too, and
-    the answer then draws on the session alone. The caller has checked that the session is the
-    peer's."""
+    """Like `ask_peer`, in a session that may be archived. The session's own key is accepted too;
+    the answer then uses that session only. The caller has checked that the session belongs to the
+    peer."""
     policy.require(
         principal, workspace_id, peer_id=peer_id, session_id=session_id, needs=Permission.VIEW
     )
@@ -247,11 +246,11 @@ def _ask_peer(
     allowed = recall_allowlist(options.filters, options.session)
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch")
     with rt.storage.read() as tx:
-        workspace, room, peer = _located(tx, workspace_id, options, peer_id)
+        workspace, session_row, peer = _located(tx, workspace_id, options, peer_id)
         named = [*([options.session] if options.session else []), *(allowed or ())]
-        # First, so that a peer's key does not learn which of the sessions that it is not in exist.
+        # Check memberships first: a peer's key must not discover which other sessions exist.
         policy.require_memberships(tx, principal, named)
-        session = _readable(workspace_id, options.session, room, include_archived)
+        session = _readable(workspace_id, options.session, session_row, include_archived)
         observed = _target(tx, workspace, peer, options.target)
         observer, sessions_allowed = (
             peer,
@@ -261,14 +260,14 @@ def _ask_peer(
             observer = scopes.find(tx, workspace, options.scope)
         elif options.scope is not None:
             sessions_allowed = representation.scoped_sessions(tx, workspace, options.scope)
-        mine = (
+        session_keys = (
             (session.key,) if session is not None else sessions_of(tx, observer, sessions_allowed)
         )
         pair = representation.pair_of(
             bounds_for(tx, principal, workspace), observer, observed, sessions_allowed
         )
         bounds = (
-            pair.bounds.in_sessions(mine)
+            pair.bounds.in_sessions(session_keys)
             .with_messages(visibility.visible(tx, workspace.key, include_archived=include_archived))
             .about(observed)
         )
@@ -283,8 +282,8 @@ def _ask_peer(
 def ask_workspace(
     rt: Runtime, principal: Principal, workspace_id: str, options: ChatOptions
 ) -> Answer:
-    """A question over everything that a workspace knows. A session narrows messages only; a scope
-    narrows both."""
+    """Ask about a whole workspace. A session limits only the messages; a scope limits messages and
+    conclusions."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     if options.scope is not None and options.session:
         raise InvalidInput.at("scope", message="scope cannot be combined with session_id")
@@ -304,7 +303,7 @@ def ask_workspace(
 
 
 def _checked(options: ChatOptions) -> str:
-    """The question as it is asked. Raises InvalidInput for one without text, and for a bad response
+    """The text of the question. Raises InvalidInput for an empty one, and for an invalid response
     format."""
     response_format.check(options.response_format)
     query: str = strip_nul(options.query)
@@ -354,30 +353,30 @@ def _no_peer(workspace_id: str, peer_id: str) -> NotFound:
     return NotFound(f"Peer {peer_id} not found in workspace {workspace_id}")
 
 
-def _target(tx: Transaction, workspace: Workspace, asked: Peer, target: str | None) -> Peer:
+def _target(tx: Transaction, workspace: Workspace, peer: Peer, target: str | None) -> Peer:
     if not target:
-        return asked
-    peer = tx.peers.by_slug(workspace.key, target)
-    validation.refuse_scope(target, peer, ("target",))
-    if peer is None:
+        return peer
+    target_peer = tx.peers.by_slug(workspace.key, target)
+    validation.refuse_scope(target, target_peer, ("target",))
+    if target_peer is None:
         raise _no_peer(workspace.slug, target)
-    return peer
+    return target_peer
 
 
 def _cards(tx: Transaction, peer: Peer, observer: Peer, observed: Peer) -> dict[str, list[str]]:
-    """What is kept about the observed peer and, where it is another, what the asked one keeps about
-    itself.
+    """The observer's card of the observed peer and, if the observer is another peer, the peer's
+    card of itself, by slug.
 
-    Of a scope only what it keeps itself: other cards are written from all that is known, whatever
-    session it was said in.
+    For a scope only its own card: other cards are written from all conclusions, whatever their
+    session.
     """
-    found = {}
+    cards = {}
     of_itself = () if observer.kind == SCOPE else ((peer, peer),)
     for holder, target in ((observer, observed), *of_itself):
-        card = None if target.slug in found else tx.cards.one(holder.key, target.slug)
+        card = None if target.slug in cards else tx.cards.one(holder.key, target.slug)
         if card is not None and card.lines:
-            found[target.slug] = list(card.lines)
-    return found
+            cards[target.slug] = list(card.lines)
+    return cards
 
 
 def _workspace_bounds(
@@ -388,22 +387,22 @@ def _workspace_bounds(
     scope: str | Sequence[str] | None,
 ) -> Bounds:
     if isinstance(scope, str):
-        holder = scopes.find(tx, workspace, scope)
+        scope_peer = scopes.find(tx, workspace, scope)
         bounds = caller.with_conclusions(
-            equals(observer_key=holder.key), IndexFilter(observers=(holder.key,))
+            equals(observer_key=scope_peer.key), IndexFilter(observers=(scope_peer.key,))
         )
-        return bounds.in_sessions(sessions_of(tx, holder))
-    # Scopes hold copies of what others hold.
-    ordinary = caller.with_conclusions(scopes.held_by_others(tx, workspace))
+        return bounds.in_sessions(sessions_of(tx, scope_peer))
+    # Scopes have copies of other peers' conclusions.
+    originals = caller.with_conclusions(scopes.held_by_others(tx, workspace))
     if scope is None:
-        return ordinary if session is None else ordinary.in_sessions((session.key,))
+        return originals if session is None else originals.in_sessions((session.key,))
     keys = representation.scoped_sessions(tx, workspace, scope)
-    return ordinary.in_sessions(keys).stated_in(keys)
+    return originals.in_sessions(keys).stated_in(keys)
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question, and what may be used to answer it."""
+    """A question, and the data that may be used for its answer."""
 
     workspace: Workspace
     session: Session | None
@@ -413,7 +412,7 @@ class _Question:
     config: Resolved
     cards: dict[str, list[str]] = field(default_factory=dict)
     peer: Peer | None = None
-    """The peer that asks; None for a question over the whole workspace."""
+    """The peer that is asked; None for a question about the whole workspace."""
 
 
 def _answer(rt: Runtime, tx: Transaction, question: _Question) -> Answer:
@@ -426,9 +425,9 @@ def _answer(rt: Runtime, tx: Transaction, question: _Question) -> Answer:
         else evidence.tail(tx, session, rt.settings.dialectic.session_history_max_tokens)
     )
     gathered = evidence.gather(rt, reasoner, tx, bounds, question.lookup, options.level, recent)
-    # The cards of a peer's chat are given along; over a whole workspace there are too many, so each
-    # is looked up by itself. Not within a scope: a card is written from all that is known of its
-    # peer, whatever session it was said in.
+    # The request of a peer's chat contains the cards. A whole workspace has too many, so a tool
+    # reads single ones. Not within a scope: a card is written from all conclusions about its peer,
+    # whatever their session.
     tools = Tools(
         rt,
         workspace.slug,
@@ -464,17 +463,18 @@ def _names(
     peer: Peer | None,
     recent: Sequence[Message],
 ) -> dict[str, str]:
-    """What those are called by whom and among whom it is asked."""
-    known = {peer.slug: peer for peer in (subject, peer) if peer is not None}
-    others = sorted({message.author for message in recent} - known.keys())
-    known |= tx.peers.by_slugs(workspace.key, others) if others else {}
-    return shown_names(tx, workspace.key, known.values())
+    """Slug → displayed name, of the subject, the asking peer and the authors of the recent
+    messages."""
+    peers = {peer.slug: peer for peer in (subject, peer) if peer is not None}
+    others = sorted({message.author for message in recent} - peers.keys())
+    peers |= tx.peers.by_slugs(workspace.key, others) if others else {}
+    return shown_names(tx, workspace.key, peers.values())
 
 
 def _reasoner(
     rt: Runtime, tx: Transaction, workspace: Workspace, level: str
 ) -> tuple[Reasoner, str | None]:
-    """Who answers, and why it is another than is configured."""
+    """The reasoner, and a notice if it is not the configured one."""
     task = choice.answer(level)
     if not rt.reasoner_can(task, Capability.COSTLY) or budget.may_spend(rt, tx, workspace):
         return rt.reasoner_for(task), None

@@ -1,4 +1,4 @@
-"""What operators are told of a question."""
+"""Events of chat questions for operators."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ CATEGORY = "dialectic"
 
 
 def rounds(request: AnswerRequest, answered: Answered) -> Iterator[Event]:
-    """Those of a model that works with tools, whether the question was answered in the end or
-    not."""
+    """One event for each round of a model with tools, even if the question was not answered in the
+    end."""
     yield from agent_events.of_steps(
         answered.steps,
         run_id=request.origin.run_id or "",
@@ -32,7 +32,7 @@ def completed(
     session_id: str | None,
     seconds: float,
 ) -> Event:
-    """The whole."""
+    """The event of the complete answer."""
     return DialecticCompleted(
         run_id=request.origin.run_id or "",
         workspace_name=request.origin.workspace or "",

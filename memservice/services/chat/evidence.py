@@ -1,4 +1,4 @@
-"""What an answer may rest on: found by recall, put into one order, and told of afterwards."""
+"""Evidence of an answer: retrieved, ordered, and reported afterwards."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from memservice.spi.storage import Transaction
 from memservice.spi.toolbox import Evidence
 
 PER_KIND = {"minimal": 10}
-"""Conclusions, and messages, that are looked up for a question, by reasoning level."""
-PER_KIND_ELSE = 25
-MESSAGES_AHEAD = 10
-"""Messages that are looked up for a reasoner that can look up more by itself."""
+"""Number of conclusions, and of messages, that are retrieved for a question, by reasoning level."""
+DEFAULT_PER_KIND = 25
+PREFETCHED_MESSAGES = 10
+"""Number of messages that are retrieved in advance for a reasoner with tools."""
 DERIVED = tuple(level for level in LEVELS if level != EXPLICIT)
 
-SAME = 0.5
-"""Cosine similarity, by an embedder that knows no paraphrases, from which texts without a common
-word are about the same."""
+SAME_SUBJECT = 0.5
+"""Minimum cosine similarity of texts on the same subject without a common word, for an embedder
+without paraphrases."""
 
 
 MAX_WORDS = 64
-"""Words of a query that may be the id of a peer."""
+"""Maximum number of words of a query that are tried as the id of a peer."""
 
 _WORD = re.compile(r"[A-Za-z0-9_-]{1,512}")
 _QUESTION = frozenset("?？؟")
@@ -49,7 +49,7 @@ _QUESTION = frozenset("?？؟")
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A step that a reasoner took by itself, not one of the look-ups that are made for it."""
+    """A tool call of the reasoner; retrieval in advance does not count."""
 
     tool_name: str
     tool_input: dict[str, object] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Collated:
-    """All that was read for an answer, each thing once, in the order in which it was read. Broader
+    """Everything that was read for an answer, without duplicates, in the order of reading. More
     than what the answer cites."""
 
     conclusions: Sequence[Conclusion] = ()
@@ -69,7 +69,7 @@ class Collated:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What was found for a question, each kind best first, and the latest messages of the session,
+    """The results for a question, each kind best first, and the latest messages of the session,
     oldest first."""
 
     conclusions: Sequence[Conclusion]
@@ -124,42 +124,39 @@ def gather(
     level: str,
     recent: Sequence[Message],
 ) -> Gathered:
-    """The best conclusions and messages for a question. A question after nothing in particular gets
-    the newest about its subject.
+    """The best conclusions and messages for a question; for a general question, the newest about
+    its subject.
 
-    A reasoner that asks a model tells by itself what belongs to the question from what was merely
-    nearest to it. It gets as many conclusions that were stated as such that were drawn, so that
-    neither crowd the others out.
+    A reasoner with a model decides itself which results are relevant. It gets as many explicit as
+    derived conclusions, so that neither displace the others.
     """
-    number = PER_KIND.get(level, PER_KIND_ELSE)
+    number = PER_KIND.get(level, DEFAULT_PER_KIND)
     question = lookup.query(tx, bounds.workspace)
-    wish = _RelevanceRule(
+    rule = _RelevanceRule(
         question, bounds.subject or question.named or _spelt(tx, bounds.workspace, lookup.text)
     )
-    if wish.is_general:
+    if rule.is_general:
         return Gathered(
-            _newest_conclusions(tx, bounds, wish, number),
-            _newest_messages(rt, tx, bounds, wish, number),
+            _newest_conclusions(tx, bounds, rule, number),
+            _newest_messages(rt, tx, bounds, rule, number),
             recent,
         )
     if Capability.COSTLY in reasoner.capabilities:
         explicit = _conclusions(tx, bounds, lookup, number, (EXPLICIT,))
         derived = _conclusions(tx, bounds, lookup, number, DERIVED)
-        messages = lookup.messages(tx, bounds, MESSAGES_AHEAD)
+        messages = lookup.messages(tx, bounds, PREFETCHED_MESSAGES)
         return Gathered([*explicit, *derived], messages, recent)
-    found_conclusions = _found(tx, bounds, lookup, number)
+    hits = _conclusion_hits(tx, bounds, lookup, number)
     messages = lookup.messages(tx, bounds, number)
     if not query_embedding.understands(rt, tx.spaces.active(bounds.workspace, CONCLUSION)):
-        found_conclusions = [item for item in found_conclusions if wish.meets_conclusion(item)]
-        messages = wish.relevant_messages(messages)
-    return Gathered(
-        distinct([item.conclusion for item in found_conclusions])[:number], messages, recent
-    )
+        hits = [item for item in hits if rule.matches_conclusion(item)]
+        messages = rule.relevant_messages(messages)
+    return Gathered(distinct([item.conclusion for item in hits])[:number], messages, recent)
 
 
 def _spelt(tx: Transaction, workspace_key: int, query: str) -> Peer | None:
-    """The one peer whose id is a word of the query, for ids that are ordinary words too and are not
-    taken for names elsewhere."""
+    """The one peer whose id is a word of the query. This finds ids that are ordinary words too,
+    which are not treated as names elsewhere."""
     words = dict.fromkeys(_WORD.findall(query))
     peers = [
         peer
@@ -169,14 +166,14 @@ def _spelt(tx: Transaction, workspace_key: int, query: str) -> Peer | None:
     return peers[0] if len(peers) == 1 else None
 
 
-def _found(
+def _conclusion_hits(
     tx: Transaction,
     bounds: Bounds,
     lookup: Search,
     number: int,
     levels: tuple[str, ...] = (),
 ) -> list[FoundConclusion]:
-    """Twice as many conclusions as are wanted, since several observers may hold the same."""
+    """Twice as many conclusions as necessary, since several observers may have the same one."""
     if bounds.no_conclusions:
         return []
     if levels:
@@ -191,24 +188,24 @@ def _conclusions(
     number: int,
     levels: tuple[str, ...],
 ) -> list[Conclusion]:
-    return distinct([item.conclusion for item in _found(tx, bounds, lookup, number, levels)])[
-        :number
-    ]
+    return distinct(
+        [item.conclusion for item in _conclusion_hits(tx, bounds, lookup, number, levels)]
+    )[:number]
 
 
 def distinct(rows: Sequence[Conclusion]) -> list[Conclusion]:
-    kept: dict[tuple[int, str], Conclusion] = {}
+    unique: dict[tuple[int, str], Conclusion] = {}
     for row in rows:
-        kept.setdefault((row.observed_key, row.fingerprint), row)
-    return list(kept.values())
+        unique.setdefault((row.observed_key, row.fingerprint), row)
+    return list(unique.values())
 
 
 def _newest_conclusions(
-    tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int
+    tx: Transaction, bounds: Bounds, rule: _RelevanceRule, number: int
 ) -> list[Conclusion]:
     if bounds.no_conclusions:
         return []
-    about = TRUE if wish.subject is None else equals(observed_key=wish.subject.key)
+    about = TRUE if rule.subject is None else equals(observed_key=rule.subject.key)
     return distinct(
         tx.conclusions.page(
             bounds.workspace, all_of(bounds.condition, about), NEWEST, limit=number * 2
@@ -217,15 +214,15 @@ def _newest_conclusions(
 
 
 def _newest_messages(
-    rt: Runtime, tx: Transaction, bounds: Bounds, wish: _RelevanceRule, number: int
+    rt: Runtime, tx: Transaction, bounds: Bounds, rule: _RelevanceRule, number: int
 ) -> list[Message]:
-    said = TRUE if wish.subject is None else equals(author_key=wish.subject.key)
-    return Search(rt, "").messages(tx, bounds.with_messages(said), number)
+    condition = TRUE if rule.subject is None else equals(author_key=rule.subject.key)
+    return Search(rt, "").messages(tx, bounds.with_messages(condition), number)
 
 
 @cache
-def _asking() -> frozenset[str]:
-    """Terms of questions after anything that is known."""
+def _generic_terms() -> frozenset[str]:
+    """Terms of questions about anything that is known."""
     return frozenset(
         analyse(
             "know known tell describe description summarize summarise summary overview "
@@ -237,11 +234,10 @@ def _asking() -> frozenset[str]:
 
 
 class _RelevanceRule:
-    """What a question is after, so that what merely stands nearest can be told from what has to do
-    with it.
+    """Decides which results are relevant to a question and not just the nearest.
 
-    Only words are compared. It serves where nobody else judges: a search always finds something,
-    and an answer that is made of it would claim to know.
+    Compares words only. For reasoners without a model: a search always returns something, and an
+    answer made of irrelevant results would be wrong.
     """
 
     def __init__(self, question: Query, subject: Peer | None) -> None:
@@ -251,46 +247,43 @@ class _RelevanceRule:
             if subject is not None
             else frozenset()
         )
-        wanted = frozenset(question.terms) - own - _asking()
+        terms = frozenset(question.terms) - own - _generic_terms()
         self._named = {
             key: terms
             for key, terms in question.names.items()
             if subject is None or key != subject.key
         }
         self._names = frozenset(term for terms in self._named.values() for term in terms)
-        self._wanted = wanted - self._names
-        self.is_general = not wanted
+        self._terms = terms - self._names
+        self.is_general = not terms
 
-    def meets_conclusion(self, item: FoundConclusion) -> bool:
-        near = item.similarity is not None and item.similarity >= SAME
-        return near or not (self._wanted or self._names).isdisjoint(
-            analyse(item.conclusion.content)
-        )
+    def matches_conclusion(self, item: FoundConclusion) -> bool:
+        near = item.similarity is not None and item.similarity >= SAME_SUBJECT
+        return near or not (self._terms or self._names).isdisjoint(analyse(item.conclusion.content))
 
     def relevant_messages(self, messages: Sequence[Message]) -> list[Message]:
-        """Those with a word of the question, and those that follow one that asks: an answer need
-        not repeat its question."""
-        met = [message for message in messages if self._meets_message(message)]
-        positions = {(message.session_key, message.seq) for message in met}
-        asking = [message for message in met if not _QUESTION.isdisjoint(message.content)]
+        """The messages with a word of the question, and those that follow such a message with a
+        question mark: an answer need not repeat its question."""
+        matching = [message for message in messages if self._matches_message(message)]
+        positions = {(message.session_key, message.seq) for message in matching}
+        questions = [message for message in matching if not _QUESTION.isdisjoint(message.content)]
         positions |= {
             (message.session_key, message.seq + step)
-            for message in asking
+            for message in questions
             for step in range(1, ranking.WINDOW + 1)
         }
         return [message for message in messages if (message.session_key, message.seq) in positions]
 
-    def _meets_message(self, message: Message) -> bool:
-        if not self._wanted and message.author_key in self._named:
+    def _matches_message(self, message: Message) -> bool:
+        if not self._terms and message.author_key in self._named:
             return True
         day = message.created_at
         terms = analyse(f"{day.day} {MONTHS[day.month - 1]} {day.year} {message.content}")
-        return not (self._wanted or self._names).isdisjoint(terms)
+        return not (self._terms or self._names).isdisjoint(terms)
 
 
 def tail(tx: Transaction, session: Session, budget: int) -> list[Message]:
-    """The latest messages of a session that have no more than `budget` tokens together, oldest
-    first."""
+    """The latest messages of a session that have at most `budget` tokens together, oldest first."""
     if budget <= 0 or session.message_count == 0:
         return []
     before = (

@@ -1,4 +1,4 @@
-"""What becomes of a question that a language model did not answer."""
+"""Chat questions that a language model did not answer."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ log = logging.getLogger("memservice.chat")
 UNAVAILABLE = (429, 503, 529)
 """HTTP statuses of providers that are overloaded, or whose quota is used up."""
 RETRY_AFTER_SECONDS = 30
-"""Where the provider names no time."""
+"""Used if the provider sends no time."""
 
 
 def notice(error: ModelFailure) -> str:
-    """Why the answer is what it is, for the caller."""
+    """The reason for the kind of answer, for the caller."""
     if isinstance(error, Refusal):
         return f"the language model refused to answer: {error}"
     return f"the language model did not answer: {error}; answered without it"
@@ -33,7 +33,7 @@ def note(error: ModelFailure) -> None:
 
 
 def as_error(error: ModelFailure) -> AnswerFailed:
-    """The error that the caller gets where nothing else may answer."""
+    """The error for the caller if no other reasoner may answer."""
     text = f"the language model did not answer: {error}"
     if isinstance(error, OutOfTime):
         return AnswerTimedOut(text)

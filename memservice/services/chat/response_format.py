@@ -1,4 +1,4 @@
-"""The structure that a caller wants an answer to have: a JSON Schema, validated with the request
+"""The requested structure of an answer: a JSON Schema, validated with the request
 and used to validate the answer."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from memservice.domain.json_schema import (
 ARGUMENT = ("response_format",)
 
 
-class UnfitAnswer(MemserviceError):
+class InvalidAnswer(MemserviceError):
     """The reasoner's answer does not have the structure of the response format."""
 
 
@@ -33,13 +33,15 @@ def check(schema: Schema | None) -> None:
 
 
 def check_answer(schema: Schema, answer: str) -> None:
-    """Raise UnfitAnswer unless `answer` is a JSON document of the schema's structure."""
+    """Raise InvalidAnswer unless `answer` is a JSON document of the schema's structure."""
     try:
         value = json.loads(answer, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise UnfitAnswer("The answer is not JSON, although a response_format was given") from error
+        raise InvalidAnswer(
+            "The answer is not JSON, although a response_format was given"
+        ) from error
     if violation(schema, value) is not None:
-        raise UnfitAnswer("The answer does not have the structure of the response_format")
+        raise InvalidAnswer("The answer does not have the structure of the response_format")
 
 
 def _refuse(literal: str) -> NoReturn:

@@ -1,8 +1,8 @@
-"""The look-ups of a reasoner that works in steps, over recall and the store, within what the asker
-may see.
+"""The tools of a reasoner that works in steps: retrieval and reads of the store within the caller's
+bounds.
 
-Each opens a read view of its own, so none is open while a model is asked. What was handed out is
-remembered, for the evidence.
+Each opens its own read transaction, so none is open during a call of a model. Results are recorded
+for the evidence.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from memservice.spi.storage import Transaction
 from memservice.spi.toolbox import Chain, Evidence, Passage, ToolRefused
 
 AROUND_A_HIT = 2
-"""Messages shown before and after one that was searched for."""
+"""Number of messages shown before and after a hit."""
 AROUND_A_SOURCE = 1
 MAX_SOURCES = 20
-"""Messages behind one conclusion that are shown, the newest."""
+"""Maximum number of source messages of one conclusion that are shown, newest first."""
 MAX_LINKED = 50
-"""Conclusions that one rests on, or that rest on it, that are shown."""
+"""Maximum number of sources, and of dependent conclusions, that are shown."""
 MAX_SCANNED = 20_000
-"""Messages, the newest, in which a text is looked for letter by letter; in older ones it is looked
-for by its words."""
+"""Number of the newest messages that are scanned for a substring; older ones are searched by
+words."""
 
 NEWEST_SENT = (Order("created_at", descending=True), Order("key", descending=True))
 OLDEST_SENT = (Order("created_at"), Order("key"))
 
 
 class Tools:
-    """What may be looked at was settled when the question was asked;
-    `memservice.spi.toolbox.Toolbox` says what each look-up gives."""
+    """The bounds are fixed when the question is asked; `memservice.spi.toolbox.Toolbox` describes
+    each result."""
 
     def __init__(
         self, rt: Runtime, workspace_id: str, bounds: Bounds, *, has_cards: bool = False
@@ -49,7 +49,7 @@ class Tools:
         self.has_chains = bounds.has_chains
         self.has_cards = has_cards and bounds.has_cards
         self.conclusions_read: dict[int, Conclusion] = {}
-        """What was handed out, by key, in the order in which it was."""
+        """The returned conclusions by key, in order."""
         self.messages_read: dict[int, Message] = {}
 
     def conclusions(self, query: str, limit: int) -> Sequence[Evidence]:
@@ -57,11 +57,9 @@ class Tools:
             return []
         search = Search.begin(self._rt, self._workspace, query, "search_memory")
         with self._rt.storage.read() as tx:
-            # Twice as many, since several observers may hold the same.
-            found_conclusions = search.conclusions(tx, self._bounds, limit * 2)
-        return self._shown(
-            evidence.distinct([item.conclusion for item in found_conclusions])[:limit]
-        )
+            # Twice as many, since several observers may have the same one.
+            hits = search.conclusions(tx, self._bounds, limit * 2)
+        return self._shown(evidence.distinct([item.conclusion for item in hits])[:limit])
 
     def messages(
         self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None
@@ -76,12 +74,12 @@ class Tools:
         with self._rt.storage.read() as tx:
             messages = self._scanned(tx, contains, limit)
             if len(messages) < limit:
-                # Older ones are found by their words.
-                known = {message.key for message in messages}
+                # Older ones are searched by words.
+                keys = {message.key for message in messages}
                 older = Search(self._rt, text).messages(
                     tx, self._bounds.with_messages(contains), limit
                 )
-                messages += [message for message in older if message.key not in known]
+                messages += [message for message in older if message.key not in keys]
             newest = sorted(
                 messages, key=lambda message: (message.created_at, message.key), reverse=True
             )[:limit]
@@ -89,11 +87,11 @@ class Tools:
 
     def _scanned(self, tx: Transaction, condition: Condition, limit: int) -> list[Message]:
         """Matches among the newest messages, the last stored first."""
-        mine = self._all_messages(tx)
+        readable = self._all_messages(tx)
         newest = (Order("key", descending=True),)
-        edge = tx.rows.page(Message, mine, newest, 1, MAX_SCANNED)
+        edge = tx.rows.page(Message, readable, newest, 1, MAX_SCANNED)
         recent = Compare("key", "gt", edge[0].key) if edge else TRUE
-        return tx.rows.page(Message, all_of(mine, recent, condition), newest, limit)
+        return tx.rows.page(Message, all_of(readable, recent, condition), newest, limit)
 
     def between(
         self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True
@@ -115,8 +113,8 @@ class Tools:
             keys = list(row.message_keys)
             if not keys and self.has_chains:
                 keys = [key for source in self._sources(tx, row) for key in source.message_keys]
-            found = tx.messages.matching(self._bounds.workspace, keys, self._all_messages(tx))
-            newest = sorted(found.values(), key=lambda message: message.key, reverse=True)[
+            messages = tx.messages.matching(self._bounds.workspace, keys, self._all_messages(tx))
+            newest = sorted(messages.values(), key=lambda message: message.key, reverse=True)[
                 :MAX_SOURCES
             ]
             return self._passages(tx, newest, AROUND_A_SOURCE)
@@ -124,13 +122,13 @@ class Tools:
     def chain(self, uid: str) -> Chain:
         if not self.has_chains:
             raise ToolRefused(
-                "What rests on what is not shown while only certain sessions may be looked at."
+                "Sources of conclusions are not available while only certain sessions are readable."
             )
         with self._rt.storage.read() as tx:
             row = self._conclusion(tx, uid)
-            resting = tx.conclusions.resting_on(self._bounds.workspace, row.uid)
+            dependents = tx.conclusions.resting_on(self._bounds.workspace, row.uid)
             allowed = tx.conclusions.by_keys(
-                [conclusion.key for conclusion in resting], self._bounds.condition
+                [conclusion.key for conclusion in dependents], self._bounds.condition
             )
             (first,) = self._shown([row])
             return Chain(
@@ -141,7 +139,7 @@ class Tools:
 
     def card(self, peer_id: str) -> Sequence[str]:
         if not self.has_cards:
-            raise ToolRefused("Cards are not used here.")
+            raise ToolRefused("Cards are not available here.")
         with self._rt.storage.read() as tx:
             peer = tx.peers.by_slug(self._bounds.workspace, peer_id)
             if peer is None:
@@ -153,18 +151,17 @@ class Tools:
         return [] if card is None else list(card.lines)
 
     def _conclusion(self, tx: Transaction, uid: str) -> Conclusion:
-        """One that is live or was replaced; refused for any that the asker could not have been
-        shown."""
+        """A live or superseded conclusion. Raises `ToolRefused` for one outside the bounds."""
         row = tx.conclusions.by_uid(self._bounds.workspace, uid)
         hidden = row is None or row.state not in (LIVE, SUPERSEDED) or self._bounds.no_conclusions
-        if row is None or hidden or not self._within(tx, [row]):
+        if row is None or hidden or not self._readable(tx, [row]):
             raise ToolRefused(
-                f"There is no conclusion with the id {uid!r}. Give an id exactly as it "
-                "stands in the results above."
+                f"There is no conclusion with the id {uid!r}. Use an id exactly as in the "
+                "results above."
             )
         return row
 
-    def _within(self, tx: Transaction, rows: Sequence[Conclusion]) -> list[Conclusion]:
+    def _readable(self, tx: Transaction, rows: Sequence[Conclusion]) -> list[Conclusion]:
         keys = tuple(row.key for row in rows)
         allowed = (
             {
@@ -183,14 +180,14 @@ class Tools:
         if not uids:
             return []
         condition = equals(workspace_key=self._bounds.workspace, uid=uids, state=(LIVE, SUPERSEDED))
-        found = {
+        sources = {
             source.uid: source
             for source in tx.rows.page(Conclusion, all_of(condition, self._bounds.condition))
         }
-        return [found[uid] for uid in uids if uid in found]
+        return [sources[uid] for uid in uids if uid in sources]
 
     def _all_messages(self, tx: Transaction) -> Condition:
-        """The messages that may be looked at."""
+        """The condition of readable messages."""
         bounds = self._bounds
         if bounds.sessions is not None:
             return all_of(
@@ -210,45 +207,48 @@ class Tools:
         return [evidence.of_conclusion(row) for row in rows]
 
     def _passages(self, tx: Transaction, hits: Sequence[Message], distance: int) -> list[Passage]:
-        """Each hit with its neighbours, in the order of the hits; stretches that touch are one."""
-        asked = {message.key for message in hits}
-        stretches: list[tuple[int, int, int]] = []
+        """Each hit with its neighbours, in the order of the hits; adjacent ranges are merged."""
+        hit_keys = {message.key for message in hits}
+        ranges: list[tuple[int, int, int]] = []
         for hit in hits:
             first, last = max(1, hit.seq - distance), hit.seq + distance
-            place = None
-            for index, (session_key, start, end) in enumerate(stretches):
+            position = None
+            for index, (session_key, start, end) in enumerate(ranges):
                 if session_key == hit.session_key and start <= last + 1 and first <= end + 1:
-                    place = index if place is None else place
+                    position = index if position is None else position
                     first, last = min(first, start), max(last, end)
-            if place is None:
-                stretches.append((hit.session_key, first, last))
+            if position is None:
+                ranges.append((hit.session_key, first, last))
             else:
-                kept = [
+                separate = [
                     part
-                    for part in stretches
+                    for part in ranges
                     if not (part[0] == hit.session_key and first <= part[1] and part[2] <= last)
                 ]
-                stretches = [*kept[:place], (hit.session_key, first, last), *kept[place:]]
-        # Neighbours are subject to the same condition as the hits: a session may be open in part
-        # only.
+                ranges = [
+                    *separate[:position],
+                    (hit.session_key, first, last),
+                    *separate[position:],
+                ]
+        # The condition applies to neighbours too: a session may be readable only in part.
         return [
             self._passage(
                 [
                     row
-                    for row in tx.messages.run(*stretch)
+                    for row in tx.messages.run(*bounds)
                     if matches(row, self._bounds.message_condition)
                 ],
-                asked,
+                hit_keys,
             )
-            for stretch in stretches
+            for bounds in ranges
         ]
 
-    def _passage(self, messages: Sequence[Message], asked: set[int] | None = None) -> Passage:
+    def _passage(self, messages: Sequence[Message], hit_keys: set[int] | None = None) -> Passage:
         self.messages_read.update(
             {message.key: message for message in messages if message.key not in self.messages_read}
         )
         return [
-            evidence.of_message(message, asked is None or message.key in asked)
+            evidence.of_message(message, hit_keys is None or message.key in hit_keys)
             for message in messages
         ]
 

@@ -1,5 +1,4 @@
-"""What operators are told of the rounds of a model that works with tools, and of its calls of
-these."""
+"""Events for operators: rounds of a model with tools, and its tool calls."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from memservice.telemetry.events import AgentIteration, AgentToolCallCompleted, 
 
 CHARS_PER_TOKEN = 4
 """For estimates; results of tools are not counted exactly."""
-ASK_BY_VECTOR = ("search_memory", "search_messages", "search_messages_temporal")
+VECTOR_TOOLS = ("search_memory", "search_messages", "search_messages_temporal")
 
 
 def of_steps(
@@ -25,12 +24,12 @@ def of_steps(
     observed: str | None = None,
     peer_name: str | None = None,
 ) -> Iterator[Event]:
-    """In the order in which it happened: each call of a tool, then the round that it belongs to."""
+    """The events in order: each tool call, then the round that it belongs to."""
     for iteration, step in enumerate(steps, 1):
         for index, use in enumerate(step.uses):
             query = use.input.get("query")
             limit = use.input.get("limit")
-            embeds = use.name in ASK_BY_VECTOR and use.error is None
+            embeds = use.name in VECTOR_TOOLS and use.error is None
             yield AgentToolCallCompleted(
                 run_id=run_id,
                 iteration=iteration,

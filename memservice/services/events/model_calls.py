@@ -1,4 +1,4 @@
-"""Calls of models as events for operators."""
+"""Events for operators: calls of models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CATEGORIES = {
     "dream": "dream",
     "summary": "summary",
 }
-"""Of the events that tell of the work as a whole, by the first word of a call's purpose."""
+"""First word of a call's purpose → category of the event for the work as a whole."""
 
 
 class CallEvents:

@@ -11,7 +11,7 @@ from memservice.spi.storage import Pooled, Storage
 from memservice.telemetry.metrics import Metrics
 
 MAX_NAMES = 10_000
-"""Workspaces whose names are remembered."""
+"""Maximum number of cached workspace names."""
 
 
 def count_pending(storage: Storage, metrics: Metrics) -> None:

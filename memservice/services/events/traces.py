@@ -1,5 +1,5 @@
-"""What was said to models and by them, for operators who ask for it. It holds what users wrote:
-nothing of it goes anywhere by default."""
+"""Traces of the messages to and from models, for operators who enable them. They contain users'
+texts and are off by default."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from memservice.telemetry.exporter import Exporter
 
 log = logging.getLogger("memservice.telemetry")
 
-CONTENTS_KEPT = 10_000
-"""Texts that were sent once and need not be sent again for each call that repeats them."""
+MAX_SENT_HASHES = 10_000
+"""Maximum number of texts that are remembered as sent, so that a text repeated by several calls is
+sent once."""
 OWN_ROLES = ("system", "tool_schema")
 """Roles whose text the service wrote itself."""
 
 
 class TraceEvents:
-    """A listener of calls, which sends trace events through an exporter of their own: nobody else
-    hears them."""
+    """A listener of calls that sends trace events only through its own exporter."""
 
     def __init__(
         self, settings: Telemetry, clock: Callable[[], datetime], exporter: Exporter
@@ -58,14 +58,14 @@ class TraceEvents:
         assert request is not None
         contents = _Contents(self._settings.trace_max_bytes)
         system = [contents.turn(turn) for turn in request.turns if turn.role == "system"]
-        said = tuple(contents.turn(turn) for turn in request.turns if turn.role != "system")
+        messages = tuple(contents.turn(turn) for turn in request.turns if turn.role != "system")
         schemas = tuple(contents.tool(tool) for tool in request.tools)
         output = (
             None
             if answer is None or not answer.content
             else contents.add("assistant", answer.content)
         )
-        for content in contents.found:
+        for content in contents.contents:
             if self._is_new(content.content_hash):
                 self._emit(content)
         self._emit(
@@ -80,7 +80,7 @@ class TraceEvents:
                 parent_category=category_of(call),
                 transport=call.transport,
                 model=call.model,
-                input_message_refs=said,
+                input_message_refs=messages,
                 system_prompt_ref=system[0] if system else None,
                 tool_schema_refs=schemas,
                 tool_choice=request.tool_choice,
@@ -98,19 +98,19 @@ class TraceEvents:
 
     def _is_new(self, content_hash: str) -> bool:
         with self._lock:
-            known = content_hash in self._sent
+            is_known = content_hash in self._sent
             self._sent[content_hash] = None
             self._sent.move_to_end(content_hash)
-            if len(self._sent) > CONTENTS_KEPT:
+            if len(self._sent) > MAX_SENT_HASHES:
                 self._sent.popitem(last=False)
-        return not known
+        return not is_known
 
 
 class _Contents:
-    """The texts of one call, each under the hash of all that it is."""
+    """The texts of one call, each under the hash of its role, content and tool calls."""
 
     def __init__(self, most_bytes: int) -> None:
-        self.found: list[TraceContent] = []
+        self.contents: list[TraceContent] = []
         self.truncated = False
         self._most = most_bytes
 
@@ -132,15 +132,17 @@ class _Contents:
         tool_call_id: str | None = None,
         tool_calls: tuple[dict[str, Any], ...] = (),
     ) -> str:
-        whole = _json([role, content, tool_call_id, tool_calls]).encode("utf-8", "surrogatepass")
-        found = hashlib.sha256(whole).hexdigest()
+        serialised = _json([role, content, tool_call_id, tool_calls]).encode(
+            "utf-8", "surrogatepass"
+        )
+        content_hash = hashlib.sha256(serialised).hexdigest()
         data = content.encode("utf-8", "surrogatepass")
         if len(data) > self._most:
             self.truncated = True
             content = data[: self._most].decode("utf-8", "ignore")
-        self.found.append(
+        self.contents.append(
             TraceContent(
-                content_hash=found,
+                content_hash=content_hash,
                 role=role,
                 content=content,
                 tool_call_id=tool_call_id,
@@ -148,7 +150,7 @@ class _Contents:
                 honcho_authored=role in OWN_ROLES,
             )
         )
-        return found
+        return content_hash
 
 
 class TraceFile:

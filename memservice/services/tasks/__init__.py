@@ -1,1 +1,1 @@
-"""Background work as the services see it: what is enqueued, batched, counted and retried."""
+"""Background tasks: creating, batching, counting and retrying them."""

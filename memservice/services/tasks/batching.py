@@ -1,8 +1,8 @@
-"""Messages wait for company before a reasoner whose calls cost something is asked about them.
+"""Messages are batched before a costly reasoner call.
 
-A unit is ready when its first pending task is due, so waiting is a matter of that one time: tasks
-that wait become due when they are old enough, and the first of them as soon as enough has gathered
-behind it. Once the unit is worked on, none of its tasks waits any longer.
+A unit is ready when its first pending task is due, so batching only sets that time: pending tasks
+become due after a maximum age, and the first of them as soon as there are enough tokens or messages
+in the unit. Once a worker has the unit, it takes all its tasks.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Transaction
 
 ENOUGH_MESSAGES = 200
-"""So many messages are enough, however short they are."""
+"""This number of messages is enough, however short they are."""
 
 
 def is_enabled(rt: Runtime) -> bool:
-    """Do messages wait at all in this installation?"""
+    """Whether messages are batched at all in this installation."""
     deriver = rt.settings.deriver
     if deriver.flush_enabled or not deriver.representation_batch_work_unit_target_tokens:
         return False
@@ -31,7 +31,7 @@ def is_enabled(rt: Runtime) -> bool:
 
 
 def delay(rt: Runtime, tasks: Sequence[Task]) -> list[Task]:
-    """The tasks of new messages, before they are stored, with the time until which they wait."""
+    """The tasks of new messages, not stored yet, with the time at which they become due."""
     if not is_enabled(rt):
         return list(tasks)
     seconds = rt.settings.deriver.representation_batch_max_age_seconds
@@ -46,15 +46,15 @@ def _until(task: Task, seconds: float) -> datetime:
 
 
 def release_if_full(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> None:
-    """Let the units of tasks that were just stored be ready if enough waits in them. Reads no more
-    than a batch's worth of each."""
+    """Make the units of new tasks ready if they have enough pending tasks. Reads at most one batch
+    for each unit."""
     now = rt.clock()
     for unit in dict.fromkeys(
         task.unit for task in tasks if task.kind == REPRESENTATION and task.not_before > now
     ):
         pending = tx.tasks.pending(unit, ENOUGH_MESSAGES)
-        # A unit whose first task is due, or backs off, is somebody's already: what comes now is
-        # done along.
+        # A unit whose first task is due, or backs off, is taken or will be: the new tasks are
+        # processed with it.
         if (
             pending
             and pending[0].attempts == 0
@@ -75,8 +75,8 @@ def _is_enough(rt: Runtime, tx: Transaction, pending: Sequence[Task]) -> bool:
 
 
 def release(rt: Runtime) -> int:
-    """Where messages do not wait any more, since the settings changed, those that still do become
-    due; returns how many."""
+    """If batching is off, because the settings changed, make all waiting tasks due; returns their
+    number."""
     if is_enabled(rt):
         return 0
     now = rt.clock()

@@ -1,6 +1,7 @@
-"""Tasks as operators see them: which there are, why some failed, and what is to become of them.
+"""Tasks for operators: list, explain, retry, cancel and purge them.
 
-What a task is about is told by names; its payload, which may hold what users wrote, is not.
+The resources of a task are shown by name; its payload, which may contain users' texts, is not
+shown.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ from memservice.spi.storage import Transaction
 
 STATES = (PENDING, DONE, FAILED, HELD)
 BATCH_SIZE = 500
-"""Tasks that are changed in one transaction."""
+"""Number of tasks that are changed in one transaction."""
 CANCELLED = "Cancelled: by an operator"
 _OPTIONAL: Condition = Not(equals(kind=(ERASE, DELETE_VECTORS)))
-"""Work that an operator may call off. Erasing what a caller deleted is none of it."""
+"""Tasks that an operator may cancel. Erasing deleted data cannot be cancelled."""
 CLAIM_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task, with the names of what it is about."""
+    """A task, with the names of its resources."""
 
     task: Task
     working: bool
-    """Is its unit being worked on?"""
+    """Whether a worker has its unit."""
     workspace: str | None = None
     session: str | None = None
     observer: str | None = None
@@ -57,14 +58,15 @@ class Job:
 
     @property
     def next_try_at(self) -> datetime | None:
-        """When a pending task is due; None for other tasks, and for one that is due at once."""
+        """When a pending task is due; None for other tasks, and for a task that is due
+        immediately."""
         at = self.task.not_before
         return at if self.task.state == PENDING and IMMEDIATELY < at < NEVER else None
 
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Tasks that have all of these; None for any."""
+    """Selects tasks by all of these; None: any."""
 
     workspace: str | None = None
     kind: str | None = None
@@ -82,30 +84,30 @@ class Backlog:
     """Pending tasks that become due later."""
     failed: int
     oldest: timedelta | None
-    """How long the oldest due task has been due; None: nothing is due."""
+    """Time since the oldest due task became due; None: no task is due."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retried:
     retried: int
-    """How many tasks are to be tried again."""
+    """Number of tasks to be tried again."""
 
 
-def page(rt: Runtime, principal: Principal, which: JobFilter, paging: Paging) -> Page[Job]:
-    """Newest first. Raises `NotFound` for a workspace that there is not."""
-    _require(principal, which, Permission.VIEW)
+def page(rt: Runtime, principal: Principal, job_filter: JobFilter, paging: Paging) -> Page[Job]:
+    """Newest first. Raises `NotFound` for an unknown workspace."""
+    _require(principal, job_filter, Permission.VIEW)
     with rt.storage.read() as tx:
-        condition = _condition(tx, which)
+        condition = _condition(tx, job_filter)
         return _page(rt, tx, condition, paging, "created_at")
 
 
 def browse(
-    rt: Runtime, principal: Principal, which: JobFilter, after: str | None = None
+    rt: Runtime, principal: Principal, job_filter: JobFilter, after: str | None = None
 ) -> Listing[Job]:
-    """As `page`, continuing after a task."""
-    _require(principal, which, Permission.VIEW)
+    """Like `page`, after the task `after`."""
+    _require(principal, job_filter, Permission.VIEW)
     with rt.storage.read() as tx:
-        listing = page_after(tx, Task, _condition(tx, which), after)
+        listing = page_after(tx, Task, _condition(tx, job_filter), after)
         return Listing(_described(rt, tx, listing.items), listing.after)
 
 
@@ -118,12 +120,11 @@ def failures(
     retrying: bool = False,
 ) -> Page[Job]:
     """The workspace's tasks that failed permanently, and dreams that are held for review
-    (`services.dream_changes`), the latest first. Undelivered events
-    are the dead letters of their endpoint (`webhooks.dead_letters`), and not included. Empty for a
-    workspace that does not exist.
+    (`services.dream_changes`), the latest first. Undelivered events are the dead letters of their
+    endpoint (`webhooks.dead_letters`), and not included. Empty for a workspace that does not exist.
 
-    `retrying`: also pending tasks that failed or wait for a language model, and are tried again;
-    then the newest task comes first.
+    `retrying`: also pending tasks that failed, or wait for a language model, and will be tried
+    again; then the newest task comes first.
     """
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
@@ -142,8 +143,7 @@ def backlog(rt: Runtime, principal: Principal) -> Backlog:
     pending = equals(state=PENDING)
     due = all_of(pending, Compare("not_before", "lte", now))
     with rt.storage.read() as tx:
-        # A task is due for as long as it could have been worked on, which `not_before` alone does
-        # not say of one that never waited.
+        # `not_before` alone is not enough: a task without one has been due since its creation.
         oldest = tx.rows.page(Task, due, (Order("created_at"), Order("key")), 1)
         return Backlog(
             tx.rows.count(Task, due),
@@ -163,7 +163,7 @@ def show(rt: Runtime, principal: Principal, uid: str) -> Job:
 
 
 def about(rt: Runtime, task: Task) -> str:
-    """What a task is about, by names, for the log: its workspace, session and peers."""
+    """The resources of a task by name, for the log: its workspace, session and peers."""
     with rt.storage.read() as tx:
         (job,) = _described(rt, tx, [task])
     names = {
@@ -178,10 +178,10 @@ def about(rt: Runtime, task: Task) -> str:
 def retry_failures(
     rt: Runtime, principal: Principal, workspace_id: str, uids: Sequence[str] | None = None
 ) -> int:
-    """Give failed tasks of a workspace all their tries again: those of these ids, or all. Returns
-    how many.
+    """Retry failed tasks of a workspace, with all their tries: those with these uids, or all.
+    Returns their number.
 
-    Raises `NotFound` for an id that is none of the workspace's failures; then none is tried.
+    Raises `NotFound` for a uid that is not a failure of the workspace; then none is retried.
     """
     policy.require(principal, workspace_id, needs=Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
@@ -194,28 +194,28 @@ def retry_failures(
 
 
 def retry(
-    rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[str] | None = None
+    rt: Runtime, principal: Principal, job_filter: JobFilter, uids: Sequence[str] | None = None
 ) -> int:
-    """As `retry_failures`, for failed tasks of any kind and place."""
-    _require(principal, which, Permission.MANAGE_JOBS)
+    """Like `retry_failures`, for failed tasks of any kind and workspace."""
+    _require(principal, job_filter, Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
-        condition = all_of(_condition(tx, which), equals(state=FAILED))
+        condition = all_of(_condition(tx, job_filter), equals(state=FAILED))
     return _retry(rt, condition, uids, "among the failed ones")
 
 
 def cancel(
-    rt: Runtime, principal: Principal, which: JobFilter, uids: Sequence[str] | None = None
+    rt: Runtime, principal: Principal, job_filter: JobFilter, uids: Sequence[str] | None = None
 ) -> int:
-    """Let pending tasks rest as failed, so that they are not done unless they are retried. Returns
-    how many.
+    """Mark pending tasks as failed, so that they run only if they are retried. Returns their
+    number.
 
-    Erasures stay: what was deleted is promised to go. Raises `NotFound` for an id that is none of a
-    pending task that can be cancelled, and `Conflict` if a unit is being worked on: then what was
-    cancelled before that stays cancelled.
+    Erasures cannot be cancelled: deleted data must be erased. Raises `NotFound` for a uid that is
+    not a pending task that can be cancelled, and `Conflict` if a worker has the unit: tasks
+    cancelled before that remain cancelled.
     """
-    _require(principal, which, Permission.MANAGE_JOBS)
+    _require(principal, job_filter, Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
-        condition = all_of(_condition(tx, which), equals(state=PENDING), _OPTIONAL)
+        condition = all_of(_condition(tx, job_filter), equals(state=PENDING), _OPTIONAL)
         chosen = _chosen(tx, condition, uids, "among the pending ones that can be cancelled")
         units = list(dict.fromkeys(task.unit for task in chosen))
     keys = tuple(task.key for task in chosen)
@@ -227,25 +227,24 @@ def cancel(
 
 
 def purge(
-    rt: Runtime, principal: Principal, which: JobFilter, before: datetime | None = None
+    rt: Runtime, principal: Principal, job_filter: JobFilter, before: datetime | None = None
 ) -> int:
-    """Erase tasks that rest: failed ones, or what `which.state` says; only those that came to rest
-    before then. Returns how many.
+    """Delete finished tasks: failed ones, or those in the state `job_filter.state`; with `before`,
+    only those that finished before then. Returns their number.
 
-    Failed erasures stay, to be retried. Raises `Conflict` for pending tasks: what is not to be done
-    is cancelled first.
+    Failed erasures remain, to be retried. Raises `Conflict` for pending tasks, which must be
+    cancelled first.
     """
-    _require(principal, which, Permission.MANAGE_JOBS)
-    if which.state == PENDING:
+    _require(principal, job_filter, Permission.MANAGE_JOBS)
+    if job_filter.state == PENDING:
         raise Conflict(
-            "pending tasks are work that was promised: cancel them first, then purge the "
-            "failed ones"
+            "pending tasks cannot be purged: cancel them first, then purge the failed ones"
         )
     until = before or rt.clock()
     with rt.storage.read() as tx:
         condition = all_of(
-            _condition(tx, which),
-            equals(state=which.state or FAILED),
+            _condition(tx, job_filter),
+            equals(state=job_filter.state or FAILED),
             Not(all_of(equals(state=FAILED), Not(_OPTIONAL))),
             Compare("finished_at", "lte", until),
         )
@@ -257,25 +256,25 @@ def purge(
     return sum(_until_none(lambda: rt.storage.write(erase)))
 
 
-def _require(principal: Principal, which: JobFilter, needs: Permission) -> None:
-    if which.workspace is None:
+def _require(principal: Principal, job_filter: JobFilter, needs: Permission) -> None:
+    if job_filter.workspace is None:
         policy.require_admin(principal, needs=needs)
     else:
-        policy.require(principal, which.workspace, needs=needs)
+        policy.require(principal, job_filter.workspace, needs=needs)
 
 
-def _condition(tx: Transaction, which: JobFilter) -> Condition:
-    given = {
+def _condition(tx: Transaction, job_filter: JobFilter) -> Condition:
+    values = {
         name: value
         for name in ("kind", "state", "unit")
-        if (value := getattr(which, name)) is not None
+        if (value := getattr(job_filter, name)) is not None
     }
-    if which.workspace is not None:
-        workspace = tx.workspaces.by_slug(which.workspace)
+    if job_filter.workspace is not None:
+        workspace = tx.workspaces.by_slug(job_filter.workspace)
         if workspace is None:
-            raise workspaces.not_found(which.workspace)
-        given["workspace_key"] = workspace.key
-    return equals(**given)
+            raise workspaces.not_found(job_filter.workspace)
+        values["workspace_key"] = workspace.key
+    return equals(**values)
 
 
 def _failed(workspace: Workspace, *other_states: str) -> Condition:
@@ -296,18 +295,18 @@ def _retry(rt: Runtime, condition: Condition, uids: Sequence[str] | None, among:
     began = rt.clock()
     if uids is not None:
 
-        def these(tx: Transaction) -> int:
+        def retry_chosen(tx: Transaction) -> int:
             return tx.tasks.retry([task.key for task in _chosen(tx, condition, uids, among)])
 
-        return rt.storage.write(these)
-    # Those that fail again meanwhile are not taken up a second time.
-    old = all_of(condition, Compare("finished_at", "lte", began))
+        return rt.storage.write(retry_chosen)
+    # A task that fails again during the loop is not retried a second time.
+    failed_before = all_of(condition, Compare("finished_at", "lte", began))
 
-    def some(tx: Transaction) -> int:
-        keys = [task.key for task in tx.rows.page(Task, old, limit=BATCH_SIZE)]
+    def retry_batch(tx: Transaction) -> int:
+        keys = [task.key for task in tx.rows.page(Task, failed_before, limit=BATCH_SIZE)]
         return tx.tasks.retry(keys) if keys else 0
 
-    return sum(_until_none(lambda: rt.storage.write(some)))
+    return sum(_until_none(lambda: rt.storage.write(retry_batch)))
 
 
 def _until_none(change: Callable[[], int]) -> Iterable[int]:
@@ -320,25 +319,25 @@ def _chosen(
 ) -> list[Task]:
     if uids is None:
         return tx.rows.page(Task, condition)
-    found = (
+    tasks = (
         {task.uid: task for task in tx.rows.page(Task, all_of(equals(uid=tuple(uids)), condition))}
         if uids
         else {}
     )
     for uid in uids:
-        if uid not in found:
+        if uid not in tasks:
             raise _unknown(uid, among)
-    return list(found.values())
+    return list(tasks.values())
 
 
 def _cancel(rt: Runtime, tx: Transaction, unit: str, keys: Sequence[int]) -> int:
-    # Claimed for the moment, so that nobody is at work on what is cancelled.
+    # Claim the unit, so that no worker has a task that is cancelled.
     now = rt.clock()
     lease = tx.tasks.claim(unit, "an operator", now, CLAIM_SECONDS)
     if lease is None:
         raise Conflict(
-            f"the unit {unit} is being worked on: what is in hand cannot be cancelled; try "
-            "again when it is done or has failed"
+            f"a worker has the unit {unit}: its tasks cannot be cancelled; try again when "
+            "they are done or have failed"
         )
     number = tx.rows.change(
         Task,
@@ -364,17 +363,17 @@ def _page(rt: Runtime, tx: Transaction, condition: Condition, paging: Paging, by
 
 def _described(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> list[Job]:
     now = rt.clock()
-    held = {lease.unit for lease in tx.tasks.leases() if lease.expires_at > now}
+    claimed_units = {lease.unit for lease in tx.tasks.leases() if lease.expires_at > now}
     peers = _by_key(
         tx, Peer, [key for task in tasks for key in (task.observer_key, task.observed_key)]
     )
     sessions = _by_key(tx, Session, [task.session_key for task in tasks])
-    places = _by_key(tx, Workspace, [task.workspace_key for task in tasks])
+    workspaces_by_key = _by_key(tx, Workspace, [task.workspace_key for task in tasks])
     return [
         Job(
             task,
-            task.state == PENDING and task.unit in held,
-            workspace=places.get(task.workspace_key),
+            task.state == PENDING and task.unit in claimed_units,
+            workspace=workspaces_by_key.get(task.workspace_key),
             session=sessions.get(task.session_key),
             observer=peers.get(task.observer_key),
             observed=peers.get(task.observed_key),
@@ -386,9 +385,13 @@ def _described(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> list[Job]
 def _by_key(
     tx: Transaction, record: type[Peer | Session | Workspace], keys: Iterable[int | None]
 ) -> dict[int | None, str]:
-    """The names of rows, by their keys."""
-    wanted = tuple(sorted({key for key in keys if key is not None}))
-    return {row.key: row.slug for row in tx.rows.page(record, equals(key=wanted))} if wanted else {}
+    """Key → name of the rows."""
+    row_keys = tuple(sorted({key for key in keys if key is not None}))
+    return (
+        {row.key: row.slug for row in tx.rows.page(record, equals(key=row_keys))}
+        if row_keys
+        else {}
+    )
 
 
 def _unknown(uid: str, among: str = "") -> NotFound:

@@ -1,4 +1,4 @@
-"""Kinds of background tasks, each declared once. Every other list of kinds follows from these
+"""Kinds of background tasks, each declared once. Every other list of kinds is derived from these
 records; `memservice.pipeline.registry` names the handler of each."""
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ class TaskKind:
 
     name: str
     unit: Callable[[Task], tuple[object, ...]]
-    """Tasks that agree on this run one after the other. The first item is the key of the workspace,
-    except where `of_store` is set."""
+    """Tasks with the same value run one after the other. The first item is the key of the
+    workspace, except where `of_store` is set."""
     unit_of: str | None = None
     """The kind whose units this one shares, because it undoes what that kind does."""
     lane: str = LOCAL
     queue: str = MAINTENANCE_QUEUE
     reasoning: str | None = None
-    """The reasoner's task that it needs (`memservice.reasoning.choice`); such work can cost
-    something."""
+    """The reasoner's task that it needs (`memservice.reasoning.choice`); a reasoner can be
+    costly."""
     batches: bool = False
-    """Its tasks wait until enough of them are pending (`services.tasks.batching`)."""
+    """Whether its tasks wait for a batch (`services.tasks.batching`)."""
     in_queue_status: bool = False
-    """Clients see it in the queue status; other kinds are internal."""
+    """Whether it counts in the queue status; other kinds are internal."""
     reports_empty: bool = False
     """A webhook event reports the end of its last pending task."""
     references: Callable[[Payload], Mapping[str, type[Any]]] | None = None
-    """Entries of the payload that hold row keys (one, or a list), and of which record. None: the
+    """Payload → its entries with row keys (one, or a list), each with the record type. None: the
     task is not exported."""
     of_rows: bool = False
     """The payload's `kind` names the kind of its rows."""
@@ -123,7 +123,7 @@ _DECLARED = (
         references=lambda payload: {"session": r.Session},
     ),
     # Waits until a pair of peers is quiet, then makes a dream due. A kind of its own, because
-    # clients that wait for the queue must not wait for it.
+    # clients that wait for the queue must not wait for a timer.
     TaskKind(DREAM_TIMER, _of_pair, queue=DREAM_QUEUE, references=lambda payload: {}),
     TaskKind(
         EMBED,
@@ -177,7 +177,7 @@ IN_QUEUE_STATUS = tuple(kind.name for kind in _DECLARED if kind.in_queue_status)
 
 
 def unit_of(task: Task) -> str:
-    """The work unit of a task, by what it is about."""
+    """The work unit of a task, from the resources that it works on."""
     kind = KINDS[task.kind]
     return ":".join(map(str, (kind.unit_of or kind.name, *kind.unit(task))))
 
@@ -188,8 +188,8 @@ def kind_of(unit: str) -> TaskKind | None:
 
 
 def workspace_of(unit: str) -> str:
-    """The part of a unit by which workspaces take turns: the key of its workspace, or "" for work
-    on the store itself."""
+    """The part of a unit that decides whose turn it is: the key of its workspace, or "" for work on
+    the store itself."""
     name, *about = unit.split(":")
     kind = KINDS.get(name)
     return "" if not about or (kind is not None and kind.of_store) else about[0]

@@ -1,5 +1,5 @@
-"""Who holds a lease: a name by which another process on the same machine can tell whether the
-holder is still there."""
+"""Owner names of leases. From a name, another process on the same machine can detect that the owner
+has ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memservice.domain.ids import new_uid
 
 
 def _stat(pid: int) -> list[str]:
-    """What the kernel tells of a process, from its state on; nothing where it tells nothing."""
+    """The kernel's fields for a process, from its state on; empty if unavailable."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -21,27 +21,25 @@ def _stat(pid: int) -> list[str]:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in the kernel's own count, so that a pid that was given out again is
-    not taken for the old process."""
+    """Start time of a process in kernel ticks, to distinguish a reused pid from the old process."""
     return "".join(_stat(pid)[19:20])
 
 
 def _is_zombie(pid: int) -> bool:
-    """Has it ended, and does its parent not care? In a container without an init process that may
-    go on for ever."""
+    """Whether the process has ended without being reaped by its parent. In a container without an
+    init process a zombie can remain indefinitely."""
     return _stat(pid)[:1] in (["Z"], ["X"])
 
 
 _claims: set[str] = set()
-"""Owner names of this process that are in use."""
+"""Owner names of this process in use."""
 
 
 def _machine() -> str:
-    """Where the pids of this process mean something: the host, its present boot, and the PID
-    namespace.
+    """The namespace of this process's pids: the host, its current boot, and the PID namespace.
 
-    Containers may share a host name and even a kernel, and then a pid of one of them says nothing
-    about another. Where the kernel tells neither boot nor namespace, the host name alone decides.
+    Containers can share a host name and even a kernel, and then a pid in one of them is meaningless
+    in another. Without boot id and namespace, only the host name counts.
     """
     boot = namespace = ""
     with suppress(OSError):
@@ -51,25 +49,25 @@ def _machine() -> str:
     return "|".join((socket.gethostname(), boot, namespace))
 
 
-def this_process() -> str:
-    """A new owner name for one claim of this process, in use until `ended`: host, boot, PID
-    namespace, pid, its start, a unique part."""
+def start_claim() -> str:
+    """A new owner name for one claim of this process, in use until `end_claim`: host, boot, PID
+    namespace, pid, its start time, a unique part."""
     pid = os.getpid()
     name = "|".join((_machine(), str(pid), _started(pid), new_uid()))
     _claims.add(name)
     return name
 
 
-def ended(owner: str) -> None:
-    """The work under this name is over. A lease that could not be given back, since the store was
-    away, is now known to be abandoned."""
+def end_claim(owner: str) -> None:
+    """End the claim. If its lease could not be released because the store was unavailable, it now
+    counts as abandoned."""
     _claims.discard(owner)
 
 
-def is_gone(owner: str) -> bool:
+def has_ended(owner: str) -> bool:
     """True only if the owner was a process of this machine and PID namespace, since its last boot,
-    and either that process or, in this one, the work has certainly ended. Other owners are never
-    judged: their leases run out."""
+    and that process, or the claim in this one, has certainly ended. False for all other owners:
+    their leases expire."""
     machine, *parts = owner.rsplit("|", 3)
     if len(parts) != 3 or machine != _machine() or not parts[0].isdecimal():
         return False

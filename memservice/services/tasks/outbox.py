@@ -1,7 +1,6 @@
-"""Tasks: which background work a write makes necessary. They are stored in the transaction that
-does the writing.
+"""The tasks that a write causes. They are stored in the transaction of the write.
 
-A work unit's key is made of row keys, so it is short, safe anywhere, and survives renames.
+A work unit's key consists of row keys, so it is short, safe anywhere, and survives renames.
 """
 
 from __future__ import annotations
@@ -55,28 +54,28 @@ def after_messages(
     authors: Mapping[int, Peer],
     members: Sequence[Member],
 ) -> list[Task]:
-    """What new messages of a session make necessary: deriving from observed authors, summaries at
+    """The tasks for new messages of a session: deriving from observed authors, and summaries at
     their intervals."""
     if _switched_off(session):
         return []
     by_peer = {member.peer_key: member for member in members}
-    observing = [
+    observers = [
         member.peer_key for member in members if member.observe_others and member.left_at is None
     ]
     resolved: dict[int, Resolved] = {}
     tasks: list[Task] = []
-    for message, given in zip(messages, configurations, strict=True):
-        config = resolved.get(id(given))
+    for message, configuration in zip(messages, configurations, strict=True):
+        config = resolved.get(id(configuration))
         if config is None:
-            config = resolved[id(given)] = resolve(
-                rt.defaults, given, session.configuration, workspace.configuration
+            config = resolved[id(configuration)] = resolve(
+                rt.defaults, configuration, session.configuration, workspace.configuration
             )
         if config.reasoning and _is_observed(
             authors[message.author_key], by_peer.get(message.author_key)
         ):
             observer_keys = [
                 message.author_key,
-                *(key for key in observing if key != message.author_key),
+                *(key for key in observers if key != message.author_key),
             ]
             tasks.append(_representation(rt, message, observer_keys, config))
         if config.summary:
@@ -86,14 +85,13 @@ def after_messages(
 
 
 def _switched_off(session: Session) -> bool:
-    """Generation 1 switches background work off by the mere presence of a key in the metadata of
-    its sessions."""
-    said = session.metadata.get("deriver_disabled")
-    return session.owner_key is not None and said is not None and said is not False
+    """Whether background work is off: in generation 1, by a key in the metadata of the session."""
+    value = session.metadata.get("deriver_disabled")
+    return session.owner_key is not None and value is not None and value is not False
 
 
 def _is_observed(author: Peer, member: Member | None) -> bool:
-    """The session's word, else the peer's own, else yes."""
+    """The setting of the session, else of the peer, else True."""
     if member is not None and member.observe_me is not None:
         return member.observe_me
     return author.configuration.get("observe_me") is not False
@@ -117,13 +115,13 @@ def _task(rt: Runtime, kind: str, **fields: Any) -> Task:
 
 
 MAX_PAUSE = timedelta(hours=5)
-"""No failure pauses a task for longer: webhooks, which pause longest, do for not quite so long."""
+"""Maximum pause after a failure. Webhooks have the longest, slightly below it."""
 CENTURY_SECONDS = 100 * 365 * 86_400.0
 
 
 def latest(rt: Runtime) -> datetime:
-    """The latest `not_before` that a task may have been given by now. One that is later was given
-    by a clock that was ahead: it is due."""
+    """The latest plausible `not_before` of a task. A later one was set by a clock that was ahead:
+    such a task is due."""
     longest = max(
         MAX_PAUSE.total_seconds(),
         rt.settings.dream.idle_timeout_minutes * 60,
@@ -134,7 +132,7 @@ def latest(rt: Runtime) -> datetime:
 
 
 def is_due(rt: Runtime, task: Task) -> bool:
-    """Whether a pending task waits for nothing any more; as `Tasks.ready` sees it."""
+    """Whether a pending task is due, by the same rule as `Tasks.ready`."""
     return task.not_before <= rt.clock() or latest(rt) < task.not_before < NEVER
 
 
@@ -148,7 +146,7 @@ def _representation(
         session_key=message.session_key,
         observed_key=message.author_key,
         message_key=message.key,
-        # Frozen now: what held when the message came is what counts when it is worked on.
+        # Stored now: the configuration at the time of the message counts when the task runs.
         payload={"observers": observer_keys, "instructions": config.instructions.get("reasoning")},
     )
 
@@ -167,24 +165,22 @@ def _summary(rt: Runtime, message: Message, kinds: list[str], config: Resolved) 
 def embed(
     rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int], like: Sequence[int] = ()
 ) -> Task:
-    """Give rows their vectors, where the embedder or the index is not one for the request path.
+    """Embed rows, if the embedder or the index is too slow for the request path.
 
-    `like`: for each of `keys` the row whose text it has, so that a vector which is there already
-    need not be made again.
+    `like`: for each of `keys`, the row with the same text, so that its vector can be copied.
     """
     payload = {"kind": kind, "keys": list(keys)} | ({"like": list(like)} if like else {})
     return _task(rt, EMBED, workspace_key=workspace_key, payload=payload)
 
 
 def index(rt: Runtime, workspace_key: int, keys: Sequence[int]) -> Task:
-    """Make messages findable by their text, where they are too many for the write that stores
-    them."""
+    """Add messages to the text index, if they are too many for the write that stores them."""
     return _task(rt, INDEX, workspace_key=workspace_key, payload={"keys": list(keys)})
 
 
 def delete_vectors(rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int]) -> Task:
-    """Take rows out of a vector index that lives outside the storage, after they were given to it:
-    in the unit of `embed`."""
+    """Remove rows from a vector index outside the storage; in the unit of `embed`, so after they
+    were added."""
     task = embed(rt, kind, workspace_key, keys)
     return replace(task, kind=DELETE_VECTORS)
 
@@ -192,14 +188,13 @@ def delete_vectors(rt: Runtime, kind: str, workspace_key: int, keys: Sequence[in
 def repair(
     rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int], orphans: Sequence[int]
 ) -> Task:
-    """Give rows the vectors that they lack, and take out vectors whose rows are gone: in the unit
-    of `embed`."""
+    """Add missing vectors of rows, and remove vectors without a row: in the unit of `embed`."""
     task = embed(rt, kind, workspace_key, keys)
     return replace(task, kind=REPAIR, payload={**task.payload, "orphans": list(orphans)})
 
 
 def scope_backfill(rt: Runtime, scope: Peer, session: Session) -> Task:
-    """Copy what is known from a session into a scope that it joined."""
+    """Copy the conclusions from a session into a scope that it joined."""
     return _task(
         rt,
         SCOPE_BACKFILL,
@@ -210,19 +205,19 @@ def scope_backfill(rt: Runtime, scope: Peer, session: Session) -> Task:
 
 
 def scope_removal(rt: Runtime, scope: Peer, session: Session) -> Task:
-    """Take out of a scope what it knows from a session that left it: in the unit of
-    `scope_backfill`, so that adding and removing are worked on in their order."""
+    """Remove from a scope the conclusions from a session that left it: in the unit of
+    `scope_backfill`, so that additions and removals run in order."""
     return replace(scope_backfill(rt, scope, session), kind=SCOPE_REMOVAL)
 
 
 def erase_session(rt: Runtime, session: Session) -> Task:
-    """Erase a session that is being deleted. Names it in the payload only: the tasks of a session
+    """Erase a session that is being deleted. Only the payload refers to the session: its own tasks
     are erased with it."""
     return _task(rt, ERASE, payload={"session": session.key})
 
 
 def erase_workspace(rt: Runtime, workspace: Workspace) -> Task:
-    """As `erase_session`, for a workspace."""
+    """Like `erase_session`, for a workspace."""
     return _task(rt, ERASE, payload={"workspace": workspace.key})
 
 
@@ -241,8 +236,8 @@ def webhook(rt: Runtime, endpoint: WebhookEndpoint, event_uid: str, event: str, 
 
 
 def dream(rt: Runtime, collection: Collection, payload: Mapping[str, Any]) -> Task:
-    """Consolidate what one peer holds about another. Of no session: the one that it is for stands
-    in the payload."""
+    """Consolidate one peer's conclusions about another. It belongs to no session; the payload
+    contains the one that it is for."""
     return _of_pair(rt, DREAM, collection, payload)
 
 

@@ -1,4 +1,4 @@
-"""How far the background work is."""
+"""Progress of the background work."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from memservice.spi.storage import Transaction
 
 @dataclass(slots=True)
 class QueueStatus:
-    """Counts of tasks. `completed` counts those that rest as failed as well: nobody works on them
-    any more."""
+    """Counts of tasks. `completed` includes tasks that failed permanently."""
 
     session_id: str | None = None
     """The session's uid, in the entries of `sessions`."""
@@ -47,8 +46,8 @@ def status(
     sender: str | None = None,
     session_id: str | None = None,
 ) -> QueueStatus:
-    """Counts of the tasks that users wait for. `observer` and `sender` are ORed; unknown names
-    count nothing."""
+    """Counts of the tasks in the queue status. `observer` and `sender` are ORed; an unknown name
+    matches no task."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     answer = QueueStatus()
     with rt.storage.read() as tx:
@@ -60,11 +59,11 @@ def status(
             condition = all_of(condition, equals(session_key=located.session.key))
         counts = tx.tasks.counts(located.workspace.key, IN_QUEUE_STATUS, rt.clock(), condition)
         keys = sorted({count.session_key for count in counts if count.session_key is not None})
-        found = {row.key: row for row in tx.sessions.by_keys(keys)}
+        sessions = {row.key: row for row in tx.sessions.by_keys(keys)}
     by_session: dict[str, QueueStatus] = {}
     for count in counts:
         answer.add(count.state, count.working, count.tasks)
-        row = None if count.session_key is None else found.get(count.session_key)
+        row = None if count.session_key is None else sessions.get(count.session_key)
         if row is not None:
             by_session.setdefault(row.uid, QueueStatus(row.uid)).add(
                 count.state, count.working, count.tasks

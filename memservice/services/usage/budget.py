@@ -1,8 +1,7 @@
-"""How many tokens a workspace may spend on models in a day. Reached, it pauses work and never drops
-any; the day is UTC's.
+"""Daily token budget of a workspace for models. When it is spent, work is paused and never dropped;
+days are in UTC.
 
-The bound is a soft one: what is under way when it is reached is finished, and calls of other
-processes count a moment later.
+The limit is soft: running work is finished, and calls of other processes count with a short delay.
 """
 
 from __future__ import annotations
@@ -21,15 +20,14 @@ from memservice.spi.storage import Transaction
 log = logging.getLogger("memservice.budget")
 
 FRESH_SECONDS = 2.0
-"""How long a sum that was read from the store is good for."""
-LOOK_AGAIN = timedelta(minutes=10)
-"""How often paused work looks whether it may go on: a budget may be raised before the day is
-over."""
+"""How long a sum read from the store is cached."""
+RECHECK_INTERVAL = timedelta(minutes=10)
+"""Interval at which paused work checks the budget again, since it may be raised during the day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Of one workspace, today."""
+    """The budget of one workspace, today."""
 
     daily_tokens: int
     spent: int
@@ -42,7 +40,7 @@ class Budget:
 
 
 def of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Budget | None:
-    """None: it may spend what it likes."""
+    """The workspace's budget; None: no limit."""
     limit = _limit(rt, workspace.slug)
     if limit is None:
         return None
@@ -76,13 +74,13 @@ def of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Budget | None:
 
 
 def may_spend(rt: Runtime, tx: Transaction, workspace: Workspace) -> bool:
-    """Whether a model may be asked for this workspace now."""
+    """Whether a model may be called for this workspace now."""
     budget = of(rt, tx, workspace)
     return budget is None or not budget.reached
 
 
 def paused_until(rt: Runtime, workspace_key: int) -> datetime | None:
-    """When work of a workspace that needs a model should be looked at again; None: now."""
+    """When a workspace's work that needs a model is checked again; None: now."""
     settings = rt.settings.budget
     if settings.daily_tokens is None and not settings.workspaces:
         return None
@@ -91,7 +89,7 @@ def paused_until(rt: Runtime, workspace_key: int) -> datetime | None:
         budget = None if workspace is None else of(rt, tx, workspace)
     if budget is None or not budget.reached:
         return None
-    return min(budget.resets_at, rt.clock() + LOOK_AGAIN)
+    return min(budget.resets_at, rt.clock() + RECHECK_INTERVAL)
 
 
 def _limit(rt: Runtime, slug: str) -> int | None:

@@ -1,7 +1,7 @@
-"""The ledger of usage: every call of a model or an embedder, as it was paid for.
+"""The usage ledger: every call of a model or an embedder, with its token counts.
 
-Calls are noted where they are made, in no transaction, and written by a thread of the ledger's own,
-many at once. `flush` and the end of the process write what still waits.
+Calls are recorded without a transaction, and written in batches by a thread of the ledger. `flush`
+and the end of the process write the rest.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ from memservice.telemetry.buffer import RingBuffer
 log = logging.getLogger("memservice.usage")
 
 WAIT_SECONDS = 0.5
-"""How long a call may wait for others to be written with."""
+"""Maximum time that a call waits for a batch."""
 BATCH_SIZE = 500
 MAX_WAITING = 50_000
-"""Calls that wait for a store that is away; beyond them the oldest are lost, and said to be."""
+"""Maximum number of calls that wait while the store is unavailable. Beyond it the oldest are
+dropped, which is logged."""
 PAUSE_SECONDS = 1.0
 LAST_SECONDS = 10.0
-"""How long the end of a process waits for a store that is away."""
+"""How long a process that ends waits for an unavailable store."""
 
 
 class Ledger:
-    """A listener of calls. Made in the process that uses it, after forking; close it once, before
-    the store."""
+    """A listener of calls. Create it in the process that uses it, after forking; close it once,
+    before the store."""
 
     def __init__(self, storage: Storage, clock: Callable[[], datetime]) -> None:
         self._storage = storage
         self._clock = clock
-        self._waiting: RingBuffer[Usage] = RingBuffer(MAX_WAITING, self._lost)
+        self._waiting: RingBuffer[Usage] = RingBuffer(MAX_WAITING, self._report_lost)
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._ended = threading.Event()
-        self._noted: Counter[tuple[int, str]] = Counter()
-        """Tokens that are noted and not yet written, by workspace and day."""
+        self._unwritten_tokens: Counter[tuple[int, str]] = Counter()
+        """Tokens of calls that are not written yet, by workspace and day."""
         self._counting = threading.Lock()
 
     def __call__(self, call: ModelCall) -> None:
@@ -70,12 +71,13 @@ class Ledger:
             self._start()
 
     def unwritten(self, workspace_key: int, day: str) -> int:
-        """Tokens of this process's calls that the store does not know yet."""
+        """Tokens of this process's calls that are not in the store yet."""
         with self._counting:
-            return self._noted[workspace_key, day]
+            return self._unwritten_tokens[workspace_key, day]
 
     def flush(self) -> None:
-        """Write what waits now. Raises `Unavailable` if the store is away; it all waits on then."""
+        """Write all waiting calls. Raises `Unavailable` if the store is unavailable; the calls then
+        continue to wait."""
         with self._writing:
             while rows := self._waiting.take(BATCH_SIZE):
                 try:
@@ -86,7 +88,7 @@ class Ledger:
                 self._count(rows, -1)
 
     def close(self) -> None:
-        """Write what waits, for which a store that is away is given a while."""
+        """Write all waiting calls, with retries for a limited time if the store is unavailable."""
         self._ended.set()
         self._waiting.close()
         if self._thread is not None:
@@ -97,9 +99,7 @@ class Ledger:
                 return self.flush()
             except MemserviceError as error:
                 if time.monotonic() >= deadline:
-                    log.error(
-                        "%d call(s) of models could not be recorded: %s", len(self._waiting), error
-                    )
+                    log.error("could not record %d model call(s): %s", len(self._waiting), error)
                     return None
                 time.sleep(PAUSE_SECONDS / 4)
 
@@ -110,29 +110,27 @@ class Ledger:
                 self._thread.start()
 
     def _run(self) -> None:
-        complained = False
+        reported = False
         while self._waiting.wait(BATCH_SIZE, WAIT_SECONDS):
             try:
                 self.flush()
-                complained = False
-            except (
-                Exception
-            ) as error:  # whatever it is, the calls are not lost, and the next time may go better
-                if not complained:
-                    log.error(
-                        "usage cannot be recorded at present, it waits: %s", type(error).__name__
-                    )
-                complained = True
+                reported = False
+            except Exception as error:  # the calls continue to wait, and the next try may succeed
+                if not reported:
+                    log.error("cannot record usage now, will retry: %s", type(error).__name__)
+                reported = True
                 self._ended.wait(PAUSE_SECONDS)
 
     def _count(self, rows: list[Usage], sign: int) -> None:
         with self._counting:
             for row in rows:
                 if row.workspace_key is not None:
-                    place = (row.workspace_key, row.day)
-                    self._noted[place] += sign * (row.input_tokens + row.output_tokens)
-                    if not self._noted[place]:
-                        del self._noted[place]
+                    workspace_day = (row.workspace_key, row.day)
+                    self._unwritten_tokens[workspace_day] += sign * (
+                        row.input_tokens + row.output_tokens
+                    )
+                    if not self._unwritten_tokens[workspace_day]:
+                        del self._unwritten_tokens[workspace_day]
 
-    def _lost(self, number: int, failed: bool) -> None:
-        log.error("%d call(s) of models are not recorded: too many wait for the store", number)
+    def _report_lost(self, number: int, failed: bool) -> None:
+        log.error("dropped %d unrecorded model call(s): too many wait for the store", number)

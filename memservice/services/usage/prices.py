@@ -1,4 +1,4 @@
-"""What calls of models cost in money, by the prices that the operator wrote down."""
+"""Costs of model calls in money, by the operator's prices."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Prices = Mapping[str, Mapping[str, float]]
 
 
 def price_of(prices: Prices, provider: str, model: str) -> Mapping[str, float] | None:
-    """The prices of a model: by `transport/model`, by `model`, or by the longest pattern that
-    fits."""
+    """The prices of a model: by `transport/model`, by `model`, or by the longest matching
+    pattern."""
     names = (f"{provider}/{model}", model)
     for name in names:
         if name in prices:
@@ -24,8 +24,9 @@ def price_of(prices: Prices, provider: str, model: str) -> Mapping[str, float] |
 
 
 def cost(prices: Prices, total: UsageTotal) -> float | None:
-    """In the currency of the prices; None for a model without a price. `total` is of one provider
-    and model. Tokens from or into a cache cost as input, unless their own price is given."""
+    """The cost in the currency of the prices; None for a model without a price. `total` is for one
+    provider and model. Tokens from or into a cache cost as input, unless their own price is
+    given."""
     price = price_of(prices, total.provider or "", total.model or "")
     if price is None:
         return None
@@ -41,7 +42,7 @@ def cost(prices: Prices, total: UsageTotal) -> float | None:
 
 
 def unpriced(prices: Prices, totals: Iterable[UsageTotal]) -> list[str]:
-    """Names of the models without a price that took tokens."""
+    """Names of the models without a price that used tokens."""
     return sorted(
         {
             f"{total.provider}/{total.model}"

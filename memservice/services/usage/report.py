@@ -1,4 +1,4 @@
-"""What calls of models cost, as it is told."""
+"""Reports of the usage of models."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ from memservice.services.usage.budget import Budget
 from memservice.spi.repositories import UsageTotal
 
 DETAIL = ("day", "task", "provider", "model")
-"""What a workspace's report is divided by."""
+"""Fields that a workspace's report is grouped by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of one workspace, over the days from `since` to today."""
+    """The usage of one workspace, over the days from `since` to today."""
 
     since: str
     until: str
     total: UsageTotal
     items: Sequence[UsageTotal]
     budget: Budget | None
-    """None: no bound."""
+    """None: no limit."""
 
 
 def of_workspace(rt: Runtime, principal: Principal, slug: str, days: int) -> Report:
-    """The last `days` days, today among them. Raises `NotFound` for a workspace that there is
-    not."""
+    """The last `days` days, today among them. Raises `NotFound` for an unknown workspace."""
     policy.require(principal, slug, needs=Permission.VIEW)
     now = rt.clock()
     until, since = day_of(now), day_of(now - timedelta(days=days - 1))
@@ -46,19 +45,19 @@ def of_workspace(rt: Runtime, principal: Principal, slug: str, days: int) -> Rep
             raise workspaces.not_found(slug)
         items = tx.usage.totals(DETAIL, workspace_key=workspace.key, since=since, until=until)
         total = tx.usage.totals((), workspace_key=workspace.key, since=since, until=until)
-        bound = budget.of(rt, tx, workspace)
-    return Report(since, until, total[0] if total else UsageTotal(), items, bound)
+        spending_limit = budget.of(rt, tx, workspace)
+    return Report(since, until, total[0] if total else UsageTotal(), items, spending_limit)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One sum, with the name of its workspace: None for calls that belong to none, a note for one
-    that is erased."""
+    """One sum, with the name of its workspace: None for calls without one, a note for an erased
+    one."""
 
     total: UsageTotal
     workspace: str | None
     cost: float | None = None
-    """In the currency of LLM_PRICES; of models without a price, nothing. None where it was not
+    """In the currency of LLM_PRICES, without models that have no price. None if it was not
     requested."""
 
 
@@ -101,7 +100,7 @@ def with_costs(
     since: str | None = None,
     until: str | None = None,
 ) -> tuple[list[Line], list[str]]:
-    """As `overall`, with what each sum cost, and the models that have no price."""
+    """Like `overall`, with the cost of each sum, and the models without a price."""
     lines = overall(rt, principal, by, workspace_id=workspace_id, since=since, until=until)
     finest = tuple(dict.fromkeys((*by, "provider", "model")))
     parts = overall(rt, principal, finest, workspace_id=workspace_id, since=since, until=until)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from memservice.domain.answers.json_text import read
-from memservice.services.chat.response_format import UnfitAnswer, check_answer
+from memservice.services.chat.response_format import InvalidAnswer, check_answer
 from memservice.spi.llm import ModelFailure
 from memservice_http import failures
 from memservice_http.chat import arguments_of
@@ -63,7 +63,7 @@ class TestJsonDeeperThanAnyReaderGoes:
             arguments_of("a model", DEEP, cut=False)
 
     def test_as_an_answer_of_a_form(self) -> None:
-        with pytest.raises(UnfitAnswer):
+        with pytest.raises(InvalidAnswer):
             check_answer({"type": "object"}, DEEP)
         with pytest.raises(ValueError, match="no JSON document"):
             read(DEEP, {"type": "object"})

@@ -146,7 +146,7 @@ def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(
     place: Place, ended_pid: int
 ) -> None:
     here = lease_owner._machine()
-    mine = lease_owner.this_process()
+    mine = lease_owner.start_claim()
     started = mine.split("|")[4]
     parent = f"{here}|{os.getppid()}||x"
     gone = {
@@ -171,7 +171,7 @@ def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(
     with place.rt.storage.read() as tx:
         assert {lease.owner for lease in tx.tasks.leases()} == there
     assert retention.free_abandoned(place.rt) == 0
-    lease_owner.ended(mine)
+    lease_owner.end_claim(mine)
     assert retention.free_abandoned(place.rt) == 1
 
 
@@ -182,11 +182,11 @@ def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(
 def test_a_process_of_another_pid_namespace_is_not_judged_by_its_pid() -> None:
     """As containers with one host name are: the pid of one means something else, or nothing, in the
     other."""
-    host, boot, namespace, pid, started, unique = lease_owner.this_process().split("|")
+    host, boot, namespace, pid, started, unique = lease_owner.start_claim().split("|")
     other = [host, boot, str(int(namespace) + 1), pid, started, unique]
-    assert lease_owner.is_gone("|".join([host, boot, namespace, pid, "1", unique]))
-    assert not lease_owner.is_gone("|".join([*other[:4], "1", unique]))
-    assert not lease_owner.is_gone("|".join([host, "another boot", namespace, pid, "1", unique]))
+    assert lease_owner.has_ended("|".join([host, boot, namespace, pid, "1", unique]))
+    assert not lease_owner.has_ended("|".join([*other[:4], "1", unique]))
+    assert not lease_owner.has_ended("|".join([host, "another boot", namespace, pid, "1", unique]))
 
 
 @pytest.mark.skipif(
@@ -199,10 +199,10 @@ def test_who_has_ended_and_whose_parent_does_not_care_is_gone(place: Place) -> N
         [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
     )
     name = f"{lease_owner._machine()}|{process.pid}|{lease_owner._started(process.pid)}|x"
-    assert not lease_owner.is_gone(name)
+    assert not lease_owner.has_ended(name)
     process.kill()  # and nobody waits for it
     deadline = time.monotonic() + 30
-    while not lease_owner.is_gone(name):
+    while not lease_owner.has_ended(name):
         assert time.monotonic() < deadline, "it is taken to be alive"
         time.sleep(0.01)
     assert process.poll() is not None
