@@ -46,7 +46,10 @@ from memservice.testing.llm import Say
 from support.reasoning.boxes import Box, stated
 
 AT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
-TIMEOUT = 0.4
+TIMEOUT = 20.0
+TIMEOUT_OF_HANGING = 0.4
+"""Seconds. Only a model that never answers needs a short one: on a busy machine, answers can take
+longer."""
 SCHEMA = {
     "type": "object",
     "properties": {"answer": {"type": "string"}},
@@ -86,10 +89,11 @@ def reasoner(
         f"LLM_{name}_API_KEY": "sk-test",
         "LLM_MAX_ATTEMPTS": "1",
     }
+    timeout = str(TIMEOUT_OF_HANGING if model.behaviour == "hang" else TIMEOUT)
     for config in CONFIGS:
         environ[f"{config}_MODEL_CONFIG__TRANSPORT"] = transport
         environ[f"{config}_MODEL_CONFIG__MODEL"] = "model-1"
-        environ[f"{config}_MODEL_CONFIG__OVERRIDES__PROVIDER_PARAMS__TIMEOUT"] = str(TIMEOUT)
+        environ[f"{config}_MODEL_CONFIG__OVERRIDES__PROVIDER_PARAMS__TIMEOUT"] = timeout
     loaded = load_settings(environ={**environ, **settings}, cwd=Path(__file__).parent)
     context = Context(lambda: datetime.now(UTC), logging.getLogger("memservice"))
     return LlmReasoner(Models(loaded, plugins, context, sleep=lambda seconds: None))
