@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memservice.domain import tokens
-from memservice.domain.answers.json_text import storable
+from memservice.domain.answers.json_text import flaw, storable
 from memservice.domain.errors import MemserviceError
 from memservice.domain.failures import redacted_traceback
 from memservice.domain.json_schema import violation
@@ -145,11 +145,12 @@ class ToolLoop:
 
     def perform(self, calls: Sequence[ToolCall], content: str = "") -> None:
         """Do the calls of a round, which stand beside `content`, and keep the results."""
-        calls = [replace(call, arguments=storable(call.arguments)) for call in calls]
+        problems = [flaw(call.arguments) for call in calls]
+        calls = [_storable(call) for call in calls]
         turns = [Turn("assistant", storable(content), calls)]
         uses: list[ToolUse] = []
-        for index, call in enumerate(calls):
-            text, use = self._use(call, index)
+        for index, (call, problem) in enumerate(zip(calls, problems, strict=True)):
+            text, use = self._use(call, index, problem)
             turns.append(Turn("tool", text, tool_call_id=call.id))
             uses.append(use)
         self._rounds.append(turns)
@@ -230,12 +231,13 @@ class ToolLoop:
             remaining -= size
         return kept[::-1]
 
-    def _use(self, call: ToolCall, index: int) -> tuple[str, ToolUse]:
+    def _use(self, call: ToolCall, index: int, problem: str | None) -> tuple[str, ToolUse]:
+        """`problem`: what was wrong with the arguments as the model wrote them."""
         began = time.monotonic()
         error: str | None = None
         tool_result = ToolResult(())
         try:
-            tool_result = self._given(call, index)
+            tool_result = self._given(call, index, problem)
         except ToolRefused as refused:
             error = str(refused)
         except MemserviceError:
@@ -264,7 +266,7 @@ class ToolLoop:
             levels=tuple(tool_result.levels),
         )
 
-    def _given(self, call: ToolCall, index: int) -> ToolResult:
+    def _given(self, call: ToolCall, index: int, problem: str | None) -> ToolResult:
         if index >= MAX_CALLS:
             raise ToolRefused(
                 f"At most {MAX_CALLS} calls are done at once. Call again, if you still need to."
@@ -276,7 +278,7 @@ class ToolLoop:
             )
         schema = bound_tool.tool.parameters
         unknown = sorted(set(call.arguments) - set(schema["properties"]))
-        problem = violation(schema, call.arguments)
+        problem = problem or violation(schema, call.arguments)
         if problem is None and unknown:
             problem = (
                 f"{', '.join(unknown)}: no such argument; there are "
@@ -285,6 +287,13 @@ class ToolLoop:
         if problem is not None:
             raise ToolRefused(f"The arguments do not fit: {problem}.")
         return bound_tool.run(call.arguments)
+
+
+def _storable(call: ToolCall) -> ToolCall:
+    try:
+        return replace(call, arguments=storable(call.arguments))
+    except RecursionError:
+        return replace(call, arguments={})
 
 
 def _size(turn: Turn) -> int:

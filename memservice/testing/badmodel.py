@@ -542,6 +542,9 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "40 calls": _calls(lambda call: [replace(call, id=f"call-{n}") for n in range(40)]),
     "wrong tools": _calls(lambda call: [replace(call, name="launch_rocket")]),
     "wrong arguments": _calls(lambda call: [replace(call, arguments={"depth": []})]),
+    "NaN as an argument": _calls(
+        lambda call: [replace(call, arguments={**call.arguments, "limit": float("nan")})]
+    ),
     "hang": _hangs,
     "slow": _is_slow,
     "cut connection": _cuts_connection,

@@ -103,14 +103,39 @@ def coerced(value: Any, schema: Any) -> Any:
 
 
 def storable(value: Any) -> Any:
-    """The value with texts that can be stored and counted: without NUL and lone surrogates."""
+    """The value as it can be stored, counted and written as JSON: texts without NUL and lone
+    surrogates, and texts in place of NaN and infinite numbers."""
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value.replace("\0", ""))
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
     if isinstance(value, dict):
         return {storable(name): storable(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [storable(inner) for inner in value]
     return value
+
+
+def flaw(value: Any) -> str | None:
+    """Why a parsed value cannot be used and written as JSON again, as a sentence that names the
+    place: a NaN or infinite number (Python reads `NaN` and `1e999`), or more than `MAX_DEPTH`
+    levels. None for a good value."""
+    open_: list[tuple[str, Any, int]] = [("$", value, 0)]
+    while open_:
+        location, part, depth = open_.pop()
+        if isinstance(part, float) and not isfinite(part):
+            return f"{location} must be a finite number: JSON has no NaN and no Infinity"
+        if not isinstance(part, (dict, list)):
+            continue
+        if depth == MAX_DEPTH:
+            return f"{location} is nested more than {MAX_DEPTH} levels deep"
+        named = part.items() if isinstance(part, dict) else enumerate(part)
+        is_list = isinstance(part, list)
+        open_ += [
+            (f"{location}[{name}]" if is_list else f"{location}.{name}", inner, depth + 1)
+            for name, inner in named
+        ]
+    return None
 
 
 def finite(text: str) -> float:

@@ -3,9 +3,11 @@ forgotten first."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -20,6 +22,9 @@ from memservice.spi.toolbox import ToolRefused
 from support.reasoning.model import Bench, Reply, ScriptedModel, calling
 
 OPENING = (Turn("system", "Be brief."), Turn("user", "Who?"))
+DEEP: Any = []
+for _ in range(700):
+    DEEP = [DEEP]
 USUAL = Bounds(iterations=3, output=100, history=10_000, input=None, result=1_000)
 
 LOOK = Tool(
@@ -138,6 +143,10 @@ class TestMistakes:
             (("look", {"query": 5}), ["query", "string"]),
             (("look", {"query": "x", "limit": "many"}), ["limit", "integer"]),
             (("look", {"query": "x", "depth": 3}), ["depth", "query, limit"]),
+            (("look", {"query": "x", "limit": nan}), ["$.limit must be a finite number"]),
+            (("look", {"query": "x", "limit": inf}), ["$.limit must be a finite number"]),
+            (("look", {"query": ["x", {"y": inf}]}), ["$.query[1].y must be a finite number"]),
+            (("look", {"query": DEEP}), ["nested more than 64 levels"]),
             (query("refuse"), ["There is no such thing."]),
             (query("fail"), ["failed"]),
         ],
@@ -147,6 +156,10 @@ class TestMistakes:
             "wrong type",
             "wrong type of another",
             "unknown argument",
+            "not a number",
+            "infinite",
+            "infinite, inside",
+            "too deep",
             "refused",
             "failed",
         ],
@@ -158,6 +171,7 @@ class TestMistakes:
         assert result.startswith("Error: ")
         assert all(word in result for word in told)
         assert "secret" not in result
+        json.dumps(run.model.last.turns[-2].tool_calls[0].arguments, allow_nan=False)
 
     def test_a_failing_tool_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.ERROR):
