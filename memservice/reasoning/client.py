@@ -205,6 +205,7 @@ class ModelClient:
             temperature=target.temperature,
             options=dict(target.options),
             reasoning_headroom=self._headroom(target),
+            opens_reasoning=self._opens_reasoning(target),
         )
 
     def _headroom(self, target: ModelTarget) -> int:

@@ -62,8 +62,10 @@ class CompletionRequest:
     timeout: float | None = None
     """Seconds that the whole exchange may take; None: the provider's own bound."""
     start_timeout: float | None = None
-    """Seconds until the first piece of a stream; None: as `timeout`. A provider may do without
-    it."""
+    """Seconds until the first text of a stream that is not reasoning; None: as `timeout`. A
+    provider may do without it."""
+    opens_reasoning: bool = False
+    """Whether the answer is known to begin inside of reasoning that has no opening tag."""
     reasoning_headroom: int = 0
     """Tokens for reasoning on top of `max_output_tokens`. A provider that counts reasoning as
     output adds them to its own bound."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from memservice.domain.answers.json_text import Unreadable, read
-from memservice.domain.answers.reasoning_tags import without_reasoning
+from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_reasoning
 from memservice.domain.ids import new_uid
 from memservice.spi.llm import (
     Completion,
@@ -113,6 +113,10 @@ class HttpModel(ABC):
     def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
         with self._ask(request, stream=True) as exchange:
             reading = self.reading()
+            visible = ReasoningFilter(
+                is_open=request.opens_reasoning or self.opens_reasoning(request.model)
+            )
+            has_begun = False
             for data in exchange.events():
                 if data.strip() == b"[DONE]":
                     break
@@ -120,7 +124,9 @@ class HttpModel(ABC):
                 if error := self.error_in(event):
                     raise self.endpoint.broken(error)
                 for piece in self._shaped(partial(reading.take, event)):
-                    exchange.begun()
+                    if not has_begun and visible.take(piece).strip():
+                        has_begun = True
+                        exchange.begun()
                     yield piece
             done = self._shaped(reading.ended)
         if done is None:

@@ -213,7 +213,8 @@ class ModelResponse:
         """Seconds that are added once the answer has begun."""
 
     def begun(self) -> None:
-        """The first piece of the answer is there: from now on the limit of the whole holds."""
+        """The first text of the answer is there, which reasoning is not: from now on the limit of
+        the whole holds."""
         if self.further:
             self._seconds += self.further
             self._watch.extend(self.further)
