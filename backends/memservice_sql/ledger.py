@@ -42,6 +42,7 @@ class SqlLedger(base.Ledger):
                 c.cache_read_tokens,
                 c.cache_write_tokens,
                 c.duration_ms,
+                c.reasoning_tokens,
             )
             groups = [c[name] for name in by]
             query = sa.select(

@@ -339,6 +339,7 @@ usage = _table(
     _int("duration_ms"),
     _text("outcome"),
     _time("created_at"),
+    Column("reasoning_tokens", sa.BigInteger, nullable=False, server_default=sa.text("0")),
 )
 facts = _table("facts", _text("name"), _text("value"))
 console_members = _table(

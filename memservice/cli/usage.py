@@ -30,10 +30,11 @@ NUMBERS = (
     "failed",
     "input_tokens",
     "output_tokens",
+    "reasoning_tokens",
     "cache_read_tokens",
     "cache_write_tokens",
 )
-HEADS = ("CALLS", "FAILED", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE")
+HEADS = ("CALLS", "FAILED", "INPUT", "OUTPUT", "REASONING", "CACHE READ", "CACHE WRITE")
 
 
 class _Since(click.ParamType[str]):

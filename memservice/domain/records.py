@@ -457,6 +457,8 @@ class Usage:
     duration_ms: int = 0
     outcome: str
     created_at: datetime
+    reasoning_tokens: int = 0
+    """Of `output_tokens`, those of reasoning; 0 where the provider does not count them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -364,6 +364,7 @@ class _CallRecord:
             output_tokens=done.output_tokens,
             cache_read_tokens=done.cache_read_tokens,
             cache_write_tokens=done.cache_write_tokens,
+            reasoning_tokens=done.reasoning_tokens,
             finish_reason=done.finish_reason,
             tool_call_count=len(done.tool_calls),
             answer=done,

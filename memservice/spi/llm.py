@@ -218,6 +218,8 @@ class ModelCall:
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Of `output_tokens`."""
     input_count: int = 1
     """Texts, of an embedder's call."""
     error_class: str | None = None

@@ -74,6 +74,9 @@ class Say:
     """All of them, those from the cache among them."""
     output_tokens: int = 7
     cache_read_tokens: int = 64
+    reasoning_tokens: int = 2
+    """Of the output tokens, where the protocol counts them in every answer; the others count them
+    if there are more."""
     gate: threading.Event | None = None
     """Streamed, what follows the first piece is sent only when this is set, or after ten
     seconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from memservice.testing.llm import Say
@@ -110,6 +111,9 @@ class OpenAiWire:
             "prompt_tokens": say.input_tokens,
             "completion_tokens": say.output_tokens,
             "prompt_tokens_details": details,
+            "completion_tokens_details": {
+                "reasoning_tokens": say.reasoning_tokens if say.reasoning_tokens > 2 else 0
+            },
         }
 
 
@@ -222,7 +226,7 @@ class ResponsesWire:
                 "input_tokens": say.input_tokens,
                 "input_tokens_details": {"cached_tokens": say.cache_read_tokens},
                 "output_tokens": say.output_tokens,
-                "output_tokens_details": {"reasoning_tokens": 2},
+                "output_tokens_details": {"reasoning_tokens": say.reasoning_tokens},
             },
         }
 
@@ -254,7 +258,7 @@ class AnthropicWire:
         first, *rest = say.pieces or ("",)
         started = {
             **self._message([], None, say),
-            "usage": {**self._usage(say), "output_tokens": 1},
+            "usage": {**self._usage(replace(say, reasoning_tokens=0)), "output_tokens": 1},
         }
         yield (
             sse({"type": "message_start", "message": started}, "message_start")
@@ -280,7 +284,7 @@ class AnthropicWire:
             {
                 "type": "message_delta",
                 "delta": {"stop_reason": self.REASONS[say.finish_reason], "stop_sequence": None},
-                "usage": {"output_tokens": say.output_tokens},
+                "usage": {"output_tokens": say.output_tokens, **self._thinking(say)},
             },
             "message_delta",
         )
@@ -339,7 +343,13 @@ class AnthropicWire:
             "cache_read_input_tokens": say.cache_read_tokens,
             "cache_creation_input_tokens": 0,
             "output_tokens": say.output_tokens,
+            **self._thinking(say),
         }
+
+    def _thinking(self, say: Say) -> dict[str, Any]:
+        if say.reasoning_tokens <= 2:
+            return {}
+        return {"output_tokens_details": {"thinking_tokens": say.reasoning_tokens}}
 
     def _start(self, index: int, block: Any) -> bytes:
         return sse(
@@ -418,8 +428,8 @@ class GeminiWire:
         if say is not None:
             answer["usageMetadata"] = {
                 "promptTokenCount": say.input_tokens,
-                "candidatesTokenCount": say.output_tokens - 2,
-                "thoughtsTokenCount": 2,
+                "candidatesTokenCount": say.output_tokens - say.reasoning_tokens,
+                "thoughtsTokenCount": say.reasoning_tokens,
                 "cachedContentTokenCount": say.cache_read_tokens,
             }
         return answer

@@ -187,6 +187,9 @@ class AnthropicModel(HttpModel):
             output_tokens=whole(usage.get("output_tokens")),
             cache_read_tokens=read,
             cache_write_tokens=written,
+            reasoning_tokens=whole(
+                (usage.get("output_tokens_details") or {}).get("thinking_tokens")
+            ),
         )
 
 

@@ -61,6 +61,7 @@ class Ledger:
             output_tokens=call.output_tokens,
             cache_read_tokens=call.cache_read_tokens,
             cache_write_tokens=call.cache_write_tokens,
+            reasoning_tokens=call.reasoning_tokens,
             duration_ms=call.duration_ms,
             outcome=call.outcome,
             created_at=now,

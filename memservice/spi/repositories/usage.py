@@ -33,6 +33,8 @@ class UsageTotal:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     duration_ms: int = 0
+    reasoning_tokens: int = 0
+    """Of `output_tokens`, those of reasoning, as far as providers count them."""
 
 
 class Ledger(Repository):
@@ -63,13 +65,14 @@ class Ledger(Repository):
         ):
             last = usages[-1].key
             for row in usages:
-                counts = sums.setdefault(tuple(getattr(row, name) for name in by), [0] * 7)
+                counts = sums.setdefault(tuple(getattr(row, name) for name in by), [0] * 8)
                 spent = (
                     row.input_tokens,
                     row.output_tokens,
                     row.cache_read_tokens,
                     row.cache_write_tokens,
                     row.duration_ms,
+                    row.reasoning_tokens,
                 )
                 for index, number in enumerate((1, int(row.outcome != SUCCESS), *spent)):
                     counts[index] += number
@@ -87,7 +90,7 @@ def total(
     by: Sequence[str], group: Sequence[int | str | None], counts: Sequence[int]
 ) -> UsageTotal:
     named = dict(zip(by, group, strict=True))
-    calls, failed, given, made, read, written, duration = counts
+    calls, failed, given, made, read, written, duration, reasoning = counts
     return UsageTotal(
         day=_text(named.get("day")),
         workspace_key=key if isinstance(key := named.get("workspace_key"), int) else None,
@@ -101,6 +104,7 @@ def total(
         cache_read_tokens=read,
         cache_write_tokens=written,
         duration_ms=duration,
+        reasoning_tokens=reasoning,
     )
 
 

@@ -278,6 +278,7 @@ def full_rows(
         output_tokens=2,
         cache_read_tokens=3,
         cache_write_tokens=4,
+        reasoning_tokens=6,
         duration_ms=5,
         outcome="ok",
         created_at=BEFORE_1970,

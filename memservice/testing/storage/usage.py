@@ -24,6 +24,7 @@ def _call(dataset: Dataset | None, day: str, tokens: int, **values: Any) -> Usag
         "output_tokens": tokens * 10,
         "cache_read_tokens": tokens * 100,
         "cache_write_tokens": 1,
+        "reasoning_tokens": tokens * 3,
         "duration_ms": 2**31,
         "outcome": "success",
         "created_at": NOW + timedelta(hours=1),
@@ -67,6 +68,7 @@ class UsageChapter(Chapter):
             output_tokens=310,
             cache_read_tokens=3100,
             cache_write_tokens=5,
+            reasoning_tokens=93,
             duration_ms=5 * 2**31,
         )
         assert type(usage_total.input_tokens) is int

@@ -32,9 +32,10 @@ def spent(memservice: Run, tmp_path: Path) -> str:
             "outcome": "success",
             "created_at": now,
         }
+        large = {"input_tokens": 100, "output_tokens": 50, "reasoning_tokens": 30}
         rows = [
             Usage(day=day_of(now), model="small", input_tokens=10, output_tokens=5, **row),  # type: ignore[arg-type]  # of several types
-            Usage(day=day_of(now), model="large", input_tokens=100, output_tokens=50, **row),  # type: ignore[arg-type]  # as above
+            Usage(day=day_of(now), model="large", **large, **row),  # type: ignore[arg-type]  # as above
             Usage(day="2020-02-02", model="small", input_tokens=1000, **row),  # type: ignore[arg-type]  # as above
         ]
         rt.storage.write(lambda tx: tx.usage.add(rows))
@@ -48,11 +49,12 @@ def test_usage_by_day_and_model(memservice: Run, spent: str) -> None:
     assert done.returncode == 0, done.stderr
     head, *rows, total = [line.split() for line in done.stdout.splitlines()]
     assert head[:4] == ["DAY", "MODEL", "CALLS", "FAILED"]
-    assert [row[:6] for row in rows] == [
-        [spent, "large", "1", "0", "100", "50"],
-        [spent, "small", "1", "0", "10", "5"],
+    assert head[6] == "REASONING"
+    assert [row[:7] for row in rows] == [
+        [spent, "large", "1", "0", "100", "50", "30"],
+        [spent, "small", "1", "0", "10", "5", "0"],
     ]
-    assert total == ["total", "2", "0", "110", "55", "0", "0"]
+    assert total == ["total", "2", "0", "110", "55", "30", "0", "0"]
 
 
 def test_usage_since_a_day_as_json(memservice: Run, spent: str) -> None:

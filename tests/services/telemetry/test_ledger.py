@@ -32,6 +32,7 @@ CALL = ModelCall(
     output_tokens=5,
     cache_read_tokens=3,
     cache_write_tokens=2,
+    reasoning_tokens=4,
 )
 
 
@@ -62,6 +63,7 @@ def test_a_call_is_written_soon_as_it_was(begin: Begin) -> None:
         output_tokens=5,
         cache_read_tokens=3,
         cache_write_tokens=2,
+        reasoning_tokens=4,
         duration_ms=120,
         outcome="success",
         created_at=small.clock(),

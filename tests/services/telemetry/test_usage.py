@@ -19,6 +19,7 @@ ROW = Usage(
     output_tokens=5,
     cache_read_tokens=3,
     cache_write_tokens=1,
+    reasoning_tokens=4,
     duration_ms=120,
     outcome="success",
     created_at=None,  # type: ignore[arg-type]  # set by `fill`
@@ -60,6 +61,7 @@ def test_a_workspace_reads_its_own_by_day_purpose_and_model(begin: Begin) -> Non
         "output_tokens": 10,
         "cache_read_tokens": 9,
         "cache_write_tokens": 3,
+        "reasoning_tokens": 12,
         "duration_ms": 360,
     }
     assert [

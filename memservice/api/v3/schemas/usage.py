@@ -26,6 +26,10 @@ class Usage(BaseSchema):
     )
     input_tokens = Integer(required=True)
     output_tokens = Integer(required=True)
+    reasoning_tokens = Integer(
+        required=True,
+        metadata={"description": "Of the output tokens, as far as providers count them"},
+    )
     cache_read_tokens = Integer(required=True)
     cache_write_tokens = Integer(required=True)
     duration_ms = Integer(required=True)
