@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.spi.providers import Context, LanguageModelProvider, Settings
 from memservice_http.connection import ConnectionSettings
@@ -20,19 +19,18 @@ VERSION = "2023-06-01"
 
 def _open(settings: Settings, context: Context) -> LanguageModel:
     from memservice_anthropic.chat import AnthropicModel
-    from memservice_http.client import Endpoint
+    from memservice_http.opening import open_endpoint
 
-    if not settings["api_key"] and not settings["base_url"] and not settings["extra_headers"]:
-        raise ConfigurationError(
-            f"{NAME}: no model is configured: set LLM_ANTHROPIC_API_KEY (or "
-            "LLM_ANTHROPIC_BASE_URL for a proxy)"
-        )
-    headers = {"anthropic-version": VERSION} | (
-        {"x-api-key": settings["api_key"]} if settings["api_key"] else {}
+    key = settings["api_key"]
+    endpoint = open_endpoint(
+        NAME,
+        settings,
+        context,
+        base_url=settings["base_url"] or BASE_URL,
+        missing="LLM_ANTHROPIC_API_KEY (or LLM_ANTHROPIC_BASE_URL for a proxy)",
+        headers={"anthropic-version": VERSION} | ({"x-api-key": key} if key else {}),
     )
-    return AnthropicModel(
-        Endpoint(NAME, settings["base_url"] or BASE_URL, headers, settings, context.clock), context
-    )
+    return AnthropicModel(endpoint, context)
 
 
 @hookimpl

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, EmbedderProvider, LanguageModelProvider, Settings
@@ -21,20 +20,19 @@ BASE_URL = "https://generativelanguage.googleapis.com"
 
 
 def _endpoint(settings: Settings, context: Context, max_answer: int | None = None) -> Endpoint:
-    from memservice_http.client import MAX_ANSWER, Endpoint
+    from memservice_http.opening import open_endpoint
 
-    if not settings["api_key"] and not settings["base_url"] and not settings["extra_headers"]:
-        raise ConfigurationError(
-            f"{NAME}: no model is configured: set LLM_GEMINI_API_KEY (or "
-            "LLM_GEMINI_BASE_URL for a proxy)"
-        )
     base = (settings["base_url"] or BASE_URL).rstrip("/")
-    # In a header, not in the URL, where the API would take the key as well, and every log on the
-    # way with it.
-    headers = {"x-goog-api-key": settings["api_key"]} if settings["api_key"] else {}
-    versioned = base if base.rsplit("/", 1)[-1].startswith("v1") else f"{base}/v1beta"
-    return Endpoint(
-        NAME, versioned, headers, settings, context.clock, max_answer=max_answer or MAX_ANSWER
+    key = settings["api_key"]
+    return open_endpoint(
+        NAME,
+        settings,
+        context,
+        base_url=base if base.rsplit("/", 1)[-1].startswith("v1") else f"{base}/v1beta",
+        missing="LLM_GEMINI_API_KEY (or LLM_GEMINI_BASE_URL for a proxy)",
+        # The API also takes the key in the URL, but URLs appear in logs of proxies.
+        headers={"x-goog-api-key": key} if key else {},
+        max_answer=max_answer,
     )
 
 

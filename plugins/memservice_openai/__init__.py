@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
 from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, EmbedderProvider, LanguageModelProvider, Settings
@@ -25,21 +24,20 @@ BASE_URL = "https://api.openai.com/v1"
 def _endpoint(
     settings: Settings, context: Context, name: str = NAME, max_answer: int | None = None
 ) -> Endpoint:
-    from memservice_http.client import MAX_ANSWER, Endpoint
+    from memservice_http.opening import open_endpoint
 
-    if not settings["api_key"] and not settings["base_url"] and not settings["extra_headers"]:
-        raise ConfigurationError(
-            f"{name}: no model is configured: set LLM_OPENAI_API_KEY, or "
-            "LLM_OPENAI_BASE_URL for a server of your own (its key is optional)"
-        )
-    headers = {"authorization": f"Bearer {settings['api_key']}"} if settings["api_key"] else {}
-    return Endpoint(
+    key = settings["api_key"]
+    return open_endpoint(
         name,
-        settings["base_url"] or BASE_URL,
-        headers,
         settings,
-        context.clock,
-        max_answer=max_answer or MAX_ANSWER,
+        context,
+        base_url=settings["base_url"] or BASE_URL,
+        missing=(
+            "LLM_OPENAI_API_KEY, or LLM_OPENAI_BASE_URL for a server of your own (its key is "
+            "optional)"
+        ),
+        headers={"authorization": f"Bearer {key}"} if key else {},
+        max_answer=max_answer,
     )
 
 
