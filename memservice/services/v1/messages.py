@@ -107,15 +107,17 @@ def create(
     return [_user_message(message, user) for message in messages]
 
 
-def _readable(
-    rt: Runtime, tx: Transaction, principal: Principal, path: Path
+def _find_session(
+    rt: Runtime, tx: Transaction, principal: Principal, path: Path, *, lock: bool = False
 ) -> tuple[Peer, Session] | None:
+    """The path's user and session, within the caller's rights."""
     resolve.authorise(tx, principal, path)
     found = resolve.find_user(tx, path)
-    session = (
-        None if found is None else resolve.find_session(rt, tx, principal, found[1], path.session)
-    )
-    return None if found is None or session is None else (found[1], session)
+    if found is None:
+        return None
+    _, user = found
+    session = resolve.find_session(rt, tx, principal, user, path.session, lock=lock)
+    return None if session is None else (user, session)
 
 
 def page(
@@ -124,7 +126,7 @@ def page(
     """In the order in which they were stored."""
     condition = parse_containment(filter_)
     with rt.storage.read() as tx:
-        found = _readable(rt, tx, principal, path)
+        found = _find_session(rt, tx, principal, path)
         if found is None:
             return paging.empty()
         user, session = found
@@ -139,7 +141,7 @@ def page(
 
 def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> UserMessage:
     with rt.storage.read() as tx:
-        found = _readable(rt, tx, principal, path)
+        found = _find_session(rt, tx, principal, path)
         message = None if found is None else tx.messages.by_uid(found[1].key, uid)
     if found is None or message is None:
         raise NotFound(f"Message with ID {uid} not found")
@@ -153,11 +155,13 @@ def update(
     stored = validation.metadata(metadata) or {}
 
     def change(tx: Transaction) -> UserMessage:
-        found = _readable(rt, tx, principal, path)
+        # The lock keeps a deletion of the session from erasing the message before it is stored.
+        found = _find_session(rt, tx, principal, path, lock=True)
         message = None if found is None else tx.messages.by_uid(found[1].key, uid)
         if found is None or message is None or found[1].state == DELETING:
             raise NotFound("Message not found")
-        resolve.require_own(principal, found[1])
-        return _user_message(tx.messages.save(replace(message, metadata=stored)), found[0])
+        user, session = found
+        resolve.require_own(principal, session)
+        return _user_message(tx.messages.save(replace(message, metadata=stored)), user)
 
     return rt.storage.write(change)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path as FilePath
 from types import ModuleType
 from typing import Any
 
@@ -15,12 +15,14 @@ import pytest
 from memservice.compose import open_runtime
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import equals
-from memservice.domain.records import ACTIVE, DELETING, Member, Workspace
+from memservice.domain.records import ACTIVE, DELETING, Member, Message, Workspace
 from memservice.runtime import Runtime
 from memservice.services import cloning, deletion, messages, sessions, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
 from memservice.services.sessions import MemberConfig, SessionFields
+from memservice.services.v1 import messages as v1_messages
+from memservice.services.v1.resolve import Path
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
 from support.stores.postgres_server import connect
@@ -30,7 +32,7 @@ ME = Principal(admin=True)
 
 
 @pytest.fixture
-def runtime(tmp_path: Path) -> Iterator[Runtime]:
+def runtime(tmp_path: FilePath) -> Iterator[Runtime]:
     with store_of("postgres", tmp_path) as uri:
         opened = open_runtime(
             load_settings(
@@ -179,3 +181,30 @@ def test_a_message_whose_session_is_deleted_meanwhile_is_changed_before(
     assert changed.metadata == {"seen": True}
     with pytest.raises(NotFound):
         messages.get(runtime, ME, "w", "s", message.uid)
+
+
+def test_a_message_of_generation_1_is_changed_before_its_session_is_deleted(
+    runtime: Runtime, meanwhile: Meanwhile
+) -> None:
+    """The deletion waits for the lock on the session: a change that the client sees as done was
+    done."""
+    (message,) = messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
+    with runtime.storage.read() as tx:
+        located = tx.workspaces.locate("w", "s", "ann")
+    assert located.workspace is not None
+    assert located.session is not None
+    assert located.peer is not None
+    path = Path(located.workspace.uid, located.peer.uid, located.session.uid)
+
+    metadata: list[object] = []
+
+    def delete() -> None:
+        deletion.delete_session(runtime, ME, "w", "s")
+        with runtime.storage.read() as tx:
+            metadata.extend(row.metadata for row in tx.rows.page(Message, equals(uid=message.uid)))
+
+    meanwhile.after(v1_messages, "replace", delete)  # between reading and writing
+    changed = v1_messages.update(runtime, ME, path, message.uid, {"seen": True})
+    meanwhile.join()
+    assert changed.message.metadata == {"seen": True}
+    assert metadata == [{"seen": True}]
