@@ -25,6 +25,11 @@ SECTIONS: Mapping[str, frozenset[str]] = {
 goes to every component."""
 
 INSTRUCTIONS = "custom_instructions"
+MIN_MESSAGES: Mapping[str, int] = {
+    "messages_per_short_summary": 10,
+    "messages_per_long_summary": 20,
+}
+"""The smallest numbers that a caller may set in the section `summary`."""
 
 
 def clean(given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 MAX_QUERY = 10_000
-"""Characters of what is searched for."""
+"""Characters of what is searched for, and of a question."""
+
+MAX_QUESTIONS = 25
+"""Questions of `MAX_QUERY` characters that a caller of `/v1` may join into one."""
+
+MAX_CONCLUSION = 65_535
+"""Characters of a conclusion that a caller writes."""
 
 MAX_CARD_LINE = 500
 """Characters of one line of a peer card that a caller writes. Lines that the service writes are

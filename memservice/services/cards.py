@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from memservice.domain.card_rules import MAX_LINES, folded
 from memservice.domain.errors import NotFound
 from memservice.domain.records import Card, Peer
+from memservice.domain.sizes import MAX_CARD_LINE
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import peers, validation, workspaces
@@ -62,8 +63,11 @@ def put(
     target: str | None,
     lines: Sequence[str],
 ) -> list[str]:
-    """Replace the card; returns it as stored. Creates the observer. The target need not exist."""
+    """Replace the card; returns it as stored. Creates the observer. The target need not exist.
+    Raises `InvalidInput` for a line that is too long."""
     policy.require(principal, workspace_id, peer_id=peer_id)
+    for index, line in enumerate(lines):
+        validation.require_length(line, MAX_CARD_LINE, ("peer_card", index))
     stored = tidy(lines)
 
     def change(tx: Transaction) -> list[str]:

@@ -21,6 +21,7 @@ from memservice.domain.records import (
     Session,
     Workspace,
 )
+from memservice.domain.sizes import MAX_CONCLUSION
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import dream_changes, indexing, scopes, validation, workspaces, write_hooks
@@ -51,6 +52,8 @@ def create(
     """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not
     merged on this way in."""
     policy.require(principal, workspace_id)
+    for index, draft in enumerate(drafts):
+        validation.require_length(draft.content, MAX_CONCLUSION, ("conclusions", index, "content"))
     return store(rt, workspace_id, drafts, max_tokens=rt.settings.embedding.max_input_tokens)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from memservice.domain import configuration
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.records import SCOPE, SCOPE_PREFIX, Peer
-from memservice.domain.values import check_metadata, name_problem, strip_nul
+from memservice.domain.values import INT_MAX, check_metadata, name_problem, strip_nul
 from memservice.runtime import Runtime
 
 Argument = tuple[str | int, ...]
@@ -22,6 +22,14 @@ def require_name(name: str, argument: Argument) -> str:
     if problem is not None:
         raise InvalidInput(Problem(argument, problem, "string_pattern_mismatch"))
     return name
+
+
+def require_length(text: str, maximum: int, argument: Argument) -> None:
+    """A text of at most so many characters."""
+    if len(text) > maximum:
+        raise InvalidInput(
+            Problem(argument, f"String should have at most {maximum} characters", "string_too_long")
+        )
 
 
 def require_names(names: Sequence[str], argument: Argument, by_index: bool = True) -> None:
@@ -69,10 +77,14 @@ def _summary_problems(stored: Mapping[str, Any], argument: Argument) -> list[Pro
     summary = stored.get("summary")
     if not isinstance(summary, Mapping):
         return []
-    short, long = (
-        summary.get("messages_per_short_summary"),
-        summary.get("messages_per_long_summary"),
-    )
+    problems = [
+        problem
+        for name, minimum in configuration.MIN_MESSAGES.items()
+        if (problem := _number_problem(summary.get(name), minimum, (*argument, "summary", name)))
+    ]
+    if problems:
+        return problems
+    short, long = (summary.get(name) for name in configuration.MIN_MESSAGES)
     if short is not None and long is not None and short >= long:
         return [
             Problem(
@@ -81,6 +93,15 @@ def _summary_problems(stored: Mapping[str, Any], argument: Argument) -> list[Pro
             )
         ]
     return []
+
+
+def _number_problem(value: int | None, minimum: int, argument: Argument) -> Problem | None:
+    if value is None or minimum <= value <= INT_MAX:
+        return None
+    if value < minimum:
+        message = f"Input should be greater than or equal to {minimum}"
+        return Problem(argument, message, "greater_than_equal")
+    return Problem(argument, f"Input should be less than or equal to {INT_MAX}", "less_than_equal")
 
 
 def _instruction_problems(

@@ -87,7 +87,7 @@ class Refusals:
     ) -> bool:
         if isinstance(error, InvalidInput):
             for problem in error.problems:
-                self._form.add(self._field(problem), problem.message)
+                self._form.add(self._field(problem), _message(problem))
             return True
         if isinstance(error, self._kinds):
             self._form.add(WHOLE, str(error))
@@ -95,8 +95,18 @@ class Refusals:
         return False
 
     def _field(self, problem: Problem) -> str:
+        """The field whose name ends the problem's place (`summary.enabled`), or else the last part
+        of the place that is a field."""
         names = [self._fields.get(step, step) for step in problem.loc if isinstance(step, str)]
-        return next((name for name in reversed(names) if name in self._form.values), WHOLE)
+        endings = [".".join(names[start:]) for start in range(len(names))]
+        fields = (name for name in (*endings, *reversed(names)) if name in self._form.values)
+        return next(fields, WHOLE)
+
+
+def _message(problem: Problem) -> str:
+    """Items of a list are typed one a line."""
+    number = next((step + 1 for step in problem.loc if isinstance(step, int)), None)
+    return problem.message if number is None else f"Line {number}: {problem.message}"
 
 
 def page_number() -> int:

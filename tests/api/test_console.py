@@ -514,6 +514,58 @@ def test_pages_of_other_origins_send_no_forms(site: Site) -> None:
     assert "There is no workspace yet" in site.page("/console/workspaces").text
 
 
+# --- limits
+
+
+def test_forms_have_the_limits_of_the_api_and_lose_nothing(world: Site) -> None:
+    peer = world.page("/console/workspaces/w/peers/alice")
+    question = "x" * 400_000
+    refused = world.send(peer.form("/ask"), {"query": question}, 422)
+    assert refused.form("/ask").fields["query"] == question
+    assert "at most 10000 characters" in refused.text
+    assert "f-query-problem" in refused.ids
+    streamed = world.open(
+        "/console/workspaces/w/peers/alice/ask/stream",
+        "POST",
+        data={**peer.form("/ask").fields, "query": question},
+    )
+    assert streamed.status_code == 422
+
+    searched = world.page(f"/console/workspaces/w/search?query={'x' * 10_001}", 422)
+    assert "at most 10000 characters" in searched.text
+    context = "/console/workspaces/w/sessions/s1/context?tokens=100&target=alice"
+    assert "at most 10000" in world.page(f"{context}&query={'x' * 10_001}", 422).text
+
+    lines = "\n".join(("likes tea", "", "y" * 501))
+    card = world.send(peer.form("/card"), {"lines": lines}, 422)
+    assert card.form("/card").fields["lines"] == lines
+    assert "Line 3: String should have at most 500 characters" in card.text
+    assert "f-lines-problem" in card.ids
+
+
+def test_problems_of_a_configuration_stand_beside_their_own_field(world: Site) -> None:
+    form = world.page("/console/workspaces/w").form("/configuration")
+    too_long = "word " * 4_000
+    for field, value in {
+        "reasoning.custom_instructions": too_long,
+        "custom_instructions": too_long,
+        "summary.messages_per_short_summary": "9",
+        "summary.messages_per_long_summary": str(2**63),
+    }.items():
+        refused = world.send(form, {field: value}, 422)
+        assert f"c-{field}-problem" in refused.ids
+        assert refused.form("/configuration").fields[field] == value
+    refused = world.send(
+        form,
+        {
+            "summary.messages_per_short_summary": "60",
+            "summary.messages_per_long_summary": "20",
+        },
+        422,
+    )
+    assert "c-summary.messages_per_long_summary-problem" in refused.ids
+
+
 # --- pages of plugins
 
 

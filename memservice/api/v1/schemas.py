@@ -21,6 +21,7 @@ from memservice.api.fields import (
 )
 from memservice.api.schema import AliasedSchema, BaseSchema
 from memservice.api.validators import Length, Range
+from memservice.domain.sizes import MAX_QUERY, MAX_QUESTIONS
 
 
 class _Metadata(JsonObject):
@@ -249,10 +250,6 @@ class Document(BaseSchema):
     user_id = FromPath("user_id", required=True)
 
 
-QUERY_MAX = 10_000
-QUERIES_MAX = 25
-
-
 class Queries(fields.Raw):
     """A question, or several that make one."""
 
@@ -275,21 +272,21 @@ class Queries(fields.Raw):
             )
         if not given:
             raise ValidationError(TypedMessage("List should have at least 1 item", "too_short"))
-        if len(given) > QUERIES_MAX:
+        if len(given) > MAX_QUESTIONS:
             raise ValidationError(
                 TypedMessage(
                     (
                         f"Value error, Too many queries: {len(given)}, and at most "
-                        f"{QUERIES_MAX} are allowed"
+                        f"{MAX_QUESTIONS} are allowed"
                     ),
                     "value_error",
                 )
             )
-        if any(len(query) > QUERY_MAX for query in given):
+        if any(len(query) > MAX_QUERY for query in given):
             words = "One or more queries too long" if isinstance(value, list) else "Query too long"
             raise ValidationError(
                 TypedMessage(
-                    f"Value error, {words}: at most {QUERY_MAX} characters are allowed",
+                    f"Value error, {words}: at most {MAX_QUERY} characters are allowed",
                     "value_error",
                 )
             )

@@ -18,6 +18,7 @@ from memservice.domain.errors import InvalidInput, NotFound, Problem
 from memservice.domain.filters import equals, recall_allowlist
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ARCHIVED, DELETING, SCOPE, Message, Peer, Session, Workspace
+from memservice.domain.sizes import MAX_QUERY
 from memservice.domain.values import strip_nul
 from memservice.reasoning import choice
 from memservice.reasoning.limits import CallerGone
@@ -70,6 +71,8 @@ class ChatOptions:
     stream: bool = False
     is_wanted: Callable[[], bool] = always
     """Whether the caller is still connected."""
+    max_length: int = MAX_QUERY
+    """Characters that the query may have."""
 
 
 class Answer:
@@ -244,7 +247,7 @@ def _ask_peer(
             raise InvalidInput.at("scope", message=SCOPE_ALONE)
     query = _checked(options)
     allowed = recall_allowlist(options.filters, options.session)
-    lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch")
+    lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch", None)
     with rt.storage.read() as tx:
         workspace, session_row, peer = _located(tx, workspace_id, options, peer_id)
         named = [*([options.session] if options.session else []), *(allowed or ())]
@@ -288,7 +291,7 @@ def ask_workspace(
     if options.scope is not None and options.session:
         raise InvalidInput.at("scope", message="scope cannot be combined with session_id")
     query = _checked(options)
-    lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch")
+    lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch", None)
     with rt.storage.read() as tx:
         workspace, session = _located_workspace(tx, workspace_id, options.session)
         caller = bounds_for(tx, principal, workspace).with_messages(
@@ -303,14 +306,15 @@ def ask_workspace(
 
 
 def _checked(options: ChatOptions) -> str:
-    """The text of the question. Raises InvalidInput for an empty one, and for an invalid response
-    format."""
+    """The text of the question. Raises InvalidInput for one that is empty or too long, and for an
+    invalid response format."""
     response_format.check(options.response_format)
     query: str = strip_nul(options.query)
     if not query:
         raise InvalidInput(
             Problem(("query",), "String should have at least 1 character", "string_too_short")
         )
+    validation.require_length(query, options.max_length, ("query",))
     return query
 
 

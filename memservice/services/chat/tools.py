@@ -14,6 +14,7 @@ from itertools import groupby
 from memservice.domain.filters import TRUE, Condition, all_of, equals, matches
 from memservice.domain.filters.ast import Compare, Substring
 from memservice.domain.records import LIVE, SUPERSEDED, Conclusion, Message
+from memservice.domain.sizes import MAX_QUERY
 from memservice.runtime import Runtime
 from memservice.services import visibility
 from memservice.services.auth.bounds import Bounds
@@ -55,7 +56,7 @@ class Tools:
     def conclusions(self, query: str, limit: int) -> Sequence[Evidence]:
         if self._bounds.no_conclusions:
             return []
-        search = Search.begin(self._rt, self._workspace, query, "search_memory")
+        search = Search.begin(self._rt, self._workspace, query[:MAX_QUERY], "search_memory")
         with self._rt.storage.read() as tx:
             # Twice as many, since several observers may have the same one.
             hits = search.conclusions(tx, self._bounds, limit * 2)
@@ -64,7 +65,7 @@ class Tools:
     def messages(
         self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None
     ) -> Sequence[Passage]:
-        search = Search.begin(self._rt, self._workspace, query)
+        search = Search.begin(self._rt, self._workspace, query[:MAX_QUERY])
         with self._rt.storage.read() as tx:
             messages = search.messages(tx, self._bounds.with_messages(_sent(since, until)), limit)
             return self._passages(tx, messages, AROUND_A_HIT)

@@ -88,7 +88,8 @@ def of_peer(
     does not exist."""
     policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     began = time.perf_counter()
-    search = Search.begin(rt, workspace_id, options.search_query or "", SEARCH_PURPOSE)
+    text = options.search_query or ""
+    search = Search.begin(rt, workspace_id, text, SEARCH_PURPOSE, "search_query")
     with rt.storage.read() as tx:
         # First, since it refuses scopes.
         pair = representation.pair_for(tx, principal, workspace_id, peer_id, options)
@@ -151,7 +152,7 @@ def _of_session(
             )
         )
     query = options.search_query if options.peer_target else None
-    search = Search.begin(rt, workspace_id, query or "", SEARCH_PURPOSE)
+    search = Search.begin(rt, workspace_id, query or "", SEARCH_PURPOSE, "search_query")
     request = _Request(rt, principal, workspace_id, options, search)
     with rt.storage.read() as tx:
         policy.require_memberships(tx, principal, options.sessions or ())

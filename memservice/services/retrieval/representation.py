@@ -101,7 +101,8 @@ def selection_for_peer(
     if options.scope is not None:
         policy.refuse_narrow(principal)
     allowed = allowed_sessions(options)
-    search = Search.begin(rt, workspace_id, options.search_query or "", "search_memory")
+    text = options.search_query or ""
+    search = Search.begin(rt, workspace_id, text, "search_memory", "search_query")
     with rt.storage.read() as tx:
         policy.require_memberships(tx, principal, allowed or ())
         pair = pair_for(tx, principal, workspace_id, peer_id, options)

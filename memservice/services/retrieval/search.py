@@ -17,9 +17,10 @@ from memservice.domain.filters import (
     texts_named,
 )
 from memservice.domain.records import ACTIVE, DELETING, Message, Workspace
+from memservice.domain.sizes import MAX_QUERY
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import scopes, visibility
+from memservice.services import scopes, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, visible_to
 from memservice.services.auth.permissions import Permission
@@ -52,10 +53,18 @@ class Search:
 
     @classmethod
     def begin(
-        cls, rt: Runtime, workspace_id: str, text: str, purpose: str = "search_messages"
+        cls,
+        rt: Runtime,
+        workspace_id: str,
+        text: str,
+        purpose: str = "search_messages",
+        argument: str | None = "query",
     ) -> Search:
         """Start a search: call those embedders of the workspace that are not inline. `purpose`: see
-        `ModelCall`."""
+        `ModelCall`. Raises `InvalidInput` for a text that is too long; `argument`: the caller's
+        name of the text, or None if its length was checked."""
+        if argument is not None:
+            validation.require_length(text, MAX_QUERY, (argument,))
         if not text or not rt.has_remote_embedder:
             return cls(rt, text)
         with rt.storage.read() as tx:

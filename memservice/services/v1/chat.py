@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from memservice.domain.errors import Unauthorised
 from memservice.domain.records import DELETING, Peer, Session
+from memservice.domain.sizes import MAX_QUERY, MAX_QUESTIONS
 from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
@@ -19,6 +20,8 @@ from memservice.services.v1.resolve import Path
 from memservice.spi.reasoner import always
 from memservice.spi.storage import Transaction
 
+MAX_JOINED = MAX_QUESTIONS * (MAX_QUERY + 1)
+"""Characters of all questions of a request, with the line breaks between them."""
 NOTHING = "None"
 """What is answered where nothing is to be said."""
 
@@ -55,7 +58,7 @@ def ask(
     if not question:
         return None
     slug = None if session is None else session.slug
-    options = ChatOptions(question, stream=stream, is_wanted=is_wanted)
+    options = ChatOptions(question, max_length=MAX_JOINED, stream=stream, is_wanted=is_wanted)
     answer = chat.ask_in_session(rt, principal, workspace_id, user.slug, slug, options)
     # The note is about the user and the user's to read: the key of a session is told no more than
     # its session, and writes none.

@@ -44,14 +44,14 @@ def _show(workspace_id: str, peer_id: str, card: Form | None = None, status: int
 def save_card(workspace_id: str, peer_id: str) -> Response:
     form = Form.sent()
     observer = form.text("observer") or peer_id
-    with form.refusals():
+    with form.refusals(peer_card="lines"):
         cards.put(
             web.runtime(),
             visitor().principal,
             workspace_id,
             observer,
             peer_id,
-            [line for line in form["lines"].split("\n") if line.strip()],
+            form["lines"].split("\n"),
         )
     if not form.ok:
         return _show(workspace_id, peer_id, form, 422)

@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response, request
 
 from memservice.domain import configuration
+from memservice.domain.values import INT_MAX
 from memservice.runtime import Runtime
 from memservice.services import browsing, deletion
 from memservice.services import workspaces as service
@@ -29,8 +30,8 @@ SWITCHES = (
     ("dream", "enabled", "Consolidate in dreams"),
 )
 NUMBERS = (
-    ("summary", "messages_per_short_summary", "Messages per short summary", 10),
-    ("summary", "messages_per_long_summary", "Messages per long summary", 20),
+    ("summary", "messages_per_short_summary", "Messages per short summary"),
+    ("summary", "messages_per_long_summary", "Messages per long summary"),
 )
 TEXTS = (
     ("reasoning", "Instructions for deriving"),
@@ -93,7 +94,7 @@ def _show(
         settings=settings or Form(_typed(overview.workspace.configuration)),
         deleting=deleting or Form(),
         switches=SWITCHES,
-        numbers=NUMBERS,
+        numbers=[(*number, configuration.MIN_MESSAGES[number[1]]) for number in NUMBERS],
         texts=TEXTS,
     )
 
@@ -137,7 +138,7 @@ def configure_workspace(workspace_id: str) -> Response:
     form = Form.sent()
     given = _configuration(form)
     if form.ok:
-        with form.refusals(configuration="custom_instructions"):
+        with form.refusals(summary="summary.messages_per_long_summary"):
             service.update(web.runtime(), visitor().principal, workspace_id, None, given)
     if not form.ok:
         return _show(workspace_id, settings=form, status=422)
@@ -151,8 +152,8 @@ def _configuration(form: Form) -> dict[str, Any]:
     for section, key, _ in SWITCHES:
         if form[f"{section}.{key}"] in ("true", "false"):
             given[section][key] = form[f"{section}.{key}"] == "true"
-    for section, key, _, low in NUMBERS:
-        value = form.integer(f"{section}.{key}", low)
+    for section, key, _ in NUMBERS:
+        value = form.integer(f"{section}.{key}", configuration.MIN_MESSAGES[key], INT_MAX)
         if value is not None:
             given[section][key] = value
     for section, _ in TEXTS:

@@ -15,6 +15,7 @@ from memservice.api.fields import (
 from memservice.api.schema import BaseSchema
 from memservice.api.validators import Length, OneOf
 from memservice.domain.records import LEVELS
+from memservice.domain.sizes import MAX_QUERY
 
 REASONING_LEVELS = ("minimal", "low", "medium", "high", "max")
 
@@ -22,7 +23,7 @@ REASONING_LEVELS = ("minimal", "low", "medium", "high", "max")
 class WorkspaceChatOptions(BaseSchema):
     session_id = Name(allow_none=True, load_default=None)
     scope = OneOrMore(100, allow_none=True, load_default=None)
-    query = String(required=True, validate=Length(1, 10_000))
+    query = String(required=True, validate=Length(1, MAX_QUERY))
     stream = Boolean(load_default=False)
     reasoning_level = String(load_default="low", validate=OneOf(*REASONING_LEVELS))
     response_format = JsonObject(allow_none=True, load_default=None)

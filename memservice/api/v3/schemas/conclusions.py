@@ -8,11 +8,11 @@ from memservice.api.fields import DateTime, Float, Integer, JsonObject, List, Na
 from memservice.api.schema import AliasedSchema, BaseSchema
 from memservice.api.validators import Length, OneOf, Range
 from memservice.domain.records import LEVELS, LIVE, SUPERSEDED
-from memservice.domain.sizes import MAX_QUERY
+from memservice.domain.sizes import MAX_CONCLUSION, MAX_QUERY
 
 
 class ConclusionCreate(BaseSchema):
-    content = String(required=True, validate=Length(1, 65_535))
+    content = String(required=True, validate=Length(1, MAX_CONCLUSION))
     observer_id = Name(required=True)
     observed_id = Name(required=True)
     session_id = Name(allow_none=True, load_default=None)

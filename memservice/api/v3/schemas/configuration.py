@@ -10,6 +10,7 @@ from marshmallow import INCLUDE, pre_load
 from memservice.api.fields import Boolean, Integer, Nested, String
 from memservice.api.schema import BaseSchema
 from memservice.api.validators import Range
+from memservice.domain.configuration import MIN_MESSAGES
 from memservice.domain.values import strip_nul
 
 
@@ -26,8 +27,12 @@ class PeerCardConfiguration(BaseSchema):
 
 class SummaryConfiguration(BaseSchema):
     enabled = Boolean(allow_none=True)
-    messages_per_short_summary = Integer(allow_none=True, validate=Range(10))
-    messages_per_long_summary = Integer(allow_none=True, validate=Range(20))
+    messages_per_short_summary = Integer(
+        allow_none=True, validate=Range(MIN_MESSAGES["messages_per_short_summary"])
+    )
+    messages_per_long_summary = Integer(
+        allow_none=True, validate=Range(MIN_MESSAGES["messages_per_long_summary"])
+    )
     custom_instructions = String(allow_none=True)
 
 
