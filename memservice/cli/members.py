@@ -19,9 +19,6 @@ from memservice.runtime import Runtime
 from memservice.services.auth.permissions import Role
 from memservice.services.members import accounts, links
 from memservice.services.members.links import NewLink
-from memservice.services.paging import Paging
-
-PAGE = 100
 
 
 @click.group()
@@ -108,12 +105,13 @@ def _print(state: State, make: Callable[[Runtime], NewLink]) -> None:
 
 
 def _all(rt: Runtime) -> Iterator[ConsoleMember]:
-    number = 0
+    """Newest first."""
+    after: str | None = None
     while True:
-        number += 1
-        page = accounts.page(rt, OPERATOR, Paging(number, PAGE))
-        yield from page.items
-        if number >= page.pages:
+        listing = accounts.browse(rt, OPERATOR, after)
+        yield from listing.items
+        after = listing.after
+        if after is None:
             return
 
 

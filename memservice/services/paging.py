@@ -113,7 +113,9 @@ def page_after(
 ) -> Listing[Any]:
     """Rows of a record type that has uids, newest first. An `after` that does not exist (any more)
     starts from the beginning."""
-    start = None if after is None else tx.rows.get(record, all_of(condition, equals(uid=after)))
+    # Some stores cannot look for NUL, and no uid has it.
+    named = None if after is None or "\0" in after else all_of(condition, equals(uid=after))
+    start = None if named is None else tx.rows.get(record, named)
     if start is not None:
         condition = all_of(condition, Compare("key", "lt", start.key))
     rows = tx.rows.page(record, condition, NEWEST_FIRST, limit + 1)

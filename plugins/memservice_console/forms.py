@@ -16,7 +16,6 @@ from memservice.domain.errors import (
     Refused,
 )
 
-MAX_PAGE_DIGITS = 6
 WHOLE = ""
 """The place of a problem that belongs to no field."""
 
@@ -107,9 +106,3 @@ def _message(problem: Problem) -> str:
     """Items of a list are typed one a line."""
     number = next((step + 1 for step in problem.loc if isinstance(step, int)), None)
     return problem.message if number is None else f"Line {number}: {problem.message}"
-
-
-def page_number() -> int:
-    """The number of the page in the request's query; 1 if it is missing or not a number."""
-    text = request.args.get("page", "1")
-    return max(int(text), 1) if len(text) <= MAX_PAGE_DIGITS and text.isdecimal() else 1

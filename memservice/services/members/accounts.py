@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memservice.domain.errors import Conflict, InvalidInput, NotFound, Problem
+from memservice.domain.filters import TRUE
 from memservice.domain.ids import new_uid
 from memservice.domain.records import ACTIVE, DEACTIVATED, AuditEntry, ConsoleMember
 from memservice.runtime import Runtime
@@ -14,7 +15,7 @@ from memservice.services.auth.permissions import Permission, Role
 from memservice.services.auth.principal import Principal
 from memservice.services.members import audit, links, names, passwords, pauses
 from memservice.services.members.visitors import Browser, Visitor
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Listing, page_after
 from memservice.spi.storage import Transaction
 
 LAST_OWNER = (
@@ -23,15 +24,11 @@ LAST_OWNER = (
 NO_MEMBER = "There is no such member"
 
 
-def page(rt: Runtime, principal: Principal, paging: Paging) -> Page[ConsoleMember]:
-    """In any state, oldest first."""
+def browse(rt: Runtime, principal: Principal, after: str | None = None) -> Listing[ConsoleMember]:
+    """In any state, newest first, continuing after a member."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
     with rt.storage.read() as tx:
-        return read_page(
-            paging,
-            lambda: tx.console_members.page(paging.size, paging.offset),
-            tx.console_members.count,
-        )
+        return page_after(tx, ConsoleMember, TRUE, after)
 
 
 def get(rt: Runtime, principal: Principal, uid: str) -> ConsoleMember:

@@ -14,7 +14,7 @@ from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.members import names
 from memservice.services.members.visitors import Browser, Visitor
-from memservice.services.paging import Page, Paging, read_page
+from memservice.services.paging import Listing, page_after
 
 BATCH_SIZE = 1_000
 MAX_TEXT = 1_000
@@ -64,23 +64,19 @@ def record(
     rt.storage.write(lambda tx: tx.audit_log.add(entry))
 
 
-def page(
+def browse(
     rt: Runtime,
     principal: Principal,
-    paging: Paging,
+    after: str | None = None,
     *,
     actor: str | None = None,
     action: str | None = None,
-) -> Page[AuditEntry]:
-    """Newest first; of one actor or one kind of action, if these are given."""
+) -> Listing[AuditEntry]:
+    """Newest first, continuing after an entry; of one actor or one kind of action, if these are
+    given."""
     policy.require_member(principal, Permission.VIEW_AUDIT_LOG)
-    condition = _condition(actor, action)
     with rt.storage.read() as tx:
-        return read_page(
-            paging,
-            lambda: tx.audit_log.page(condition, paging.size, paging.offset),
-            lambda: tx.audit_log.count(condition),
-        )
+        return page_after(tx, AuditEntry, _condition(actor, action), after)
 
 
 def every(rt: Runtime, principal: Principal) -> Iterator[AuditEntry]:

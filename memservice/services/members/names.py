@@ -14,7 +14,10 @@ from memservice.spi.storage import Transaction
 MAX_LENGTH = 200
 MAX_WORKSPACES = 100
 RESERVED_PREFIX = "key "
-RESERVED = frozenset({"everyone", "memservice console"})
+UNKNOWN = "unknown name"
+"""The actor of an attempt to sign in with a name that no member has. The name is not kept: people
+type passwords there."""
+RESERVED = frozenset({"everyone", "memservice console", UNKNOWN})
 """What the audit log calls callers that are no members."""
 
 

@@ -61,8 +61,11 @@ def with_password(
     is_right = passwords.verify(None if member is None else member.password_hash, password)
     if member is None or not is_right or member.state != ACTIVE:
         _log_refusal(browser)
+        # An entry in both cases: otherwise the time of the answer says which names exist.
+        actor, actor_uid = names.UNKNOWN, None
         if member is not None:
-            _record_refusal(rt, browser, member.name, member.uid)
+            actor, actor_uid = member.name, member.uid
+        _record_refusal(rt, browser, actor, actor_uid)
         raise Unauthorised(WRONG)
     outdated = passwords.is_outdated(member.password_hash)
     new_hash = passwords.hashed(password) if outdated else None
@@ -288,7 +291,7 @@ def _record_refusal(
     rt: Runtime,
     browser: Browser,
     actor: str,
-    actor_uid: str,
+    actor_uid: str | None,
     detail: dict[str, str] | None = None,
 ) -> None:
     entry = _entry(rt, browser, "session.refuse", actor, actor_uid, detail)
@@ -300,7 +303,7 @@ def _entry(
     browser: Browser,
     action: str,
     actor: str,
-    actor_uid: str,
+    actor_uid: str | None,
     detail: dict[str, str] | None = None,
 ) -> AuditEntry:
     return AuditEntry(

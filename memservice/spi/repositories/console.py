@@ -28,10 +28,6 @@ class ConsoleMembers(Repository):
         """In any state."""
         return self.rows.get(ConsoleMember, equals(name=name), lock=lock)
 
-    def page(self, limit: int = 50, offset: int = 0) -> list[ConsoleMember]:
-        """In any state, oldest first."""
-        return self.rows.page(ConsoleMember, order=CREATED, limit=limit, offset=offset)
-
     def count(self) -> int:
         return self.rows.count(ConsoleMember)
 
@@ -147,11 +143,9 @@ class AuditLog(Repository):
     def add(self, entry: AuditEntry) -> AuditEntry:
         return self.rows.put([entry])[0]
 
-    def page(
-        self, condition: Condition = TRUE, limit: int = 50, offset: int = 0
-    ) -> list[AuditEntry]:
+    def page(self, condition: Condition = TRUE, limit: int = 50) -> list[AuditEntry]:
         """Newest first."""
-        return self.rows.page(AuditEntry, condition, NEWEST, limit, offset)
+        return self.rows.page(AuditEntry, condition, NEWEST, limit)
 
     def before(self, entry: AuditEntry | None, limit: int) -> list[AuditEntry]:
         """The newest entries that are older than this one, newest first; None: than none."""
@@ -164,6 +158,3 @@ class AuditLog(Repository):
                 )
             )
         return self.rows.page(AuditEntry, older, NEWEST, limit)
-
-    def count(self, condition: Condition = TRUE) -> int:
-        return self.rows.count(AuditEntry, condition)

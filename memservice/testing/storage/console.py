@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memservice.domain import records as r
+from memservice.domain.filters import equals
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import Storage, Transaction
 from memservice.testing.storage.base import NOW, Chapter, together, uid
@@ -58,15 +59,13 @@ class ConsoleChapter(Chapter):
 
         late = save(9)
         first = save(1)
-        limited = save(2, workspaces=[{"id": "w", "uid": uid("w", 0)}])
-        reader = save(3, role=r.READER)
+        save(2, workspaces=[{"id": "w", "uid": uid("w", 0)}])
+        save(3, role=r.READER)
         gone = save(4, state=r.DEACTIVATED)
         with storage.read() as tx:
             assert tx.console_members.by_uid(first.uid) == first
             assert tx.console_members.by_name("member 4") == gone
             assert tx.console_members.by_name("Member 1") is None
-            assert tx.console_members.page() == [first, limited, reader, gone, late]
-            assert tx.console_members.page(limit=2, offset=1) == [limited, reader]
             assert tx.console_members.count() == 5
             assert tx.console_members.owners() == [first, late]
         with pytest.raises(UniqueViolation):
@@ -191,8 +190,8 @@ class ConsoleChapter(Chapter):
         newest_first = [latest, same, first, early]
         with storage.read() as tx:
             assert tx.audit_log.page() == newest_first
-            assert tx.audit_log.page(limit=2, offset=1) == [same, first]
-            assert tx.audit_log.count() == 4
+            assert tx.audit_log.page(equals(uid=first.uid)) == [first]
+            assert tx.audit_log.page(limit=2) == [latest, same]
             assert tx.audit_log.before(None, 2) == [latest, same]
             assert tx.audit_log.before(same, 10) == [first, early]
             assert tx.audit_log.before(early, 10) == []

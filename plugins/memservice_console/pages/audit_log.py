@@ -14,9 +14,7 @@ from memservice.domain.records import AuditEntry
 from memservice.domain.times import wire_seconds
 from memservice.services.auth.permissions import Permission
 from memservice.services.members import audit
-from memservice.services.paging import Paging
 from memservice.spi import web
-from memservice_console.forms import page_number
 from memservice_console.rendering import render
 from memservice_console.routes import Routes
 from memservice_console.sign_in import browser
@@ -30,13 +28,16 @@ COLUMNS = ("time", "actor", "actor_uid", "action", "target", "workspace", "addre
 
 @routes.get("/console/audit")
 def audit_log() -> Response:
-    paging = Paging(page_number())
     actor = request.args.get("actor", "").strip()
     action = request.args.get("action", "").strip()
-    page = audit.page(
-        web.runtime(), visitor().principal, paging, actor=actor or None, action=action or None
+    listing = audit.browse(
+        web.runtime(),
+        visitor().principal,
+        request.args.get("after"),
+        actor=actor or None,
+        action=action or None,
     )
-    return render("audit_log.html", page=page, actor=actor, action=action)
+    return render("audit_log.html", listing=listing, actor=actor, action=action)
 
 
 @routes.get("/console/audit/export.csv")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flask import Response
+from flask import Response, request
 
 from memservice.services.auth.permissions import OF_ROLE, Permission, Role
 from memservice.services.members import accounts, links
 from memservice.services.members.links import NewLink
-from memservice.services.paging import Paging
 from memservice.spi import web
-from memservice_console.forms import Form, page_number
+from memservice_console.forms import Form
 from memservice_console.rendering import redirect, render
 from memservice_console.routes import Routes
 from memservice_console.sign_in import browser
@@ -31,11 +30,10 @@ def members() -> Response:
 
 def _list(form: Form, status: int = 200, made: NewLink | None = None) -> Response:
     rt, principal = web.runtime(), visitor().principal
-    paging = Paging(page_number())
     return render(
         "members.html",
         status,
-        page=accounts.page(rt, principal, paging),
+        listing=accounts.browse(rt, principal, request.args.get("after")),
         pending=links.pending(rt, principal),
         form=form,
         made=made,

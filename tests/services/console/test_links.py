@@ -13,7 +13,6 @@ from memservice.services import workspaces
 from memservice.services.auth.permissions import Role
 from memservice.services.auth.principal import Principal
 from memservice.services.members import accounts, links
-from memservice.services.paging import Paging
 from support.services.console import COMMAND_LINE, HOME, PASSWORD, Club, Open
 
 
@@ -218,7 +217,7 @@ def test_keys_make_no_members(club: Club) -> None:
     with pytest.raises(Unauthorised):
         links.set_up(club.rt, Principal(admin=True))
     with pytest.raises(Unauthorised):
-        accounts.page(club.rt, Principal(admin=True), Paging())
+        accounts.browse(club.rt, Principal(admin=True))
 
 
 def test_there_are_no_members_while_authentication_is_off(open_runtime: Open) -> None:

@@ -11,7 +11,6 @@ from memservice.services.auth.permissions import ALL
 from memservice.services.auth.principal import Principal
 from memservice.services.members import audit, links, sign_ins, visitors
 from memservice.services.members.visitors import Browser, Visitor
-from memservice.services.paging import Paging
 from support.services.world import Clock
 
 PASSWORD = "correct horse battery"
@@ -61,8 +60,7 @@ class Club:
 
     def log(self) -> list[AuditEntry]:
         """The audit log, oldest first."""
-        page = audit.page(self.rt, COMMAND_LINE, Paging(1, 100))
-        return list(reversed(page.items))
+        return list(reversed(list(audit.every(self.rt, COMMAND_LINE))))
 
     def actions(self) -> list[tuple[str, str]]:
         return [(entry.actor, entry.action) for entry in self.log()]
