@@ -63,6 +63,7 @@ ASSETS = {
     "htmx.min.js": ("vendor", "text/javascript"),
     "console.js": ("static", "text/javascript"),
     "console.css": ("static", "text/css"),
+    "icon.svg": ("static", "image/svg+xml"),
 }
 STATUS: dict[type[errors.MemserviceError], int] = {
     errors.NotFound: 404,

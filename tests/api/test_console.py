@@ -26,6 +26,7 @@ from memservice.services.members.visitors import Browser, visitor_of
 from memservice.spi import web
 from memservice_console.sign_in import SESSION_COOKIE
 from support.api.console_site import ADMIN, KEYS, Page, Site, opened
+from support.browser import checks
 from support.stores.stores import undone
 
 HOSTILE = (
@@ -98,14 +99,20 @@ def test_nothing_is_loaded_from_elsewhere_and_no_script_is_injected(world: Site)
             assert "frame-ancestors 'none'" in policy
             assert not re.search(r"https?:|\*|unsafe", policy)
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            # With `no-referrer`, forms come with `Origin: null`, and are refused.
+            assert answer.headers["Referrer-Policy"] == "same-origin"
 
 
-def test_htmx_is_as_it_was_published() -> None:
-    vendor = Path(memservice_console.__file__).parent / "vendor"
-    sums = re.findall(r"^    ([0-9a-f]{64})  (.*)$", (vendor / "README.md").read_text(), re.M)
-    assert {name for _, name in sums} == {"htmx.min.js", "LICENSE"}
+@pytest.mark.parametrize(
+    "folder",
+    [Path(memservice_console.__file__).parent / "vendor", Path(checks.__file__).parent / "axe"],
+    ids=["htmx", "axe"],
+)
+def test_files_of_others_are_as_they_were_published(folder: Path) -> None:
+    sums = re.findall(r"^    ([0-9a-f]{64})  (.*)$", (folder / "README.md").read_text(), re.M)
+    assert {name for _, name in sums} == {path.name for path in folder.iterdir()} - {"README.md"}
     for digest, name in sums:
-        assert hashlib.sha256((vendor / name).read_bytes()).hexdigest() == digest, name
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
 
 
 def luminance(colour: str) -> float:

@@ -3,7 +3,6 @@ small screen, and a refresh takes nothing away."""
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,27 +13,14 @@ from werkzeug.serving import make_server
 
 from memservice.domain.records import Task
 from support.api.console_site import Site, opened
+from support.browser import chromium
+from support.browser.walk import SMALL, Reader
 
-playwright: Any = pytest.importorskip(
-    "playwright.sync_api", reason="needs the PyPI package playwright"
-)
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)"
-    ),
+    pytest.mark.xdist_group("console-browser"),
+    pytest.mark.skipif(bool(chromium.MISSING), reason=chromium.MISSING or "not skipped"),
 ]
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-SMALL = {"width": 380, "height": 700}
 
 
 @pytest.fixture(scope="module")
@@ -55,28 +41,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, str]]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
+    with chromium.launched() as browser:
+        yield browser
 
 
 @pytest.fixture
 def page(site: tuple[Site, str], browser: Any) -> Iterator[Any]:
     """A page that fails the test for each error of a script and each violation of the policy."""
-    context = browser.new_context(
-        base_url=site[1], viewport=SMALL, timezone_id="Asia/Tokyo", locale="en-GB"
-    )
-    opened_page = context.new_page()
-    errors: list[str] = []
-    opened_page.on("pageerror", lambda error: errors.append(str(error)))
-    opened_page.on(
-        "console",
-        lambda message: errors.append(message.text) if message.type == "error" else None,
-    )
-    yield opened_page
-    context.close()
-    assert [error for error in errors if "favicon" not in error and "404" not in error] == []
+    reader = Reader(browser, site[1], viewport=SMALL)
+    yield reader.page
+    reader.close()
+    reader.watch.check()
 
 
 PATHS = (
