@@ -71,7 +71,7 @@ def spread(
     return total
 
 
-class Placed(NamedTuple):
+class Position(NamedTuple):
     session_key: int
     seq: int
     tokens: int
@@ -197,7 +197,7 @@ def lent(data: Indexed, terms: set[str], depth: int | None = None, heads: bool =
         if (key := at.get((data.positions[hit.key][0], data.positions[hit.key][1] + step)))
         is not None
     }
-    places = {key: Placed(*data.positions[key], data.sizes[key]) for key in near}
+    places = {key: Position(*data.positions[key], data.sizes[key]) for key in near}
     head = {hit.key: data.head[hit.key] for hit in hits} if heads else {}
     return bm25_with_neighbours(
         TextMatches(matches.documents, matches.mean_length, matches.frequencies, hits), places, head

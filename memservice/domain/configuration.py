@@ -1,4 +1,4 @@
-"""The configuration that workspaces, sessions and messages carry: its shape, how it is stored,
+"""The configuration of workspaces, sessions and messages: its structure, and how it is stored,
 shown, merged and resolved."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SECTIONS: Mapping[str, frozenset[str]] = {
     "dream": frozenset({"enabled", "custom_instructions"}),
     "dialectic": frozenset({"custom_instructions"}),
 }
-"""The sections and their keys. Beside them stands the top-level text `custom_instructions`, which
-goes to every component."""
+"""The sections and their keys. The top-level text `custom_instructions` applies to every
+component."""
 
 INSTRUCTIONS = "custom_instructions"
 MIN_MESSAGES: Mapping[str, int] = {
@@ -32,11 +32,11 @@ MIN_MESSAGES: Mapping[str, int] = {
 """The smallest numbers that a caller may set in the section `summary`."""
 
 
-def clean(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """As it is stored: unknown keys inside sections and null leaves are dropped, unknown top-level
-    keys kept."""
+def clean(configuration: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The configuration as it is stored: without null leaves and unknown keys inside sections;
+    unknown top-level keys stay."""
     stored: dict[str, Any] = {}
-    for name, value in (given or {}).items():
+    for name, value in (configuration or {}).items():
         if value is None:
             continue
         if name in SECTIONS and isinstance(value, Mapping):
@@ -51,8 +51,8 @@ def clean(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def public(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """As it is shown: a section with its known keys only and no null leaf, whatever is stored
-    (clients refuse anything else)."""
+    """The configuration as it is shown: sections have known keys only and no null leaf, whatever is
+    stored (clients reject anything else)."""
     return {
         name: value
         for name, value in clean(stored).items()
@@ -60,25 +60,26 @@ def public(stored: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def merge(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """A given section replaces the stored one whole; null and absent ones stay as they are."""
-    return {**stored, **clean(given)}
+def merge(stored: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`stored` with `changes`: a section replaces the whole stored one; null and absent sections
+    change nothing."""
+    return {**stored, **clean(changes)}
 
 
-def texts(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every `custom_instructions` text in a configuration, with its path."""
-    top = given.get(INSTRUCTIONS)
+def texts(configuration: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every `custom_instructions` text in a configuration, after its path."""
+    top = configuration.get(INSTRUCTIONS)
     if isinstance(top, str):
         yield (INSTRUCTIONS,), top
     for name in SECTIONS:
-        section = given.get(name)
+        section = configuration.get(name)
         if isinstance(section, Mapping) and isinstance(section.get(INSTRUCTIONS), str):
             yield (name, INSTRUCTIONS), section[INSTRUCTIONS]
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the operator's settings say where nobody else does."""
+    """The operator's settings: they apply where no layer sets a value."""
 
     reasoning: bool = True
     card: bool = True
@@ -90,7 +91,7 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What holds for one message, session or workspace."""
+    """The effective configuration of one message, session or workspace."""
 
     reasoning: bool
     card_use: bool
@@ -100,22 +101,22 @@ class Resolved:
     messages_per_short_summary: int
     messages_per_long_summary: int
     instructions: Mapping[str, str] = field(default_factory=dict)
-    """By section name, only where there is a text that is not blank."""
+    """Texts by section name; no blank ones."""
 
 
 def resolve(defaults: Defaults, *layers: Mapping[str, Any] | None) -> Resolved:
     """The effective configuration. `layers` go from the strongest (message) to the weakest
     (workspace); nulls are skipped."""
-    given = [layer for layer in layers if layer]
+    present = [layer for layer in layers if layer]
 
     def leaf(section: str, key: str, default: Any) -> Any:
-        for layer in given:
+        for layer in present:
             part = layer.get(section)
             if isinstance(part, Mapping) and part.get(key) is not None:
                 return part[key]
         return default
 
-    reasoning = _reasoning(given)
+    reasoning = _reasoning(present)
     return Resolved(
         reasoning=defaults.reasoning if reasoning is None else bool(reasoning),
         card_use=bool(leaf("peer_card", "use", defaults.card)),
@@ -128,22 +129,23 @@ def resolve(defaults: Defaults, *layers: Mapping[str, Any] | None) -> Resolved:
         messages_per_long_summary=_interval(
             leaf("summary", "messages_per_long_summary", None), defaults.messages_per_long_summary
         ),
-        instructions=_instructions(given),
+        instructions=_instructions(present),
     )
 
 
-def _interval(given: Any, default: int) -> int:
-    """A number of messages. What else a store may hold, written by other generations or by hand,
-    counts as nothing said."""
+def _interval(value: Any, default: int) -> int:
+    """A number of messages. Any other value that a store may contain, written by other generations
+    or by hand, counts as unset."""
     return (
-        given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else default
+        value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else default
     )
 
 
 def _reasoning(layers: list[Mapping[str, Any]]) -> bool | None:
-    """The strongest layer that has the present switch decides. Older generations' switches count in
-    the layers above it, or everywhere if none has it: off if any of them says off."""
-    said: bool | None = None
+    """The strongest layer with `reasoning.enabled` decides; None if no layer has a switch. The
+    switches of older generations count in stronger layers than that one, or in all layers if no
+    layer has it: one of them that is off switches reasoning off."""
+    enabled_by_older_key: bool | None = None
     for layer in layers:
         present = _enabled(layer, "reasoning")
         if present is not None:
@@ -158,8 +160,8 @@ def _reasoning(layers: list[Mapping[str, Any]]) -> bool | None:
         ):
             return False
         if enabled is True:
-            said = True
-    return said
+            enabled_by_older_key = True
+    return enabled_by_older_key
 
 
 def _enabled(layer: Mapping[str, Any], section: str) -> Any:
@@ -170,13 +172,13 @@ def _enabled(layer: Mapping[str, Any], section: str) -> Any:
 def _instructions(layers: list[Mapping[str, Any]]) -> dict[str, str]:
     def first(path: tuple[str, ...]) -> str | None:
         for layer in layers:
-            for found, text in texts(layer):
-                if found == path:
+            for text_path, text in texts(layer):
+                if text_path == path:
                     return text
         return None
 
     general = first((INSTRUCTIONS,))
-    found: dict[str, str] = {}
+    by_section: dict[str, str] = {}
     for section in SECTIONS:
         parts = [
             text.strip()
@@ -184,5 +186,5 @@ def _instructions(layers: list[Mapping[str, Any]]) -> dict[str, str]:
             if text and text.strip()
         ]
         if parts:
-            found[section] = "\n\n".join(parts)
-    return found
+            by_section[section] = "\n\n".join(parts)
+    return by_section

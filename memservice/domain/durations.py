@@ -1,4 +1,4 @@
-"""Spans of time as people write them."""
+"""Parses durations such as `90d`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def parse_duration(text: str) -> timedelta:
     """`90d`, `1h30m`, `2 weeks`, `1 day 12 hours`: numbers with units from seconds to years (of 365
     days), added up.
 
-    Months are left out, since `m` is minutes and a month has no length. Raises ValueError that says
-    what can be written.
+    There are no months: `m` means minutes, and months differ in length. Raises ValueError, whose
+    text describes the format.
     """
-    rest, total = text.strip().lower(), 0.0
-    while rest:
-        match = _PART.match(rest)
+    remaining, total = text.strip().lower(), 0.0
+    while remaining:
+        match = _PART.match(remaining)
         if match is None or match[2] not in _BY_UNIT:
             raise _wrong(text)
         total += float(match[1]) * _BY_UNIT[match[2]]
-        rest = rest[match.end() :]
+        remaining = remaining[match.end() :]
     try:
         span = timedelta(seconds=total)
     except OverflowError:
@@ -44,6 +44,6 @@ def parse_duration(text: str) -> timedelta:
 
 def _wrong(text: str) -> ValueError:
     return ValueError(
-        f"{shown(text)!r} is no duration: write for instance 90d, 1h30m or '2 weeks' "
+        f"{shown(text)!r} is not a duration: write for instance 90d, 1h30m or '2 weeks' "
         "(units: s, m, h, d, w, y)"
     )

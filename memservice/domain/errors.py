@@ -1,7 +1,7 @@
-"""What can go wrong, named for the reader's decision.
+"""The errors of memservice, named after what the caller can do about them.
 
-One root, few classes. Services raise these; `memservice.api.errors` turns them into HTTP, the
-command line into a sentence. A driver's own exception stays attached as `__cause__`.
+One root, few classes. Services raise these; `memservice.api.errors` turns them into HTTP answers,
+the command line into a sentence. The exception of a driver is their `__cause__`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ from dataclasses import dataclass
 
 
 class MemserviceError(Exception):
-    """Root of every error that memservice raises on purpose. The message is written for the person
-    who reads it."""
+    """Root of every error that memservice raises on purpose. The message is for people."""
 
 
 class NotFound(MemserviceError):
-    """The thing that was named does not exist, or is not visible. The message names it."""
+    """The named object does not exist or is not visible. The message names it."""
 
 
 class Conflict(MemserviceError):
-    """The request is well-formed but the present state forbids it."""
+    """The request is valid, but the present state does not allow it."""
 
 
 class Refused(MemserviceError):
-    """The request exceeds a limit of the operation, or asks for a feature that is switched off."""
+    """The request exceeds a limit of the operation or needs a feature that is switched off."""
 
 
 class Disabled(MemserviceError):
@@ -32,7 +31,7 @@ class Disabled(MemserviceError):
 
 
 class Unauthorised(MemserviceError):
-    """The caller is unknown, or may not do this."""
+    """The caller has no valid key, or the key does not allow this."""
 
 
 class TooLarge(MemserviceError):
@@ -40,12 +39,12 @@ class TooLarge(MemserviceError):
 
 
 class UnsupportedMedia(MemserviceError):
-    """The payload's type is not one that can be read."""
+    """The media type of the payload is not supported."""
 
 
 class Unavailable(MemserviceError):
-    """The store could not be reached, or stayed locked, and nothing was committed: the caller may
-    try again."""
+    """The store could not be reached or stayed locked. Nothing was committed: the caller may
+    retry."""
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
         super().__init__(message)
@@ -53,17 +52,17 @@ class Unavailable(MemserviceError):
 
 
 class Busy(Unavailable):
-    """This process does as much of that kind as it may at once. Unlike that of other `Unavailable`,
-    which may name hosts, paths and users, the message is for whoever calls over HTTP."""
+    """This process has reached its maximum of concurrent operations of that kind. The message is
+    for callers over HTTP; that of other `Unavailable` may name hosts, paths and users."""
 
 
 class AnswerFailed(MemserviceError):
-    """A language model did not answer a question, and nothing else may. The message is for the
+    """A language model did not answer a question, and there is no fallback. The message is for the
     caller: it names the cause, and contains no message text and no key."""
 
 
 class AnswerUnavailable(AnswerFailed):
-    """The same, for now: the model's provider is overloaded, or its quota is used up."""
+    """The model's provider is overloaded, or its quota is used up: a later try may succeed."""
 
     def __init__(self, message: str, retry_after: int) -> None:
         """`retry_after`: seconds."""
@@ -72,39 +71,38 @@ class AnswerUnavailable(AnswerFailed):
 
 
 class AnswerTimedOut(AnswerFailed):
-    """The same: the time for the answer was over."""
+    """The language model did not answer in time."""
 
 
 class Damaged(MemserviceError):
-    """What the store gave cannot be true: trying again does not help. The message is for the
+    """The store returned impossible data: a retry does not help. The message is for the
     operator."""
 
 
 class IndexUnavailable(MemserviceError):
-    """The vector index outside the store could not be reached, or could not do what it was asked.
-    The store is not concerned: a search does without it, a task tries again until the index is
-    back."""
+    """The vector index outside the store could not be reached or failed. The store is not affected:
+    searches work without the index, and tasks retry until it is back."""
 
 
 class ConfigurationError(MemserviceError):
-    """A setting or a plugin makes it impossible to start. The message says what to type next."""
+    """A setting or a plugin prevents the start. The message says what to type next."""
 
 
 class SchemaVersionError(MemserviceError):
-    """The database's schema is not the one this release works with. The message says what to do."""
+    """The schema of the database does not fit this release. The message says what to do."""
 
 
 class NoStore(SchemaVersionError):
-    """There is no store at the place that is configured: it was never made, or the place is
-    mistyped. Only `Storage.migrate` makes one."""
+    """There is no store at the configured location: it was never created, or the location is
+    mistyped. Only `Storage.migrate` creates one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with an input: where, what (`message`) and of which kind.
+    """One problem of an input: its location, its text (`message`) and its kind.
 
     `loc` names the argument, outermost first: `("messages", 3, "peer_id")`. `memservice.api` adds
-    where in the request the argument stood."""
+    the part of the request (body, query, path) in front."""
 
     loc: tuple[str | int, ...]
     message: str
@@ -112,7 +110,7 @@ class Problem:
 
 
 class InvalidInput(MemserviceError):
-    """The request's content breaks a rule. Carries every problem that was found, never none."""
+    """The request's content breaks a rule. `problems` has every problem, at least one."""
 
     def __init__(self, *problems: Problem) -> None:
         if not problems:

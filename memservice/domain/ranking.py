@@ -1,5 +1,5 @@
-"""Scores and orders: pure functions of what the indexes found. Higher is better; ties go by key,
-ascending, so order is total."""
+"""Scores and orders: pure functions of the results of the indexes. Higher is better; ties are
+ordered by key, ascending, so the order is total."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 K1 = 1.2
-"""How soon repetitions of a term stop counting."""
+"""How soon repetitions of a term saturate."""
 B = 0.75
-"""How far a long text is held against it, 0 to 1."""
+"""How much the length of a text lowers its score, 0 to 1."""
 WINDOW = 2
-"""How many messages before and after a hit share in it."""
+"""Messages before and after a hit that share its score."""
 NEIGHBOUR_WEIGHT = 0.5
-"""How much of a hit's score each of them gets."""
+"""The share of a hit's term counts that each of them gets."""
 RRF_K = 20
-"""Smoothing of reciprocal ranks: small trusts the first places more."""
+"""Smoothing of reciprocal ranks: a smaller value favours the first ranks."""
 
 Scores = dict[int, float]
 
 
 @dataclass(frozen=True, slots=True)
 class TextHit:
-    """One candidate: how often each query term occurs in it, and how many terms it has."""
+    """One candidate: `terms` counts each query term in it, `length` all its terms."""
 
     key: int
     terms: Mapping[str, int]
@@ -35,8 +35,9 @@ class TextHit:
 class TextMatches:
     """Candidates in no particular order, with the workspace's own statistics for this kind of row.
 
-    `documents` and `mean_length` describe all rows of the workspace, `frequencies` how many of them
-    hold each term; none of them changes with `where`, nor with other workspaces' text.
+    `documents` and `mean_length` describe all rows of the workspace; `frequencies` is the number of
+    those that contain each term. They depend neither on the index filter nor on the text of other
+    workspaces.
     """
 
     documents: int
@@ -46,14 +47,14 @@ class TextMatches:
 
 
 def idf(documents: int, frequency: int) -> float:
-    """What a term is worth that `frequency` of `documents` texts hold. Never negative, also where
+    """The weight of a term that `frequency` of `documents` texts contain. Never negative, even if
     the counts are a little stale."""
     return math.log1p(max(0.0, documents - frequency + 0.5) / (max(0, frequency) + 0.5))
 
 
 def bm25(matches: TextMatches, k1: float = K1, b: float = B) -> Scores:
-    """Score of each hit, by the workspace's own statistics. A term without a known frequency counts
-    as held by its hits alone."""
+    """The score of each hit, by the workspace's own statistics. A term without a frequency counts
+    as if one text contained it."""
     mean = matches.mean_length if matches.mean_length > 0 else 1.0
     weights: dict[str, float] = {}
     for term, frequency in matches.frequencies.items():
@@ -70,8 +71,8 @@ def bm25(matches: TextMatches, k1: float = K1, b: float = B) -> Scores:
     return scores
 
 
-class Placed(Protocol):
-    """Where a message stands, and how long it is."""
+class MessagePosition(Protocol):
+    """The position of a message in its session, and its length in tokens."""
 
     @property
     def session_key(self) -> int: ...
@@ -82,28 +83,28 @@ class Placed(Protocol):
 
 
 _SESSION = 1 << 32
-"""Apart by more than any session is long."""
+"""The distance between two sessions in one number line: longer than any session."""
 
 NO_HEADER_TERMS: Mapping[int, Collection[str]] = {}
 
 
 def bm25_with_neighbours(
     matches: TextMatches,
-    positions: Mapping[int, Placed],
+    positions: Mapping[int, MessagePosition],
     header_terms: Mapping[int, Collection[str]] = NO_HEADER_TERMS,
     reach: int = WINDOW,
     share: float = NEIGHBOUR_WEIGHT,
     k1: float = K1,
     b: float = B,
 ) -> Scores:
-    """BM25 in which each hit lends `share` of its term counts to the messages up to `reach` places
-    before and after it.
+    """BM25 in which each hit adds `share` of its term counts to the messages up to `reach`
+    positions before and after it.
 
-    This is what a stored field of the neighbours' text would score, without storing one: counts are
-    shared before repetitions saturate, and a text is as long as itself and its neighbours together.
-    `positions` holds the hits and the messages around them; one that is missing has the mean
-    length, and gains nothing. `header_terms` are the terms of a hit that only say who spoke and
-    when: they count for the hit itself, once each, and are not lent.
+    The result is that of an indexed field with the text of the neighbours, without storing one:
+    counts are added before repetitions saturate, and the length of a text includes its neighbours.
+    `positions` has the hits and the messages around them. A message that is missing there has the
+    mean length and gets nothing. `header_terms` are the terms of a hit that only name its author
+    and time: they count for the hit itself, once each, and are not shared.
     """
     import numpy as np
 
@@ -112,8 +113,8 @@ def bm25_with_neighbours(
     mean = matches.mean_length if matches.mean_length > 0 else 1.0
     terms = sorted({term for hit in matches.hits for term in hit.terms})
     column = {term: number for number, term in enumerate(terms)}
-    # Rows: every message with a place, ordered by (session, seq) and found by one number each; then
-    # hits without a place.
+    # Rows: every message with a position, ordered by (session, seq) as one number; then hits
+    # without a position.
     codes = {
         key: position.session_key * _SESSION + position.seq for key, position in positions.items()
     }
@@ -125,49 +126,53 @@ def bm25_with_neighbours(
             row[hit.key] = len(keys)
             keys.append(hit.key)
     counts = np.zeros((len(keys), len(terms)))
-    said = np.zeros_like(counts)
+    shared_counts = np.zeros_like(counts)
     lengths = np.full(len(keys), mean)
     for hit in matches.hits:
         here, head = row[hit.key], header_terms.get(hit.key, ())
         for term, tf in hit.terms.items():
             counts[here, column[term]] = tf
-            said[here, column[term]] = tf - (term in head)
-    placed = len(at)
-    sizes = np.array([max(positions[key].tokens, 1) for key in keys[:placed]], dtype=np.float64)
+            shared_counts[here, column[term]] = tf - (term in head)
+    positioned = len(at)
+    sizes = np.array([max(positions[key].tokens, 1) for key in keys[:positioned]], dtype=np.float64)
     hit_rows = [row[hit.key] for hit in matches.hits]
-    known = [
+    measured_hits = [
         (length.length, sizes[here])
         for here, length in zip(hit_rows, matches.hits, strict=True)
-        if here < placed
+        if here < positioned
     ]
-    measured = float(sum(size for _, size in known))
-    lengths[:placed] = sizes * (sum(length for length, _ in known) / measured) if measured else mean
+    measured_tokens = float(sum(size for _, size in measured_hits))
+    lengths[:positioned] = (
+        sizes * (sum(length for length, _ in measured_hits) / measured_tokens)
+        if measured_tokens
+        else mean
+    )
     lengths[hit_rows] = [hit.length for hit in matches.hits]
     around = lengths + 2 * reach * mean
     for step in range(-reach, reach + 1):
-        if step and placed:
-            other = np.minimum(np.searchsorted(at, at + step), placed - 1)
-            found = np.flatnonzero(at[other] == at + step)
-            counts[found] += share * said[other[found]]
-            around[found] += lengths[other[found]] - mean
+        if step and positioned:
+            other = np.minimum(np.searchsorted(at, at + step), positioned - 1)
+            targets = np.flatnonzero(at[other] == at + step)
+            counts[targets] += share * shared_counts[other[targets]]
+            around[targets] += lengths[other[targets]] - mean
     norm = k1 * (1 - b + b * around / ((2 * reach + 1) * mean))
     unknown = idf(matches.documents, 1)
     scored = np.zeros(len(keys))
     for term in terms:
-        # Column by column, not as one matrix product: that may round equal rows differently, and
-        # ties have to stay ties.
+        # Column by column, not as one matrix product, which may round equal rows differently: ties
+        # have to stay ties.
         weight = (
             idf(matches.documents, matches.frequencies[term])
             if term in matches.frequencies
             else unknown
         ) * (k1 + 1)
-        held = counts[:, column[term]]
-        scored += weight * (held / (held + norm))
+        column_counts = counts[:, column[term]]
+        scored += weight * (column_counts / (column_counts + norm))
     return {keys[here]: float(scored[here]) for here in np.flatnonzero(counts.any(axis=1))}
 
 
 def normalise(scores: Mapping[int, float]) -> Scores:
-    """Scores as shares of the best one; all zero where nothing scored above zero."""
+    """Scores as shares of the best one; all zero if no score is above zero."""
     best = max(scores.values(), default=0.0)
     return {key: max(0.0, score) / best if best > 0 else 0.0 for key, score in scores.items()}
 
@@ -178,11 +183,11 @@ def ranked(scores: Mapping[int, float], limit: int | None = None) -> list[int]:
 
 
 def fuse(lists: Iterable[Sequence[int]], k: int = RRF_K, limit: int | None = None) -> list[int]:
-    """One order out of several: each key scores the sum of 1 / (k + rank) over the lists that hold
-    it, ranks from 1.
+    """Reciprocal rank fusion: the score of a key is the sum of 1 / (k + rank) over the lists that
+    contain it, ranks from 1.
 
-    The sum does not depend on the order of the lists. Within a list a key counts at its first
-    place.
+    The sum does not depend on the order of the lists. Within a list only the first occurrence of a
+    key counts.
     """
     shares: dict[int, list[float]] = {}
     for ranking in lists:

@@ -1,13 +1,13 @@
-"""The rows that memservice keeps: plain frozen records, the same on every backend.
+"""The rows that memservice stores: plain frozen records, the same on every backend.
 
 Conventions
 * `key` is the row's integer key, assigned by the storage at `put` (0 = not stored yet); foreign
   keys are keys.
 * `uid` is the public 21-character id; `slug` the immutable name that generations 2 and 3 call `id`;
   `v1_name` the mutable one.
-* A field named after a noun without suffix (`session`, `author`, `observer` …) is that row's
-  **slug**, copied at insert: slugs never change, so reads need no join. The `…_key` beside it is
-  the foreign key.
+* A field named after a row without a suffix (`session`, `author`, `observer` …) is that row's
+  **slug**, copied at insert: slugs never change, so reads need no join. The field with the suffix
+  `_key` is the foreign key.
 * Times are timezone-aware UTC datetimes.
 * JSON columns hold plain dicts and lists; treat them as immutable.
 """
@@ -21,11 +21,11 @@ from typing import Any
 JsonObject = dict[str, Any]
 
 ACTIVE, ARCHIVED, DELETING = "active", "archived", "deleting"
-"""States of a session; a workspace is only ever active or deleting."""
+"""States of a session. A workspace is either active or being deleted."""
 
 PEER, SCOPE = "peer", "scope"
-"""Kinds of peer. A scope is a hidden peer named `scope.<name>` that observes sessions and never
-speaks."""
+"""Kinds of peer. A scope is a hidden peer named `scope.<name>` that observes sessions and writes no
+messages."""
 
 SCOPE_PREFIX = "scope."
 
@@ -44,14 +44,14 @@ SHORT, LONG = "short", "long"
 """Kinds of summary."""
 
 PENDING, DONE, FAILED, HELD = "pending", "done", "failed", "held"
-"""States of a task. `failed` rests until somebody retries or purges it."""
+"""States of a task. A `failed` task stays until it is retried or purged."""
 
 
 BUILDING, RETIRED = "building", "retired"
-"""States of a vector space, beside active: not asked yet, and no longer."""
+"""States of a vector space besides active: not used by queries yet, and not used any more."""
 
 PAUSED = "paused"
-"""State of a webhook endpoint that failed too often; else it is active."""
+"""State of a webhook endpoint that failed too often. All others are active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Session:
     workspace_key: int
     slug: str
     owner_key: int | None = None
-    """The peer that owns a session made by generation 1; null for the others."""
+    """The peer that owns a session created by generation 1; null for other sessions."""
     state: str = ACTIVE
     metadata: JsonObject = field(default_factory=dict)
     configuration: JsonObject = field(default_factory=dict)
@@ -112,7 +112,8 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One peer's membership of one session, kept (with `left_at`) after it leaves."""
+    """One peer's membership of one session. The row stays after the peer leaves (with
+    `left_at`)."""
 
     key: int = 0
     workspace_key: int
@@ -126,8 +127,8 @@ class Member:
     observe_others: bool | None = None
     joined_at: datetime
     joined_seq: int = 0
-    """The session's newest message when it joined (0: there was none): it was there for those that
-    came after."""
+    """The session's newest message when it joined (0: there was none). The peer was present for the
+    later ones."""
     left_at: datetime | None = None
     left_seq: int | None = None
     """The session's newest message when it left."""
@@ -147,26 +148,26 @@ class Message:
     content: str
     metadata: JsonObject = field(default_factory=dict)
     internal: JsonObject = field(default_factory=dict)
-    """What the service notes about the message (facts of the uploaded file); on no wire."""
+    """The service's own notes on the message (facts of the uploaded file); in no response."""
     tokens: int
     tokens_through: int
     """Sum of `tokens` over seq 1..seq."""
     created_at: datetime
-    """As given by the caller, for display and time filters; it orders nothing."""
+    """The caller's value, for display and time filters. Nothing is ordered by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyKey:
-    """A request that stored messages under a key of the caller's choice, so that its repetition
-    stores nothing."""
+    """A request that stored messages under a key chosen by the caller. A repetition stores
+    nothing."""
 
     key: int = 0
     workspace_key: int
     session_key: int
     digest: str
-    """Of the caller's key."""
+    """Digest of the caller's key."""
     request: str
-    """Digest of what was asked for: another request under the same key is a mistake."""
+    """Digest of the request: a different request under the same key is an error."""
     message_keys: list[int]
     created_at: datetime
 
@@ -191,8 +192,8 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """What one peer (the observer) holds about another (the observed), and when it was last
-    consolidated."""
+    """The conclusions of one peer (the observer) about another (the observed), and when they were
+    last consolidated."""
 
     key: int = 0
     workspace_key: int
@@ -209,7 +210,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """The peer card that `observer` keeps about `target`. The target need not exist as a peer."""
+    """The peer card of `observer` about `target`. The target need not exist as a peer."""
 
     key: int = 0
     workspace_key: int
@@ -217,7 +218,7 @@ class Card:
     target: str
     lines: list[str]
     given: list[str] = field(default_factory=list)
-    """Those of `lines` that a caller wrote. The service replaces its own lines only."""
+    """The lines that a caller wrote, a part of `lines`. The service replaces its own lines only."""
     updated_at: datetime
 
 
@@ -242,9 +243,9 @@ class Conclusion:
     deleted_at: datetime | None = None
     times_derived: int = 1
     source_ids: list[str] | None = None
-    """Uids of the conclusions that this one rests on; null for explicit ones."""
+    """Uids of the conclusions that this one is based on; null for explicit ones."""
     message_keys: list[int] = field(default_factory=list)
-    """Keys of the messages that it was derived from."""
+    """Keys of the source messages."""
     internal: JsonObject = field(default_factory=dict)
     """premises, sources, pattern_type, confidence, copied_from … ; filterable as `metadata` in
     generations 2 and 3."""
@@ -253,7 +254,7 @@ class Conclusion:
     reasoner: str = "api"
     model: str | None = None
     said_at: datetime
-    """When the newest source message was sent; the row's time where there is none."""
+    """When the newest source message was sent; without one, the time of the row."""
     created_at: datetime
 
 
@@ -302,7 +303,7 @@ class Metamessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One piece of background work, written in the transaction that makes it necessary."""
+    """One piece of background work, stored in the transaction that causes it."""
 
     key: int = 0
     uid: str
@@ -319,30 +320,31 @@ class Task:
     attempts: int = 0
     last_error: str | None = None
     outcome: JsonObject = field(default_factory=dict)
-    """Counts of what it produced; a task that produced nothing says so here."""
+    """Counts of its results; also of a task without results."""
     request_id: str | None = None
-    """Of the request that made it necessary, so that logs of both can be read together."""
+    """Id of the request that caused it, to connect the logs of both."""
     not_before: datetime
-    """`IMMEDIATELY`, unless it waits for a timer, for company, or after a failure."""
+    """`IMMEDIATELY`, unless it waits for a timer, for batching, or after a failure."""
     created_at: datetime
     finished_at: datetime | None = None
 
     @property
     def due_since(self) -> datetime:
-        """When it became due, or will."""
+        """When it became due, or will become due."""
         return max(self.created_at, self.not_before)
 
 
 IMMEDIATELY = datetime(1970, 1, 1, tzinfo=UTC)
-"""`not_before` of a task that waits for nothing: it is due by every clock, also by one behind that
-of the process that stored it."""
+"""`not_before` of a task without a delay: it is due by every clock, even one that is behind the
+clock of the process that stored it."""
 NEVER = datetime(9000, 1, 1, tzinfo=UTC)
-"""`not_before` of a task that is not due by itself, however long it waits."""
+"""`not_before` of a task that never becomes due by time alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """Who works on a unit. `number` rises at each claim and fences off holders that lost it."""
+    """The claim of a worker on a unit. `number` rises at each claim, so earlier holders cannot
+    commit results."""
 
     key: int = 0
     unit: str
@@ -353,7 +355,8 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeSession:
-    """How far a scope's copy of one session's conclusions is (`pending`, `completed`, `failed`)."""
+    """Progress of a scope's copy of one session's conclusions (`pending`, `completed`,
+    `failed`)."""
 
     key: int = 0
     workspace_key: int
@@ -367,8 +370,8 @@ class ScopeSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """A vector space: rows of one kind in one workspace, embedded by one embedder. Vectors of two
-    spaces never meet."""
+    """A vector space: rows of one kind in one workspace, embedded by one embedder. Vectors of
+    different spaces are never compared."""
 
     key: int = 0
     workspace_key: int
@@ -396,14 +399,14 @@ class WebhookEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One attempt to hand an event to an endpoint."""
+    """One attempt to deliver an event to an endpoint."""
 
     key: int = 0
     uid: str
     workspace_key: int
     endpoint_key: int
     event_uid: str
-    """The same for every attempt to deliver one event; receivers know repetitions by it."""
+    """The same for every attempt to deliver one event; receivers detect repetitions by it."""
     event: str
     """Its type on the wire."""
     body: str
@@ -416,11 +419,11 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A key that was minted here. The token itself is never stored."""
+    """A key minted by this service. The token itself is not stored."""
 
     key: int = 0
     uid: str
-    """The token's `jti`; for a revoked token that has none, the digest of what is signed of it
+    """The token's `jti`; for a revoked token without one, the digest of its signed part
     (`jwt_signing.digest`)."""
     label: str | None = None
     admin: bool = False
@@ -432,8 +435,8 @@ class ApiKey:
     last_used_at: datetime | None = None
     created_at: datetime
     workspace_uid: str | None = None
-    """What `workspace` names; so with the next two. None while there is no such thing: the key is
-    then for the first that gets the name."""
+    """The uid of `workspace`; so with the next two. None while there is no such row: the key is
+    then for the first one that gets the name."""
     peer_uid: str | None = None
     session_uid: str | None = None
 
@@ -445,9 +448,9 @@ class Usage:
     key: int = 0
     workspace_key: int | None = None
     day: str
-    """UTC day of `created_at`, `2024-05-17`: what sums and budgets go by."""
+    """UTC day of `created_at`, `2024-05-17`: the unit of sums and budgets."""
     task: str
-    """What it was made for (`ModelCall.purpose`)."""
+    """The purpose of the call (`ModelCall.purpose`)."""
     provider: str
     model: str
     input_tokens: int = 0
@@ -463,7 +466,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A fact about the store itself, for instance which token counter its counts were made with."""
+    """A fact about the store itself, for instance the token counter of its counts."""
 
     key: int = 0
     name: str
@@ -471,15 +474,15 @@ class Fact:
 
 
 OWNER, OPERATOR, READER = "owner", "operator", "reader"
-"""Roles of a member of the console; `memservice.services.auth.permissions` says what each may
+"""Roles of a member of the console; `memservice.services.auth.permissions` defines what each may
 do."""
 
 DEACTIVATED = "deactivated"
-"""State of a member of the console who may not sign in; else it is active."""
+"""State of a member of the console who may not sign in. All others are active."""
 
 SET_UP, INVITATION, NEW_PASSWORD = "set-up", "invitation", "new-password"
-"""Kinds of one-time link. The first two make a member; the last one gives a member a new
-password."""
+"""Kinds of one-time link. The first two create a member; the last one sets a new password of a
+member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -489,7 +492,7 @@ class ConsoleMember:
     key: int = 0
     uid: str
     name: str
-    """What the person signs in with: an e-mail address or a name, NFKC and case-folded."""
+    """The name for signing in: an e-mail address or another name, NFKC and case-folded."""
     password_hash: str
     """argon2id, in the library's own notation."""
     role: str
@@ -509,34 +512,35 @@ class ConsoleLink:
     """Keyed hash of the token."""
     kind: str
     role: str | None = None
-    """Of the member that the link makes; the next field, too."""
+    """The role of the member that the link creates."""
     workspaces: list[JsonObject] | None = None
+    """The workspaces of the member that the link creates."""
     member_uid: str | None = None
-    """Of the member who gets a new password by it."""
+    """The uid of the member whose password it sets."""
     created_by: str | None = None
-    """The uid of the member who made it; None: the command line."""
+    """The uid of the member who created the link; None: the command line."""
     expires_at: datetime
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSession:
-    """One sign-in, of a member or with an API key. Its id, which only the cookie has, is not
+    """One sign-in, of a member or with an API key. Only the cookie has its id, which is not
     stored."""
 
     key: int = 0
     uid: str
-    """Names the session on pages; opens nothing."""
+    """Names the session on pages. It gives no access."""
     digest: str
     """Keyed hash of the id."""
     member_uid: str | None = None
     claims: JsonObject | None = None
-    """Of the API key that it was opened with, as in its token; None for a member's."""
+    """The claims of the API key, as in its token; None for a member."""
     key_uid: str | None = None
-    """Of the API key; the token's digest if it has no id."""
+    """The uid of the API key; the token's digest if it has no id."""
     address: str
     client: str
-    """What the browser called itself."""
+    """The browser's `User-Agent`."""
     expires_at: datetime
     created_at: datetime
 
@@ -550,24 +554,24 @@ class SignInFailures:
     """`account:`, `address:` or `browser:`, and a digest."""
     failures: int
     paused_until: datetime
-    """Attempts before this moment are refused unread."""
+    """Attempts before this time are rejected without a check."""
     last_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One action in the console: who did what, from where and when. Never changed."""
+    """One action in the console: actor, action, address and time. Never changed."""
 
     key: int = 0
     uid: str
     actor: str
-    """The name of the member, `key …`, or what else acted."""
+    """The name of the member, `key …`, or another actor such as the command line."""
     actor_uid: str | None = None
-    """Of the member or key."""
+    """The uid of the member or key."""
     action: str
-    """What was done, `noun.verb`: `member.invite`."""
+    """The action as `noun.verb`: `member.invite`."""
     target: str | None = None
-    """What it was done to."""
+    """The object of the action."""
     workspace: str | None = None
     address: str | None = None
     detail: JsonObject = field(default_factory=dict)

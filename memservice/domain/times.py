@@ -1,4 +1,4 @@
-"""Times as callers write them and as answers show them. Inside, every time is a timezone-aware UTC
+"""Parses times of callers and formats times for answers. Inside, every time is a timezone-aware UTC
 datetime."""
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from memservice.domain.values import shown
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# datetime.fromisoformat alone would also take week dates, any separator, and digits of other
-# scripts.
+# datetime.fromisoformat alone also accepts week dates, any separator, and digits of other scripts.
 _ISO = re.compile(
     r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:[Tt ](?P<time>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?) "
@@ -24,9 +23,9 @@ def parse_time(value: object) -> datetime:
     """The UTC time that a caller wrote.
 
     Accepts ISO 8601 text (`2024-05-01`, `2024-05-01 10:00:00.5`, `2024-05-01T10:00:00Z`, any
-    offset), Unix seconds as a number, and datetimes. Without an offset it is UTC; finer than
-    microseconds is cut off. Raises ValueError for anything else, and for times outside the years 1
-    to 9999 of UTC.
+    offset), Unix seconds as a number, and datetimes. Without an offset the time is UTC; it is cut
+    to microseconds. Raises ValueError for anything else, and for times outside the years 1 to 9999
+    of UTC.
     """
     if isinstance(value, datetime):
         return _utc(value, value)
@@ -62,8 +61,8 @@ def parse_iso(text: str) -> datetime:
 
 
 def wire(time: datetime) -> str:
-    """ISO 8601 in UTC with suffix `Z`; microseconds only if they are not zero. What every answer
-    shows."""
+    """ISO 8601 in UTC with suffix `Z`, with microseconds unless they are zero: the format of every
+    answer."""
     return (time if time.tzinfo is UTC else time.astimezone(UTC)).isoformat()[:-6] + "Z"
 
 
@@ -77,13 +76,13 @@ def stamp(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(sep=" ", timespec="seconds")[:-6]
 
 
-def _utc(time: datetime, given: object) -> datetime:
+def _utc(time: datetime, value: object) -> datetime:
     if time.tzinfo is None:
         return time.replace(tzinfo=UTC)
     try:
         return time.astimezone(UTC)
     except OverflowError:
-        raise ValueError(f"Time out of range (years 1 to 9999): {shown(given)}") from None
+        raise ValueError(f"Time out of range (years 1 to 9999): {shown(value)}") from None
 
 
 def _invalid(value: object) -> ValueError:

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator
 from memservice.domain.errors import ConfigurationError
 
 COUNTER = "o200k_base"
-"""What counts are made with. It is recorded in the store: counts of two counters are never added
-up."""
+"""The vocabulary of the counts. Its name is recorded in the store: counts of different vocabularies
+are never added."""
 
 _lock = threading.Lock()
 _loaded: tuple[str, Callable[[str], int]] | None = None
 
 _PIECE = 40_000
-"""Characters that `bpe-openai` is given at once: it refuses 200,000 tokens, and a character is at
-most four."""
+"""Characters per call of `bpe-openai`: it rejects 200,000 tokens, and a character has at most
+four."""
 
 _MAX_TOKEN_LENGTH = 128
 """Characters of the vocabulary's longest token."""
@@ -33,8 +33,8 @@ between them changes no count."""
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in pieces whose counts add up; only a word longer than 20,000 characters is cut
-    inside."""
+    """The text in pieces whose counts add up to its own. Only a word longer than 20,000 characters
+    is cut."""
     start = 0
     while len(text) - start > _PIECE:
         cut = start + _PIECE
@@ -86,18 +86,17 @@ def _load() -> tuple[str, Callable[[str], int]]:
 
 
 def count(text: str) -> int:
-    """Tokens of the text in the o200k vocabulary. What looks like a special token is counted as
-    plain text.
+    """Tokens of the text in the o200k vocabulary. Special tokens count as plain text.
 
-    Raises `ConfigurationError` when no implementation is installed, `UnicodeEncodeError` for a lone
+    Raises `ConfigurationError` if no implementation is installed, `UnicodeEncodeError` for a lone
     surrogate.
     """
     return (_loaded or _load())[1](text)
 
 
 def cut(text: str, maximum: int) -> str:
-    """The longest beginning of the text that has at most so many tokens, to a character or two; all
-    of it, if it has no more."""
+    """The longest beginning of the text with at most `maximum` tokens, to a character or two; the
+    whole text if it has no more."""
     # A token is at least one byte.
     if len(text) * 4 <= maximum or len(text.encode()) <= maximum or count(text) <= maximum:
         return text
@@ -112,11 +111,11 @@ def cut(text: str, maximum: int) -> str:
 
 
 def counter_id() -> str:
-    """The name under which counts are recorded in the store; whichever implementation makes
-    them."""
+    """The name under which counts are recorded in the store. It does not depend on the
+    implementation."""
     return COUNTER
 
 
 def implementation() -> str:
-    """Which package counts: for start-up messages and diagnosis."""
+    """The package that counts, for start-up messages and diagnosis."""
     return (_loaded or _load())[0]

@@ -1,8 +1,7 @@
-"""Values as callers send them: JSON that is decoded and bounded once, metadata limits, NUL, and
-names.
+"""Decodes and checks values of callers: JSON, metadata, NUL and names.
 
-JSON here is what every store can keep: finite doubles, integers of 64 bits, text without lone
-surrogates, bounded nesting.
+JSON is limited to what every store can store: finite doubles, integers of 64 bits, text without
+lone surrogates, bounded nesting.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ Loc = tuple[str | int, ...]
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 JSON_DEPTH_MAX = 100
-"""Containers inside containers, the outermost counting as 1."""
+"""Levels of nested containers; the outermost one is 1."""
 JSON_VALUES_MAX = 1_000_000
-"""Values in one body. Of little ones, a body that is not too long holds so many that a process
-would be at it for a minute, and serve nobody else meanwhile."""
+"""Values in one body. A body within the size limit could contain so many small values that decoding
+blocks the process for a minute."""
 
 METADATA_KEYS_MAX = 100
 METADATA_DEPTH_MAX = 5
@@ -35,7 +34,7 @@ SCOPE_NAME_MAX = 506
 _CONTAINERS = (dict, list)
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that move the cursor or worse, but for tabs and ends of lines."""
+"""Control characters, except tabs and ends of lines."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _STRING_OR_MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[,\[{]', re.DOTALL)
@@ -45,8 +44,8 @@ _TOO_DEEP = f"JSON may be nested at most {JSON_DEPTH_MAX} levels deep"
 
 
 def shown(value: object, limit: int = 100) -> str:
-    """`value` as an error message can carry it: at most `limit` characters, encodable as UTF-8."""
-    # A giant integer or a deep list cannot be printed at all, and need not be.
+    """`value` for an error message: at most `limit` characters, encodable as UTF-8."""
+    # Giant integers and deep lists cannot be printed.
     if isinstance(value, int) and value.bit_length() > 1000:
         return "<integer>"
     if isinstance(value, dict | list):
@@ -56,14 +55,14 @@ def shown(value: object, limit: int = 100) -> str:
 
 
 def storable(text: str, limit: int) -> str:
-    """`text` as every store can keep it: at most `limit` characters, without U+0000 and lone
-    surrogates."""
+    """`text` in a form that every store accepts: at most `limit` characters, without U+0000 and
+    lone surrogates."""
     return _SURROGATE.sub("\ufffd", text[:limit].replace("\0", ""))
 
 
 def printable(text: str) -> str:
-    """`text` as a terminal or a log may show it: on as many lines as before, and with nothing in it
-    that a terminal would obey."""
+    """`text` for a terminal or a log: with the same lines, and without control characters that a
+    terminal would execute."""
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
@@ -72,7 +71,7 @@ class _OutOfRange(ValueError):
 
 
 def _int(literal: str) -> int:
-    if len(literal) <= 20:  # "-" and 19 digits; longer ones need not be converted to be refused
+    if len(literal) <= 20:  # "-" and 19 digits: a longer literal is out of range
         number = int(literal)
         if INT_MIN <= number <= INT_MAX:
             return number
@@ -91,15 +90,15 @@ def _constant(literal: str) -> NoReturn:
 
 
 # fast path: see docs/decisions/fast-paths.md#json-bodies
-# Numbers are rare in bodies: hooks on them cost less than a visit of every value.
+# Numbers are rare in bodies: hooks for them cost less than a visit to every value.
 _DECODER = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_constant)
 
 
 def loads(raw: bytes, loc: Sequence[str | int] = ("body",)) -> Any:
-    """The JSON value in `raw` (UTF-8), good for `check_json`. NUL is left in place.
+    """The JSON value in `raw` (UTF-8), which passes `check_json`. NUL is not removed.
 
-    Raises InvalidInput: kind `json_invalid` at `loc` + byte or character offset where it is not
-    JSON, `value_error` where it is JSON of a kind that cannot be kept.
+    Raises InvalidInput: kind `json_invalid` at `loc` + byte or character offset for text that is
+    not JSON, `value_error` for JSON that cannot be stored.
     """
     try:
         text = raw.decode("utf-8")
@@ -118,7 +117,7 @@ def loads(raw: bytes, loc: Sequence[str | int] = ("body",)) -> Any:
         raise InvalidInput.at(*loc, message=str(error)) from error
     except RecursionError as error:
         raise InvalidInput.at(*loc, message=_TOO_DEEP) from error
-    # Only bodies with many brackets can be deep, and only those with such an escape can hold a lone
+    # Only bodies with many brackets can be deep; only those with such an escape can contain a lone
     # surrogate.
     if text.count("{") + text.count("[") > JSON_DEPTH_MAX and _depth(value) > JSON_DEPTH_MAX:
         raise InvalidInput.at(*loc, message=_TOO_DEEP)
@@ -128,9 +127,9 @@ def loads(raw: bytes, loc: Sequence[str | int] = ("body",)) -> Any:
 
 
 def _too_many(text: str) -> bool:
-    """Whether there are more values than are read. Each but the first comes after a mark that
-    stands outside the strings; of long texts that people write hardly one has so many marks that it
-    is looked at closely."""
+    """Whether there are more than `JSON_VALUES_MAX` values. Each value but the first follows a mark
+    outside the strings. The first count includes marks inside strings, and is enough for nearly all
+    texts."""
     if text.count(",") + text.count("[") + text.count("{") <= JSON_VALUES_MAX:
         return False
     marks = (1 for match in _STRING_OR_MARK.finditer(text) if match.end() - match.start() == 1)
@@ -138,8 +137,8 @@ def _too_many(text: str) -> bool:
 
 
 def check_json(value: object, loc: Sequence[str | int]) -> None:
-    """Raise InvalidInput, at the first place that is wrong, unless `value` is JSON that every store
-    can keep."""
+    """Raise InvalidInput, with the location of the first problem, unless every store can store
+    `value`."""
     level: list[tuple[Loc, object]] = [(tuple(loc), value)]
     depth = 0
     while level:
@@ -162,7 +161,7 @@ def check_json(value: object, loc: Sequence[str | int]) -> None:
 
 
 def _problem(item: object) -> str | None:
-    """What is wrong with a scalar, or None."""
+    """The problem of a scalar, or None."""
     if isinstance(item, str):
         return (
             None
@@ -179,7 +178,7 @@ def _problem(item: object) -> str | None:
 
 
 def _depth(value: object) -> int:
-    """Containers inside containers; looks at containers only, and stops just past the maximum."""
+    """Levels of nested containers. It visits containers only and stops just above the maximum."""
     level: list[Any] = [value] if isinstance(value, _CONTAINERS) else []
     depth = 0
     while level and depth <= JSON_DEPTH_MAX:
@@ -194,7 +193,7 @@ def _depth(value: object) -> int:
 
 
 def strip_nul(value: Any) -> Any:
-    """`value` without U+0000 in any text or key. `value` is bounded JSON (`loads`,
+    """`value` without U+0000 in texts and keys. `value` is bounded JSON (`loads`,
     `check_json`)."""
     if isinstance(value, str):
         return value.replace("\0", "") if "\0" in value else value
@@ -207,7 +206,7 @@ def strip_nul(value: Any) -> Any:
 
 def check_size(value: object, loc: Sequence[str | int], subject: str) -> None:
     """Raise InvalidInput for JSON of more than 64 KiB. `subject` names it in the error."""
-    # A character has one to four bytes: most values need not be encoded to be measured.
+    # A character has one to four bytes, so most values need no encoding to be measured.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if len(text) * 4 > MAX_METADATA and (
         len(text) > MAX_METADATA or len(text.encode("utf-8", "surrogatepass")) > MAX_METADATA
@@ -242,8 +241,8 @@ def check_metadata(value: object, loc: Sequence[str | int]) -> None:
 
 
 def name_problem(name: str, max_length: int = NAME_MAX) -> str | None:
-    """What keeps `name` from being the id of a workspace, peer or session (or of a scope, with its
-    own maximum), or None."""
+    """Why `name` cannot be the id of a workspace, peer or session (or of a scope, which has a
+    maximum of its own); None if it can."""
     if not name:
         return "String should have at least 1 character"
     if len(name) > max_length:

@@ -1,1 +1,1 @@
-"""What language models write, read right whatever the model does: pure functions over its text."""
+"""Reads the text of language models, whatever form they give it: pure functions."""

@@ -1,5 +1,5 @@
-"""JSON in what a model writes: found between other text, and read with the mistakes that models
-make (trailing commas, single quotes, Python's literals, an end that is missing)."""
+"""Finds JSON in the text of a model, and accepts the mistakes that models make (trailing commas,
+single quotes, Python's literals, a missing end)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 from memservice.domain.json_schema import violation
 
 MAX_DEPTH = 64
-"""Levels of lists and objects inside each other."""
+"""Levels of nested lists and objects."""
 MAX_FAILURES = 50
-"""Brackets that begin no document before the search ends."""
+"""The search ends after so many brackets that do not begin a document."""
 
 _START = re.compile(r"[{\[]")
 _BLANKS = re.compile(r"\s*")
@@ -32,19 +32,19 @@ _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": 
 class Document:
     value: Any
     is_whole: bool = True
-    """False if the text ended inside of it: then `value` has the whole items of its lists."""
+    """False if the text ended inside it: then `value` has the complete items of its lists."""
 
 
 class Unreadable(ValueError):
-    """There is no JSON document, or none that fits. The text says what is wrong and quotes
-    nothing."""
+    """There is no JSON document, or none that fits the schema. The text names the problem and
+    quotes nothing."""
 
 
 def read(
     text: str, schema: Mapping[str, Any], shape: Callable[[Any], Any] = lambda value: value
 ) -> Document:
-    """The last document in a text that fits the schema once `shape` has brought it into the
-    requested form; a whole one before one that is cut. Raises Unreadable."""
+    """The last document in a text that fits the schema after `shape` is applied to it; a complete
+    one is preferred to one that is cut. Raises Unreadable."""
     wrong: str | None = None
     cut: Document | None = None
     for document in reversed(list(documents(text))):
@@ -61,8 +61,7 @@ def read(
 
 
 def documents(text: str) -> Iterator[Document]:
-    """The documents in a text, in order; only the last can be cut. Their texts can be stored:
-    without NUL and lone surrogates."""
+    """The documents in a text, in order; only the last one can be cut. They are `storable`."""
     position = failures = 0
     while failures < MAX_FAILURES and (start := _START.search(text, position)):
         try:
@@ -81,7 +80,7 @@ def documents(text: str) -> Iterator[Document]:
 
 
 def coerced(value: Any, schema: Any) -> Any:
-    """The value with numbers where a schema has numbers and the model wrote them as text."""
+    """The value with numbers where the schema has numbers and the model wrote text."""
     if not isinstance(schema, Mapping):
         return value
     kind = schema.get("type")
@@ -156,11 +155,12 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=refuse, parse_float=fin
 
 
 class _Cut(Exception):
-    """The text ended inside a value of which nothing can be used."""
+    """The text ended inside a value that cannot be used in part."""
 
 
 class _LenientReader:
-    """Reads one value from a position. Raises ValueError for what is no JSON even so."""
+    """Reads one value from a position. Raises ValueError for text that is not JSON even with the
+    accepted mistakes."""
 
     def __init__(self, text: str, position: int) -> None:
         self.position = position

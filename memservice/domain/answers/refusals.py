@@ -1,11 +1,11 @@
-"""Answers in which a model declines, in words."""
+"""Recognises answers in which a model declines."""
 
 from __future__ import annotations
 
 import re
 
 MAX_LENGTH = 600
-"""Characters: a longer answer says something besides."""
+"""Characters. A longer answer contains more than a refusal."""
 
 _DECLINES = re.compile(
     r"\W*(?:(?:i['’]?m|i am|we['’]re)\s+(?:very\s+)?(?:sorry|unable|afraid|not able)\b.{0,40}?"
@@ -23,7 +23,7 @@ _HELP = re.compile(
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a whole answer only declines: short, and its first sentence says so."""
+    """Whether an answer only declines: it is short, and its first sentence declines."""
     answer = text.strip()
     if not answer or len(answer) > MAX_LENGTH:
         return False

@@ -1,4 +1,4 @@
-"""Calls of tools that a model writes as text, because its server does not read them."""
+"""Parses tool calls that a model wrote as text, because its server does not parse them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Call = tuple[str, dict[str, Any]]
 """Name and arguments."""
 
 MAX_LENGTH = 50_000
-"""Characters of a text that is looked at."""
+"""Characters. A longer text is not parsed."""
 
 _BLOCK = re.compile(r"\s*<tool_call>(.*?)(?:</tool_call>|\Z)\s*", re.DOTALL)
 _FUNCTION = re.compile(r"\s*<function=([\w.-]+)>(.*?)</function>\s*(?:<\|eom_id\|>)?", re.DOTALL)
@@ -36,18 +36,18 @@ _OPENINGS = (
 
 
 def may_begin_call(text: str) -> bool:
-    """Whether a text that is still arriving can turn out to be a call."""
+    """Whether the text received so far can be the beginning of a call."""
     compact = re.sub(r"\s+", "", text[:80].lower())
     return any(opening.startswith(compact) or compact.startswith(opening) for opening in _OPENINGS)
 
 
 def written_calls(text: str, names: Collection[str]) -> list[Call]:
-    """The calls of these tools, if the text is nothing but calls; else an empty list. The forms are
-    those of Hermes and Qwen, Llama, and Mistral."""
+    """The calls of these tools, if the text consists of calls only; else an empty list. Accepts the
+    forms of Hermes and Qwen, Llama, and Mistral."""
     if not text.strip() or len(text) > MAX_LENGTH:
         return []
-    for read in (_blocks, _functions, _mistral, _bare):
-        calls = read(text)
+    for reader in (_blocks, _functions, _mistral, _bare):
+        calls = reader(text)
         if calls and all(name in names for name, _ in calls):
             return list(calls)
     return []
@@ -139,9 +139,9 @@ def _call(item: Any) -> Call | None:
 
 
 def _arguments(text: str) -> dict[str, Any] | None:
-    found = list(documents(text))
-    whole = len(found) == 1 and found[0].is_whole and isinstance(found[0].value, dict)
-    return found[0].value if whole else None
+    values = list(documents(text))
+    whole = len(values) == 1 and values[0].is_whole and isinstance(values[0].value, dict)
+    return values[0].value if whole else None
 
 
 def _value(text: str) -> Any:

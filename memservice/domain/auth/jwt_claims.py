@@ -1,11 +1,11 @@
-"""What a key says: the claims of a JSON Web Token, read into checked values and written again.
+"""The claims of a key (a JSON Web Token): parsing with checks, and writing.
 
 | claim | meaning |
 | --- | --- |
 | `jti` | the key's id in our store; tokens minted by other servers of this API have none |
-| `t` | when it was made, ISO 8601; never looked at |
-| `exp` | when it ends: Unix seconds, or ISO 8601 as some servers write it |
-| `ad` | true: may do everything |
+| `t` | when it was issued, ISO 8601; not checked |
+| `exp` | when it expires: Unix seconds, or ISO 8601 as some servers write it |
+| `ad` | true: an admin key, without restrictions |
 | `w`, `p`, `s` | names of the workspace, and of the peer or session in it, that the key is for |
 | `ap`, `us`, `se`, `co` | the first generation's app, user, session and collection, by uid |
 
@@ -28,21 +28,21 @@ EXPIRED = "JWT expired"
 HOMELESS = "Invalid JWT scope: peer/session token missing workspace"
 
 _LAST_SECOND = 253_402_300_799
-"""The end of the year 9999; a token may claim to live even longer."""
+"""The end of the year 9999. Later times in tokens count as this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
     id: str | None = None
-    made: str = ""
+    issued: str = ""
     expires_at: datetime | None = None
     admin: bool = False
     workspace: str | None = None
     peer: str | None = None
     session: str | None = None
     app_uid: str | None = None
-    """This and the next three: what a key of the first generation names. What that stands for, the
-    store can tell."""
+    """This and the next three: the uids in a key of the first generation. The store resolves
+    them."""
     user_uid: str | None = None
     owned_session_uid: str | None = None
     collection_uid: str | None = None
@@ -61,14 +61,14 @@ _TEXTS = {
 
 
 def read_claims(payload: Mapping[str, Any], now: datetime) -> Claims:
-    """Claims whose signature has been verified. Raises `Unauthorised` if they are malformed, over,
-    or not yet valid."""
+    """Parse claims whose signature has been verified. Raises `Unauthorised` if they are malformed,
+    expired or not yet valid."""
     texts = {
         field: _text(payload[claim]) if claim in payload else None
         for claim, field in _TEXTS.items()
     }
     if payload.get("aud") is not None:
-        raise Unauthorised(INVALID)  # it was made for somebody else
+        raise Unauthorised(INVALID)  # it was issued for another service
     for claim in ("iat", "nbf"):
         since = payload.get(claim)
         if since is not None and _seconds(since) > now.timestamp():
@@ -81,9 +81,9 @@ def read_claims(payload: Mapping[str, Any], now: datetime) -> Claims:
         raise Unauthorised(INVALID)
     if (texts["peer"] or texts["session"]) and not texts["workspace"]:
         raise Unauthorised(HOMELESS)
-    made = payload.get("t")
+    issued = payload.get("t")
     return Claims(
-        made=made if isinstance(made, str) else "",
+        issued=issued if isinstance(issued, str) else "",
         expires_at=expires_at,
         admin=bool(admin),
         **texts,
@@ -91,8 +91,8 @@ def read_claims(payload: Mapping[str, Any], now: datetime) -> Claims:
 
 
 def write_claims(claims: Claims) -> dict[str, Any]:
-    """The payload of a new token. What is absent is left out; `exp` is whole Unix seconds."""
-    payload: dict[str, Any] = {"t": claims.made}
+    """The payload of a new token, without absent claims; `exp` is whole Unix seconds."""
+    payload: dict[str, Any] = {"t": claims.issued}
     if claims.expires_at is not None:
         payload["exp"] = int(claims.expires_at.timestamp())
     if claims.admin:
@@ -112,10 +112,10 @@ def claims_for(
     peer_id: str | None,
     session_id: str | None,
 ) -> Claims:
-    """The claims of a key that is made now; without any name it is an admin key."""
+    """The claims of a key issued now. Without a workspace it is an admin key."""
     return Claims(
         id=id,
-        made=wire_seconds(now),
+        issued=wire_seconds(now),
         expires_at=expires_at,
         admin=workspace_id is None,
         workspace=workspace_id,
@@ -125,7 +125,8 @@ def claims_for(
 
 
 def _text(value: object) -> str | None:
-    """A name. One that no store can look for (NUL, lone surrogates) is nobody's."""
+    """A name, or None for null and empty text. Raises `Unauthorised` for a name that no store can
+    contain (NUL, lone surrogates)."""
     if value is None or value == "":
         return None
     if not isinstance(value, str) or "\0" in value or not _is_utf8(value):

@@ -1,5 +1,4 @@
-"""Signing keys and verifying them: HS256 and nothing else, with one secret that signs and perhaps
-another that still verifies."""
+"""Signs and verifies keys with HS256 only. One secret signs; a previous one may still verify."""
 
 from __future__ import annotations
 
@@ -17,18 +16,19 @@ from memservice.domain.errors import ConfigurationError, Unauthorised
 
 ALGORITHM = "HS256"
 SECRET_BYTES = 32
-"""A secret should have as many (RFC 7518, 3.2)."""
+"""Recommended minimum length of a secret (RFC 7518, 3.2)."""
 
 
 class _Hmac(HMACAlgorithm):
     def check_key_length(self, key: bytes) -> str | None:
-        """Whoever starts a server is warned of a short secret once, not at each token."""
+        """Skip the library's warning for each token: the server warns of a short secret once, at
+        start."""
         return None
 
 
 class Signer:
     """Signs and verifies with `secret` (its UTF-8 bytes), and verifies with the `previous` one.
-    Safe for threads.
+    Thread-safe.
 
     Raises `ConfigurationError` for an unusable secret.
     """
@@ -47,7 +47,7 @@ class Signer:
         return self._jws.encode(payload, self._key, ALGORITHM)
 
     def read(self, token: str, now: datetime) -> Claims:
-        """The claims of a token that we, or another server with this secret, signed. Raises
+        """The claims of a token signed with one of the secrets, here or by another server. Raises
         `Unauthorised`."""
         try:
             payload: Any = self._verified(token)
@@ -75,9 +75,9 @@ def _prepared(algorithm: _Hmac, name: str, secret: str) -> bytes:
 
 
 def digest(token: str) -> str:
-    """SHA-256 of what is signed of a token, in hexadecimal.
+    """SHA-256 of the signed part of a token, in hexadecimal.
 
-    Without the signature: the same one can be spelt in several ways, some of which some releases of
-    the library accept, and a revoked token must not come back in another spelling.
+    It leaves out the signature, because one signature has several spellings and some releases of
+    the library accept more than one: a revoked token must stay revoked in every spelling.
     """
     return hashlib.sha256(token.rpartition(".")[0].encode("utf-8", "surrogatepass")).hexdigest()

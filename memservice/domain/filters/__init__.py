@@ -1,5 +1,5 @@
-"""Filters: from callers' JSON to a tree with one meaning (`ast`), defined by `evaluate.matches` and
-translated by storages."""
+"""Filters: callers' JSON becomes a tree of conditions (`ast`). `evaluate.matches` defines its
+meaning; storages translate it."""
 
 from memservice.domain.filters.ast import FALSE, TRUE, Condition, all_of, equals, texts_named
 from memservice.domain.filters.evaluate import matches

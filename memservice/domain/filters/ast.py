@@ -1,8 +1,8 @@
-"""What a filter means, as data: the tree that every storage translates and `evaluate.matches`
-defines.
+"""The tree of conditions that a filter stands for. `evaluate.matches` defines its meaning, and
+every storage translates it.
 
-Every node is two-valued. A leaf on a null (or missing) value is false, unless its docstring says
-otherwise; `Not` is plain negation of that, so `Not(leaf)` keeps rows whose value is null. Strings
+Every node is true or false. A leaf on a null (or missing) value is false, unless its docstring says
+otherwise; `Not` is plain negation, so `Not(leaf)` includes rows whose value is null. Strings
 compare by code point; datetimes are timezone-aware; `field` is a field name of the record
 (`memservice.domain.records`).
 """
@@ -81,9 +81,9 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """JSON containment as PostgreSQL's `@>`: objects by subset of keys, lists when every given
-    element is contained in some element, scalars by equality (1 equals 1.0, true equals only true,
-    null only null).
+    """JSON containment as PostgreSQL's `@>`: objects by subset of keys, lists if every element of
+    `value` is contained in some stored element, scalars by equality (1 equals 1.0, true equals only
+    true, null only null).
 
     `value` is an object; a list does not contain a bare scalar, at any level."""
 
@@ -109,14 +109,13 @@ class KeyEqual:
 class KeyCompare:
     """Ordering against the value at a first-level key. A number compares by exact decimal value
     with stored numbers and numeric strings (`jsontext.NUMERIC`; anything else does not match, with
-    any `op`); a string compares by code point with the value's
-    text."""
+    any `op`); a string compares by code point with the value's text."""
 
     field: str
     key: str
     op: Ordering | Literal["eq", "ne"]
     operand: float | str
-    """`ne` too is false where the key is missing or null. Objects and lists have no text, so they
+    """If the key is missing or null, `ne` is false too. Objects and lists have no text, so they
     differ from every string."""
 
 
@@ -186,8 +185,8 @@ def equals(**fields: Scalar | tuple[Scalar, ...] | None) -> Condition:
 
 
 def texts_named(node: Condition, field: str) -> tuple[str, ...] | None:
-    """The only texts that a field can have where the node holds, as far as its outermost parts say
-    so; None if they do not."""
+    """The only texts that a field of a matching row can have, as far as the outermost parts of the
+    node restrict it; None if they do not."""
     named: set[str] | None = None
     for part in node.parts if isinstance(node, All) else (node,):
         if isinstance(part, Equal | OneOf) and part.field == field:

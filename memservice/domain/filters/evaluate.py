@@ -1,5 +1,5 @@
-"""The reference evaluator: what each node of a filter means. Storages translate; where they differ
-from this, they are wrong."""
+"""The reference evaluator: it defines what each node of a filter means. A storage whose translation
+differs from it is wrong."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from memservice.domain.filters.jsontext import contains, fold, order, value_numb
 
 
 def matches(row: Any, node: Condition) -> bool:
-    """Whether the record `row` satisfies `node`. Values of different types (a bool is no number)
-    are never equal nor ordered."""
+    """Whether the record `row` satisfies `node`. Values of different types (a bool is not a number)
+    are neither equal nor ordered."""
     match node:
         case All(parts):
             return all(matches(row, part) for part in parts)
@@ -53,8 +53,8 @@ def matches(row: Any, node: Condition) -> bool:
         case Substring(field, needle):
             return _within(getattr(row, field), fold(needle))
         case Holds(field, item):
-            held = getattr(row, field)
-            return isinstance(held, list) and item in held
+            elements = getattr(row, field)
+            return isinstance(elements, list) and item in elements
         case Contains(field, value):
             return contains(getattr(row, field), value)
         case KeyEqual(field, key, text):
@@ -64,17 +64,17 @@ def matches(row: Any, node: Condition) -> bool:
         case KeyOneOf(field, key, texts):
             return value_text(_at(row, field, key)) in texts
         case KeySubstring(field, key, needle):
-            found, folded = _at(row, field, key), fold(needle)
+            stored, folded = _at(row, field, key), fold(needle)
             return any(
                 _within(value_text(item), folded)
-                for item in (found if isinstance(found, list) else [found])
+                for item in (stored if isinstance(stored, list) else [stored])
             )
         case _:
             assert_never(node)
 
 
 def _at(row: Any, field: str, key: str) -> Any:
-    """The value at a first-level key of a JSON column; None where there is none."""
+    """The value at a first-level key of a JSON column; None if there is none."""
     stored = getattr(row, field)
     return stored.get(key) if isinstance(stored, dict) else None
 
@@ -92,7 +92,7 @@ def _key_compare(stored: Any, node: KeyCompare) -> bool:
 
 
 def _order(stored: Any, value: Any) -> int | None:
-    """-1, 0, 1, or None where the two cannot be compared (null, or different types)."""
+    """-1, 0 or 1; None if the two cannot be compared (null, or different types)."""
     if isinstance(stored, bool) or isinstance(value, bool):
         comparable = isinstance(stored, bool) and isinstance(value, bool)
     elif isinstance(stored, int | float):

@@ -1,13 +1,13 @@
-"""What values inside JSON columns mean to filters: their text, their number, containment.
+"""Rules of filters for values inside JSON columns: their text, their number, containment.
 
-Each rule can be said exactly in SQL. For a JSON value `v` of PostgreSQL (`jsonb`):
+SQL can express each rule exactly. For a JSON value `v` of PostgreSQL (`jsonb`):
 * text: `v #>> '{}'` for strings and booleans, `trim_scale((v #>> '{}')::numeric)::text` for
   numbers, else NULL;
 * number: of a number, or of a string that matches `NUMERIC` (`~ '^(…)$'`), its text cast to
   `numeric`;
 * containment: `@>`.
-A database without decimals or Unicode case (SQLite) registers these functions, for the cases that
-its own do not decide.
+A database without decimals or Unicode case (SQLite) registers these functions for the cases that
+its own functions do not cover.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any
 
 NUMERIC = r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?"
-"""Texts that are numbers, in full. Bounded, so that no database overflows on one."""
+"""Texts that are numbers, by full match. The lengths are bounded, so that no database overflows."""
 
 Number = int | float | Decimal
 
@@ -28,8 +28,8 @@ _EXACT = 2**53
 
 
 def fold(text: str) -> str:
-    """`text` lower-cased character by character (`str.lower` alone makes sigma depend on its place
-    in the word)."""
+    """`text` lower-cased character by character (with `str.lower` alone, sigma depends on its
+    position in the word)."""
     return text.replace("Σ", "σ").lower()
 
 
@@ -55,7 +55,7 @@ def value_text(value: object) -> str | None:
 
 
 def value_number(value: object) -> Number | None:
-    """The number that a JSON value is or spells; None for everything else."""
+    """The number that a JSON value is, or that its text spells; None for everything else."""
     if isinstance(value, str):
         return Decimal(value) if _NUMERIC.fullmatch(value) else None
     if isinstance(value, bool):
@@ -78,34 +78,34 @@ def _decimal(number: Number) -> Decimal:
     return Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
 
 
-def contains(stored: Any, wanted: Any) -> bool:
-    """JSON containment, as PostgreSQL's `@>` has it below the top level: every part of `wanted` is
-    found in `stored`.
+def contains(stored: Any, operand: Any) -> bool:
+    """JSON containment, as PostgreSQL's `@>` defines it below the top level: `stored` contains
+    every part of `operand`.
 
-    Takes time in proportion to `stored`, and once more for each object or list that `wanted` has
+    Takes time in proportion to `stored`, and once more for each object or list that `operand` has
     inside lists (`limits` bounds these).
     """
-    if isinstance(wanted, dict):
+    if isinstance(operand, dict):
         return isinstance(stored, dict) and all(
-            key in stored and contains(stored[key], inner) for key, inner in wanted.items()
+            key in stored and contains(stored[key], inner) for key, inner in operand.items()
         )
-    if isinstance(wanted, list):
-        return isinstance(stored, list) and _lists(stored, wanted)
-    if isinstance(wanted, bool) or wanted is None:
-        return stored is wanted
-    if isinstance(wanted, str):
-        return isinstance(stored, str) and stored == wanted
+    if isinstance(operand, list):
+        return isinstance(stored, list) and _lists(stored, operand)
+    if isinstance(operand, bool) or operand is None:
+        return stored is operand
+    if isinstance(operand, str):
+        return isinstance(stored, str) and stored == operand
     return (
         isinstance(stored, int | float)
         and not isinstance(stored, bool)
-        and order(stored, wanted) == 0
+        and order(stored, operand) == 0
     )
 
 
-def _lists(stored: list[Any], wanted: list[Any]) -> bool:
-    """Whether each item of `wanted` is contained in an item of `stored`: texts, numbers and the
-    like are looked up, not searched for."""
-    missing = {_key(item) for item in wanted if not isinstance(item, dict | list)}
+def _lists(stored: list[Any], operand: list[Any]) -> bool:
+    """Whether each item of `operand` is contained in an item of `stored`. Scalars are looked up in
+    a set, not compared one by one."""
+    missing = {_key(item) for item in operand if not isinstance(item, dict | list)}
     for item in stored:
         if not missing:
             break
@@ -113,13 +113,13 @@ def _lists(stored: list[Any], wanted: list[Any]) -> bool:
             missing.discard(_key(item))
     return not missing and all(
         any(contains(item, inner) for item in stored)
-        for inner in wanted
+        for inner in operand
         if isinstance(inner, dict | list)
     )
 
 
 def _key(scalar: Any) -> Hashable:
-    """Equal for values that contain each other."""
+    """A key that is equal for scalars that contain each other."""
     if isinstance(scalar, bool):
         return "bool", scalar
     return _decimal(scalar) if isinstance(scalar, float) else scalar

@@ -31,10 +31,10 @@ from memservice.domain.values import Loc, check_json, shown, strip_nul
 
 
 def json_column(field: str, name: str, value: Any, loc: Loc, budget: Budget) -> Condition:
-    """What `{name: value}` asks of the JSON column `field`.
+    """The condition `{name: value}` on the JSON column `field`.
 
-    An object of operators as a whole can only be `contains`; to filter by a key that is itself
-    named like an operator, put it into that: `{"metadata": {"contains": {"in": 5}}}`.
+    On the whole column only the operator `contains` is allowed. It also serves to filter by a key
+    that has the name of an operator: `{"metadata": {"contains": {"in": 5}}}`.
     """
     if value is None:
         return IsNull(field)
@@ -56,18 +56,18 @@ def json_column(field: str, name: str, value: Any, loc: Loc, budget: Budget) -> 
     budget.condition(loc, len(value))
     parts: list[Condition] = []
     plain: dict[str, Any] = {}
-    for given, wanted in value.items():
-        here = (*loc, shown(given))
-        key = text(given, here)
-        if wanted == WILDCARD:
+    for name_in_filter, operand in value.items():
+        here = (*loc, shown(name_in_filter))
+        key = text(name_in_filter, here)
+        if operand == WILDCARD:
             continue
-        if isinstance(wanted, dict) and any(op in OPERATORS for op in wanted):
+        if isinstance(operand, dict) and any(op in OPERATORS for op in operand):
             parts.extend(
-                _operator(field, key, op, wanted[op], here, budget)
-                for op in known_operators(wanted, given, here)
+                _operator(field, key, op, operand[op], here, budget)
+                for op in known_operators(operand, name_in_filter, here)
             )
         else:
-            plain[key] = wanted
+            plain[key] = operand
     if plain:
         parts.append(_containment(field, plain, loc, budget))
     return all_of(*parts)
@@ -129,8 +129,8 @@ def _one_of(field: str, key: str, values: list[Any], loc: Loc, budget: Budget) -
 
 
 def _comparable(value: Any, loc: Loc) -> int | float | str:
-    """The number that `value` is or spells, else its text; a string of more digits than numbers
-    have (a long id) is text."""
+    """The number that `value` is or spells, else its text. A string with more digits than a number
+    can have (a long id) is text."""
     if isinstance(value, bool):
         return _text(value, loc)
     if not isinstance(value, str):
@@ -140,18 +140,18 @@ def _comparable(value: Any, loc: Loc) -> int | float | str:
 
 
 def _text(value: Any, loc: Loc) -> str:
-    """The text that `value` compares as."""
+    """The text by which `value` is compared."""
     if isinstance(value, str):
         return text(value, loc)
     check_json(value, loc)
-    found = value_text(value)
-    if found is None:
+    spelled = value_text(value)
+    if spelled is None:
         refuse(loc, f"Invalid value: expected strings, numbers or booleans, got {type_name(value)}")
-    return found
+    return spelled
 
 
 def _present(field: str, key: str) -> Condition:
-    """The key holds an object, a list, or anything that has a text: all but null."""
+    """The key has a value other than null: an object, a list or a value with a text."""
     return Any_(
         (Contains(field, {key: {}}), Contains(field, {key: []}), KeyCompare(field, key, "gte", ""))
     )

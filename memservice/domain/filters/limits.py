@@ -1,5 +1,4 @@
-"""What every kind of condition shares: the operators, how to refuse, and how large a filter may
-be."""
+"""Common to every kind of condition: the operators, errors and limits of a filter."""
 
 from __future__ import annotations
 
@@ -17,16 +16,15 @@ OPERATORS = (*ORDERINGS, "ne", "in", "contains", "icontains")
 DEPTH_MAX = 5
 """Logical operators inside each other."""
 
-# Databases bound the terms of a statement (SQLite: expressions nested 1,000 deep, an AND chain
-# counting each) and its parameters.
+# Databases limit the terms of a statement (SQLite: 1,000 nested expressions, where each part of an
+# AND chain counts) and its parameters.
 CONDITIONS_MAX = 400
 VALUES_MAX = 10_000
 CONTAINED_MAX = 1_000
-"""Values inside the objects that metadata shall contain."""
+"""Values inside all operands of containment."""
 CONTAINED_DEPTH_MAX = 32
 CONTAINED_IN_LISTS_MAX = 32
-"""Objects and lists inside the lists that metadata shall contain: each of them is compared with all
-that are stored."""
+"""Objects and lists inside lists of these operands: each one is compared with all stored ones."""
 
 
 def refuse(loc: Loc, message: str) -> NoReturn:
@@ -34,7 +32,7 @@ def refuse(loc: Loc, message: str) -> NoReturn:
 
 
 class Budget:
-    """What one filter has used up of its limits."""
+    """Counts what one filter uses of its limits; its methods raise InvalidInput above a limit."""
 
     def __init__(self) -> None:
         self._conditions = 0
@@ -53,7 +51,7 @@ class Budget:
             refuse(loc, f"Filter lists more than {VALUES_MAX} values")
 
     def contained(self, loc: Loc, value: object) -> None:
-        """Count the values inside `value`, to be contained in metadata."""
+        """Count the values inside `value`, an operand of containment."""
         level = [value]
         depth = 0
         while level:
@@ -89,10 +87,10 @@ def _inside(item: dict[str, Any] | list[Any]) -> list[Any]:
 
 
 def known_operators(value: dict[str, Any], name: str, loc: Loc) -> list[str]:
-    """The operators of an operator object, in order; refuses an object with none, or with anything
-    else beside them."""
-    known = [op for op in value if op in OPERATORS]
-    if not known:
+    """The operators of an operator object, in order. Raises InvalidInput for an object without an
+    operator, or with other keys."""
+    operators = [op for op in value if op in OPERATORS]
+    if not operators:
         refuse(
             loc,
             (
@@ -100,10 +98,10 @@ def known_operators(value: dict[str, Any], name: str, loc: Loc) -> list[str]:
                 f"{', '.join(sorted(OPERATORS))}"
             ),
         )
-    if len(known) < len(value):
+    if len(operators) < len(value):
         unknown = next(op for op in value if op not in OPERATORS)
         refuse(loc, f"Unsupported comparison operator: {shown(unknown)}")
-    return known
+    return operators
 
 
 def as_list(value: Any, loc: Loc) -> list[Any]:

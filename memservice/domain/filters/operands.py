@@ -1,4 +1,5 @@
-"""One operand of a filter: checked against the type of its column, or refused with a sentence."""
+"""Checks an operand of a filter against the type of its column. Raises InvalidInput with a sentence
+that names the expected type."""
 
 from __future__ import annotations
 
@@ -22,8 +23,7 @@ def type_name(value: object) -> str:
 
 
 def operand(kind: Kind | None, value: Any, loc: Loc) -> Scalar:
-    """`value` as a column of `kind` compares with it; None is the kind of booleans. Raises
-    InvalidInput."""
+    """`value` in the type of a column of `kind` (None: boolean). Raises InvalidInput."""
     match kind:
         case Kind.TEXT:
             return text(value, loc)
@@ -52,8 +52,7 @@ def text(value: Any, loc: Loc) -> str:
 
 
 def number(value: Any, loc: Loc) -> int | float:
-    """A number, or a string that spells one, of 64 bits if it is an integer and finite
-    otherwise."""
+    """A number, or the number that a string spells: an integer of 64 bits or a finite double."""
     if isinstance(value, str) and (spelled := number_spelled(value)) is not None:
         return spelled
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -70,15 +69,15 @@ def number(value: Any, loc: Loc) -> int | float:
 
 
 def number_spelled(text: str) -> int | float | None:
-    """The number that `text` spells, or None: also for integers beyond 64 bits and for what is no
-    finite double."""
+    """The number that `text` spells; None for any other text, for integers beyond 64 bits and for
+    numbers that are not finite doubles."""
     if not _NUMERIC.fullmatch(text):
         return None
-    found: int | float = int(text) if _INTEGER.fullmatch(text) else float(text)
-    if isinstance(found, int):
-        return found if INT_MIN <= found <= INT_MAX else None
-    return found if math.isfinite(found) else None
+    value: int | float = int(text) if _INTEGER.fullmatch(text) else float(text)
+    if isinstance(value, int):
+        return value if INT_MIN <= value <= INT_MAX else None
+    return value if math.isfinite(value) else None
 
 
-def _expected(kind: str, value: object, wanted: str) -> str:
-    return f"Invalid {kind} value: {shown(value)}. Expected {wanted}, got {type_name(value)}"
+def _expected(kind: str, value: object, expected: str) -> str:
+    return f"Invalid {kind} value: {shown(value)}. Expected {expected}, got {type_name(value)}"

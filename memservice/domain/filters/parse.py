@@ -1,8 +1,8 @@
-"""From the JSON that callers send as `filters` to the tree of `ast`; every rule of the language and
-every error is here.
+"""Parses the JSON that callers send as `filters` into the tree of `ast`. It has all rules and
+errors of the filter language.
 
-`"*"` is the condition that always holds, wherever a condition may stand. Names stand for our fields
-as `resources` says.
+`"*"` is a condition that is always true, and is allowed wherever a condition is. `resources` maps
+names to fields of records.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOGICAL = ("AND", "OR", "NOT")
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A row of one value, for conditions that are decided while parsing."""
+    """A row with one value, for conditions that are evaluated while parsing."""
 
     value: object
 
@@ -58,21 +58,21 @@ def parse_filters(
     workspace_id: str | None = None,
     ignore: Collection[str] = (),
 ) -> Condition:
-    """The meaning of `filters` on rows of `resource`; null and `{}` are no condition.
+    """The condition that `filters` stands for on rows of `resource`; null and `{}` match every row.
 
-    `workspace_id` is the slug of the route's workspace, which `workspace_id` is compared with;
-    required where the resource has that column. Names in `ignore` are skipped at the top level: the
-    route decides them itself. Raises InvalidInput with the place (`loc` + path) of the first thing
-    that is wrong.
+    `workspace_id` is the slug of the route's workspace. It is the value of the column
+    `workspace_id`, and required if the resource has that column. Names in `ignore` are skipped at
+    the top level, because the route handles them itself. Raises InvalidInput with the location
+    (`loc` + path) of the first problem.
     """
     if resource.needs_workspace and workspace_id is None:
-        raise TypeError(f"parse_filters needs workspace= for {resource.name}")
+        raise TypeError(f"parse_filters needs workspace_id= for {resource.name}")
     if filters is None:
         return TRUE
     if not isinstance(filters, dict):
         refuse(tuple(loc), f"Filters must be an object, got {type_name(filters)}")
-    kept = {name: value for name, value in filters.items() if name not in ignore}
-    return _Parser(resource, workspace_id or "").conditions(kept, tuple(loc), 0)
+    conditions = {name: value for name, value in filters.items() if name not in ignore}
+    return _Parser(resource, workspace_id or "").conditions(conditions, tuple(loc), 0)
 
 
 class _Parser:
@@ -82,7 +82,7 @@ class _Parser:
         self.budget = Budget()
 
     def conditions(self, filters: dict[str, Any], loc: Loc, depth: int) -> Condition:
-        """All entries of one filter object, which stands inside `depth` logical operators."""
+        """All entries of one filter object, which is inside `depth` logical operators."""
         self.budget.condition(loc, len(filters) or 1)
         return all_of(
             *(
@@ -214,7 +214,7 @@ class _Scalar:
 
 
 def _list_column(field: str, name: str, value: Any, loc: Loc) -> Condition:
-    """A list of texts: null or not, and membership. Nothing else can be asked of it."""
+    """A condition on a list of texts. Only null, not null and membership are allowed."""
     if value is None:
         return IsNull(field)
     if not isinstance(value, dict):

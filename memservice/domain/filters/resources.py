@@ -1,4 +1,4 @@
-"""Which names callers may filter each resource by, and what they stand for in our records."""
+"""The names by which callers may filter each resource, and the fields of records they stand for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A text that is the same for every row the filter can reach: `value`, or the slug of the
+    """A text that is the same for every row in reach of the filter: `value`, or the slug of the
     route's workspace."""
 
     value: str | None = None
@@ -38,7 +38,7 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A boolean, never null: whether the record's `field` is `when`."""
+    """A boolean, never null: true if the record's `field` is `when`."""
 
     field: str
     when: str
@@ -50,10 +50,10 @@ Column = Stored | Fixed | Flag
 @dataclass(frozen=True, slots=True)
 class Resource:
     name: str
-    """As error messages name it."""
+    """Its name in error messages."""
     columns: Mapping[str, Column] = field(default_factory=dict)
     raw: bool = False
-    """Whether columns may be named as they are stored; only changes the words of an error."""
+    """Whether stored names of columns are allowed too. It changes only the text of an error."""
 
     @property
     def needs_workspace(self) -> bool:
@@ -120,14 +120,13 @@ CONCLUSION = Resource(
         "level": Stored("level", choices=LEVELS),
         "times_derived": Stored("times_derived", Kind.NUMBER),
         "source_ids": Stored("source_ids", Kind.LIST),
-        # What the service notes about a conclusion (premises, pattern …) is its metadata to callers
-        # of generations 2 and 3.
+        # Callers of generations 2 and 3 see the service's notes on a conclusion (premises,
+        # pattern …) as its metadata.
         "metadata": _INTERNAL,
         "internal_metadata": _INTERNAL,
         "created_at": _CREATED_AT,
         "deleted_at": Stored("deleted_at", Kind.TIME),
-        # A conclusion can be found from the moment that it is stored: there is no other state of
-        # synchronisation to tell.
+        # Searches find a conclusion as soon as it is stored, so there is one state only.
         "sync_state": Fixed("synced", choices=("synced", "pending", "failed")),
     },
     raw=True,

@@ -1,5 +1,5 @@
-"""Two filters that are not of the general language: generation 1's containment, and the sessions
-that a recall may use."""
+"""Two filters outside the general language: generation 1's containment, and the session allowlist
+of chat and representations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ALLOWLIST_MAX = 1_000
 
 
 def parse_containment(filter_: object, loc: Sequence[str | int] = ("filter",)) -> Condition:
-    """Generation 1's `filter`: metadata contains this object. No operators, every key literal; null
-    and `{}` are no condition."""
+    """Generation 1's `filter`: metadata contains this object. It has no operators, every key is
+    literal, and null and `{}` match every row."""
     if filter_ is None:
         return TRUE
     if not isinstance(filter_, dict):
@@ -27,11 +27,11 @@ def parse_containment(filter_: object, loc: Sequence[str | int] = ("filter",)) -
 def recall_allowlist(
     filters: object, session_id: str | None, loc: Sequence[str | int] = ("filters",)
 ) -> list[str] | None:
-    """The sessions that chat or a representation may draw on, each once, in the order given; None
-    is all, `[]` none at all.
+    """The sessions that chat or a representation may use, each once, in the order of `filters`;
+    None means all sessions, `[]` none.
 
-    `filters` may only be `{"session_id": …}` with an id, a list, or `{"in": list}`. A `session_id`
-    beside it must be on the list.
+    `filters` may only be `{"session_id": …}` with an id, a list, or `{"in": list}`. The argument
+    `session_id` must be on that list.
     """
     here = tuple(loc)
     if filters is None or filters == {}:

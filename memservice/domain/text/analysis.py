@@ -1,7 +1,7 @@
-"""The one text analysis: what every full-text engine indexes, and what every query is turned into.
+"""The text analysis for indexing and for queries.
 
-Engines store the terms as they are and never tokenise again, so that all backends find the same
-rows.
+Full-text engines store its terms unchanged and do not tokenise again, so that all backends find the
+same rows.
 """
 
 from __future__ import annotations
@@ -30,23 +30,24 @@ __all__ = [
 ]
 
 ANALYSER = "english-1"
-"""Names this analysis; it changes whenever the terms of any text change, and an index made under
+"""The name of this analysis. It changes whenever the terms of any text change; an index built under
 another name must be rebuilt."""
 
 _SUFFIXES = frozenset(("s", "t", "d", "m", "re", "ve", "ll", "em", "all"))
-"""What follows an apostrophe in English without being a word."""
+"""English endings after an apostrophe that are not words."""
 
 
 @cache
 def _new_stemmer() -> Callable[[], Callable[[str], str]]:
-    """Makes stemmers. Imported at first use: the package loads all of its languages."""
+    """A factory of stemmers. It is imported at first use, because the package loads all its
+    languages."""
     from snowballstemmer.english_stemmer import EnglishStemmer
 
     return lambda: EnglishStemmer().stemWord
 
 
 def _parts(word: str) -> tuple[str, ...]:
-    """A word with apostrophes as the words that it holds: caroline's → caroline, isn't → is,
+    """The words in a word with apostrophes: caroline's → caroline, isn't → is,
     l'amour → amour, o'brien → o, brien."""
     if word in CONTRACTIONS:
         return ()
@@ -61,16 +62,16 @@ def _parts(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _terms(word: str) -> tuple[str, ...]:
-    """The terms of one segmented word: none for a stop word, one as a rule."""
-    found: list[str] = []
+    """The terms of one segmented word: none for a stop word, usually one."""
+    terms: list[str] = []
     for part in _parts(word) if "'" in word else (word,):
         if part in STOP_WORDS:
             continue
         part = part[:MAX_TERM]
         if len(part) > 2 and part.isascii() and part.isalpha():
             part = _new_stemmer()()(part)
-        found.append(part)
-    return tuple(found)
+        terms.append(part)
+    return tuple(terms)
 
 
 def words(text: str) -> list[str]:
@@ -87,9 +88,9 @@ def analyse(text: str) -> list[str]:
     """The terms of a text in order, with repetitions: letters and digits only, at most 64
     characters each.
 
-    NFKC, case and accents folded; English stop words out and English endings off; numbers kept;
-    Chinese, Japanese, Korean, Thai and their like as overlapping pairs. Punctuation and quotes
-    separate words and mean nothing else.
+    NFKC, case and accents folded; without English stop words and English endings; with numbers;
+    Chinese, Japanese, Korean, Thai and similar scripts as overlapping pairs. Punctuation and quotes
+    only separate words.
     """
     terms: list[str] = []
     for word in segment(fold(text)):
@@ -98,6 +99,6 @@ def analyse(text: str) -> list[str]:
 
 
 def own_text(name: str, at: datetime, content: str) -> str:
-    """What full text indexes of a message: `[8 May 2023] Caroline: text`, the date in UTC."""
+    """The text that is indexed for a message: `[8 May 2023] Caroline: text`, the date in UTC."""
     day = at.astimezone(UTC)
     return f"[{day.day} {MONTHS[day.month - 1]} {day.year}] {name}: {content}"

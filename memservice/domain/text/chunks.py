@@ -1,4 +1,4 @@
-"""Cutting a long text into pieces that each fit into a message."""
+"""Splits a long text into pieces that fit into a message."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _BREAKS = (("\n\n", "\n\r\n"), ("\n",), (". ", "。"), (" ",))
-"""After what a text is cut, the best first: a blank line, the end of a line, of a sentence, of a
-word."""
+"""The breaks after which a text is cut, the best first: a blank line, the end of a line, of a
+sentence, of a word."""
 _MAX_STEP_BACK = 64
 """Characters by which a cut inside a word may move back to keep a letter and its marks together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`text` is what stands from `start` up to `end`, in characters of the whole."""
+    """A piece, and its range in the whole text: characters from `start` up to `end`, exclusive."""
 
     start: int
     end: int
@@ -23,8 +23,8 @@ class Chunk:
 
 
 def chunks(text: str, size: int) -> Iterator[Chunk]:
-    """The text in pieces of at most `size` characters, none lost: joined, they are the text. An
-    empty text is one empty piece."""
+    """The text in pieces of at most `size` characters. Joined, they are the text. An empty text is
+    one empty piece."""
     start = 0
     while len(text) - start > size:
         end = _cut(text, start, start + size)
@@ -34,8 +34,8 @@ def chunks(text: str, size: int) -> Iterator[Chunk]:
 
 
 def _cut(text: str, start: int, limit: int) -> int:
-    """Where to cut after `start` and not after `limit`: behind the last of the best breaks that
-    there is."""
+    """The position of the cut, after `start` and not after `limit`: behind the last break of the
+    best kind."""
     for alike in _BREAKS:
         ends = [
             index + len(mark) for mark in alike if (index := text.rfind(mark, start, limit)) >= 0
@@ -49,7 +49,7 @@ def _cut(text: str, start: int, limit: int) -> int:
 
 
 def _continues(text: str, at: int) -> bool:
-    """Whether the character at this place belongs to the one before it."""
+    """Whether the character at this position belongs to the one before it."""
     character = text[at]
     return (
         unicodedata.combining(character) > 0

@@ -1,4 +1,4 @@
-"""Dates that a query names: 8 May 2023, May 8th, 2023-05-08, May 2023, 8 May, 2023年5月8日."""
+"""Finds the dates in a query: 8 May 2023, May 8th, 2023-05-08, May 2023, 8 May, 2023年5月8日."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class NamedDate:
 
 
 def dates_named(query: str) -> list[NamedDate]:
-    """The dates that a text names, distinct, in the order of their places; impossible ones (30
-    February) are left out."""
-    found: list[tuple[int, NamedDate]] = []
-    taken: list[tuple[int, int]] = []
+    """The distinct dates in the first 4,096 characters of a text, in order of appearance, without
+    impossible ones (30 February)."""
+    dates: list[tuple[int, NamedDate]] = []
+    spans: list[tuple[int, int]] = []
     text = query[:4096]
     for form in _FORMS:
         for match in form.finditer(text):
-            if any(match.start() < end and start < match.end() for start, end in taken):
+            if any(match.start() < end and start < match.end() for start, end in spans):
                 continue
             parts = match.groupdict()
             month = int(parts["number"]) if parts.get("number") else _NUMBER[parts["month"].lower()]
@@ -65,6 +65,6 @@ def dates_named(query: str) -> list[NamedDate]:
             year = int(parts["year"]) if parts.get("year") else None
             if not 1 <= month <= 12 or (day is not None and not 1 <= day <= _LENGTHS[month - 1]):
                 continue
-            taken.append(match.span())
-            found.append((match.start(), NamedDate(month, day, year)))
-    return list(dict.fromkeys(date for _, date in sorted(found, key=lambda pair: pair[0])))
+            spans.append(match.span())
+            dates.append((match.start(), NamedDate(month, day, year)))
+    return list(dict.fromkeys(date for _, date in sorted(dates, key=lambda pair: pair[0])))

@@ -1,9 +1,9 @@
-"""Which words of a query name a peer.
+"""Finds the words of a query that name a peer.
 
-Peers are found by indexed tokens (`PeerName.token`), never by loading them. A token that is an
-ordinary word and comes from the peer's id alone is stored with `CAPITALISED` in front; a query
-offers that form only where it writes the word with a capital letter, so that the look-up itself
-decides: "what may I eat" never names the peer `may`, "what did May eat" does.
+Peers are looked up by indexed tokens (`PeerName.token`), never by loading them all. A token that is
+an ordinary word and comes from the peer's id alone is stored with the prefix `CAPITALISED`. A query
+looks for that form only if it writes the word with a capital letter: "what may I eat" does not name
+the peer `may`, but "what did May eat" does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CAPITALISED = "^"
 """Marks a token that names its peer only when the query capitalises it. No term contains it."""
 
 MAX_TOKENS = 8
-"""Most tokens of one peer."""
+"""Maximum number of tokens of one peer."""
 
 MAX_CANDIDATES = 64
 
@@ -35,8 +35,8 @@ _POSSESSIVE = re.compile(r"(?:['’ʼ`]s|['’ʼ`])$", re.IGNORECASE)
 
 
 def _spans(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Start, end and "opens a sentence" of each word; an apostrophe belongs to a word when a letter
-    follows it."""
+    """Start, end and "opens a sentence" of each word. An apostrophe after a letter belongs to the
+    word."""
     start, opens, length = -1, True, len(text)
     for index, char in enumerate(text):
         inside = is_wordlike(char) or (start >= 0 and char in "'’ʼ`")
@@ -63,8 +63,8 @@ def _word_forms(word: str, opens: bool) -> list[str]:
 
 
 def _unspaced_forms(word: str) -> list[str]:
-    """Names that may stand in a run without spaces: whole runs of one script, their beginnings, and
-    short stretches of Han."""
+    """Possible names in a run without spaces: whole runs of one script, their beginnings, and short
+    stretches of Han."""
     folded = fold(word)
     whole = [run[0] for run in SCRIPT_RUN.finditer(folded)]
     beginnings = [
@@ -81,13 +81,13 @@ def _unspaced_forms(word: str) -> list[str]:
 
 
 def name_tokens(slug: str, display_name: str | None = None) -> list[str]:
-    """The tokens by which a query may name a peer, distinct, at most 8: words of its display name
-    first, then of its id.
+    """The tokens by which a query may name a peer: distinct, at most 8, words of its display name
+    before those of its id.
 
-    Numbers, single letters, titles and stop words name nobody.
+    Numbers, single letters, titles and stop words are not names.
     """
-    found: dict[str, None] = {}
-    for source, given in ((display_name or "", True), (slug, False)):
+    tokens: dict[str, None] = {}
+    for source, is_display_name in ((display_name or "", True), (slug, False)):
         for start, end, _ in _spans(source[:512]):
             word = source[start:end]
             token = safe(fold(word).replace("'", ""))
@@ -100,7 +100,7 @@ def name_tokens(slug: str, display_name: str | None = None) -> list[str]:
             ):
                 continue
             if UNSPACED.search(token):
-                found.update(
+                tokens.update(
                     dict.fromkeys(
                         [
                             token,
@@ -112,52 +112,52 @@ def name_tokens(slug: str, display_name: str | None = None) -> list[str]:
                         ]
                     )
                 )
-            elif given or token not in ORDINARY_WORDS:
-                found[token] = None
-            elif token not in found:
-                found[CAPITALISED + token] = None
-    return list(found)[:MAX_TOKENS]
+            elif is_display_name or token not in ORDINARY_WORDS:
+                tokens[token] = None
+            elif token not in tokens:
+                tokens[CAPITALISED + token] = None
+    return list(tokens)[:MAX_TOKENS]
 
 
 def candidate_name_tokens(query: str) -> list[str]:
-    """Every token by which the query may name a peer, distinct, at most 64, for one indexed
+    """Every token by which the query may name a peer: distinct, at most 64, for one indexed
     look-up."""
-    found: dict[str, None] = {}
+    tokens: dict[str, None] = {}
     unspaced: list[str] = []
     for start, end, opens in _spans(query[:4096]):
         word = query[start:end]
         if UNSPACED.search(word):
             unspaced.extend(_unspaced_forms(word))
         else:
-            found.update(dict.fromkeys(_word_forms(word, opens)))
-    found.update(dict.fromkeys(form for form in unspaced if 1 < len(form) <= MAX_TERM))
-    return list(found)[:MAX_CANDIDATES]
+            tokens.update(dict.fromkeys(_word_forms(word, opens)))
+    tokens.update(dict.fromkeys(form for form in unspaced if 1 < len(form) <= MAX_TERM))
+    return list(tokens)[:MAX_CANDIDATES]
 
 
 def without_names(query: str, names: Iterable[str]) -> str:
-    """The query without the words that match `names` (tokens as `candidate_name_tokens` gave them
-    and the look-up confirmed).
+    """The query without the words that match `names`: tokens of `candidate_name_tokens` that the
+    look-up confirmed.
 
-    Empty when nothing but names was asked.
+    Empty if the query consists of names only.
     """
-    wanted = frozenset(names)
-    if not wanted:
+    name_set = frozenset(names)
+    if not name_set:
         return query
-    kept: list[str] = []
+    pieces: list[str] = []
     last = 0
     for start, end, opens in _spans(query):
         word = query[start:end]
         if UNSPACED.search(word):
-            rest = fold(word)
-            for name in sorted(wanted, key=len, reverse=True):
+            remaining = fold(word)
+            for name in sorted(name_set, key=len, reverse=True):
                 if UNSPACED.search(name):
-                    rest = rest.replace(name, "")
-            if rest != fold(word):
-                kept.extend((query[last:start], rest))
+                    remaining = remaining.replace(name, "")
+            if remaining != fold(word):
+                pieces.extend((query[last:start], remaining))
                 last = end
-        elif not wanted.isdisjoint(_word_forms(word, opens)):
-            kept.append(query[last:start])
+        elif not name_set.isdisjoint(_word_forms(word, opens)):
+            pieces.append(query[last:start])
             last = end
-    kept.append(query[last:])
-    text = " ".join("".join(kept).split())
+    pieces.append(query[last:])
+    text = " ".join("".join(pieces).split())
     return text if any(map(str.isalnum, text)) else ""

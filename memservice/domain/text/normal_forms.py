@@ -1,9 +1,8 @@
-"""Unicode's normal forms of text that anybody may have sent, in time that grows with its length
-only.
+"""Unicode normal forms of untrusted text, in linear time.
 
 `unicodedata.normalize` sorts each run of combining characters by insertion: a run of 300,000 marks
-of different classes took 100 seconds, in which no other thread ran. So nothing else in this code
-calls it (a test holds that).
+of different classes took 100 seconds, during which no other thread ran. So no other module calls it
+(a test checks this).
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from typing import Literal
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 MAX_MARKS = 30
-"""Most combining characters in a row that are normalised together, as in the Stream-Safe Text
-Format (UAX #15). No language comes near."""
+"""Maximum number of successive combining characters that are normalised together, as in the
+Stream-Safe Text Format (UAX #15). No language needs nearly as many."""
 
 _JOINER = "\u034f"
-"""COMBINING GRAPHEME JOINER: nothing to see, and marks are not sorted across it."""
+"""COMBINING GRAPHEME JOINER: invisible, and marks are not sorted across it."""
 
 _SUSPECTS = re.compile(rf"[\W\uff9e\uff9f]{{{MAX_MARKS + 1},}}+")
-"""Runs that may hold too many marks: all marks are `\\W` but two half-width Japanese ones, which
-turn into marks in NFKC and NFKD."""
+"""Runs that may contain too many marks: all marks are `\\W`, except two half-width Japanese ones,
+which become marks in NFKC and NFKD."""
 
 
 def normalize(form: Form, text: str) -> str:
     """`unicodedata.normalize` of the text, in which runs of more than 30 combining characters are
     divided by a grapheme joiner.
 
-    Every other text comes out exactly as there.
+    For every other text the result is the same.
     """
     if text.isascii():
         return text

@@ -1,5 +1,5 @@
-"""What two statements must have in common before likeness may make one of them stand for both:
-numbers, names, and yes or no."""
+"""The details that two similar statements must share to count as duplicates: numbers, names and
+negation."""
 
 from __future__ import annotations
 
@@ -32,22 +32,21 @@ _MONTHS = frozenset(month.casefold() for month in MONTHS)
 
 
 def particulars(text: str) -> frozenset[tuple[str, str]]:
-    """Numbers, in digits or words; words with a capital letter; whether something is denied; runs
-    of scripts without spaces, in which names cannot be told from other words."""
-    found = {("number", number) for number in NUMBER.findall(fold(text))}
-    found |= {("run", run) for run in SCRIPT_RUN.findall(fold(text))}
+    """Numbers, in digits or words; words with a capital letter; negation; and runs of scripts
+    without spaces, in which names cannot be distinguished from other words."""
+    details = {("number", number) for number in NUMBER.findall(fold(text))}
+    details |= {("run", run) for run in SCRIPT_RUN.findall(fold(text))}
     for word in _WORD.findall(text):
         folded = word.casefold().replace("’", "'")
         if folded in NUMBER_WORDS or folded in _MONTHS:
-            found.add(("number", folded))
+            details.add(("number", folded))
         elif folded in _NEGATIONS or folded.endswith("n't"):
-            found.add(("denied", ""))
+            details.add(("denied", ""))
         elif word[0].isupper() and folded not in STOP_WORDS:
-            found.add(("name", folded.removesuffix("'s")))
-    return frozenset(found)
+            details.add(("name", folded.removesuffix("'s")))
+    return frozenset(details)
 
 
 def same_particulars(one: str, other: str) -> bool:
-    """May texts that are nearly alike say the same? Only if nothing in them that carries a fact by
-    itself differs."""
+    """Whether two similar texts can state the same: only if all their details are equal."""
     return particulars(one) == particulars(other)

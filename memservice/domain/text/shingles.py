@@ -1,5 +1,4 @@
-"""How much of one text is found again in another: the measure by which repeated words are known for
-an echo."""
+"""How much of one text another text repeats: the measure that detects echoes."""
 
 from __future__ import annotations
 
@@ -20,17 +19,17 @@ def shingles_overlap(a: str, b: str) -> float:
     """The share of `a`'s shingles that also occur in `b`, from 0.0 to 1.0. Not symmetric; 0.0 if
     `a` has no words.
 
-    A shingle is three successive words, or two successive characters of a script without spaces; a
-    text (or a run of characters) that is shorter is one shingle of its whole length. Case, width,
-    white space and punctuation do not count.
+    A shingle is three successive words, or two successive characters of a script without spaces. A
+    shorter text (or run of characters) is one shingle. Case, width, white space and punctuation do
+    not count.
     """
-    wanted = _wanted(a)
-    return len(wanted & _present(b)) / len(wanted) if wanted else 0.0
+    shingles = _shingles_of(a)
+    return len(shingles & _present(b)) / len(shingles) if shingles else 0.0
 
 
 class ShingleIndex:
-    """Many texts, to find whether one of them repeats another text; as `shingles_overlap` with each
-    of them tells, only faster."""
+    """Finds which of many texts repeat a text: as `shingles_overlap` with each of them, but
+    faster."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._shingles: list[set[Shingle]] = []
@@ -42,39 +41,38 @@ class ShingleIndex:
                 self._holding.setdefault(shingle, []).append(number)
 
     def repeating(self, text: str, share: float) -> list[int]:
-        """The places of the texts in which at least this share (above 0) of the text's shingles is
-        found again."""
-        wanted = _wanted(text)
-        if not wanted:
+        """The numbers of the texts that contain at least this share (above 0) of the text's
+        shingles, in order."""
+        shingles = _shingles_of(text)
+        if not shingles:
             return []
-        # A text that lacks at most so many shingles holds at least one of the rarest so many and
-        # one.
-        lacking = int(len(wanted) * (1 - share) + 1e-9)
-        rarest = sorted(wanted, key=lambda shingle: len(self._holding.get(shingle, ())))[
+        # A text that lacks at most n shingles contains at least one of the n + 1 rarest ones.
+        lacking = int(len(shingles) * (1 - share) + 1e-9)
+        rarest = sorted(shingles, key=lambda shingle: len(self._holding.get(shingle, ())))[
             : lacking + 1
         ]
         candidates = {number for shingle in rarest for number in self._holding.get(shingle, ())}
         return sorted(
             number
             for number in candidates
-            if len(wanted & self._shingles[number]) / len(wanted) >= share
+            if len(shingles & self._shingles[number]) / len(shingles) >= share
         )
 
 
-def _wanted(text: str) -> set[Shingle]:
-    """The shingles by which a text is known."""
+def _shingles_of(text: str) -> set[Shingle]:
+    """The shingles of a text."""
     words, runs = _parts(text)
-    found = _grams(words, min(_WORDS, len(words)))
+    shingles = _grams(words, min(_WORDS, len(words)))
     for run in runs:
-        found |= _grams(list(run), min(_CHARACTERS, len(run)))
-    return found
+        shingles |= _grams(list(run), min(_CHARACTERS, len(run)))
+    return shingles
 
 
 def _present(text: str) -> set[Shingle]:
-    """Everything in a text that may be a shingle of another one, shorter ones included."""
+    """Everything in a text that may be a shingle of another text, with shorter ones."""
     words, runs = _parts(text)
-    found = {gram for size in range(1, _WORDS + 1) for gram in _grams(words, size)}
-    return found | {
+    shingles = {gram for size in range(1, _WORDS + 1) for gram in _grams(words, size)}
+    return shingles | {
         gram
         for run in runs
         for size in range(1, _CHARACTERS + 1)

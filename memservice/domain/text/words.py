@@ -1,5 +1,5 @@
-"""Word lists of the text analysis: English stop words, words that are rarely a person's name when
-written small, months."""
+"""Word lists of the text analysis: English stop words, words that are rarely a person's name in
+lower case, months."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ where whether which while who
     whom whose why with would yet you your yours yourself yourselves
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""Neither "may" nor "will" nor "might": a month and names are worth more than the modal verbs cost
-(their idf is low anyway)."""
+"""Without "may", "will" and "might": a month and names matter more than the cost of modal verbs,
+whose idf is low anyway."""
 
 CONTRACTIONS = frozenset(("ain't", "can't", "cannot", "shan't", "won't"))
 """Negated auxiliaries whose stem is not the auxiliary; all are stop words."""
@@ -41,7 +41,7 @@ MONTHS = (
 TITLES = frozenset(
     ("dr", "lady", "lord", "madam", "miss", "mr", "mrs", "ms", "mx", "prof", "professor", "sir")
 )
-"""Words before a name that name nobody."""
+"""Titles before a name: not names themselves."""
 
 OPENERS = frozenset(
     (
@@ -62,7 +62,7 @@ OPENERS = frozenset(
         "would",
     )
 )
-"""Words that open an English sentence so often that their capital letter there says nothing."""
+"""Words that often open an English sentence: their capital letter there does not mark a name."""
 
 _ROLES = """
     admin administrator advisor adviser agent ai analyst anonymous app application architect \
@@ -151,5 +151,5 @@ ORDINARY_WORDS = (
     | {m.lower() for m in MONTHS}
     | {"saturday"}
 )
-"""Words of which a peer id may consist without being a name: in a query they name the peer only
-when written with a capital."""
+"""Ordinary words that may be peer ids: in a query they name the peer only if they have a capital
+letter."""

@@ -58,7 +58,7 @@ def mint(
 
     api_key = rt.storage.write(store)
     log.info("minted the key %s", uid)
-    claims = replace(names, id=uid, made=wire_seconds(now), expires_at=expires_at)
+    claims = replace(names, id=uid, issued=wire_seconds(now), expires_at=expires_at)
     return api_keys.Minted(api_key, signer.sign(claims))
 
 

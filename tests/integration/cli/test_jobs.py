@@ -181,7 +181,7 @@ def test_what_is_over_is_erased_by_age_and_state(store: Store) -> None:
         (("retry",), 2, "Select tasks by ID, by options, or with --all."),
         (("cancel", "x", "--all"), 2, "Select tasks"),
         (("purge",), 2, "Select tasks"),
-        (("purge", "--older-than", "soon"), 2, "'soon' is no duration"),
+        (("purge", "--older-than", "soon"), 2, "'soon' is not a duration"),
     ],
 )
 def test_mistakes_are_told(

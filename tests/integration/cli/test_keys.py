@@ -110,7 +110,7 @@ def test_a_label_does_not_make_lines_of_its_own(memservice: Run) -> None:
         (("--workspace", ""), "--workspace: String should have at least 1 character"),
         (
             ("--admin", "--expires", "soon"),
-            "'soon' is no duration: write for instance 90d, 1h30m or '2 weeks'",
+            "'soon' is not a duration: write for instance 90d, 1h30m or '2 weeks'",
         ),
         (("--admin", "--expires", "9000y"), "expire after the year 9999"),
     ],

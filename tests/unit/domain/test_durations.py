@@ -54,7 +54,7 @@ def test_what_people_write(text: str, span: timedelta) -> None:
 )
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(
-        ValueError, match="is no duration: write for instance 90d, 1h30m or '2 weeks'"
+        ValueError, match="is not a duration: write for instance 90d, 1h30m or '2 weeks'"
     ):
         parse_duration(text)
 

@@ -294,6 +294,6 @@ def test_size_is_bounded() -> None:
 
 
 def test_the_workspace_must_be_told_where_it_can_be_asked_for() -> None:
-    with pytest.raises(TypeError, match="workspace="):
+    with pytest.raises(TypeError, match="workspace_id="):
         parse_filters({}, MESSAGE)
     parse_filters({}, WORKSPACE)

@@ -83,7 +83,7 @@ def stored_field(texts: list[list[str]], terms: set[str]) -> dict[int, float]:
     return {key: score for key, score in scores.items() if score > 0}
 
 
-class Placed(NamedTuple):
+class Position(NamedTuple):
     session_key: int
     seq: int
     tokens: int
@@ -105,7 +105,7 @@ def test_lending_scores_as_a_stored_field_would(texts: list[list[str]]) -> None:
     frequencies = {term: sum(term in text for text in texts) for term in terms}
     lent = bm25_with_neighbours(
         TextMatches(len(texts), 4.0, frequencies, hits),
-        {i: Placed(1, i, 4) for i in range(len(texts))},
+        {i: Position(1, i, 4) for i in range(len(texts))},
     )
     stored = stored_field(texts, terms)
     assert lent.keys() == stored.keys()
@@ -114,7 +114,7 @@ def test_lending_scores_as_a_stored_field_would(texts: list[list[str]]) -> None:
 
 
 def test_speaker_and_date_are_not_lent() -> None:
-    places = {key: Placed(1, key, 5) for key in range(1, 6)}
+    places = {key: Position(1, key, 5) for key in range(1, 6)}
     hit = TextHit(3, {"carolin": 1, "lake": 1}, 5)
     matches = TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [hit])
     with_head = bm25_with_neighbours(matches, places, {3: {"carolin"}})
@@ -136,7 +136,12 @@ def test_speaker_and_date_are_not_lent() -> None:
 
 def test_lending_stays_in_the_session_and_without_places_is_for_the_hit_alone() -> None:
     matches = TextMatches(10, 5.0, {"lake": 1}, [TextHit(3, {"lake": 1}, 5)])
-    places = {3: Placed(1, 3, 9), 4: Placed(2, 4, 9), 5: Placed(1, 5, 9), 6: Placed(1, 6, 9)}
+    places = {
+        3: Position(1, 3, 9),
+        4: Position(2, 4, 9),
+        5: Position(1, 5, 9),
+        6: Position(1, 6, 9),
+    }
     assert bm25_with_neighbours(matches, places).keys() == {3, 5}
     assert bm25_with_neighbours(matches, {}) == pytest.approx(bm25(matches))
     assert bm25_with_neighbours(TextMatches(0, 0.0), {}) == {}
