@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 PROBE_FACT = "store:tried"
 """The fact that is written to check whether the store accepts writes. Its value has no meaning."""
-TRY_AGAIN_SECONDS = 10.0
+PROBE_INTERVAL_SECONDS = 10.0
 """After a write of this process succeeded, the store is not probed for this long."""
 RESTORE = "restore a backup; `memservice export` saves what can still be read"
-WRITABLE = "see that its disk has room, and that this user may write to it"
+WRITABLE = "check that its disk is not full, and that this user may write to it"
 
 
 class TransientConflict(Exception):
@@ -61,7 +61,7 @@ class BaseStorage(ABC):
     """Seconds between two calls of `changed_elsewhere` in `wait_for_work`; None: never called."""
 
     def __init__(self) -> None:
-        self._mine = threading.local()
+        self._thread = threading.local()
         self._committed = threading.Condition()
         self._commits = 0
         self._written_at = float("-inf")
@@ -97,9 +97,9 @@ class BaseStorage(ABC):
         return False
 
     def write(self, fn: Callable[[Transaction], T]) -> T:
-        if getattr(self._mine, "writing", False):
+        if getattr(self._thread, "writing", False):
             raise RuntimeError("a write inside a write: pass the transaction on instead")
-        self._mine.writing = True
+        self._thread.writing = True
         try:
             with self._noticing():
                 result, units = self._try(fn)
@@ -108,7 +108,7 @@ class BaseStorage(ABC):
             self._written_at = float("-inf")
             raise
         finally:
-            self._mine.writing = False
+            self._thread.writing = False
         self.announce()
         if units:
             for listener in self._commit_listeners:
@@ -127,13 +127,13 @@ class BaseStorage(ABC):
         """Reports damage that this process noticed, and a write that fails now. Does not write if a
         recent write succeeded."""
         findings: list[Finding] = []
-        if time.monotonic() - self._written_at > TRY_AGAIN_SECONDS:
+        if time.monotonic() - self._written_at > PROBE_INTERVAL_SECONDS:
             try:
                 self.write(lambda tx: tx.facts.set(PROBE_FACT, secrets.token_hex(4)))
             except Unavailable as error:
-                findings.append(Finding("failed", f"it takes no writes: {error}", WRITABLE))
+                findings.append(Finding("failed", f"writes fail: {error}", WRITABLE))
             except Damaged:
-                pass  # remembered, and reported below
+                pass  # `_noticing` recorded it; it is reported below
         if self._damage is not None:
             findings.append(Finding("failed", self._damage, RESTORE))
         return findings
@@ -143,7 +143,7 @@ class BaseStorage(ABC):
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Log damage once and remember it: other parts of the store may still be readable."""
+        """Log damage once and record it: other parts of the store may still be readable."""
         try:
             yield
         except Damaged as error:
@@ -163,18 +163,18 @@ class BaseStorage(ABC):
         """A commit since the last return in this thread counts, so no work is lost between looking
         for it and waiting."""
         deadline = time.monotonic() + timeout
-        seen = getattr(self._mine, "seen", 0)
+        seen_commits = getattr(self._thread, "seen_commits", 0)
         while True:
             seconds_left = max(0.0, deadline - time.monotonic())
             with self._committed:
-                if self._commits == seen:
+                if self._commits == seen_commits:
                     self._committed.wait(
                         seconds_left
                         if self.poll_seconds is None
                         else min(seconds_left, self.poll_seconds)
                     )
-                if self._commits != seen:
-                    self._mine.seen = self._commits
+                if self._commits != seen_commits:
+                    self._thread.seen_commits = self._commits
                     return True
             if self.poll_seconds is not None and self.changed_elsewhere():
                 return True
@@ -182,7 +182,7 @@ class BaseStorage(ABC):
                 return False
 
     def _try(self, fn: Callable[[Transaction], T]) -> tuple[T, Collection[str]]:
-        """The result of `fn`, and the units that it gave work."""
+        """The result of `fn`, and the units that got work."""
         conflict: TransientConflict | None = None
         for attempt in range(self.attempts):
             if attempt:

@@ -21,17 +21,17 @@ class Embedder(Protocol):
     characters."""
     capabilities: frozenset[Capability]
     duplicate_distance: float | None
-    """Cosine distance at or below which two texts say the same; None where distance does not
-    tell."""
+    """Two texts at this cosine distance or below state the same; None if the distance does not show
+    that."""
 
     @property
     def dimension(self) -> int:
-        """Of every vector. An embedder that is not `INLINE` may have to make one to know, and fail
-        at that: never to be asked for on the request path before it has made a vector, nor inside a
-        transaction."""
+        """The dimension of every vector. An embedder that is not `INLINE` may have to embed a text
+        to determine it, which can fail. Do not read it inside a transaction, nor on the request
+        path before the first vector."""
         ...
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
-        """One float32 vector per text, in order, each of length 1, or all zeros for a text without
-        any content."""
+        """One float32 vector for each text, in order: of length 1, or all zeros for a text without
+        content."""
         ...

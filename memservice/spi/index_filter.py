@@ -1,5 +1,5 @@
-"""The closed record by which an index may be narrowed. What does not fit is filtered by the service
-afterwards."""
+"""The filter of indexes: a fixed set of conditions. The service applies all other conditions to the
+results."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class IndexFilter:
-    """Conditions on indexed rows, ANDed; None = no condition. Each tuple means any of, at most
-    1,000 values; an empty one matches nothing. Values are keys (`levels`: names). `since` and
-    `until` are inclusive bounds on the row's `created_at`."""
+    """Conditions on indexed rows, ANDed; None = no condition. A tuple means any of its values, at
+    most 1,000; an empty one matches nothing. Values are keys (`levels`: names). `since` and `until`
+    are inclusive bounds on the row's `created_at`."""
 
     sessions: tuple[int, ...] | None = None
     authors: tuple[int, ...] | None = None
@@ -27,7 +27,7 @@ EVERYTHING = IndexFilter()
 
 
 class Indexed(Protocol):
-    """What a condition may ask of an indexed row."""
+    """The values of an indexed row that conditions use."""
 
     @property
     def session(self) -> int | None: ...
@@ -44,8 +44,8 @@ class Indexed(Protocol):
 
 
 def fits(row: Indexed, index_filter: IndexFilter) -> bool:
-    """Does the row fit? The meaning of `IndexFilter`: a row without the value that a condition asks
-    for does not fit."""
+    """Whether the row satisfies every condition: the meaning of `IndexFilter`. A row without the
+    value of a condition does not."""
     return (
         (index_filter.sessions is None or row.session in index_filter.sessions)
         and (index_filter.authors is None or row.author in index_filter.authors)
@@ -58,7 +58,7 @@ def fits(row: Indexed, index_filter: IndexFilter) -> bool:
 
 
 def matches_nothing(index_filter: IndexFilter) -> bool:
-    """Is one of the any-of conditions empty? Then no row fits, and no index need be asked."""
+    """Whether a condition has an empty tuple: then no row fits, and no query is needed."""
     return () in (
         index_filter.sessions,
         index_filter.authors,

@@ -1,5 +1,4 @@
-"""The language-model seam: one exchange with a model, plain or streamed, and what is noted of
-each."""
+"""The language-model seam: one exchange with a model, plain or streamed, and its record."""
 
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ class ToolCall:
     name: str
     arguments: dict[str, Any]
     carried: Any = None
-    """What the provider wants to see again with this call, such as the signature of the thinking
-    that led to it. Only that provider understands it: whoever continues the conversation passes the
-    call on as it is."""
+    """Data that the provider needs again with this call, such as the signature of the reasoning
+    before it. Only that provider can read it: pass the call on unchanged when you continue the
+    conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Turn:
     content: str
     tool_calls: Sequence[ToolCall] = ()
     tool_call_id: str | None = None
-    """For role `tool`: which call this is the result of."""
+    """For role `tool`: the id of the call whose result this is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +46,25 @@ class CompletionRequest:
     max_output_tokens: int
     tools: Sequence[Tool] = ()
     tool_choice: str | None = None
-    """`auto`, `required` (or `any`), `none`, or the name of the tool that has to be called. None:
-    the provider's default."""
+    """`auto`, `required` (or `any`), `none`, or the name of the tool that the model must call.
+    None: the provider's default."""
     response_schema: dict[str, Any] | None = None
     """JSON Schema that the answer must fit. A provider without native support falls back to JSON
     mode, then to prompting."""
     temperature: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    """What else the model's configuration says, by the names of `…MODEL_CONFIG__` in lower case:
-    `top_p`, `top_k`, `frequency_penalty`, `presence_penalty`, `seed`, `thinking_effort`,
+    """Further options of the model's configuration, by the names of `…MODEL_CONFIG__` in lower
+    case: `top_p`, `top_k`, `frequency_penalty`, `presence_penalty`, `seed`, `thinking_effort`,
     `thinking_budget_tokens`, `structured_output_mode`, `stop_sequences`, `cache_policy`
-    (a mapping). Only what is set is there; a provider leaves out what its protocol has no word
-    for."""
+    (a mapping). It contains only options that are set; a provider ignores those that its protocol
+    does not have."""
     timeout: float | None = None
-    """Seconds that the whole exchange may take; None: the provider's own bound."""
+    """Seconds for the whole exchange; None: the provider's own bound."""
     start_timeout: float | None = None
     """Seconds until the first text of a stream that is not reasoning; None: as `timeout`. A
-    provider may do without it."""
+    provider may ignore it."""
     opens_reasoning: bool = False
-    """Whether the answer is known to begin inside of reasoning that has no opening tag."""
+    """Whether the answer is known to begin inside reasoning that has no opening tag."""
     reasoning_headroom: int = 0
     """Tokens for reasoning on top of `max_output_tokens`. A provider that counts reasoning as
     output adds them to its own bound."""
@@ -77,7 +76,7 @@ every other request to the same model fails too until that changes. `content`: t
 answer to it; other requests to the same model can succeed."""
 
 CONTENT_STATUSES = frozenset({400, 413, 415, 422, 501})
-"""HTTP statuses of requests that are wrong in themselves. All others are faults of the
+"""HTTP statuses that mean that the request itself is wrong. All others are faults of the
 provider."""
 
 
@@ -106,7 +105,7 @@ class ModelFailure(Exception):
         """Count a `content` fault against the task. For a `provider` fault, wait until the
         provider is back."""
         self.model: str | None = None
-        """Which model failed. The core sets it; providers leave it."""
+        """The model that failed. The core sets it; providers do not."""
 
 
 def _fault(status: int | None, retryable: bool) -> Fault:
@@ -123,8 +122,8 @@ class Refusal(ModelFailure):
 
 
 class MalformedAnswer(ModelFailure):
-    """The model answered, also when asked again, but not in the requested form. Quotes nothing of
-    the answer."""
+    """The model answered, even after a retry, but not in the requested form. The text does not
+    quote the answer."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retryable=False, fault="content")
@@ -153,25 +152,24 @@ class Completion:
     """`stop`, `length` (cut at `max_output_tokens`), `tool_calls`, or the provider's own word for
     something else."""
     input_tokens: int = 0
-    """All that was read, whether or not it came from a cache. 0 where the provider does not
-    count."""
+    """All input, cached or not. 0 if the provider does not count."""
     output_tokens: int = 0
-    """All that was written, reasoning included."""
+    """All output, including reasoning."""
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
-    """Of `output_tokens`, those of the reasoning; 0 where the provider does not count them."""
+    """The part of `output_tokens` that is reasoning; 0 if the provider does not count it."""
 
 
 class LanguageModel(Protocol):
-    """Safe to call from several threads. Raises ModelFailure; retries and falling back are the
-    caller's, since each try is noted."""
+    """Safe to call from several threads. Raises ModelFailure. The caller retries and falls back,
+    because each try is recorded."""
 
     def complete(self, request: CompletionRequest) -> Completion: ...
 
     def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
-        """Pieces of the answer as they arrive, then the whole `Completion` last. A stream that is
-        cut raises; it never just ends.
+        """The pieces of the answer as they arrive, then the whole `Completion`. A stream that
+        breaks off raises; it does not just end.
 
         Closing the iterator ends the exchange.
         """
@@ -179,16 +177,15 @@ class LanguageModel(Protocol):
 
 
 class KnowsModels(Protocol):
-    """What a `LanguageModel` may offer besides, each method by itself: knowledge of single
-    models."""
+    """Optional methods of a `LanguageModel`, each by itself: facts about single models."""
 
     def lacks(self, model: str) -> frozenset[str]:
-        """Parts of the protocol that the model's server was found not to support, such as `tools`
-        or `json_schema`."""
+        """Parts of the protocol that the model's server has turned out not to support, such as
+        `tools` or `json_schema`."""
         ...
 
     def reasons(self, model: str) -> bool:
-        """Whether its reasoning counts as output, so that an answer needs more room."""
+        """Whether its reasoning counts as output, so that an answer needs a larger limit."""
         ...
 
     def opens_reasoning(self, model: str) -> bool:
@@ -198,7 +195,7 @@ class KnowsModels(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One try of an exchange with a language model or an embedder, whatever came of it: for the
+    """One try of an exchange with a language model or an embedder, successful or not: for the
     ledger and for telemetry."""
 
     purpose: str
@@ -221,12 +218,12 @@ class ModelCall:
     reasoning_tokens: int = 0
     """Of `output_tokens`."""
     input_count: int = 1
-    """Texts, of an embedder's call."""
+    """Texts in a call of an embedder."""
     error_class: str | None = None
     finish_reason: str | None = None
     attempt: int = 1
     attempts: int = 1
-    """Tries that there may be in all."""
+    """Maximum number of tries."""
     is_fallback: bool = False
     is_stream: bool = False
     has_tools: bool = False
@@ -235,6 +232,6 @@ class ModelCall:
     run_id: str | None = None
     iteration: int | None = None
     request: CompletionRequest | None = field(default=None, repr=False)
-    """What was said to a language model, for operators who want traces. Never logged."""
+    """The request to a language model, for traces. Never logged."""
     answer: Completion | None = field(default=None, repr=False)
-    """What it said, as `request`."""
+    """The answer of a language model, for traces. Never logged."""

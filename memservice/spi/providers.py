@@ -1,5 +1,5 @@
-"""What a plugin offers: small frozen records that the configuration can name. The object behind one
-is made by `open`."""
+"""Providers: what a plugin offers under a name, as small frozen records. `open` creates the object
+itself."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ if TYPE_CHECKING:
 from memservice.spi.capabilities import Capability
 
 SPI_VERSION = 0
-"""The version of everything in `memservice.spi`. 0 = may still change; from 1 on only additions."""
+"""The version of everything in `memservice.spi`. 0: it may still change; from 1 on only
+additions."""
 
 
 def _ignore(call: ModelCall) -> None:
-    """Nobody asked to be told."""
+    """The default of `Context.called`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the core hands to `open`."""
+    """What the core passes to `open`."""
 
     clock: Callable[[], datetime]
-    """The present time, timezone-aware UTC. Providers never read the wall clock themselves."""
+    """Returns the present time, timezone-aware UTC. Providers do not read the system clock."""
     logger: logging.Logger
     storage: Storage | None = None
     """The opened storage, for a provider whose `needs_storage` names it; else None."""
     called: Callable[[ModelCall], None] = _ignore
-    """To be told of each call of a model. Cheap, never raises; not to be called inside a
+    """Report each call of a model here. It is cheap and does not raise. Do not call it inside a
     transaction."""
 
 
@@ -52,7 +53,7 @@ Settings = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class _Provider:
     name: str
-    """By which the configuration names it: lower case, unique within its kind."""
+    """Its name in the configuration: lower case, unique within its kind."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name.strip().lower())
@@ -71,9 +72,9 @@ class StorageProvider(_Provider):
     schemes: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     erase: Callable[[Settings, Context], None] | None = None
-    """Takes away the whole store that `settings` name, where that is more than a file: the testing
-    kit calls it for what it made itself. With a field `schema` in the settings, each of its tests
-    has a store of that name."""
+    """Erases the whole store that `settings` name, if it is more than a file: the testing kit calls
+    it for stores that it created. With a field `schema` in the settings, each test has a store of
+    that name."""
     spi: int = SPI_VERSION
 
 
@@ -85,31 +86,31 @@ class VectorIndexProvider(_Provider):
     open: Callable[[Settings, Context], VectorIndex]
     settings: type[Schema] | None = None
     needs_storage: str | None = None
-    """The name of the storage that it lives in, if it does."""
+    """The name of the storage that it is part of, if any."""
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     erase: Callable[[Settings, Context], None] | None = None
-    """Takes away everything in the `namespace` that `settings` name: the testing kit calls it for
-    what it made itself. None: the kit drops the spaces that it filled."""
+    """Erases everything in the `namespace` that `settings` name: the testing kit calls it for
+    namespaces that it created. None: the kit drops the spaces that it filled."""
     spi: int = SPI_VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelProvider(_Provider):
-    """A protocol by which language models are reached, named by `…MODEL_CONFIG__TRANSPORT`.
+    """A protocol of language models, named by `…MODEL_CONFIG__TRANSPORT`.
 
-    `settings` receives where the model is: `api_key` and `base_url` (None where nothing is set),
+    `settings` receives the connection of the model: `api_key` and `base_url` (None if not set),
     `timeout` (seconds of one call, or None), and the mappings `extra_body`, `extra_headers` and
-    `extra_query`. It is opened once for each such place.
+    `extra_query`. It is opened once for each connection.
     """
 
     open: Callable[[Settings, Context], LanguageModel]
     settings: type[Schema] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     base_url: str | None = None
-    """Where its models are unless a base URL is set. With one, a task counts as configured only if
-    it has a key or a base URL; None: it needs neither."""
+    """The address of its models unless a base URL is configured. With this default, a task counts
+    as configured only if it has a key or a base URL; None: it needs neither."""
     connection_of: str | None = None
-    """The transport whose key and base URL serve this one too, unless it has one of its own."""
+    """The transport whose key and base URL this one uses, unless it has its own."""
     spi: int = SPI_VERSION
 
 
@@ -136,15 +137,15 @@ class ReasonerProvider(_Provider):
 
 @dataclass(frozen=True, slots=True)
 class WebhookTransportProvider(_Provider):
-    """A way to hand events to an endpoint, chosen by the scheme of the endpoint's URL."""
+    """A way to deliver events to an endpoint, chosen by the scheme of the endpoint's URL."""
 
     open: Callable[[Settings, Context], WebhookTransport]
     schemes: tuple[str, ...] = ()
     settings: type[Schema] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     world: Callable[[Path, Context], AbstractContextManager[TransportFixture]] | None = None
-    """For the testing kit: the transport, opened, with endpoints on this machine to deliver to. The
-    path is an empty directory."""
+    """For the testing kit: the opened transport, with endpoints on this machine. The path is an
+    empty directory."""
     spi: int = SPI_VERSION
 
 

@@ -1,7 +1,7 @@
-"""The reasoner seam: what stands between stored messages and what is concluded from them.
+"""The reasoner seam: from messages to conclusions, summaries and answers.
 
-A reasoner is a pure function of its request, so far as its model is: it reads no store and writes
-none.
+A reasoner is a pure function of its request, as far as its model is one: it neither reads nor
+writes a store.
 """
 
 from __future__ import annotations
@@ -31,54 +31,55 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """For whom a request is made. It is noted with each call of a model, and changes nothing about
-    the answer."""
+    """The workspace and run that a request belongs to. It is recorded with each call of a model and
+    does not affect the answer."""
 
     workspace_key: int | None = None
     workspace: str | None = None
     """Its slug."""
     run_id: str | None = None
-    """The same for all calls that one answer, or one dream, takes."""
+    """The same for all calls of one answer or one dream."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeriveRequest:
-    """A run of messages of one session, in order, by any speakers; conclusions are wanted about
-    `observed` only."""
+    """Successive messages of one session, in order, by any authors. The reasoner derives
+    conclusions about `observed` only."""
 
     observed: str
     messages: Sequence[Utterance]
     instructions: str | None = None
     names: dict[str, str] = field(default_factory=dict)
-    """Display names by slug, where a peer has one."""
+    """Display names by slug, of peers that have one."""
     origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One conclusion, with the messages that it comes from (keys, never empty)."""
+    """One conclusion, with the keys of its source messages (never empty)."""
 
     content: str
     message_keys: tuple[int, ...]
     level: str = "explicit"
     source_ids: tuple[str, ...] = ()
-    """Uids of the conclusions that it rests on; empty for explicit ones."""
+    """Uids of the conclusions that it is based on; empty for explicit ones."""
     premises: tuple[str, ...] = ()
     pattern_type: str | None = None
     confidence: str | None = None
     model: str | None = None
-    """The model that made it, where it is not that of the whole request."""
+    """The model that produced it, if it is not that of the whole request."""
     prompt: str | None = None
-    """The same of the version of the prompt."""
+    """The version of its prompt, if it is not that of the whole request."""
     basis: Literal["said", "confirmed"] = "said"
-    """`confirmed`: another peer said it, and the cited messages agree or pick it."""
+    """`said`: the observed peer states it. `confirmed`: another peer states it, and the cited
+    messages agree or choose it."""
     confirms: tuple[int, ...] = ()
-    """Keys of the messages that are confirmed."""
+    """Keys of the confirmed messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What an answer cost, all its calls together. Zero where no model was asked."""
+    """The cost of all calls of an answer. Zero if no model was called."""
 
     model: str | None = None
     input_tokens: int = 0
@@ -86,7 +87,7 @@ class Spent:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     calls: int = 0
-    """Calls of a model that gave something."""
+    """Successful calls of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +95,22 @@ class Derived:
     statements: Sequence[Statement]
     spent: Spent = Spent()
     prompt: str | None = None
-    """The version of the prompt, where a model was asked."""
+    """The version of the prompt, if a model was called."""
     scaffold_tokens: int = 0
-    """Of what the model was given besides the messages, by our own count."""
+    """Tokens of the model's input besides the messages, by our own count."""
     hit_input_cap: bool = False
-    """Was something of the messages left out because the model is given only so much?"""
+    """Whether a part of the messages was left out because of the limit of the model's input."""
     refused: tuple[int, ...] = ()
-    """Keys of the new messages from which the model, or its provider, declines to derive
+    """Keys of the new messages for which the model, or its provider, declined to derive
     anything."""
     unfinished: tuple[int, ...] = ()
-    """Keys of the new messages whose answer ended early, however short the part of the message
-    was. What it contained is among the statements."""
+    """Keys of the new messages whose answer was cut off even for the shortest part of the message.
+    Its complete statements are in `statements`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummarizeRequest:
-    """The messages that came since `previous`, in order."""
+    """The messages since `previous`, in order."""
 
     kind: str
     messages: Sequence[Utterance]
@@ -121,14 +122,14 @@ class SummarizeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Summarized:
-    """An empty `content` means that there was nothing to say; it is not stored."""
+    """An empty `content` means that there is nothing to summarize; it is not stored."""
 
     content: str
     spent: Spent = Spent()
     prompt: str | None = None
-    """The version of the prompt, where a model was asked."""
+    """The version of the prompt, if a model was called."""
     scaffold_tokens: int = 0
-    """Of what the model was given besides the messages and the previous summary, by our own
+    """Tokens of the model's input besides the messages and the previous summary, by our own
     count."""
 
 
@@ -158,25 +159,25 @@ class ConsolidateRequest:
     write_card: bool = True
     instructions: str | None = None
     card_instructions: str | None = None
-    """For the card alone."""
+    """Instructions for the card only."""
     card_only: bool = False
-    """Nothing but the card is used of the result."""
+    """Only the card of the result is used."""
     surprising: Sequence[str] = ()
-    """Uids of those of `known` that fit the others least, the oddest first; looked for only where
-    the settings ask for it."""
+    """Uids of the outliers among `known`, the least similar first; empty unless the settings switch
+    this on."""
     tools: Toolbox | None = None
-    """For looking further than `known`, which is the newest only. Conclusions that it finds may be
-    named like those of `known`."""
+    """Look-ups beyond `known`, which has the newest conclusions only. The result may name
+    conclusions from look-ups like those of `known`."""
     asked_at: datetime | None = None
     origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """`old` is replaced by `new` (a uid of `known`, or an index into `created` written as `#0`,
-    `#1` …), for `reason`.
+    """`new` replaces `old`, for `reason`. `new` is a uid of `known`, or an index into `created`
+    written as `#0`, `#1` …
 
-    Without `new` it is taken back: it no longer holds, and nothing else takes its place.
+    Without `new` the conclusion is withdrawn without a replacement.
     """
 
     old: str
@@ -186,7 +187,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What one part of a consolidation did: for the task's outcome and for telemetry."""
+    """The results of one part of a consolidation, for the task's outcome and for telemetry."""
 
     name: str
     """`deduction`, `induction` or `card_refresh`."""
@@ -194,25 +195,25 @@ class Phase:
     spent: Spent = Spent()
     duration_ms: int = 0
     error: str | None = None
-    """Class of what ended it early; what it had done until then counts. None where it came to its
-    end."""
+    """Class of the error that ended it early; its results until then count. None if it was
+    completed."""
     created: Sequence[str] = ()
-    """Levels of the conclusions that it made."""
+    """Levels of the conclusions that it created."""
     superseded: Sequence[str] = ()
-    """Levels of the conclusions that it let give way."""
+    """Levels of the conclusions that it superseded."""
     card_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
     created: Sequence[Statement] = ()
-    """A `source_ids` may name an earlier one of these, as `#0`, `#1` …"""
+    """`source_ids` may refer to an earlier one of these, as `#0`, `#1` …"""
     superseded: Sequence[Superseded] = ()
     card: Sequence[str] | None = None
-    """None leaves the card as it is."""
+    """None does not change the card."""
     spent: Spent = Spent()
     phases: Sequence[Phase] = ()
-    """For a reasoner that works in steps."""
+    """The phases of a reasoner that has them."""
 
 
 def always() -> bool:
@@ -231,40 +232,40 @@ class AnswerRequest:
     response_format: dict[str, Any] | None = None
     instructions: str | None = None
     asker: str | None = None
-    """Slug of the peer whose memory is asked; None for a question over the whole workspace."""
+    """Slug of the peer whose memory answers; None for a question over the whole workspace."""
     asked_at: datetime | None = None
     tools: Toolbox | None = None
-    """For looking further than `evidence`."""
+    """Look-ups beyond `evidence`."""
     stream: bool = False
-    """The pieces are passed on as they come, so that it matters when they do."""
+    """Whether the pieces are passed on to a client as they arrive."""
     names: dict[str, str] = field(default_factory=dict)
-    """Display names by slug, where a peer has one."""
+    """Display names by slug, of peers that have one."""
     model_is_spent: bool = False
-    """A model would answer, had the workspace tokens left for today."""
+    """The workspace has used its tokens of today, so no model answers."""
     model_failed: bool = False
-    """A model was asked and did not answer."""
+    """A model was called and did not answer."""
     seconds: float | None = None
-    """For how long the caller waits, from the call of `answer` on; for a stream, until its first
-    piece. None: no limit."""
+    """Time limit, from the call of `answer` to its end; for a stream, to its first piece. None: no
+    limit."""
     is_wanted: Callable[[], bool] = always
-    """Whether the caller still waits; asked between the calls of a model."""
+    """Whether the caller still waits. Call it between calls of a model."""
     origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What an answer took; what the caller may be told of it."""
+    """The cost and steps of an answer."""
 
     spent: Spent = Spent()
     steps: Sequence[Step] = ()
     run_id: str | None = None
-    """The name of the run in the usage ledger and in telemetry; None where no model was asked."""
+    """The id of the run in the usage ledger and in telemetry; None if no model was called."""
     hit_input_cap: bool = False
-    """Was something left out because the model takes only so much?"""
+    """Whether something was left out because of the limit of the model's input."""
 
 
 class Reasoner(Protocol):
-    """Safe to call from several threads. Raises whatever went wrong; the pipeline records and
+    """Safe to call from several threads. It may raise any error; the pipeline records it and
     retries."""
 
     name: str
@@ -277,8 +278,8 @@ class Reasoner(Protocol):
     def consolidate(self, request: ConsolidateRequest) -> Consolidated: ...
 
     def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:
-        """The answer in pieces, in order, then maybe one record of what it took. No piece means
-        that there is nothing to say. One that fails may give that record before it raises.
+        """The pieces of the answer, in order, then optionally one `Answered`. No piece means that
+        there is no answer. An answer that fails may yield `Answered` before it raises.
 
         Closing the iterator ends the work.
         """

@@ -17,8 +17,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Sort by one field: strings by code point, null below every value. Every listing ends in
-    `key`, so that order is total."""
+    """Sort by one field: strings by code point, null below every value. Every order ends with
+    `key`, so it is total."""
 
     field: str
     descending: bool = False
@@ -28,8 +28,7 @@ BY_KEY = (Order("key"),)
 
 
 class UniqueViolation(Exception):
-    """`put` or `change` met another row with the same value of a unique constraint
-    (`memservice.spi.schema`)."""
+    """`put` or `change` would violate a unique constraint (`memservice.spi.schema`)."""
 
     def __init__(self, table: str, fields: tuple[str, ...]) -> None:
         super().__init__(f"{table}: {', '.join(fields)} must be unique")
@@ -45,8 +44,8 @@ class Rows(Protocol):
     """
 
     def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
-        """The row that matches, or None; with several, the one of the lowest key. `lock` holds the
-        row until commit."""
+        """The matching row, or None; of several, the one with the lowest key. `lock` locks the row
+        until commit."""
         ...
 
     def page(
@@ -63,11 +62,11 @@ class Rows(Protocol):
     def count(self, record: type[Any], condition: Condition = TRUE) -> int: ...
 
     def put(self, rows: Sequence[R]) -> list[R]:
-        """Store rows of one record type, in order: those with key 0 are inserted and get rising
-        keys, the others replaced whole.
+        """Store rows of one record type, in order: rows with key 0 are inserted and get rising
+        keys, the others replace stored rows.
 
         Returns them as stored. Raises `UniqueViolation`, or `LookupError` for a key that is not
-        stored; nothing of the call is stored then.
+        stored; the call then stores nothing.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Which records a storage keeps, and what must be unique among them."""
+"""The tables of a storage and their unique constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The storage seam: what an opened store offers, beyond the rows of a transaction."""
+"""The storage seam: an opened store. `transaction` has the operations on rows."""
 
 from __future__ import annotations
 
@@ -24,32 +24,31 @@ class PoolState:
     in_use: int
     idle: int
     size: int
-    """How many are kept open at most."""
+    """Maximum number of connections that stay open."""
     overflow: int
-    """How many are open beyond that."""
+    """Connections beyond that number."""
 
 
 @runtime_checkable
 class Pooled(Protocol):
-    """A storage that can tell of its connections, for metrics."""
+    """A storage that reports its connections, for metrics."""
 
     def pool(self) -> PoolState | None:
-        """None where there are none to tell of, at least not yet. Cheap: asked after every
-        request."""
+        """None if there is no pool, or none yet. Cheap: called after every request."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong with a store that answers."""
+    """A problem of a store that answers."""
 
     state: Literal["degraded", "failed"]
-    """`failed`: it does not take writes, or what it gives may be wrong. `degraded`: it does all it
-    should, but not as well as it could."""
+    """`failed`: writes fail, or reads may return wrong data. `degraded`: everything works, but not
+    as well as it could."""
     found: str
-    """For the operator; it may name hosts, paths and users."""
+    """The problem, for the operator; it may name hosts, paths and users."""
     advice: str
-    """What to do. Shown to every caller over HTTP, so it quotes no setting and no error."""
+    """What to do. Shown to every caller over HTTP, so it quotes neither settings nor errors."""
 
 
 class Storage(Protocol):
@@ -59,62 +58,61 @@ class Storage(Protocol):
     name: str
     capabilities: frozenset[Capability]
     text: TextIndex
-    """The full-text index that lives in this storage (it has the capability `TRANSACTIONAL`)."""
+    """The full-text index of this storage (it has the capability `TRANSACTIONAL`)."""
     vectors: VectorIndex | None
-    """The vector index that lives in this storage, if it has one; used while `VECTOR_STORE_TYPE` is
-    unset."""
+    """The vector index of this storage, if it has one; used while `VECTOR_STORE_TYPE` is unset."""
 
     def write(self, fn: Callable[[Transaction], T]) -> T:
-        """Run `fn(view)` in a transaction, commit, and return what it returned.
+        """Run `fn(tx)` in a transaction, commit, and return its result.
 
-        All of it is stored, durably, when this returns; nothing of it when it raises. On a
-        transient conflict `fn` runs again, so it has no effects outside the view; so it does, a few
-        times, when a `UniqueViolation` leaves it, since the other row may be new. Raises
-        `Unavailable` if no connection or lock was had in time. A write inside a write (in the same
-        thread) is a RuntimeError.
+        When this returns, everything is stored durably; when it raises, nothing is. On a transient
+        conflict `fn` runs again, so it must have no effects outside the transaction. It also runs
+        again, a few times, after a `UniqueViolation`, because the other row may be new. Raises
+        `Unavailable` if there is no connection or lock in time, and RuntimeError for a write inside
+        a write of the same thread.
         """
         ...
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """A consistent view for reading. Raises `Unavailable` as `write` does. Never wrap a model,
-        a hook or HTTP in it, unless it is paused (`Transaction.released`)."""
+        """A consistent transaction for reading. Raises `Unavailable` as `write` does. Do not call a
+        model, a hook or HTTP inside it, unless it is released (`Transaction.released`)."""
         ...
 
     def on_commit(self, listener: Callable[[Collection[str]], None]) -> None:
-        """Call `listener` after each commit of this object that gave work to units, with their
-        names (`tx.tasks.units_with_work`): in the thread of `write`, before `write` returns."""
+        """Call `listener` after each commit of this object that added work, with the names of the
+        units (`tx.tasks.units_with_work`): in the thread of `write`, before `write` returns."""
         ...
 
     def wait_for_work(self, timeout: float) -> bool:
-        """Return True soon after another thread or process committed something, False after
-        `timeout` seconds without that.
+        """Return True soon after another thread or process commits something, False after
+        `timeout` seconds without a commit.
 
-        A commit since this thread last returned from here counts, so none is missed between two
-        calls. May return True without reason. Threads may wait at once.
+        Commits since the last return in this thread count, so a thread misses none between two
+        calls. It may return True without a commit. Several threads may wait at once.
         """
         ...
 
     def check(self) -> None:
         """Raise `Unavailable` (not reachable), `SchemaVersionError` (wrong schema; `NoStore`: no
-        store) or `Damaged`. Makes nothing."""
+        store) or `Damaged`. Creates nothing."""
         ...
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
-        """What is wrong with a store that passes `check`: that it takes no writes, for example.
-        Empty if nothing is.
+        """Problems of a store that passes `check`, for example that writes fail. Empty if there are
+        none.
 
-        Asked by every look at the readiness, so it costs no more than a small write now and then.
-        `thorough`: `memservice doctor` asks, and everything may be read. Raises as `check` does.
+        Every readiness check calls it, so it costs at most a small write now and then. `thorough`:
+        for `memservice doctor`, it may read everything. Raises as `check` does.
         """
         ...
 
     def reclaim(self, *, thorough: bool = False) -> bool:
-        """Let go of what erased rows left outside the rows: their words in indexes and logs, and
-        the room that they took.
+        """Remove the remains of erased rows outside the rows: their words in indexes and logs, and
+        their disk space.
 
-        One short step; True while there is more to do, and at once False if there is nothing.
-        `thorough`: all of it, however long other writes wait meanwhile. Not to be called inside a
-        transaction. Raises as `write` does.
+        It does one short step and returns True while there is more to do; False at once if there is
+        nothing. `thorough`: it does everything in one call, even if other writes wait long. Do not
+        call it inside a transaction. Raises as `write` does.
         """
         ...
 
@@ -123,8 +121,8 @@ class Storage(Protocol):
         ...
 
     def migrate(self) -> None:
-        """Bring the schema to this release's, under a lock that other processes respect. Raises
-        `SchemaVersionError` for a newer one."""
+        """Migrate the schema to that of this release, under a lock that other processes respect.
+        Raises `SchemaVersionError` for a newer schema."""
         ...
 
     def close(self) -> None:

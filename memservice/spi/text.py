@@ -1,5 +1,5 @@
-"""The full-text seam: an engine stores analysed terms and gives back which rows hit which; scoring
-is the core's."""
+"""The full-text seam: an engine stores analysed terms and returns the matching rows with their
+terms. The core computes the scores."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class TextRow:
 class TextIndex(Protocol):
     """Full text of messages and conclusions (`kind` as `Space.kind`).
 
-    `view` is the storage's open view or transaction when the index lives in that storage
-    (capability `TRANSACTIONAL`), else None.
+    `tx` is the open transaction of the storage if the index is part of that storage (capability
+    `TRANSACTIONAL`), else None.
     """
 
     capabilities: frozenset[Capability]
@@ -43,13 +43,13 @@ class TextIndex(Protocol):
     def add(
         self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
     ) -> None:
-        """Index rows; a row that is indexed already is replaced."""
+        """Index rows. A row that is already indexed is replaced."""
         ...
 
     def remove(
         self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
     ) -> None:
-        """Forget rows; unknown keys are ignored."""
+        """Remove rows. Unknown keys are ignored."""
         ...
 
     def search(
@@ -62,17 +62,16 @@ class TextIndex(Protocol):
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> TextMatches:
-        """Rows of the workspace that hold at least one of the distinct `terms` and fit
-        `index_filter`. `ids` confines the search to those keys; what the statistics count does not
-        depend on it.
+        """Rows of the workspace that contain at least one of the distinct `terms` and fit
+        `index_filter`. `ids` limits the search to those keys; the statistics do not depend on it.
 
-        May stop at the `k` rows that hold the rarest terms, of equal ones those with the greatest
-        keys, which are the newest; returns all of them when there are fewer. An empty `terms`
-        matches nothing. Cost depends on this workspace's postings only.
+        It may return only the `k` rows with the rarest terms (of equal ones those with the greatest
+        keys, which are the newest), and all rows if there are fewer. An empty `terms` matches
+        nothing. The cost depends on this workspace's postings only.
         """
         ...
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
-        """Forget up to `limit` rows of a workspace, of every kind; returns how many. 0 means that
-        nothing is left."""
+        """Remove up to `limit` rows of a workspace, of every kind; returns how many. 0 means that
+        none is left."""
         ...

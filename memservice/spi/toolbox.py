@@ -1,7 +1,7 @@
-"""What a reasoner that works in steps may look up, and what is noted of its steps.
+"""The look-ups of a reasoner that works in steps, and the record of its steps.
 
-A reasoner reads no store: the request gives it a toolbox, which is confined beforehand to what the
-asker may see.
+A reasoner does not read the store. Its request has a toolbox, which is limited in advance to what
+the caller may see.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Something that was found for a question: a conclusion or a message, best first."""
+    """A result for a question: a conclusion or a message."""
 
     kind: str
     """`conclusion` or `message`."""
@@ -27,42 +27,42 @@ class Evidence:
     """Slug of the author, for a message."""
     level: str | None = None
     observer: str | None = None
-    """Slug of the peer that holds a conclusion."""
+    """Slug of the observer, for a conclusion."""
     session: str | None = None
-    """Slug of the session that it comes from, where it comes from one."""
+    """Slug of its session, if it comes from one session."""
     source_ids: tuple[str, ...] = ()
-    """Uids of the conclusions that a conclusion rests on."""
+    """Uids of the conclusions that a conclusion is based on."""
     asked_for: bool = True
-    """False for a message that is only shown because it stands beside one that was found."""
+    """False for a message that is included only as a neighbour of a result."""
 
 
 Passage = Sequence[Evidence]
-"""Messages of one session that follow one another, oldest first."""
+"""Successive messages of one session, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A conclusion, what it rests on, and what rests on it."""
+    """A conclusion, its sources, and the conclusions based on it."""
 
     conclusion: Evidence
     sources: Sequence[Evidence] = ()
-    """Superseded ones among them: a conclusion does not lose its grounds."""
+    """They include superseded conclusions, which remain sources."""
     consequences: Sequence[Evidence] = ()
 
 
 class Toolbox(Protocol):
-    """Look-ups. Each opens a short read view of its own and closes it; no call is made while a
-    model is asked.
+    """Look-ups. Each one uses a short read transaction of its own; no transaction is open during a
+    call of a model.
 
-    Raises `ToolRefused`, whose text is for the reasoner to read, for what cannot be looked up.
-    Anything else that it raises ends the reasoner's work.
+    A look-up that is not possible raises `ToolRefused`, whose text is for the reasoner. Any other
+    exception ends the reasoner's work.
     """
 
     has_chains: bool
-    """False where the asker is confined to certain sessions: `chain` always refuses, since what was
-    derived from several sessions carries the stamp of one."""
+    """False if the caller is limited to certain sessions: `chain` then always refuses, because a
+    conclusion derived from several sessions has the stamp of one."""
     has_cards: bool
-    """Where it is False, `card` always refuses."""
+    """If False, `card` always refuses."""
 
     def conclusions(self, query: str, limit: int) -> Sequence[Evidence]:
         """The best conclusions for a query, best first."""
@@ -76,58 +76,57 @@ class Toolbox(Protocol):
         ...
 
     def containing(self, text: str, limit: int) -> Sequence[Passage]:
-        """Messages with exactly this text, upper or lower case, newest first, each with the one
-        before and after it."""
+        """Messages that contain this text, ignoring case, newest first, each with the one before
+        and after it."""
         ...
 
     def between(
         self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True
     ) -> Sequence[Passage]:
-        """Messages by the time at which they were sent: at most `limit` from one end of the span,
-        each passage oldest first."""
+        """Messages by the time they were sent: at most `limit`, from one end of the period; each
+        passage oldest first."""
         ...
 
     def behind(self, uid: str) -> Sequence[Passage]:
-        """The messages that a conclusion was derived from, each with the one before and after
-        it."""
+        """The source messages of a conclusion, each with the one before and after it."""
         ...
 
     def chain(self, uid: str) -> Chain: ...
 
     def card(self, peer_id: str) -> Sequence[str]:
-        """What a peer keeps about itself; empty where there is nothing."""
+        """The card of a peer about itself; empty if there is none."""
         ...
 
 
 class ToolRefused(Exception):
-    """There is no such thing, or it may not be looked at. The text says so to the reasoner, and
-    what to do instead."""
+    """The object does not exist or is not visible. The text explains this to the reasoner, and what
+    to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """One call of a tool by a model, whatever came of it."""
+    """One call of a tool by a model, successful or not."""
 
     name: str
     input: Mapping[str, Any]
     call_id: str | None = None
-    """The provider's name for the call."""
+    """The provider's id of the call."""
     duration_ms: int = 0
     error: str | None = None
-    """Why it gave nothing, in words that the model was told; None for one that worked."""
+    """The error text that the model received; None for a call that succeeded."""
     result_chars: int = 0
-    """Of what the model was given."""
+    """Characters of the result that the model received."""
     full_chars: int = 0
-    """Of the result before it was cut."""
+    """Characters of the result before it was cut."""
     results: int | None = None
-    """Things found, for a look-up."""
+    """Number of results of a look-up."""
     levels: Sequence[str] = ()
-    """Of the conclusions that it made or that it let give way."""
+    """Levels of the conclusions that it created or superseded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One exchange with a model in a loop of tool calls, and the calls that came of it."""
+    """One exchange with a model in a tool loop, and the tool calls in its answer."""
 
     input_tokens: int = 0
     output_tokens: int = 0

@@ -9,7 +9,7 @@ from memservice.spi.vectors import VectorHit
 SPARE_HITS = 16
 """Hits to request beyond k, to see whether others share the score of the k-th hit."""
 MAX_HITS = 10_000
-"""Most hits to request while looking for equal scores."""
+"""Maximum number of hits to request while looking for equal scores."""
 
 
 def stable_top_k(query: Callable[[int], list[VectorHit]], k: int) -> list[VectorHit]:

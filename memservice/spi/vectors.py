@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VectorRow:
-    """One vector of a row, with what `IndexFilter` may ask of it. `vector` is float32, of the
-    space's dimension, of any length but zero."""
+    """One vector of a row, with the values for `IndexFilter`. `vector` is float32, of the space's
+    dimension and of any length except zero."""
 
     key: int
     uid: str
@@ -43,13 +43,13 @@ class VectorHit:
 
 
 class VectorIndex(Protocol):
-    """Vectors, one per row and space. A space belongs to one workspace, so workspaces are apart by
-    construction.
+    """Vectors, one for each row and space. A space belongs to one workspace, so workspaces are
+    separate by construction.
 
-    `view` is the storage's open view or transaction when the index lives in that storage
-    (capability `TRANSACTIONAL`), else None; an index without that capability is only ever written
-    to after commit, by a task. Where it cannot be reached, or fails, it raises `IndexUnavailable`,
-    within a bounded time; opening it does not need it to be there.
+    `tx` is the open transaction of the storage if the index is part of that storage (capability
+    `TRANSACTIONAL`), else None. Without that capability, only tasks write to the index, after
+    commit. If it cannot be reached or fails, it raises `IndexUnavailable` within a bounded time;
+    it can be opened while it is not reachable.
     """
 
     capabilities: frozenset[Capability]
@@ -57,7 +57,7 @@ class VectorIndex(Protocol):
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None: ...
 
     def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
-        """Forget rows; unknown keys are ignored."""
+        """Remove rows. Unknown keys are ignored."""
         ...
 
     def query(
@@ -69,24 +69,24 @@ class VectorIndex(Protocol):
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """The `k` nearest rows that fit `index_filter`, best first, ties by key. `ids` confines the
-        search to those keys, scored exactly."""
+        """The `k` nearest rows that fit `index_filter`, best first, ties by key. `ids` limits the
+        search to those keys, with exact scores."""
         ...
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        """The vectors of these rows by key, of the direction in which they were stored; a row that
-        has none is left out."""
+        """The vectors of these rows by key, in the direction in which they were stored, without
+        rows that have none."""
         ...
 
     def keys(
         self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
     ) -> list[int]:
-        """Keys of the rows that have a vector, those greater than `after`, rising, at most `limit`:
-        to compare with the rows."""
+        """Keys of the rows with a vector that are greater than `after`, ascending, at most `limit`:
+        for comparison with the rows."""
         ...
 
     def count(self, tx: Transaction | None, space: Space) -> int: ...
 
     def drop(self, tx: Transaction | None, space: Space) -> None:
-        """Forget the whole space."""
+        """Remove the whole space."""
         ...

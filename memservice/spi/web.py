@@ -1,4 +1,4 @@
-"""Routes and console pages of plugins: who may use them, and what they work with.
+"""Routes and console pages of plugins: their access rules, and the objects they work with.
 
 ```python
 @extra.get("/extra/<workspace_id>")
@@ -23,15 +23,15 @@ _ATTRIBUTE = "memservice_access"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which keys open a route, besides an admin key, which opens every route. The default is no
-    other key."""
+    """The keys that give access to a route. An admin key gives access to every route. The default
+    is no other key."""
 
     open: bool = False
     """No key is needed. `principal()` is then the bearer of the key that the request carries, or,
     while authentication is on and there is no key, a principal that may do nothing."""
     workspace: str | None = None
-    """The name of a parameter of the path: a key of the workspace that it names opens the route.
-    Keys of peers and sessions do not."""
+    """The name of a path parameter that contains a workspace id: a key of that workspace gives
+    access. Keys of peers and sessions do not."""
 
 
 OPEN = Access(open=True)
@@ -71,7 +71,7 @@ class ConsolePage:
     """Called for each request; returns the template's variables. It can call `runtime()` and
     `principal()`."""
     access: Access = ADMIN
-    """Who may see it: administrators, or (`OPEN`) everyone who may use the console."""
+    """Its readers: administrators, or (`OPEN`) everyone with access to the console."""
 
 
 class Bound(Protocol):
@@ -99,7 +99,8 @@ _bound: ContextVar[Bound | None] = ContextVar("memservice_web", default=None)
 
 
 def bind(bound: Bound | None) -> None:
-    """For the application: what the next calls in this request work with; None after its end."""
+    """For the application: set what the functions of this module use in this request; None after
+    its end."""
     _bound.set(bound)
 
 
@@ -113,8 +114,8 @@ def _current() -> Bound:
 
 
 def runtime() -> Any:
-    """The opened parts of this process (`memservice.runtime.Runtime`), which every service
-    takes first."""
+    """The opened parts of this process (`memservice.runtime.Runtime`): the first argument of every
+    service."""
     return _current().runtime
 
 
@@ -124,8 +125,8 @@ def settings() -> Any:
 
 
 def principal() -> Any:
-    """The caller (`memservice.services.auth.principal.Principal`), which every service takes
-    second: it decides what the service returns and changes. Raises `Unauthorised` for a key that
+    """The caller (`memservice.services.auth.principal.Principal`): the second argument of every
+    service, which decides by it what it returns and changes. Raises `Unauthorised` for a key that
     is not valid. While authentication is off, every caller may do everything."""
     return _current().principal()
 
@@ -148,6 +149,6 @@ def health() -> Any:
 
 
 def hold_slot() -> Callable[[], None]:
-    """Reserve one of the process's places for slow answers. Returns the function that frees it,
-    which can be called repeatedly. Raises `Busy` if there is none."""
+    """Reserve one of the process's slots for slow answers. Returns the function that frees it,
+    which can be called repeatedly. Raises `Busy` if all are in use."""
     return _current().hold_slot()

@@ -1,4 +1,4 @@
-"""The webhook-transport seam: hand one event to one endpoint."""
+"""The webhook-transport seam: delivers one event to one endpoint."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 sender: ContextVar[int] = ContextVar("sender", default=0)
-"""During `deliver`, the key of the workspace whose event it is, by which a transport shares out
-what is scarce; 0 where there is none."""
+"""During `deliver`, the key of the event's workspace, so that a transport can share scarce
+resources fairly; 0 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt. Exactly one of `status` (the endpoint's answer) and `error` is
+    """The result of an attempt. Exactly one of `status` (the endpoint's answer) and `error` is
     set."""
 
     status: int | None = None
@@ -42,14 +42,14 @@ class TransportFixture:
 
     transport: WebhookTransport
     url: str
-    """An endpoint that takes everything."""
+    """An endpoint that accepts everything."""
     received: Callable[[], Sequence[tuple[Mapping[str, str], bytes]]]
-    """What has arrived there, in order of arrival: headers and body."""
+    """Headers and body of each event that arrived there, in order of arrival."""
     failing: Sequence[str]
-    """Endpoints that may be registered, and take nothing: gone, or refusing."""
+    """Endpoints that may be registered and accept nothing: they do not exist, or refuse."""
     refused: Sequence[str]
     """URLs of the transport's own schemes that must not be registered."""
     stuck: str | None = None
-    """An endpoint that never answers, if there can be such a thing …"""
+    """An endpoint that never answers, if that is possible."""
     patience_seconds: float = 5.0
-    """… and how long, at most, the transport was told to wait for it."""
+    """The transport's time limit for `stuck`."""

@@ -1,4 +1,4 @@
-"""Conclusions, the collections they lie in, and peer cards."""
+"""Conclusions, their collections, and peer cards."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Conclusions(Repository):
     def same(
         self, collection: int, level: str, fingerprints: Sequence[str], session_key: int | None
     ) -> dict[str, Conclusion]:
-        """Live conclusions of a collection with one of these fingerprints, by fingerprint; of one
-        session where one is given."""
+        """Live conclusions of a collection with one of these fingerprints, by fingerprint; with
+        `session_key`, of that session only."""
         if not fingerprints:
             return {}
         condition = equals(
@@ -74,7 +74,7 @@ class Conclusions(Repository):
         )
 
     def reinforce(self, keys: Sequence[int], times: int = 1) -> None:
-        """Count so many more derivations of each."""
+        """Add `times` to the number of derivations of each."""
         if keys:
             self.rows.increase(Conclusion, equals(key=tuple(keys)), times_derived=times)
 
@@ -101,6 +101,6 @@ class Cards(Repository):
         return self.rows.get(Card, equals(observer_key=observer_key, target=target))
 
     def save(self, card: Card) -> Card:
-        """Store the card in place of the one before."""
+        """Store the card. It replaces the previous one."""
         self.rows.delete(Card, equals(observer_key=card.observer_key, target=card.target))
         return self.rows.put([card])[0]

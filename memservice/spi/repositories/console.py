@@ -47,7 +47,7 @@ class ConsoleLinks(Repository):
         return self.rows.put([link])[0]
 
     def by_digest(self, digests: Sequence[str], *, lock: bool = False) -> ConsoleLink | None:
-        """Used and expired links may be gone; the caller compares `expires_at`."""
+        """Used and expired links may be erased already; the caller compares `expires_at`."""
         return self.rows.get(ConsoleLink, equals(digest=tuple(digests)), lock=lock)
 
     def pending(self, now: datetime) -> list[ConsoleLink]:
@@ -55,7 +55,7 @@ class ConsoleLinks(Repository):
         return self.rows.page(ConsoleLink, Compare("expires_at", "gt", now), CREATED)
 
     def erase(self, uid: str) -> bool:
-        """True if the link was there: of several transactions that use a link, one sees True."""
+        """True if the link existed: of several transactions that use a link, one gets True."""
         return self.rows.delete(ConsoleLink, equals(uid=uid)) > 0
 
     def erase_of_kind(self, kind: str) -> int:
@@ -95,8 +95,8 @@ class SignIns(Repository):
 
     def of_member(self, member_uid: str, now: datetime) -> list[BrowserSession]:
         """Sessions that have not expired, newest first."""
-        going_on = all_of(equals(member_uid=member_uid), Compare("expires_at", "gt", now))
-        return self.rows.page(BrowserSession, going_on, NEWEST)
+        unexpired = all_of(equals(member_uid=member_uid), Compare("expires_at", "gt", now))
+        return self.rows.page(BrowserSession, unexpired, NEWEST)
 
     def erase(self, uid: str, member_uid: str | None = None) -> bool:
         """End a session; with `member_uid`, only if it is that member's. False if there is none."""
@@ -116,7 +116,7 @@ class SignIns(Repository):
         return self.rows.delete(BrowserSession, Compare("expires_at", "lte", now))
 
     def failures(self, subjects: Sequence[str], *, lock: bool = False) -> list[SignInFailures]:
-        """Of those subjects that have any, by key; with `lock`, held until commit."""
+        """The failures of these subjects, by key; with `lock`, the rows are locked until commit."""
         if not lock:
             return self.rows.page(SignInFailures, equals(subject=tuple(subjects)))
         rows = (
@@ -148,7 +148,8 @@ class AuditLog(Repository):
         return self.rows.page(AuditEntry, condition, NEWEST, limit)
 
     def before(self, entry: AuditEntry | None, limit: int) -> list[AuditEntry]:
-        """The newest entries that are older than this one, newest first; None: than none."""
+        """The newest entries that are older than this one, newest first; with None, the newest of
+        all."""
         older: Condition = TRUE
         if entry is not None:
             older = Any_(

@@ -27,21 +27,21 @@ class Keys(Repository):
         return self.rows.get(ApiKey, equals(uid=uid))
 
     def recognised(self, uid: str) -> tuple[ApiKey, bool] | None:
-        """The key, in any state, and whether all that it belongs to is still there: what is being
-        deleted is not."""
+        """The key, in any state, and whether its workspace, peer and session still exist. Rows that
+        are being deleted count as missing."""
         key = self.by_uid(uid)
         if key is None:
             return None
-        belongs: tuple[tuple[type[Any], str | None, Condition], ...] = (
+        owners: tuple[tuple[type[Any], str | None, Condition], ...] = (
             (Workspace, key.workspace_uid, equals(state=ACTIVE)),
             (Peer, key.peer_uid, TRUE),
             (Session, key.session_uid, Not(equals(state=DELETING))),
         )
-        there = all(
-            uid is None or self.rows.get(record, all_of(equals(uid=uid), going_on))
-            for record, uid, going_on in belongs
+        all_exist = all(
+            uid is None or self.rows.get(record, all_of(equals(uid=uid), condition))
+            for record, uid, condition in owners
         )
-        return key, there
+        return key, all_exist
 
     def add(self, key: ApiKey) -> ApiKey:
         return self.rows.put([key])[0]
@@ -56,7 +56,7 @@ class Keys(Repository):
         return self.rows.count(ApiKey)
 
     def revoke(self, uid: str, at: datetime) -> bool:
-        """False if there is no such key. One that is revoked stays revoked since then."""
+        """False if there is no such key. A key that is revoked already keeps its time."""
         self.rows.change(ApiKey, equals(uid=uid, revoked_at=None), revoked_at=at)
         return self.rows.count(ApiKey, equals(uid=uid)) > 0
 
@@ -71,7 +71,7 @@ class Keys(Repository):
         return self.rows.change(ApiKey, all_of(named, equals(revoked_at=None)), revoked_at=at)
 
     def used(self, uid: str, at: datetime, unless_since: datetime) -> bool:
-        """Note that the key was used, unless that was noted at or after `unless_since`. True if it
-        was noted now."""
+        """Record a use of the key, unless a use at or after `unless_since` is recorded. True if it
+        was recorded now."""
         stale = Any_((IsNull("last_used_at"), Compare("last_used_at", "lt", unless_since)))
         return self.rows.change(ApiKey, all_of(equals(uid=uid), stale), last_used_at=at) > 0

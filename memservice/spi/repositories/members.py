@@ -11,14 +11,14 @@ from memservice.spi.repositories.base import Repository
 
 class Members(Repository):
     def one(self, session_key: int, peer_key: int, *, lock: bool = False) -> Member | None:
-        """The membership row, also of a peer that left."""
+        """The membership row, even if the peer left."""
         return self.rows.get(Member, equals(session_key=session_key, peer_key=peer_key), lock=lock)
 
     def of_session(
         self, session_key: int, *, active: bool = True, peer_keys: Sequence[int] | None = None
     ) -> list[Member]:
-        """Members of every kind, in key order; with `active=False` also those that left, with
-        `peer_keys` only these."""
+        """Members of every kind, in key order; with `active=False`, also those that left; with
+        `peer_keys`, only these."""
         condition = (
             equals(session_key=session_key, left_at=None)
             if active
@@ -32,8 +32,8 @@ class Members(Repository):
         )
 
     def listening(self, session_key: int, speakers: Sequence[int]) -> list[Member]:
-        """The active members that observe the others, and the speakers (peer keys) among the
-        members, in key order."""
+        """Active members that observe others or are among the speakers (peer keys), in key
+        order."""
         any = Any_((equals(peer_key=tuple(speakers)), equals(observe_others=True)))
         return self.rows.page(Member, all_of(equals(session_key=session_key, left_at=None), any))
 
@@ -44,7 +44,7 @@ class Members(Repository):
         )
 
     def active_among(self, peer_key: int, session_ids: Sequence[str]) -> set[str]:
-        """Those of the sessions, by slug, that the peer is a member of now."""
+        """The sessions among these, by slug, that the peer is a member of now."""
         if not session_ids:
             return set()
         return {

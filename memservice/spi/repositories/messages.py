@@ -36,7 +36,7 @@ class Messages(Repository):
         }
 
     def append(self, messages: Sequence[Message]) -> list[Message]:
-        """Store new messages. `seq` and `tokens_through` were set by the caller, which holds the
+        """Store new messages. The caller sets `seq` and `tokens_through` while it holds the
         session's lock."""
         return self.rows.put(messages)
 
@@ -45,7 +45,7 @@ class Messages(Repository):
 
     def run(self, session_key: int, first: int, last: int, reverse: bool = False) -> list[Message]:
         """Messages with `first` ≤ seq ≤ `last`, by seq. An index range: its cost does not depend on
-        where it lies."""
+        its position."""
         condition = All(
             (
                 *_parts(equals(session_key=session_key)),
@@ -78,7 +78,7 @@ class Messages(Repository):
     def matching(
         self, workspace_key: int, keys: Sequence[int], condition: Condition
     ) -> dict[int, Message]:
-        """Those of the messages with these keys that match."""
+        """The matching messages among these keys, by key."""
         if not keys:
             return {}
         messages = self.rows.page(
@@ -130,7 +130,7 @@ class Summaries(Repository):
         }
 
     def save(self, summary: Summary) -> Summary:
-        """Store the summary as its session's newest of that kind, in place of the one before."""
+        """Store the summary. It replaces the session's previous one of that kind."""
         self.rows.delete(Summary, equals(session_key=summary.session_key, kind=summary.kind))
         return self.rows.put([summary])[0]
 

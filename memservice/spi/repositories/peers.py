@@ -49,7 +49,7 @@ class Peers(Repository):
     def page_of_session(
         self, session_key: int, reverse: bool = False, limit: int = 50, offset: int = 0
     ) -> tuple[list[Peer], int]:
-        """Ordinary peers that are members now, in the order they joined, and how many there are."""
+        """Ordinary peers that are members now, in the order they joined, and their number."""
         condition = equals(session_key=session_key, left_at=None, kind=PEER)
         order = (Order("joined_at", reverse), Order("key", reverse))
         members = self.rows.page(Member, condition, order, limit, offset)
@@ -67,14 +67,14 @@ class Peers(Repository):
         )
 
     def named(self, workspace_key: int, tokens: Sequence[str]) -> dict[str, list[Peer]]:
-        """Peers by the tokens among `tokens` that name them; scopes never."""
+        """Peers by the tokens that name them, without scopes."""
         if not tokens:
             return {}
         names = self.rows.page(PeerName, equals(workspace_key=workspace_key, token=tuple(tokens)))
         peers = self.by_keys(sorted({name.peer_key for name in names}))
-        found: dict[str, list[Peer]] = {}
+        peers_by_token: dict[str, list[Peer]] = {}
         for name in names:
             peer = peers.get(name.peer_key)
             if peer is not None and peer.kind != SCOPE:
-                found.setdefault(name.token, []).append(peer)
-        return found
+                peers_by_token.setdefault(name.token, []).append(peer)
+        return peers_by_token

@@ -41,7 +41,7 @@ class Sessions(Repository):
         limit: int = 50,
         offset: int = 0,
     ) -> list[Session]:
-        """Sessions of a workspace in any state; the caller states which it wants."""
+        """Sessions of a workspace in any state; `condition` may restrict the state."""
         return self.rows.page(
             Session, all_of(equals(workspace_key=workspace_key), condition), order, limit, offset
         )

@@ -9,8 +9,7 @@ from memservice.spi.repositories.base import Repository
 
 class Spaces(Repository):
     def active(self, workspace_key: int, kind: str) -> Space | None:
-        """The space that queries of this workspace and kind are answered from; None before the
-        first write."""
+        """The space for queries of this workspace and kind; None before the first write."""
         return self.rows.get(Space, equals(workspace_key=workspace_key, kind=kind, state=ACTIVE))
 
     def of_workspace(self, workspace_key: int) -> list[Space]:

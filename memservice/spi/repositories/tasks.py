@@ -1,4 +1,4 @@
-"""Background work: tasks, and leases on the units that they belong to."""
+"""Background work: tasks, and leases on their units."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from memservice.spi.rows import Order, Rows, UniqueViolation
 
 @dataclass(frozen=True, slots=True)
 class QueueCount:
-    """How many tasks of one session (None: of no session) are in one state. `working`: pending,
-    while their unit is leased."""
+    """The number of tasks of one session (None: of no session) in one state. `working`: pending,
+    with a leased unit."""
 
     session_key: int | None
     state: str
@@ -29,11 +29,10 @@ class Tasks(Repository):
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows)
         self.units_with_work: set[str] = set()
-        """Units that this transaction gave something to do. Who delivers work may wake them after
-        the commit."""
+        """Units that got work in this transaction. The queue may wake them after the commit."""
 
     def add(self, tasks: Sequence[Task]) -> list[Task]:
-        # What is to wait is found when its time has come.
+        # Workers find delayed tasks when they become due.
         self.units_with_work.update(
             task.unit
             for task in tasks
@@ -51,25 +50,27 @@ class Tasks(Repository):
         latest: datetime = NEVER,
         without: Sequence[str] = (),
     ) -> list[str]:
-        """Units with work to do now: their oldest pending task is due, is of none of the kinds
-        `without`, and nobody holds a live lease. Workspaces take turns: first the longest-waiting
-        unit of each, then the second of each …, the longest-waiting workspace first.
+        """Units with work now: their oldest pending task is due and is of none of the kinds
+        `without`, and their lease is free or expired. Workspaces take turns, the longest-waiting one
+        first: first the longest-waiting unit of each, then the second of each …
 
-        A task that backs off blocks the tasks behind it in its unit. One whose `not_before` is
-        beyond `latest`, but not `NEVER`, is due: no clock that was right gave it that.
+        A task that backs off blocks the tasks behind it in its unit. A task whose `not_before` is
+        beyond `latest`, but not `NEVER`, is due: a wrong clock set that time.
         """
         oldest: dict[str, Task] = {}
         for task in self.rows.page(Task, equals(state=PENDING)):
             oldest.setdefault(task.unit, task)
-        held = {lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))}
+        leased_units = {
+            lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))
+        }
         turns: Counter[int | None] = Counter()
-        found: list[tuple[int, int, str]] = []
+        candidates: list[tuple[int, int, str]] = []
         for unit, task in oldest.items():
             is_due = task.not_before <= now or latest < task.not_before < NEVER
-            if is_due and unit not in held and task.kind not in without:
+            if is_due and unit not in leased_units and task.kind not in without:
                 turns[task.workspace_key] += 1
-                found.append((turns[task.workspace_key], task.key, unit))
-        return [unit for _, _, unit in sorted(found)[:limit]]
+                candidates.append((turns[task.workspace_key], task.key, unit))
+        return [unit for _, _, unit in sorted(candidates)[:limit]]
 
     def next_due(self) -> datetime | None:
         """When the earliest pending task becomes due; None without pending tasks."""
@@ -79,7 +80,7 @@ class Tasks(Repository):
         return tasks[0].not_before if tasks else None
 
     def pending(self, unit: str, limit: int | None = None) -> list[Task]:
-        """The unit's pending tasks, in the order in which they are to be done."""
+        """The unit's pending tasks, in the order of processing."""
         return self.rows.page(Task, equals(unit=unit, state=PENDING), limit=limit)
 
     def save(self, task: Task) -> Task:
@@ -97,7 +98,7 @@ class Tasks(Repository):
         )
 
     def fail(self, key: int, error: str, now: datetime, retry_at: datetime | None) -> None:
-        """Record a failed attempt: try again at `retry_at`, or rest as failed."""
+        """Record a failed attempt: retry at `retry_at`, or (None) fail permanently."""
         self.rows.increase(Task, equals(key=key), attempts=1)
         if retry_at is None:
             self.rows.change(Task, equals(key=key), state=FAILED, last_error=error, finished_at=now)
@@ -105,7 +106,7 @@ class Tasks(Repository):
             self.rows.change(Task, equals(key=key), last_error=error, not_before=retry_at)
 
     def retry(self, keys: Sequence[int]) -> int:
-        """Give tasks that rest as failed all their attempts again; returns how many."""
+        """Make failed tasks pending again, with all their attempts; returns how many."""
         failed = equals(key=tuple(keys), state=FAILED)
         self.units_with_work.update(task.unit for task in self.rows.page(Task, failed))
         return self.rows.change(
@@ -113,8 +114,8 @@ class Tasks(Repository):
         )
 
     def make_due_if_untried(self, task: Task) -> bool:
-        """Let a pending task that was never tried be due now, however long it was to wait; False if
-        it was worked on meanwhile."""
+        """Make a pending task without attempts due now; False if it is no longer pending or was
+        tried."""
         self.units_with_work.add(task.unit)
         return (
             self.rows.change(
@@ -124,25 +125,25 @@ class Tasks(Repository):
         )
 
     def make_due(self, task: Task) -> bool:
-        """Let a pending task be tried now, whatever it waits for; False if it is not pending any
-        more."""
+        """Make a pending task due now; False if it is no longer pending."""
         self.units_with_work.add(task.unit)
         return (
             self.rows.change(Task, equals(key=task.key, state=PENDING), not_before=IMMEDIATELY) == 1
         )
 
     def make_all_due(self, kind: str, now: datetime) -> int:
-        """The same for all tasks of a kind; returns how many waited."""
+        """Make all pending tasks of a kind without attempts due now; returns how many were not
+        due."""
         waiting = all_of(
             equals(kind=kind, state=PENDING, attempts=0), Compare("not_before", "gt", now)
         )
         return self.rows.change(Task, waiting, not_before=IMMEDIATELY)
 
     def purge(self, state: str, before: datetime, limit: int, without: Sequence[str] = ()) -> int:
-        """Erase tasks that ended in `state` before that time, at most `limit` of them, and none of
-        the kinds `without`; returns how many."""
-        others = [Not(equals(kind=tuple(without)))] if without else []
-        old = all_of(equals(state=state), Compare("finished_at", "lt", before), *others)
+        """Erase at most `limit` tasks that ended in `state` before that time, except those of the
+        kinds `without`; returns how many."""
+        exclusions = [Not(equals(kind=tuple(without)))] if without else []
+        old = all_of(equals(state=state), Compare("finished_at", "lt", before), *exclusions)
         keys = tuple(task.key for task in self.rows.page(Task, old, (Order("finished_at"),), limit))
         return self.rows.delete(Task, equals(key=keys)) if keys else 0
 
@@ -150,23 +151,29 @@ class Tasks(Repository):
         self, workspace_key: int, kinds: tuple[str, ...], now: datetime, condition: Condition = TRUE
     ) -> list[QueueCount]:
         """Tasks of these kinds by session, state and whether their unit is leased now."""
-        held = {lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))}
+        leased_units = {
+            lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))
+        }
         counts: dict[tuple[int | None, str, bool], int] = {}
         for task in self.rows.page(
             Task, all_of(equals(workspace_key=workspace_key, kind=kinds), condition)
         ):
-            bucket = (task.session_key, task.state, task.state == PENDING and task.unit in held)
+            bucket = (
+                task.session_key,
+                task.state,
+                task.state == PENDING and task.unit in leased_units,
+            )
             counts[bucket] = counts.get(bucket, 0) + 1
         return [
             QueueCount(session_key, state, working, number)
             for (session_key, state, working), number in counts.items()
         ]
 
-    # Leases. (`key`, `number`) identifies one claim for ever: keys are never reused, and the number
-    # rises when a lease changes hands.
+    # Leases. (`key`, `number`) identifies one claim for all time: keys are never reused, and the
+    # number rises when the owner changes.
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
-        """Take the unit's lease if it is free or has expired; None if somebody else holds it."""
+        """Take the unit's lease if it is free or has expired; None if another owner holds it."""
         return self.take(
             unit, self.rows.get(Lease, equals(unit=unit), lock=True), owner, now, seconds
         )
@@ -174,8 +181,8 @@ class Tasks(Repository):
     def take(
         self, unit: str, lease: Lease | None, owner: str, now: datetime, seconds: float
     ) -> Lease | None:
-        """What `claim` does once it has looked: `lease` is the unit's lease, locked, or None if
-        there is none to be had."""
+        """The second half of `claim`: `lease` is the unit's lease, locked, or None if there is
+        none."""
         until = now + timedelta(seconds=seconds)
         if lease is None:
             return self.begin(Lease(unit=unit, owner=owner, number=1, expires_at=until))
@@ -186,30 +193,29 @@ class Tasks(Repository):
         )[0]
 
     def begin(self, lease: Lease) -> Lease | None:
-        """Store the first lease of a unit; None if another one is there, be it since this
-        moment."""
+        """Store the first lease of a unit; None if there is one, even if it was stored only now."""
         try:
             return self.rows.put([lease])[0]
         except UniqueViolation:
             return None
 
     def leases(self) -> list[Lease]:
-        """Every lease, also those that have expired."""
+        """Every lease, including expired ones."""
         return self.rows.page(Lease)
 
     def renew(self, lease: Lease, now: datetime, seconds: float) -> bool:
-        """Prolong a lease that is still ours; False if it was lost."""
+        """Extend a lease that its owner still holds; False if it was lost."""
         return (
             self.rows.change(Lease, _same(lease), expires_at=now + timedelta(seconds=seconds)) == 1
         )
 
     def holds(self, lease: Lease) -> bool:
-        """Is the lease still ours? Holds its row until commit, so that the answer stays true for
-        the whole transaction."""
+        """Whether its owner still holds the lease. Locks its row until commit, so that the answer
+        stays true for the whole transaction."""
         return self.rows.get(Lease, _same(lease), lock=True) is not None
 
     def release(self, lease: Lease) -> bool:
-        """Give the lease up; False if it was lost before."""
+        """Release the lease; False if it was lost before."""
         return self.rows.delete(Lease, _same(lease)) == 1
 
 

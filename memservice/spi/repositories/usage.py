@@ -11,14 +11,14 @@ from memservice.spi.repositories.base import Repository
 
 SUCCESS = "success"
 GROUPS = ("day", "workspace_key", "task", "provider", "model")
-"""What totals can be grouped by."""
+"""The fields by which totals can be grouped."""
 BATCH_SIZE = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageTotal:
-    """The sum over some calls. None in a field that it was not grouped by, and for calls that
-    belong to no workspace."""
+    """The sum over some calls. A field is None if the total was not grouped by it, and
+    `workspace_key` also for calls without a workspace."""
 
     day: str | None = None
     workspace_key: int | None = None
@@ -27,7 +27,7 @@ class UsageTotal:
     model: str | None = None
     calls: int = 0
     failed: int = 0
-    """Calls that gave nothing: errors, and those that were broken off."""
+    """Calls without a result: errors and cancelled calls."""
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
@@ -55,7 +55,7 @@ class Ledger(Repository):
         until: str | None = None,
     ) -> list[UsageTotal]:
         """Sums by these fields of `GROUPS`, in the order of their values (null first), over the
-        days from `since` to `until`, both included. No sum where there was no call."""
+        days from `since` to `until`, both included. Groups without calls are left out."""
         sums: dict[tuple[int | str | None, ...], list[int]] = {}
         last = 0
         while usages := self.rows.page(
@@ -90,7 +90,9 @@ def total(
     by: Sequence[str], group: Sequence[int | str | None], counts: Sequence[int]
 ) -> UsageTotal:
     named = dict(zip(by, group, strict=True))
-    calls, failed, given, made, read, written, duration, reasoning = counts
+    calls, failed, input_tokens, output_tokens, cache_read, cache_written, duration, reasoning = (
+        counts
+    )
     return UsageTotal(
         day=_text(named.get("day")),
         workspace_key=key if isinstance(key := named.get("workspace_key"), int) else None,
@@ -99,10 +101,10 @@ def total(
         model=_text(named.get("model")),
         calls=calls,
         failed=failed,
-        input_tokens=given,
-        output_tokens=made,
-        cache_read_tokens=read,
-        cache_write_tokens=written,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_written,
         duration_ms=duration,
         reasoning_tokens=reasoning,
     )
@@ -113,10 +115,10 @@ def _text(value: int | str | None) -> str | None:
 
 
 def in_order(by: Sequence[str], totals: Sequence[UsageTotal]) -> list[UsageTotal]:
-    """By the fields that they were grouped by, null first; text by code point."""
+    """The totals ordered by their group fields, null first; text by code point."""
 
-    def place(usage_total: UsageTotal) -> list[tuple[bool, int | str]]:
+    def sort_key(usage_total: UsageTotal) -> list[tuple[bool, int | str]]:
         values = [getattr(usage_total, name) for name in by]
         return [(value is not None, "" if value is None else value) for value in values]
 
-    return sorted(totals, key=place)
+    return sorted(totals, key=sort_key)

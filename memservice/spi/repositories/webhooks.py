@@ -1,4 +1,4 @@
-"""Webhook endpoints and what was delivered to them."""
+"""Webhook endpoints and their deliveries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Webhooks(Repository):
         return self.rows.put([endpoint])[0]
 
     def erase(self, endpoint: WebhookEndpoint) -> None:
-        """The endpoint and the record of its deliveries."""
+        """Erase the endpoint and its deliveries."""
         self.rows.delete(Delivery, equals(endpoint_key=endpoint.key))
         self.rows.delete(WebhookEndpoint, equals(key=endpoint.key))
 

@@ -1,4 +1,4 @@
-"""Workspaces and sessions."""
+"""Workspaces, and the look-up of the ids in a path."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from memservice.spi.rows import Order
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """What the names in a path stand for; None where there is no such row (or none was asked
-    for)."""
+    """The rows that the ids in a path stand for; None if there is no such row, or no id."""
 
     workspace: Workspace | None = None
     session: Session | None = None

@@ -179,7 +179,7 @@ def test_a_store_whose_last_write_failed_is_tried_again_until_one_succeeds() -> 
         storage.write(note)
     for _ in range(2):
         (finding,) = storage.examine()
-        assert (finding.state, finding.found) == ("failed", "it takes no writes: it is full")
+        assert (finding.state, finding.found) == ("failed", "writes fail: it is full")
     storage.error = None
     assert storage.examine() == [], "it is tried, though nobody writes"
 
@@ -191,7 +191,7 @@ def test_a_store_that_nobody_wrote_to_is_tried(monkeypatch: pytest.MonkeyPatch) 
     storage.error = None
     storage.write(note)
     storage.error = Unavailable("it is full")
-    monkeypatch.setattr("memservice.spi.base.TRY_AGAIN_SECONDS", 0)
+    monkeypatch.setattr("memservice.spi.base.PROBE_INTERVAL_SECONDS", 0)
     assert [finding.state for finding in storage.examine()] == ["failed"]
 
 

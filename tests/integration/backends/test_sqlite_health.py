@@ -169,7 +169,7 @@ if sys.argv[2] == "written":
     else:
         sys.exit("it could be written")
 else:
-    base.TRY_AGAIN_SECONDS = 0
+    base.PROBE_INTERVAL_SECONDS = 0
 (finding,) = storage.examine()
 print(finding.state, finding.found)
 storage.check()
@@ -188,7 +188,7 @@ def test_a_full_disk_is_told_whether_or_not_anybody_wrote(
     command = [sys.executable, "-c", FULL, str(path), before]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("failed it takes no writes: the database"), done.stdout
+    assert done.stdout.startswith("failed writes fail: the database"), done.stdout
 
 
 @pytest.mark.parametrize("replaced", [False, True])

@@ -235,14 +235,14 @@ class TestReady:
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*args: object, **how: object) -> list[Finding]:
-            return [Finding("failed", "/var/lib/x.db is full", "see that its disk has room")]
+            return [Finding("failed", "/var/lib/x.db is full", "check that its disk is not full")]
 
         monkeypatch.setattr(place.rt.storage, "examine", refuse)
         answer = create_app(runtime=place.rt).test_client().get("/health/ready")
         (storage,) = [one for one in answer.get_json()["checks"] if one["name"] == "storage"]
         assert (answer.status_code, storage) == (
             503,
-            {"name": "storage", "state": "failed", "advice": "see that its disk has room"},
+            {"name": "storage", "state": "failed", "advice": "check that its disk is not full"},
         )
         assert "/var/lib" not in answer.text
 
