@@ -51,8 +51,8 @@ class Tasks(Repository):
         without: Sequence[str] = (),
     ) -> list[str]:
         """Units with work now: their oldest pending task is due and is of none of the kinds
-        `without`, and their lease is free or expired. Workspaces take turns, the longest-waiting one
-        first: first the longest-waiting unit of each, then the second of each …
+        `without`, and their lease is free or expired. Workspaces take turns, the longest-waiting
+        one first: first the longest-waiting unit of each, then the second of each …
 
         A task that backs off blocks the tasks behind it in its unit. A task whose `not_before` is
         beyond `latest`, but not `NEVER`, is due: a wrong clock set that time.
