@@ -325,7 +325,7 @@ def _vectors(
     for attempt in range(1, TRIES + 1):
         try:
             with embedding_for(Reason("vector_sync", workspace.key, workspace.slug)):
-                return embed.made(rt, space, target, rows)
+                return embed.vectors_of(rt, space, target, rows)
         except ConfigurationError:
             raise
         except Exception as error:  # whatever a provider raises

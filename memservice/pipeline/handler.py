@@ -1,5 +1,5 @@
-"""What a kind of task is, to the runner: something that prepares outside any transaction, then
-stores in one."""
+"""The handler of a kind of task: it prepares results outside any transaction, then stores them in
+one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event
 
 Outcome = dict[str, Any]
-"""Counts of what came of a batch, kept with its tasks; producing nothing is an outcome too."""
+"""Counts of the results of a batch, stored with its tasks. A batch without results has an outcome
+too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A step is done, others remain. The task is stored as it is here, with what it has to know of
-    the steps so far, and comes up again at its `not_before`. Only for batches of one task."""
+    """A step is done, others remain. `task` is stored with the progress so far, and is processed
+    again at its `not_before`. Only for batches of one task."""
 
     task: Task
 
@@ -29,37 +30,36 @@ class Unfinished:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """The work on a batch is done; `store` writes its results and returns the outcome. It may run
-    more than once, so it has no effects outside the view."""
+    more than once, so it must have no effects outside the transaction."""
 
     store: Callable[[Transaction], Outcome | Unfinished]
     events: Callable[[Outcome], Iterable[Event]] | None = None
-    """What operators are told of it. Called once, after the commit, with the outcome that was kept;
-    not for a batch that was skipped."""
+    """Telemetry events. Called once, after the commit, with the stored outcome; not for a batch
+    that was skipped."""
 
 
-def nothing(**why: Any) -> Prepared:
-    """There is nothing to store, for a reason that is kept."""
-    return Prepared(lambda tx: dict(why))
+def nothing(**outcome: Any) -> Prepared:
+    """Store nothing but the outcome, for example the reason `skipped`."""
+    return Prepared(lambda tx: dict(outcome))
 
 
 class Failed(Exception):
-    """Raised by `prepare`: the work failed, and something about that is to be stored with the
-    failure."""
+    """Raised by `prepare` if the work failed and further rows must be stored with the failure."""
 
-    def record(self, tx: Transaction, rests: bool) -> None:
-        """Store it, in the transaction that records the failure. `rests`: there will be no further
-        try."""
+    def record(self, tx: Transaction, is_final: bool) -> None:
+        """Store the rows, in the transaction that records the failure. `is_final`: there will be no
+        further try."""
 
 
 class Handler(ABC):
-    """Does the tasks of one kind."""
+    """Processes the tasks of one kind."""
 
     kind: ClassVar[str]
     """Name of the kind (`memservice.services.tasks.kinds`)."""
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        """How many of the unit's pending tasks (at least one, all of this kind), counted from the
-        first, are done together."""
+        """How many of the unit's pending tasks (at least one, all of this kind) are processed
+        together, from the first one on."""
         return 1
 
     @abstractmethod
@@ -84,7 +84,7 @@ MAX_BACKOFF_SECONDS = 600.0
 
 
 def backoff(rt: Runtime, attempts: int) -> float:
-    """The ordinary pause, in seconds, after so many failed tries."""
+    """The default pause in seconds after this many failed tries."""
     pause: float = min(
         rt.settings.worker.retry_backoff_seconds * 2 ** min(attempts - 1, 30), MAX_BACKOFF_SECONDS
     )

@@ -27,11 +27,11 @@ HANDLERS: dict[str, Handler] = {
         erase.Erase(),
     )
 }
-"""By the name of the kind."""
+"""Handlers by the name of the kind."""
 
 
 def handler_of(kind: str) -> Handler:
-    """Raises LookupError for a kind that this release does not do."""
+    """The handler of a kind. Raises LookupError for a kind that this release does not have."""
     handler = HANDLERS.get(kind)
     if handler is None:
         raise LookupError(

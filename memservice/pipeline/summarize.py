@@ -18,13 +18,12 @@ from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event, SummaryCreated
 
 MAX_MESSAGES = 500
-"""Messages that one summary reads at most, the newest; a backlog longer than that is summarised by
-its end."""
+"""Maximum number of messages that one summary reads. Of a longer backlog it reads the newest."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DueSummary:
-    """One summary that is still needed."""
+    """A summary that is to be written."""
 
     kind: str
     upto: Message
@@ -34,7 +33,7 @@ class _DueSummary:
 
 
 class Summarize(Handler):
-    """Handler of `summary` tasks. A backlog collapses: of each kind only the newest summary is
+    """Handler of `summary` tasks. For a backlog, only the newest summary of each kind is
     written."""
 
     kind = kinds.SUMMARY
@@ -46,8 +45,8 @@ class Summarize(Handler):
         with rt.storage.read() as tx:
             session = tx.sessions.by_key(tasks[0].session_key or 0)
             if session is None or session.state == DELETING:
-                return nothing(skipped="the session is gone")
-            due_summaries = _due_summary(tx, session, tasks)
+                return nothing(skipped="the session no longer exists")
+            due_summaries = _due_summaries(tx, session, tasks)
             workspace = tx.workspaces.by_key(session.workspace_key)
         origin = Origin(session.workspace_key, workspace.slug if workspace else None)
         reasoner = rt.reasoner_for(choice.SUMMARIZE)
@@ -77,8 +76,7 @@ class Summarize(Handler):
         def store(tx: Transaction) -> Outcome:
             stored: list[str] = []
             for item, summary in summaries:
-                # Another run may have covered more in the meantime; a message may have been
-                # deleted.
+                # Another run may have covered more since, and a message may have been deleted.
                 newest = tx.summaries.of_session(session.key).get(item.kind)
                 if newest == item.previous:
                     tx.summaries.save(summary)
@@ -96,7 +94,7 @@ class Summarize(Handler):
         return Prepared(store, events)
 
 
-def _due_summary(tx: Transaction, session: Session, tasks: Sequence[Task]) -> list[_DueSummary]:
+def _due_summaries(tx: Transaction, session: Session, tasks: Sequence[Task]) -> list[_DueSummary]:
     triggers = tx.messages.by_keys(
         [task.message_key for task in tasks if task.message_key is not None]
     )

@@ -1,4 +1,4 @@
-"""Telling endpoints of events: signed, tried again, every attempt recorded."""
+"""Delivers events to endpoints: signed, with retries, and with a record of each attempt."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from memservice.spi.webhooks import sender
 log = logging.getLogger("memservice.webhooks")
 
 GROWTH = 3
-"""Factor between two pauses."""
+"""Factor between one pause and the next."""
 MAX_PAUSE_SECONDS = 4 * 3600.0
 MAX_ERROR = 2_000
-"""Characters of an error that are kept."""
+"""Characters of an error that are stored."""
 
 
 class Webhook(Handler):
-    """Handler of `webhook` tasks: one event to one endpoint."""
+    """Handler of `webhook` tasks: each delivers one event to one endpoint."""
 
     kind = kinds.WEBHOOK
 
@@ -52,7 +52,7 @@ class Webhook(Handler):
             endpoint = tx.webhooks.by_key(int(task.payload["endpoint"]))
             workspace = None if endpoint is None else tx.workspaces.by_key(endpoint.workspace_key)
         if endpoint is None or workspace is None or workspace.state == DELETING:
-            return nothing(skipped="the endpoint is gone")
+            return nothing(skipped="the endpoint no longer exists")
         body = str(task.payload["body"]).encode()
         headers = signed_headers(rt, endpoint, str(task.payload["event_uid"]), body)
         answer = _deliver(rt, endpoint, body, headers)
@@ -63,7 +63,7 @@ class Webhook(Handler):
         def store(tx: Transaction) -> Outcome:
             present = tx.webhooks.by_key(endpoint.key, lock=True)
             if present is None:
-                return {"skipped": "the endpoint is gone"}
+                return {"skipped": "the endpoint no longer exists"}
             tx.webhooks.record(attempt)
             if present.failures or present.state != ACTIVE:
                 tx.webhooks.save(replace(present, failures=0, state=ACTIVE))
@@ -89,7 +89,7 @@ def _deliver(
         return rt.webhook_transport(endpoint.url).deliver(endpoint.url, body, headers)
     except (
         Exception
-    ) as error:  # a transport may fail in any way, or be gone; that is an attempt like any other
+    ) as error:  # a transport may fail in any way or be uninstalled: a failed attempt
         log.error(
             "the transport of an endpoint failed: %s\n%s",
             type(error).__name__,
@@ -102,7 +102,7 @@ def _deliver(
 
 @dataclass
 class NotDelivered(Failed):
-    """An endpoint did not take an event. The attempt is recorded with the failure."""
+    """An endpoint did not accept an event. The attempt is recorded with the failure."""
 
     rt: Runtime
     endpoint: WebhookEndpoint
@@ -111,12 +111,12 @@ class NotDelivered(Failed):
     def __str__(self) -> str:
         return self.attempt.error or f"the endpoint answered {self.attempt.status}"
 
-    def record(self, tx: Transaction, rests: bool) -> None:
+    def record(self, tx: Transaction, is_final: bool) -> None:
         present = tx.webhooks.by_key(self.endpoint.key, lock=True)
         if present is None:
             return
         tx.webhooks.record(self.attempt)
-        if not rests:
+        if not is_final:
             return
         failures = present.failures + 1
         paused = failures >= self.rt.settings.webhook.pause_after
@@ -124,13 +124,13 @@ class NotDelivered(Failed):
             replace(present, failures=failures, state=PAUSED if paused else present.state)
         )
         if paused:
-            _rest_too(self.rt, tx, present)
+            _fail_pending(self.rt, tx, present)
 
 
-def _rest_too(rt: Runtime, tx: Transaction, endpoint: WebhookEndpoint) -> None:
-    """An endpoint is paused: what waits for it waits for somebody to have it delivered again."""
-    waiting = equals(unit=outbox.webhook_unit(endpoint), state=PENDING)
-    tx.rows.change(Task, waiting, state=FAILED, last_error=IS_PAUSED, finished_at=rt.clock())
+def _fail_pending(rt: Runtime, tx: Transaction, endpoint: WebhookEndpoint) -> None:
+    """The endpoint is paused: fail its pending deliveries, so that they wait for a manual retry."""
+    pending = equals(unit=outbox.webhook_unit(endpoint), state=PENDING)
+    tx.rows.change(Task, pending, state=FAILED, last_error=IS_PAUSED, finished_at=rt.clock())
     log.warning(
         "endpoint %s is paused: it failed too often. Deliver an event to it again to end the pause",
         endpoint.uid,
@@ -147,7 +147,7 @@ def _record(rt: Runtime, task: Task, endpoint: WebhookEndpoint, answer: Answer) 
         body=str(task.payload["body"]),
         attempt=task.attempts + 1,
         status=answer.status,
-        # It may quote what the endpoint sent, at any length.
+        # The error may quote the endpoint's answer, of any length.
         error=None if answer.error is None else storable(answer.error, MAX_ERROR),
         duration_ms=answer.duration_ms,
         created_at=rt.clock(),
@@ -157,8 +157,8 @@ def _record(rt: Runtime, task: Task, endpoint: WebhookEndpoint, answer: Answer) 
 def signed_headers(
     rt: Runtime, endpoint: WebhookEndpoint, event_uid: str, body: bytes
 ) -> dict[str, str]:
-    """The three Standard Webhooks headers, by the endpoint's own secret, and the older signature
-    where a global secret is set."""
+    """The three Standard Webhooks headers, signed with the endpoint's secret, and the older
+    signature if a global secret is set."""
     timestamp = str(int(rt.clock().timestamp()))
     key = base64.b64decode(endpoint.secret.removeprefix(SECRET_PREFIX))
     content = b".".join((event_uid.encode(), timestamp.encode(), body))

@@ -1,2 +1,1 @@
-"""Running tasks: units under leases, in a polling worker or under RQ, and the housekeeping beside
-it."""
+"""Running tasks: units under leases, in a polling worker or under RQ, and housekeeping."""

@@ -25,8 +25,8 @@ WORKER, SERVER = "worker", "server"
 AFTER_COLON = ";"
 EVERY_SECONDS = 15.0
 """Seconds between two heartbeats of a process."""
-GONE_AFTER = timedelta(seconds=60)
-"""A process without a heartbeat for this long is gone."""
+HEARTBEAT_TIMEOUT = timedelta(seconds=60)
+"""A process without a heartbeat for this long counts as ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Process:
     kind: str
     name: str
     """From `services.tasks.lease_owner`; the owners of its leases differ in the last part only."""
-    seen: datetime
+    last_heartbeat: datetime
     version: str
     """Of memservice; empty for a release that did not record it."""
     reasoners: dict[str, str]
@@ -64,7 +64,7 @@ def registered(rt: Runtime, kind: str = WORKER) -> Iterator[None]:
     def beat() -> None:
         while True:
             # The work itself reports a store that cannot be reached or is damaged. Without
-            # heartbeats the process counts as gone, which is right then.
+            # heartbeats the process counts as ended, which is right then.
             with suppress(MemserviceError):
                 register(rt, name, kind)
             if ended.wait(EVERY_SECONDS):
@@ -84,7 +84,7 @@ def registered(rt: Runtime, kind: str = WORKER) -> Iterator[None]:
 
 def register(rt: Runtime, name: str, kind: str = WORKER) -> None:
     """Record one heartbeat; repeat it every `EVERY_SECONDS`. Removes the records of processes of
-    the same kind that are gone."""
+    the same kind that have ended."""
     value = json.dumps(
         {
             "seen": rt.clock().isoformat(),
@@ -130,7 +130,7 @@ def _alive(tx: Transaction, kind: str, now: datetime) -> list[Process]:
 def _is_alive(process: Process, now: datetime) -> bool:
     """A heartbeat in the future comes from a clock that was ahead. If the process were still alive,
     it would have sent another one since."""
-    return abs(now - process.seen) <= GONE_AFTER
+    return abs(now - process.last_heartbeat) <= HEARTBEAT_TIMEOUT
 
 
 def _facts(tx: Transaction, kind: str) -> Sequence[Fact]:

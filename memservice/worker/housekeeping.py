@@ -40,7 +40,7 @@ class Housekeeping:
             if retention.sweep(self._rt).unfinished:
                 self._swept_at = float("-inf")  # continues at the next call, after other work
         if now >= self._compare_at:
-            self._compare_at = now + reconcile.look(self._rt)
+            self._compare_at = now + reconcile.run(self._rt)
 
     def free_leases_soon(self) -> None:
         """Check leases at the next call, because some could not be released."""
@@ -49,7 +49,7 @@ class Housekeeping:
 
 def units_at_once(settings: Settings, plugins: Plugins) -> int:
     """Number of units that one worker processes at the same time: more if a reasoner of background
-    work waits on a network. Opens nothing."""
+    work waits for a network. Opens nothing."""
     reasoners = choice.choose(settings, plugins)
     names = {reasoners[task] for task in (choice.DERIVE, choice.SUMMARIZE, choice.CONSOLIDATE)}
     remote = any(

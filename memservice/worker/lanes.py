@@ -84,9 +84,9 @@ class Lanes:
     def start(self, unit: str, work: Callable[[], RunReport]) -> None:
         self._running[unit] = self._pools[lane_of(unit)].submit(work)
 
-    def wait(self, seconds: float, others: Iterable[Future[RunReport]] = ()) -> None:
+    def wait(self, seconds: float, other_futures: Iterable[Future[RunReport]] = ()) -> None:
         """Wait until one unit has ended, at most `seconds`."""
-        wait([*self._running.values(), *others], max(0.0, seconds), FIRST_COMPLETED)
+        wait([*self._running.values(), *other_futures], max(0.0, seconds), FIRST_COMPLETED)
 
     def ended(self) -> list[RunReport]:
         """Reports of the units that ended since the last call. Raises the error of a run."""

@@ -46,7 +46,7 @@ class Worker:
     def __init__(self, rt: Runtime, *, jitter: bool = False, at_once: int | None = None) -> None:
         """`jitter`: start at a random moment and poll less and less often while idle, for many
         workers on one store. `at_once`: units of one workspace that may wait on a language model at
-        the same time; by default the number from settings and reasoners."""
+        the same time; by default, settings and reasoners determine the number."""
         self._rt = rt
         self._jitter = jitter
         self._at_once = at_once or units_at_once(rt.settings, rt.plugins)
@@ -155,17 +155,17 @@ class Worker:
 
     def _ready(self, lanes: Lanes) -> list[str]:
         """Ready units, the longest-waiting of each workspace first."""
-        # Units that are queued for a thread are still ready: they must not hide the others.
+        # Units that are queued for a thread are still ready: without this they would fill the list.
         maximum = READY_BATCH_SIZE + len(lanes) + len(self._delivering)
         now, latest = self._rt.clock(), outbox.latest(self._rt)
         closed = lanes.closed()
         with self._rt.storage.read() as tx:
             units = tx.tasks.ready(now, maximum, latest, without=closed)
             if len(units) == maximum:
-                # Much work of one lane must not hide the work of another.
+                # One lane may fill the list: query each lane separately.
                 for lane in LANES:
-                    others = tuple(kind.name for kind in KINDS.values() if kind.lane != lane)
-                    without = tuple({*closed, *others})
+                    other_kinds = tuple(kind.name for kind in KINDS.values() if kind.lane != lane)
+                    without = tuple({*closed, *other_kinds})
                     units += tx.tasks.ready(now, maximum, latest, without=without)
         return list(dict.fromkeys(units))
 
@@ -174,7 +174,7 @@ class Worker:
         startable = [unit for unit in waiting if lanes.has_thread_for(unit)]
         if not startable:
             return None
-        # The first of equal ones.
+        # `min` returns the first of several with the same turn.
         unit = min(startable, key=lambda unit: self._turns.get(workspace_of(unit), 0))
         workspace = workspace_of(unit)
         self._turns[workspace] = max(self._turns.values(), default=0) + 1
@@ -189,9 +189,9 @@ class Worker:
             stop,
             TimeSlice(lambda: len(self._delivering) > MAX_CONCURRENT_DELIVERIES),
         )
-        if report.left and not stop.is_set():
-            # Queued again, behind the others. Its next turn can end before this one is noted, and
-            # must be noted after it.
+        if report.more_due and not stop.is_set():
+            # Queue it again, behind the others. The lock keeps the order: its next turn can end
+            # before this one is recorded, and must be recorded after it.
             with self._delivery_lock, suppress(RuntimeError):  # closed: another worker takes it
                 self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
         return report

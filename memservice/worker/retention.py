@@ -1,5 +1,5 @@
-"""What is over is erased after a while: tasks, conclusions that users deleted, records of
-deliveries and of usage, idempotency keys."""
+"""Erases old rows: finished tasks, deleted conclusions, idempotency keys, and records of
+deliveries, usage and console actions."""
 
 from __future__ import annotations
 
@@ -36,40 +36,38 @@ UNIT = "maintenance:retention"
 INTERVAL_SECONDS = 60.0
 BATCH_SIZE = 1_000
 RECLAIM_SECONDS = 5.0
-"""Of each sweep, for what erased rows left behind."""
+"""Maximum time of each sweep for the remains of erased rows."""
 RECLAIM_PAUSE_SECONDS = 0.02
-"""Between two steps of that, in which others write."""
-MAX_REST_SECONDS = 0.25
-"""Between two portions others may write for as long as the last one took, but no longer than
-this."""
-TURN_SECONDS = 1.0
-"""How long a call goes on before other work has its turn."""
+"""Pause between two such steps, for other writers."""
+MAX_PAUSE_SECONDS = 0.25
+"""The pause after a batch is as long as the batch took, but no longer than this."""
+TIME_SLICE_SECONDS = 1.0
+"""A call of `sweep` ends after this time, so that other work gets its turn."""
 
 
 FACT = "retention.time"
 CATCH_UP = timedelta(hours=1)
-"""How far the time of retention moves in a minute where it is behind the clock."""
+"""How much the time of retention advances in a minute while it is behind the clock."""
 
 
 class Swept(Counter[str]):
-    """How many rows of each kind were erased."""
+    """The number of erased rows of each kind."""
 
     unfinished = False
-    """Its turn ended before everything that is over was erased."""
+    """Whether the time slice ended before all old rows were erased."""
 
 
 def sweep(rt: Runtime) -> Swept:
-    """Erase what is over, in short transactions, for about a second; `unfinished` says that there
-    is more.
+    """Erase old rows, in short transactions, for about a second. `unfinished`: there are more.
 
-    One process at a time does it; the others return at once with nothing.
+    Only one process does it at a time. In the others it returns at once.
     """
     erased = Swept()
     began = time.perf_counter()
-    mine = lease_owner.start_claim()
+    owner = lease_owner.start_claim()
     try:
         lease = rt.storage.write(
-            lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), INTERVAL_SECONDS)
+            lambda tx: tx.tasks.claim(UNIT, owner, rt.clock(), INTERVAL_SECONDS)
         )
         if lease is not None:
             _erase(rt, erased)
@@ -77,10 +75,10 @@ def sweep(rt: Runtime) -> Swept:
                 reclaim(rt)
             released = batching.release(rt)
             if released:
-                log.info("%d messages that waited for company wait no longer", released)
+                log.info("released %d tasks that waited for a full batch", released)
             rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
-        lease_owner.end_claim(mine)
+        lease_owner.end_claim(owner)
     tasks = erased["done tasks"] + erased["failed tasks"]
     if tasks:
         rt.emit(
@@ -98,21 +96,23 @@ def sweep(rt: Runtime) -> Swept:
 
 
 def _steady_time(rt: Runtime) -> datetime:
-    """The time by which that is erased which may still be needed: the clock's, but after a jump
-    forward it follows by an hour a minute.
+    """The present time for rows that may still be needed. It is the clock's, but after a jump
+    forward it advances by an hour a minute.
 
-    A clock that is ahead by days for a minute would else erase all idempotency keys, and a repeated
-    request would be stored twice.
+    Otherwise a clock that is ahead by days for a minute would erase all idempotency keys, and a
+    repeated request would be stored twice.
     """
     now = rt.clock()
     with rt.storage.read() as tx:
-        kept = tx.facts.get(FACT)
+        stored = tx.facts.get(FACT)
     steady = now
-    if kept is not None:
-        said = json.loads(kept)
-        steady = min(now, datetime.fromisoformat(said["time"]))
-        if abs(now - datetime.fromisoformat(said["clock"])) < timedelta(seconds=INTERVAL_SECONDS):
-            return steady  # another process looked within this minute
+    if stored is not None:
+        previous = json.loads(stored)
+        steady = min(now, datetime.fromisoformat(previous["time"]))
+        if abs(now - datetime.fromisoformat(previous["clock"])) < timedelta(
+            seconds=INTERVAL_SECONDS
+        ):
+            return steady  # another process updated it within this minute
         steady = min(now, steady + CATCH_UP)
     value = json.dumps({"time": steady.isoformat(), "clock": now.isoformat()})
     rt.storage.write(lambda tx: tx.facts.set(FACT, value))
@@ -130,11 +130,11 @@ def _erase(rt: Runtime, erased: Swept) -> None:
         timedelta(days=retention.dreams_days), timedelta(hours=retention.done_tasks_hours)
     )
     used = steady - timedelta(days=retention.usage_days)
-    asked = steady - timedelta(hours=retention.idempotency_hours)
+    idempotent_before = steady - timedelta(hours=retention.idempotency_hours)
     audited = steady - timedelta(days=retention.audit_days)
-    portions: dict[str, Callable[[Transaction], int]] = {
+    batches: dict[str, Callable[[Transaction], int]] = {
         "deleted conclusions": lambda tx: _purge_deleted(tx, deleted),
-        "idempotency keys": lambda tx: _purge_older(tx, IdempotencyKey, asked),
+        "idempotency keys": lambda tx: _purge_older(tx, IdempotencyKey, idempotent_before),
         "failed tasks": lambda tx: tx.tasks.purge(FAILED, failed, BATCH_SIZE),
         "done tasks": lambda tx: tx.tasks.purge(DONE, done, BATCH_SIZE, without=(DREAM,)),
         "dreams": lambda tx: tx.tasks.purge(DONE, dreamt, BATCH_SIZE),
@@ -142,24 +142,25 @@ def _erase(rt: Runtime, erased: Swept) -> None:
         "records of usage": lambda tx: _purge_older(tx, Usage, used),
         "entries of the audit log": lambda tx: _purge_older(tx, AuditEntry, audited),
     }
-    turn_ends = time.monotonic() + TURN_SECONDS
-    for name, portion in portions.items():
+    slice_ends = time.monotonic() + TIME_SLICE_SECONDS
+    for name, erase_batch in batches.items():
         while True:
             began = time.monotonic()
-            number = rt.storage.write(portion)
+            number = rt.storage.write(erase_batch)
             erased[name] += number
             if number < BATCH_SIZE:
                 break
-            if time.monotonic() >= turn_ends:
+            if time.monotonic() >= slice_ends:
                 erased.unfinished = True
                 return
-            # Writers of other processes ask for SQLite's lock from time to time only: without a
-            # rest they would hardly ever find it free.
-            time.sleep(min(time.monotonic() - began, MAX_REST_SECONDS))
+            # Writers of other processes poll SQLite's lock: without a pause they would rarely get
+            # it.
+            time.sleep(min(time.monotonic() - began, MAX_PAUSE_SECONDS))
 
 
 def reclaim(rt: Runtime) -> None:
-    """Let the store go of what erased rows left behind, for a while; the next sweep goes on."""
+    """Remove the remains of erased rows from the store, for a few seconds. The next sweep
+    continues."""
     ends = time.monotonic() + RECLAIM_SECONDS
     while rt.storage.reclaim() and time.monotonic() < ends:
         time.sleep(RECLAIM_PAUSE_SECONDS)
@@ -177,11 +178,10 @@ def _purge_older(tx: Transaction, record: type[Any], before: datetime) -> int:
 
 
 def free_abandoned(rt: Runtime) -> int:
-    """Let go of leases whose holders were processes of this machine that have ended, and of this
-    process's own that it could not give back, so that nobody need wait for them to expire. Returns
-    how many."""
+    """Release the leases of ended processes of this machine, and those that this process failed to
+    release, so that their units need not wait until they expire. Returns how many."""
     with rt.storage.read() as tx:
-        gone = [lease for lease in tx.tasks.leases() if lease_owner.has_ended(lease.owner)]
-    for lease in gone:
+        abandoned = [lease for lease in tx.tasks.leases() if lease_owner.has_ended(lease.owner)]
+    for lease in abandoned:
         rt.storage.write(lambda tx, lease=lease: tx.tasks.release(lease))  # type: ignore[misc]
-    return len(gone)
+    return len(abandoned)

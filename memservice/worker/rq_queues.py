@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = ANSWER_SECONDS = 1.0
 """Longest wait for Redis, except for a worker that takes jobs."""
 EPOCH_SECONDS = 86_400
-"""How long an epoch is kept after it rose; longer than any job takes."""
+"""How long an epoch is stored after it rose; longer than any job takes."""
 
 
 def queue_of(unit: str) -> str:
@@ -111,8 +111,8 @@ class JobQueues:
         return enqueued
 
     def begin(self, unit: str) -> int:
-        """Note that a job of this unit begins: later wake-ups enqueue another job. Returns the new
-        epoch."""
+        """Record that a job of this unit begins: later wake-ups enqueue another job. Returns the
+        new epoch."""
         key = self._epoch_key(unit)
         pipeline = self.connection.pipeline()
         pipeline.incr(key)

@@ -45,7 +45,7 @@ JOB_SECONDS = 3_600
 """How long Redis lists a worker with a job in progress. Only RQ's own lists depend on it."""
 PAUSE_SECONDS = 1.0
 """Pause after the store or Redis could not be reached."""
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 """How often a worker checks for a stop, and for local work while it waits on a model."""
 BUSY_SECONDS = 1.0
 """While a job takes longer than this, other threads of the process do local work."""
@@ -72,8 +72,8 @@ class UnitWorker(SimpleWorker):
         self._job_running = False
 
     def execute_job(self, job: Job, queue: Queue) -> None:
-        """RQ's own method imports what the job names. This one removes the job and works on its
-        unit."""
+        """RQ's own method imports the function that the job names. This one removes the job and
+        works on its unit."""
         self._job_running = True
         try:
             with self.connection.pipeline() as pipeline:
@@ -171,11 +171,11 @@ class RqProcess:
             self.queues.connection.ping()
             with suppress(StopRequested):
                 while not self.stop.is_set() and (
-                    self._ready() or self._deliveries.wait(LOOK_SECONDS)
+                    self._ready() or self._deliveries.wait(POLL_SECONDS)
                 ):
                     sweep.sweep(self.rt, self.queues)
                     self._take_jobs(burst=True)
-                    self._deliveries.wait(LOOK_SECONDS)
+                    self._deliveries.wait(POLL_SECONDS)
         except RedisError as error:
             raise Unavailable(
                 f"Redis cannot be reached ({error}): start it, or unset REDIS_URL"
@@ -209,7 +209,7 @@ class RqProcess:
             )
             if report.claimed and self._is_due(unit):
                 # Its time slice ended, or the process stops: enqueue it again.
-                if delivers and report.left and not self.stop.is_set():
+                if delivers and report.more_due and not self.stop.is_set():
                     self._deliveries.begin(unit)
                 else:
                     self.queues.wake([unit])
@@ -218,7 +218,9 @@ class RqProcess:
         except Unavailable as error:
             log.error("the store cannot be reached, the sweep will enqueue %s: %s", unit, error)
             self.stop.wait(PAUSE_SECONDS)
-        except Exception as error:  # RQ would store its text, which may quote a message
+        except (
+            Exception
+        ) as error:  # RQ would store the text of the error, which may quote a message
             log.error(
                 "working on %s failed (%s)\n%s",
                 unit,
@@ -280,7 +282,7 @@ class RqProcess:
                         redacted_traceback(error),
                     )
             self._do_local_work()
-            self.stop.wait(min(every, LOOK_SECONDS))
+            self.stop.wait(min(every, POLL_SECONDS))
 
     def _do_local_work(self) -> None:
         """While the current job takes long, work on units that need only the store, such as
@@ -320,6 +322,6 @@ class _WithoutOutages(logging.Filter):
 
 
 def hide_outages() -> None:
-    """Hide RQ's log lines about an unreachable Redis: memservice logs that once, without a
+    """Hide RQ's log lines about an unreachable Redis: memservice logs this once, without a
     traceback."""
     logging.getLogger("rq.worker").addFilter(_WithoutOutages())

@@ -1,10 +1,9 @@
-"""The one function that does background work: `run(rt, unit)`. Every runner calls it, however it
-learnt of the unit.
+"""The function that does background work: `run(rt, unit)`. The polling worker and RQ workers call
+it.
 
-A unit is worked on under a numbered lease. Its results, "task done" and "the lease is mine" are one
-transaction, so work that was interrupted anywhere is done again from its beginning and nothing is
-stored twice.
-"""
+A unit is processed under a numbered lease. One transaction stores the results, marks the tasks as
+done and checks the lease. So interrupted work starts again from its beginning, and nothing is
+stored twice."""
 
 from __future__ import annotations
 
@@ -49,133 +48,131 @@ from memservice.telemetry.events import Event
 log = logging.getLogger("memservice.pipeline")
 
 PENDING_BATCH_SIZE = 500
-"""Pending tasks of a unit that are looked at together."""
+"""Pending tasks of a unit per query."""
 SHRINK_FACTOR = 4
-"""How much smaller the next batch is after one that failed, and how much larger after one that did
-not."""
+"""The next batch is smaller by this factor after a failed batch, and larger after a successful
+one."""
 TIME_SLICE_SECONDS = 0.5
-"""A task of many steps lets other units have their turn after so long."""
+"""After this time a task with many steps releases its unit, so that other units get their turn."""
 MAX_INDEX_PAUSE_SECONDS = 60.0
-"""Longest pause of a task whose vector index is away. It never rests: what is not in the index, or
-still is, would be wrong for good."""
+"""Longest pause of a task while the vector index is unavailable. Such a task never fails
+permanently: the index would stay wrong."""
 MAX_ERROR = 2_000
-"""Characters of an error that are kept with a task."""
+"""Characters of an error that are stored with a task."""
 
 
 class LeaseLost(Exception):
-    """Somebody else took the unit over while this process was away."""
+    """Another process took over the unit."""
 
 
 @dataclass(slots=True)
 class RunReport:
-    """What a run of one unit did."""
+    """The result of a run of one unit."""
 
     unit: str
     claimed: bool = False
     done: int = 0
     failed: int = 0
     steps: int = 0
-    """Steps of tasks that are not finished by them."""
+    """Steps of tasks that are not finished yet."""
     outcome: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    left: bool = False
-    """It was told to stop, and there is work that is due."""
+    more_due: bool = False
+    """Whether it was stopped while a task was due."""
     last: Task | None = None
-    """The last task that was done."""
+    """The last completed task."""
 
 
 class Stop(Protocol):
-    """Tells a run to give its unit back: an event, usually."""
+    """A signal for a run to release its unit, usually a `threading.Event`."""
 
     def is_set(self) -> bool: ...
 
 
-def run(rt: Runtime, unit: str, stop: Stop | None = None, turn: Stop | None = None) -> RunReport:
-    """Claim a unit, do its pending tasks in order until none is due, and release it. Returns at
-    once if somebody else holds it.
+def run(
+    rt: Runtime, unit: str, stop: Stop | None = None, time_slice: Stop | None = None
+) -> RunReport:
+    """Claim a unit, process its pending tasks in order until none is due, and release it. Returns
+    at once if another process holds it.
 
-    With `stop` set, the batch in hand is finished and the unit released. So it is with `turn` set,
-    but not while it is being found out which task of a batch fails: that would begin from the
-    start. Raises `Unavailable` if the store cannot be reached; the lease is then freed by the next
-    clean-up, or runs out by itself.
+    If `stop` is set, it finishes the current batch and releases the unit. The same applies to
+    `time_slice`, except while smaller batches isolate a failing task: that search would start
+    again. Raises `Unavailable` if the store cannot be reached; the next clean-up then frees the
+    lease, or it expires.
     """
     with working_for(None):
         never = threading.Event()
-        return _run(rt, unit, stop or never, turn or never)
+        return _run(rt, unit, stop or never, time_slice or never)
 
 
-def _run(rt: Runtime, unit: str, stop: Stop, turn: Stop) -> RunReport:
+def _run(rt: Runtime, unit: str, stop: Stop, time_slice: Stop) -> RunReport:
     report = RunReport(unit)
     began = time.monotonic()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
-    mine = lease_owner.start_claim()
+    owner = lease_owner.start_claim()
     try:
-        lease = rt.storage.write(lambda tx: tx.tasks.claim(unit, mine, rt.clock(), seconds))
+        lease = rt.storage.write(lambda tx: tx.tasks.claim(unit, owner, rt.clock(), seconds))
         if lease is None:
             return report
         report.claimed = True
-        _work(rt, lease, seconds, report, stop, turn)
+        _work(rt, lease, seconds, report, stop, time_slice)
     finally:
-        lease_owner.end_claim(mine)
+        lease_owner.end_claim(owner)
         report.seconds = time.monotonic() - began
     log.info(
         "%s: %d done, %d failed, %s, %.0f ms",
         unit,
         report.done,
         report.failed,
-        _shown(report.outcome),
+        _summary(report.outcome),
         report.seconds * 1000,
     )
     return report
 
 
 def _work(
-    rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop, turn: Stop
+    rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop, time_slice: Stop
 ) -> None:
     heartbeat = Heartbeat(rt, lease, seconds)
     try:
-        _drain(rt, lease, report, stop, turn)
+        _drain(rt, lease, report, stop, time_slice)
     except LeaseLost:
-        log.warning("lost the lease of %s; what was in hand was not stored", lease.unit)
+        log.warning("lost the lease of %s: the current batch was not stored", lease.unit)
     finally:
         heartbeat.end()
 
 
-def _shown(outcome: Counter[str]) -> str:
-    return (
-        ", ".join(f"{number} {name}" for name, number in sorted(outcome.items()))
-        or "nothing to tell"
-    )
+def _summary(outcome: Counter[str]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in sorted(outcome.items())) or "no results"
 
 
-def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop) -> None:
+def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, time_slice: Stop) -> None:
     maximum = PENDING_BATCH_SIZE
     begun = False
-    turn_ends = time.monotonic() + TIME_SLICE_SECONDS
+    slice_ends = time.monotonic() + TIME_SLICE_SECONDS
     while True:
-        gives_way = (turn.is_set() and maximum == PENDING_BATCH_SIZE) or stop.is_set()
-        pending = [] if gives_way else _due(rt, lease.unit, begun)
+        must_release = (time_slice.is_set() and maximum == PENDING_BATCH_SIZE) or stop.is_set()
+        pending = [] if must_release else _due(rt, lease.unit, begun)
         begun = begun or bool(pending)
         if not pending:
             released = rt.storage.write(
-                lambda tx, way=gives_way: _release(rt, tx, lease, report, way)  # type: ignore[misc]
+                lambda tx, stopping=must_release: _release(rt, tx, lease, report, stopping)  # type: ignore[misc]
             )
             if released is None:
                 continue
-            report.left = released.left
+            report.more_due = released.more_due
             webhooks.tell(rt, released.event)
             return
         tasks = pending[:1]
-        until = _paused_until(rt, tasks[0])
-        if until is not None:
-            _postpone(rt, lease, tasks[0], until)
+        resume_at = _paused_until(rt, tasks[0])
+        if resume_at is not None:
+            _postpone(rt, lease, tasks[0], resume_at)
             return
         try:
             handler = handler_of(tasks[0].kind)
-            fresh = _fresh(pending)[:maximum]
-            # A task that failed before is tried alone, so that it cannot hold up the others in its
-            # batch.
-            tasks = fresh[: max(1, handler.batch(rt, fresh))] if fresh else tasks
+            untried = _untried(pending)[:maximum]
+            # A task that failed before is tried alone, so that it cannot delay others in its batch.
+            tasks = untried[: max(1, handler.batch(rt, untried))] if untried else tasks
             set_request_id(tasks[0].request_id)
             prepared = _prepare(rt, handler, tasks)
             outcome = rt.storage.write(lambda tx, p=prepared, t=tasks: _commit(rt, tx, lease, p, t))  # type: ignore[misc]
@@ -183,18 +180,17 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
             raise
         except Stopped:
             rt.storage.write(lambda tx: tx.tasks.release(lease))
-            report.left = True
+            report.more_due = True
             return
         except ModelUnavailable as error:
             _wait_for_model(rt, lease, tasks[0], error)
             return
-        except Exception as error:  # raised by a plugin: recorded on the task, which is tried again
+        except Exception as error:  # raised by a plugin: recorded on the task, which is retried
             if len(tasks) > 1:
-                # Which of them is to blame shows in smaller batches; only a task that fails alone
-                # has failed.
+                # Smaller batches isolate the failing task; only a task that fails alone has failed.
                 maximum = max(1, len(tasks) // SHRINK_FACTOR)
                 log.warning(
-                    "%d tasks of %s failed together (%s): trying fewer",
+                    "a batch of %d tasks of %s failed (%s): trying a smaller one",
                     len(tasks),
                     lease.unit,
                     type(error).__name__,
@@ -205,7 +201,7 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
             continue
         if isinstance(outcome, Unfinished):
             report.steps += 1
-            if time.monotonic() >= turn_ends:
+            if time.monotonic() >= slice_ends:
                 rt.storage.write(lambda tx: tx.tasks.release(lease))
                 return
             continue
@@ -221,7 +217,7 @@ def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, turn: Stop)
 
 
 def _prepare(rt: Runtime, handler: Handler, tasks: Sequence[Task]) -> Prepared:
-    """Raises ModelUnavailable if the tasks have to wait for a language model."""
+    """Call the handler. Raises ModelUnavailable if the tasks have to wait for a language model."""
     attempt = model_breaker.attempt(rt, tasks[0])
     if attempt is None:
         return handler.prepare(rt, tasks)
@@ -245,8 +241,8 @@ def _batches(task: Task) -> bool:
 
 
 def _paused_until(rt: Runtime, task: Task) -> datetime | None:
-    """When work that costs something is to be looked at again, if its workspace has spent what it
-    may; else None."""
+    """The time until which a task of a costly reasoner has to wait because its workspace has used
+    its budget; else None."""
     kind = KINDS.get(task.kind)
     reasoning = None if kind is None else kind.reasoning
     if (
@@ -259,16 +255,16 @@ def _paused_until(rt: Runtime, task: Task) -> datetime | None:
 
 
 def _postpone(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
-    """Let the unit wait, and release it. This does not count as a try."""
+    """Postpone the unit and release it. This does not count as a try."""
     outcome = {"paused": "the workspace has spent its tokens of today"}
 
-    def put_off(tx: Transaction) -> None:
+    def postpone(tx: Transaction) -> None:
         if not tx.tasks.holds(lease):
             raise LeaseLost(lease.unit)
         tx.tasks.save(replace(task, not_before=until, outcome=outcome))
         tx.tasks.release(lease)
 
-    rt.storage.write(put_off)
+    rt.storage.write(postpone)
     log.info(
         "%s waits until %s: the workspace has spent its tokens of today",
         lease.unit,
@@ -277,21 +273,21 @@ def _postpone(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
 
 
 def _wait_for_model(rt: Runtime, lease: Lease, task: Task, error: ModelUnavailable) -> None:
-    """Let the unit wait until its model is available, and release it. This does not count as a
+    """Postpone the unit until its model is available, and release it. This does not count as a
     try."""
 
-    def put_off(tx: Transaction) -> None:
+    def postpone(tx: Transaction) -> None:
         if not tx.tasks.holds(lease):
             raise LeaseLost(lease.unit)
         tx.tasks.save(model_breaker.postponed(tx, task, error))
         tx.tasks.release(lease)
 
-    rt.storage.write(put_off)
+    rt.storage.write(postpone)
     log.info("%s (%s) waits: %s", lease.unit, jobs.about(rt, task), error)
 
 
 def _emit_events(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
-    """Operators hear of what was stored, if anybody listens. Describing it must not fail the
+    """Emit the events of stored results if there is a subscriber. An error here must not fail the
     task."""
     if not rt.hears_events:
         return
@@ -300,22 +296,22 @@ def _emit_events(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
             rt.emit(event)
     except Exception as error:
         log.error(
-            "what was done could not be told: %s\n%s",
+            "events of a finished task could not be emitted: %s\n%s",
             type(error).__name__,
             redacted_traceback(error),
         )
 
 
-def _fresh(pending: Sequence[Task]) -> list[Task]:
-    """The tasks of one kind at the head that were never tried."""
+def _untried(pending: Sequence[Task]) -> list[Task]:
+    """The first tasks, as far as they are of one kind and were never tried."""
     return list(
         takewhile(lambda task: task.attempts == 0 and task.kind == pending[0].kind, pending)
     )
 
 
 def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
-    """The unit's pending tasks, if the first of them is due. Once the unit is being worked on, none
-    of them waits for company."""
+    """The unit's pending tasks, if the first one is due. Once the unit is being processed
+    (`begun`), none of them waits for a full batch."""
     with rt.storage.read() as tx:
         pending = tx.tasks.pending(unit, PENDING_BATCH_SIZE)
     waits = bool(pending) and not outbox.is_due(rt, pending[0])
@@ -327,20 +323,20 @@ def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
 @dataclass(frozen=True, slots=True)
 class _Released:
     event: webhooks.Event | None
-    """To be told, now that the unit is worked off."""
-    left: bool = False
+    """The event to send if the unit is empty."""
+    more_due: bool = False
 
 
 def _release(
     rt: Runtime, tx: Transaction, lease: Lease, report: RunReport, stopping: bool
 ) -> _Released | None:
-    """Give the unit up; None if work arrived in the meantime. In one transaction, so that nothing
-    falls between two runs."""
+    """Release the unit; None if a task became due since. One transaction, so that no task is missed
+    between two runs."""
     first = tx.tasks.pending(lease.unit, 1)
-    left = bool(first) and outbox.is_due(rt, first[0])
-    if first and not left and stopping and report.done and _batches(first[0]):
-        left = tx.tasks.make_due_if_untried(first[0])  # it waited for company, and had it
-    if left and not stopping:
+    more_due = bool(first) and outbox.is_due(rt, first[0])
+    if first and not more_due and stopping and report.done and _batches(first[0]):
+        more_due = tx.tasks.make_due_if_untried(first[0])  # it waited for a full batch
+    if more_due and not stopping:
         return None
     if (
         tx.tasks.release(lease)
@@ -349,7 +345,7 @@ def _release(
         and KINDS[report.last.kind].reports_empty
     ):
         return _Released(webhooks.queue_empty(rt, tx, report.last))
-    return _Released(None, left)
+    return _Released(None, more_due)
 
 
 def _commit(
@@ -357,25 +353,26 @@ def _commit(
 ) -> Outcome | Unfinished:
     if not tx.tasks.holds(lease):
         raise LeaseLost(lease.unit)
-    first, *others = tasks
+    first, *rest_of_batch = tasks
     outcome = (
-        {"skipped": "what it is about is being erased"}
-        if _is_gone(tx, first)
+        {"skipped": "its session or workspace is being erased"}
+        if _is_erased(tx, first)
         else prepared.store(tx)
     )
     if isinstance(outcome, Unfinished):
         tx.tasks.save(outcome.task)
         return outcome
     tx.tasks.finish([first.key], outcome, rt.clock())
-    if others:
-        # The counts are those of the batch: they are kept once, so that sums over tasks are right.
-        tx.tasks.finish([task.key for task in others], {"done_with": first.uid}, rt.clock())
+    if rest_of_batch:
+        # The counts are those of the batch. They are stored once, so that sums over tasks are
+        # right.
+        tx.tasks.finish([task.key for task in rest_of_batch], {"done_with": first.uid}, rt.clock())
     return outcome
 
 
-def _is_gone(tx: Transaction, task: Task) -> bool:
-    """Was the session or the workspace of a task deleted, maybe while it was worked on? Then
-    nothing more is stored there."""
+def _is_erased(tx: Transaction, task: Task) -> bool:
+    """Whether the session or workspace of a task was deleted, maybe during the work. Then nothing
+    more is stored there."""
     if task.session_key is not None:
         session = tx.sessions.by_key(task.session_key)
         if session is None or session.state == DELETING:
@@ -415,8 +412,8 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
 
 
 def _reason(error: Exception) -> str:
-    """An error for the log. Only the text of a model's failure is known to quote no message; the
-    text of any other error is kept with the task."""
+    """An error for the log. Only the text of a model's failure is known to quote no message; that
+    of other errors is stored with the task only."""
     name = type(error).__name__
     return f"{name}: {error}" if isinstance(error, ModelFailure) else name
 
@@ -431,7 +428,7 @@ def _pause(rt: Runtime, handler: Handler | None, attempts: int, error: Exception
 
 
 class Heartbeat:
-    """Prolongs a lease from the process that does the work, as long as that work lasts."""
+    """Extends a lease from the process that does the work, until the work ends."""
 
     def __init__(self, rt: Runtime, lease: Lease, seconds: float) -> None:
         self._rt, self._lease, self._seconds = rt, lease, seconds
@@ -449,7 +446,7 @@ class Heartbeat:
                 ):
                     return
             except MemserviceError as error:
-                log.warning("could not prolong the lease of %s: %s", self._lease.unit, error)
+                log.warning("could not extend the lease of %s: %s", self._lease.unit, error)
 
     def end(self) -> None:
         self._ended.set()

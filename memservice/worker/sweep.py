@@ -39,9 +39,9 @@ def sweep(rt: Runtime, queues: JobQueues) -> int:
 
 
 def _as_leader(rt: Runtime, work: Callable[[], int]) -> int:
-    mine = lease_owner.start_claim()
+    owner = lease_owner.start_claim()
     try:
-        lease = rt.storage.write(lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), LEASE_SECONDS))
+        lease = rt.storage.write(lambda tx: tx.tasks.claim(UNIT, owner, rt.clock(), LEASE_SECONDS))
         if lease is None:
             return 0
         try:
@@ -49,7 +49,7 @@ def _as_leader(rt: Runtime, work: Callable[[], int]) -> int:
         finally:
             rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
-        lease_owner.end_claim(mine)
+        lease_owner.end_claim(owner)
     if woken:
         log.info("sweep enqueued %d ready unit(s)", woken)
     return woken

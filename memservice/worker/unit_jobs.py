@@ -17,7 +17,7 @@ from rq.job import Job
 FUNCTION = "memservice.pipeline.rq_worker.work"
 """The function that our jobs name. It is compared, never imported."""
 DATA_MAX = 100_000
-"""Longest call data that is read, in bytes after decompression. Ours have fewer than 200."""
+"""Longest call data that is read, in bytes after decompression. Our jobs have fewer than 200."""
 
 
 class UnitJob(Job):

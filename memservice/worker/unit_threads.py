@@ -24,7 +24,7 @@ class UnitThreads:
         self._work = work
         self._pool = ThreadPoolExecutor(MAX_CONCURRENT_DELIVERIES, thread_name_prefix="unit")
         self._changed = threading.Condition()
-        self._in_hand: set[str] = set()
+        self._active: set[str] = set()
         """In progress, or queued for a thread."""
         self._again: set[str] = set()
 
@@ -32,24 +32,24 @@ class UnitThreads:
         """Work on the unit soon. A unit in progress runs once more afterwards, because it may have
         missed new tasks."""
         with self._changed:
-            if unit in self._in_hand:
+            if unit in self._active:
                 self._again.add(unit)
                 return
-            self._in_hand.add(unit)
+            self._active.add(unit)
         self._pool.submit(self._run, unit)
 
     def crowded(self) -> bool:
         """Whether some units are queued for a thread."""
         with self._changed:
-            return len(self._in_hand) > MAX_CONCURRENT_DELIVERIES
+            return len(self._active) > MAX_CONCURRENT_DELIVERIES
 
     def wait(self, seconds: float) -> bool:
         """Wait until no unit is in progress, at most `seconds`. Returns whether any was at the
         start."""
         with self._changed:
-            was = bool(self._in_hand)
-            self._changed.wait_for(lambda: not self._in_hand, seconds)
-            return was
+            was_active = bool(self._active)
+            self._changed.wait_for(lambda: not self._active, seconds)
+            return was_active
 
     def close(self) -> None:
         """Wait for the units in progress. Other workers take the queued ones."""
@@ -63,5 +63,5 @@ class UnitThreads:
                 with suppress(RuntimeError):  # closed: another worker takes it
                     self._pool.submit(self._run, unit)  # behind the queued ones
                     return
-            self._in_hand.discard(unit)
+            self._active.discard(unit)
             self._changed.notify_all()

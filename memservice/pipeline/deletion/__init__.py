@@ -1,1 +1,1 @@
-"""Erasing what was deleted."""
+"""Erases deleted sessions and workspaces."""

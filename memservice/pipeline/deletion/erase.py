@@ -1,9 +1,9 @@
-"""Erasing sessions and workspaces that were deleted: by key, at most a thousand rows in a
-transaction, children before parents.
+"""Erases deleted sessions and workspaces: by key, at most a thousand rows in a transaction,
+children before parents.
 
-Every step looks anew for what is left, so work that was interrupted anywhere goes on where it was,
-and what writers that were under way stored after the deletion is found as well. The row itself goes
-last, while it is held and after nothing else was found.
+Every step queries the remaining rows. So interrupted work continues where it stopped, and rows that
+concurrent writers stored after the deletion are erased too. The row of the session or workspace is
+erased last, while it is locked and has no other rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OF_SESSION: tuple[type[Any], ...] = (
     r.Message,
     r.Member,
 )
-"""What a session takes with it, in this order."""
+"""Records that are erased with a session, in this order."""
 
 OF_WORKSPACE: tuple[type[Any], ...] = (
     r.Task,
@@ -58,15 +58,15 @@ OF_WORKSPACE: tuple[type[Any], ...] = (
     r.Peer,
     r.Space,
 )
-"""What a workspace takes with it, in this order. Usage stays: it says what was spent, and nothing
-of what was said."""
+"""Records that are erased with a workspace, in this order. Usage stays: it records costs, but no
+texts."""
 
 INDEXED: Mapping[type[Any], str] = {
     r.Message: "message",
     r.Conclusion: "conclusion",
     r.Document: "document",
 }
-"""Records that lie in the indexes, under which kind."""
+"""The indexed records, with their kinds in the indexes."""
 
 ORDERS: Mapping[tuple[type[Any], type[Any]], tuple[str, ...]] = {
     (r.Session, r.Conclusion): ("state",),
@@ -76,48 +76,48 @@ ORDERS: Mapping[tuple[type[Any], type[Any]], tuple[str, ...]] = {
     (r.Workspace, r.Session): ("created_at",),
     (r.Workspace, r.Peer): ("created_at",),
 }
-"""Where there may be many rows: the order in which an index has them, so that no step sorts all
-that are left."""
+"""For records with possibly many rows: the order of a database index, so that no step sorts all
+remaining rows."""
 
-Doomed = r.Session | r.Workspace
-DeletionEvents = frozenset[tuple[type[Any], int]]
-"""Rows (record and key) that an index outside the storage was told of."""
+Target = r.Session | r.Workspace
+RemovedRows = frozenset[tuple[type[Any], int]]
+"""Rows (record and key) that were removed from the index outside the storage."""
 
 
 class Erase(Handler):
-    """Handler of `erase` tasks, which name a session or a workspace in their payload. The outcome
-    counts the rows erased, by table."""
+    """Handler of `erase` tasks, whose payload has the key of a session or a workspace. The outcome
+    counts the erased rows by table."""
 
     kind = kinds.ERASE
 
     def prepare(self, rt: Runtime, tasks: Sequence[r.Task]) -> Prepared:
         task = tasks[0]
         with rt.storage.read() as tx:
-            doomed = _doomed(tx, task)
-            workspace = None if doomed is None else tx.workspaces.by_key(_workspace_of(doomed))
-        told = None if rt.vectors_transactional else _tell(rt, task)
+            target = _target(tx, task)
+            workspace = None if target is None else tx.workspaces.by_key(_workspace_of(target))
+        removed = None if rt.vectors_transactional else _remove_vectors(rt, task)
 
         def events(outcome: Outcome) -> Iterable[Event]:
-            if doomed is not None and workspace is not None:
-                yield _completed(doomed, workspace, outcome)
+            if target is not None and workspace is not None:
+                yield _completed(target, workspace, outcome)
 
-        return Prepared(lambda tx: _step(rt, tx, task, told), events)
+        return Prepared(lambda tx: _step(rt, tx, task, removed), events)
 
     def failure_events(self, rt: Runtime, task: r.Task, error: Exception) -> Iterable[Event]:
         with rt.storage.read() as tx:
-            doomed = _doomed(tx, task)
-            workspace = None if doomed is None else tx.workspaces.by_key(_workspace_of(doomed))
-        if doomed is not None and workspace is not None:
-            yield _completed(doomed, workspace, task.outcome, type(error).__name__)
+            target = _target(tx, task)
+            workspace = None if target is None else tx.workspaces.by_key(_workspace_of(target))
+        if target is not None and workspace is not None:
+            yield _completed(target, workspace, task.outcome, type(error).__name__)
 
 
 def _completed(
-    doomed: Doomed, workspace: r.Workspace, counts: Mapping[str, int], error: str | None = None
+    target: Target, workspace: r.Workspace, counts: Mapping[str, int], error: str | None = None
 ) -> DeletionCompleted:
     return DeletionCompleted(
         workspace_name=workspace.slug,
-        deletion_type="workspace" if isinstance(doomed, r.Workspace) else "session",
-        resource_id=doomed.slug,
+        deletion_type="workspace" if isinstance(target, r.Workspace) else "session",
+        resource_id=target.slug,
         success=error is None,
         peers_deleted=counts.get("peers", 0),
         sessions_deleted=counts.get("sessions", 0),
@@ -127,84 +127,87 @@ def _completed(
     )
 
 
-def _tell(rt: Runtime, task: r.Task) -> DeletionEvents:
-    """Let the vector index outside the storage forget what the next step erases; a whole
-    workspace's when its spaces go."""
+def _remove_vectors(rt: Runtime, task: r.Task) -> RemovedRows:
+    """Remove the rows of the next step from the vector index outside the storage. For a workspace,
+    whole spaces are dropped when their rows are next."""
     with rt.storage.read() as tx:
-        doomed = _doomed(tx, task)
-        if doomed is None:
+        target = _target(tx, task)
+        if target is None:
             return frozenset()
-        spaces = tx.spaces.of_workspace(_workspace_of(doomed))
-        rows = list(_left(tx, doomed, BATCH_SIZE))
-    for record, found in rows:
-        if isinstance(doomed, r.Session) and record in INDEXED:
-            indexing.forget_vectors(rt, None, INDEXED[record], spaces, [row.key for row in found])
+        spaces = tx.spaces.of_workspace(_workspace_of(target))
+        rows = list(_remaining(tx, target, BATCH_SIZE))
+    for record, batch in rows:
+        if isinstance(target, r.Session) and record in INDEXED:
+            indexing.forget_vectors(rt, None, INDEXED[record], spaces, [row.key for row in batch])
         elif record is r.Space:
-            for space in found:
+            for space in batch:
                 rt.vectors.drop(None, space)
-    return frozenset((record, row.key) for record, found in rows for row in found)
+    return frozenset((record, row.key) for record, batch in rows for row in batch)
 
 
 def _step(
-    rt: Runtime, tx: Transaction, task: r.Task, told: DeletionEvents | None
+    rt: Runtime, tx: Transaction, task: r.Task, removed: RemovedRows | None
 ) -> Outcome | Unfinished:
-    doomed = _doomed(tx, task)
-    if doomed is None:
+    target = _target(tx, task)
+    if target is None:
         return dict(task.outcome)
     counts = Counter(task.outcome)
     unfinished = Unfinished(task)
     erased = 0
-    for record, found in _left(tx, doomed, BATCH_SIZE):
+    for record, batch in _remaining(tx, target, BATCH_SIZE):
         rows = (
-            found
-            if told is None or not _is_told(doomed, record)
-            else [row for row in found if (record, row.key) in told]
+            batch
+            if removed is None or not _must_be_removed_first(target, record)
+            else [row for row in batch if (record, row.key) in removed]
         )
-        _erase(rt, tx, doomed, record, rows)
+        _erase(rt, tx, target, record, rows)
         counts[BY_RECORD[record].name] += len(rows)
         erased += len(rows)
         unfinished = Unfinished(replace(task, outcome=dict(+counts)))
-        if len(rows) < len(found):
+        if len(rows) < len(batch):
             return unfinished
     if erased >= BATCH_SIZE:
         return unfinished
-    # Held, nobody can add to it any more; and what was added just before is seen.
-    tx.rows.get(type(doomed), equals(key=doomed.key), lock=True)
-    if next(_left(tx, doomed, 1), None) is not None:
+    # While it is locked, no rows can be added; the next query sees rows that were added just
+    # before.
+    tx.rows.get(type(target), equals(key=target.key), lock=True)
+    if next(_remaining(tx, target, 1), None) is not None:
         return unfinished
-    if isinstance(doomed, r.Workspace) and (
-        dropped := rt.storage.text.drop(tx, doomed.key, BATCH_SIZE)
+    if isinstance(target, r.Workspace) and (
+        dropped := rt.storage.text.drop(tx, target.key, BATCH_SIZE)
     ):
         counts["texts"] += dropped
         return Unfinished(replace(task, outcome=dict(counts)))
-    counts[BY_RECORD[type(doomed)].name] += tx.rows.delete(type(doomed), equals(key=doomed.key))
+    counts[BY_RECORD[type(target)].name] += tx.rows.delete(type(target), equals(key=target.key))
     return dict(counts)
 
 
-def _doomed(tx: Transaction, task: r.Task) -> Doomed | None:
-    """What is to be erased; None if it is gone, or was never deleted."""
+def _target(tx: Transaction, task: r.Task) -> Target | None:
+    """The session or workspace to erase; None if it no longer exists or is not being deleted."""
     session, workspace = task.payload.get("session"), task.payload.get("workspace")
-    found: Doomed | None = (
+    target: Target | None = (
         tx.workspaces.by_key(workspace or 0) if session is None else tx.sessions.by_key(session)
     )
-    return found if found is not None and found.state == r.DELETING else None
+    return target if target is not None and target.state == r.DELETING else None
 
 
-def _workspace_of(doomed: Doomed) -> int:
-    return doomed.key if isinstance(doomed, r.Workspace) else doomed.workspace_key
+def _workspace_of(target: Target) -> int:
+    return target.key if isinstance(target, r.Workspace) else target.workspace_key
 
 
-def _is_told(doomed: Doomed, record: type[Any]) -> bool:
-    """Has an index outside the storage to be told before such a row may go?"""
-    return record in INDEXED if isinstance(doomed, r.Session) else record is r.Space
+def _must_be_removed_first(target: Target, record: type[Any]) -> bool:
+    """Whether an index outside the storage must drop such a row before it is erased."""
+    return record in INDEXED if isinstance(target, r.Session) else record is r.Space
 
 
-def _left(tx: Transaction, doomed: Doomed, limit: int) -> Iterator[tuple[type[Any], list[Any]]]:
-    """What is left of it, in the order in which it has to go: at most `limit` rows, record by
-    record, each read when it is asked for."""
-    for record in OF_SESSION if isinstance(doomed, r.Session) else OF_WORKSPACE:
-        order = [Order(field) for field in ORDERS.get((type(doomed), record), ())]
-        rows = tx.rows.page(record, _of(doomed, record), [*order, Order("key")], limit)
+def _remaining(
+    tx: Transaction, target: Target, limit: int
+) -> Iterator[tuple[type[Any], list[Any]]]:
+    """The remaining rows in the order of erasure: at most `limit`, record by record, each record
+    read when the iterator reaches it."""
+    for record in OF_SESSION if isinstance(target, r.Session) else OF_WORKSPACE:
+        order = [Order(field) for field in ORDERS.get((type(target), record), ())]
+        rows = tx.rows.page(record, _of(target, record), [*order, Order("key")], limit)
         if rows:
             limit -= len(rows)
             yield record, rows
@@ -212,35 +215,35 @@ def _left(tx: Transaction, doomed: Doomed, limit: int) -> Iterator[tuple[type[An
             return
 
 
-def _of(doomed: Doomed, record: type[Any]) -> Condition:
-    if isinstance(doomed, r.Workspace):
-        return equals(workspace_key=doomed.key)
+def _of(target: Target, record: type[Any]) -> Condition:
+    if isinstance(target, r.Workspace):
+        return equals(workspace_key=target.key)
     if record is r.Task:
-        return equals(workspace_key=doomed.workspace_key, session_key=doomed.key)
-    return equals(session_key=doomed.key)
+        return equals(workspace_key=target.workspace_key, session_key=target.key)
+    return equals(session_key=target.key)
 
 
 def _erase(
-    rt: Runtime, tx: Transaction, doomed: Doomed, record: type[Any], rows: Sequence[Any]
+    rt: Runtime, tx: Transaction, target: Target, record: type[Any], rows: Sequence[Any]
 ) -> None:
     if not rows:
         return
     keys = tuple(row.key for row in rows)
     if record in INDEXED:
-        indexing.forget(rt, tx, INDEXED[record], _workspace_of(doomed), keys)
+        indexing.forget(rt, tx, INDEXED[record], _workspace_of(target), keys)
     if record is r.Task:
-        # Whoever works on these has lost the unit, and stores nothing more.
+        # A worker that processes these tasks loses its lease and stores nothing more.
         tx.rows.delete(r.Lease, equals(unit=tuple({task.unit for task in rows})))
     elif record is r.Message:
         tx.rows.delete(r.Metamessage, equals(message_key=keys))
     elif record is r.Conclusion:
-        counted = Counter(
+        explicit_counts = Counter(
             row.collection_key for row in rows if row.level == r.EXPLICIT and row.state == r.LIVE
         )
-        for collection, number in counted.items():
+        for collection, number in explicit_counts.items():
             tx.conclusions.count_explicit(collection, -number)
-        if isinstance(doomed, r.Session):
-            dreams.give_back(rt, tx, rows, doomed.key)
+        if isinstance(target, r.Session):
+            dreams.give_back(rt, tx, rows, target.key)
     elif record is r.Space and rt.vectors_transactional:
         for space in rows:
             rt.vectors.drop(tx, space)

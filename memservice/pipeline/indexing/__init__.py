@@ -1,1 +1,1 @@
-"""Keeping the text and vector indexes equal to the rows."""
+"""Keeps the text and vector indexes consistent with the rows."""

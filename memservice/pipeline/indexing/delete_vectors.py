@@ -1,4 +1,4 @@
-"""Telling a vector index outside the storage which rows can no longer be found."""
+"""Removes rows that no longer exist from a vector index outside the storage."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MAX_TASKS = 100
 
 
 class DeleteVectors(Handler):
-    """Handler of `forget` tasks: each names the keys of some rows of one kind. Doing one twice
-    changes nothing."""
+    """Handler of `forget` tasks: each has the keys of some rows of one kind. A repetition changes
+    nothing."""
 
     kind = kinds.DELETE_VECTORS
 
@@ -28,12 +28,12 @@ class DeleteVectors(Handler):
         keys = sorted({int(key) for task in tasks for key in task.payload.get("keys", [])})
         with rt.storage.read() as tx:
             spaces = tx.spaces.of_workspace(workspace_key)
-            # A row may have come back to life since.
+            # A conclusion may have been restored since.
             live = (
                 {row.key for row in tx.rows.page(Conclusion, equals(key=tuple(keys), state=LIVE))}
                 if kind == indexing.CONCLUSION
                 else set()
             )
-        gone = [key for key in keys if key not in live]
-        indexing.forget_vectors(rt, None, kind, spaces, gone)
-        return nothing(forgotten=len(gone))
+        deleted = [key for key in keys if key not in live]
+        indexing.forget_vectors(rt, None, kind, spaces, deleted)
+        return nothing(forgotten=len(deleted))

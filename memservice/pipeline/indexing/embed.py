@@ -1,4 +1,4 @@
-"""Giving rows their vectors, where that is not for the request path."""
+"""Embeds rows in the background, if that is too slow for the request path."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ Row = Message | Conclusion | Document
 
 log = logging.getLogger("memservice.pipeline")
 
-MAX_ASKED_PAUSE = 3600.0
+MAX_REQUESTED_PAUSE = 3600.0
 
 MAX_ROWS = 100
-"""Texts that are embedded at once."""
+"""Texts per call of the embedder."""
 
 
 _NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class SpaceReplaced(Exception):
-    """The workspace was moved to another embedder (`reembed`) while vectors of the old one were
-    made. The next try makes the right ones."""
+    """The workspace was moved to another embedder (`reembed`) while the old one computed vectors.
+    The next try uses the new one."""
 
 
 def stored(tx: Transaction, space: Space) -> Space | None:
-    """What the store says of a space now; None if it is gone."""
+    """The stored state of a space; None if it no longer exists."""
     return tx.rows.get(Space, equals(key=space.key))
 
 
-def _require_asked(space: Space | None) -> None:
+def _require_in_use(space: Space | None) -> None:
     if space is None or space.state == RETIRED:
-        raise SpaceReplaced("the workspace was moved to another embedder meanwhile")
+        raise SpaceReplaced("the workspace was moved to another embedder during the work")
 
 
 class Embed(Handler):
-    """Handler of `embed` tasks: each names the keys of some rows of one kind. Doing one twice
-    changes nothing."""
+    """Handler of `embed` tasks: each has the keys of some rows of one kind. A repetition changes
+    nothing."""
 
     kind = kinds.EMBED
 
@@ -67,11 +67,11 @@ class Embed(Handler):
         return len(pending)
 
     def retry_after(self, rt: Runtime, attempts: int, error: Exception) -> float | None:
-        is_away = isinstance(error, ModelFailure) and error.fault == "provider"
-        if attempts >= rt.settings.worker.max_attempts and not is_away:
+        is_outage = isinstance(error, ModelFailure) and error.fault == "provider"
+        if attempts >= rt.settings.worker.max_attempts and not is_outage:
             return None
-        asked = error.retry_after if isinstance(error, ModelFailure) else None
-        return max(backoff(rt, attempts), min(asked or 0.0, MAX_ASKED_PAUSE))
+        requested = error.retry_after if isinstance(error, ModelFailure) else None
+        return max(backoff(rt, attempts), min(requested or 0.0, MAX_REQUESTED_PAUSE))
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         kind, workspace_key = tasks[0].payload["kind"], tasks[0].workspace_key or 0
@@ -80,38 +80,38 @@ class Embed(Handler):
             rows = rows_of(tx, kind, keys)
             workspace = tx.workspaces.by_key(workspace_key)
         if not rows:
-            return nothing(skipped="the rows are gone")
+            return nothing(skipped="the rows no longer exist")
         purpose = "message_create" if kind == MESSAGE else "create_observations"
         with embedding_for(Reason(purpose, workspace_key, workspace.slug if workspace else None)):
             space, embedder = _space(rt, workspace_key, kind)
             if tasks[0].attempts and not rt.vectors_transactional:
-                # an index that is still away costs no further call of the embedder
+                # fails while the index is unavailable, before a further call of the embedder
                 rt.vectors.count(None, space)
-            vectors = made(rt, space, embedder, rows, _like(tasks))
+            vectors = vectors_of(rt, space, embedder, rows, _like(tasks))
         new = vector_rows(rows, vectors)
         if not rt.vectors_transactional:
             rt.vectors.upsert(None, space, new)
             with rt.storage.read() as tx:
-                left = {row.key for row in rows_of(tx, kind, keys)}
-                now = stored(tx, space)
-            rt.vectors.delete(None, space, [row.key for row in new if row.key not in left])
-            if now is None:
-                rt.vectors.drop(None, space)  # it was dropped before, and came back by this
-            _require_asked(now)
+                existing = {row.key for row in rows_of(tx, kind, keys)}
+                current_space = stored(tx, space)
+            rt.vectors.delete(None, space, [row.key for row in new if row.key not in existing])
+            if current_space is None:
+                rt.vectors.drop(None, space)  # it had been dropped, and `upsert` created it again
+            _require_in_use(current_space)
 
         def store(tx: Transaction) -> Outcome:
             if rt.vectors_transactional:
-                _require_asked(stored(tx, space))
+                _require_in_use(stored(tx, space))
                 # Rows may have been erased since they were read.
-                left = {row.key for row in rows_of(tx, kind, keys)}
-                rt.vectors.upsert(tx, space, [row for row in new if row.key in left])
+                existing = {row.key for row in rows_of(tx, kind, keys)}
+                rt.vectors.upsert(tx, space, [row for row in new if row.key in existing])
             return {"embedded": len(new)}
 
         return Prepared(store)
 
 
 def _like(tasks: Sequence[Task]) -> dict[int, int]:
-    """Rows whose text another row has as well, by key."""
+    """Keys of rows, with the key of another row that has the same text."""
     pairs = [
         zip(task.payload["keys"], task.payload["like"], strict=True)
         for task in tasks
@@ -120,38 +120,38 @@ def _like(tasks: Sequence[Task]) -> dict[int, int]:
     return {int(key): int(other) for pair in pairs for key, other in pair}
 
 
-def made(
+def vectors_of(
     rt: Runtime,
     space: Space,
     embedder: Embedder,
     rows: Sequence[Row],
     like: Mapping[int, int] = _NONE,
 ) -> Sequence[Vector]:
-    """The rows' vectors, in order: copied where there is one of the same text, else asked of the
+    """The vectors of rows, in order: copied if there is one of the same text, else computed by the
     embedder."""
-    known: dict[int, Vector] = {}
+    copied: dict[int, Vector] = {}
     if like:
         with rt.storage.read() as tx:
-            known = rt.vectors.fetch(rt.beside(tx), space, list(like.values()))
-    new = [row for row in rows if like.get(row.key) not in known]
-    asked = (
+            copied = rt.vectors.fetch(rt.beside(tx), space, list(like.values()))
+    new = [row for row in rows if like.get(row.key) not in copied]
+    embedded = (
         dict(
             zip((row.key for row in new), embedder.embed([row.content for row in new]), strict=True)
         )
         if new
         else {}
     )
-    if found := {len(vector) for vector in asked.values()} - {space.dimension}:
+    if wrong_dimensions := {len(vector) for vector in embedded.values()} - {space.dimension}:
         raise ConfigurationError(
-            f"the embedder {embedder.id!r} makes vectors of dimension {found.pop()}, but "
-            f"those of this workspace have {space.dimension}: "
-            "another model answers to its name"
+            f"the embedder {embedder.id!r} returns vectors of dimension {wrong_dimensions.pop()}, "
+            f"but those of this workspace have {space.dimension}: "
+            "the endpoint serves another model under this name"
         )
-    return [asked[row.key] if row.key in asked else known[like[row.key]] for row in rows]
+    return [embedded[row.key] if row.key in embedded else copied[like[row.key]] for row in rows]
 
 
 def vector_rows(rows: Sequence[Row], vectors: Sequence[Vector]) -> list[VectorRow]:
-    """`rows` are of one kind."""
+    """Rows for the vector index. `rows` are of one kind."""
     conclusions = [row for row in rows if isinstance(row, Conclusion)]
     documents = [row for row in rows if isinstance(row, Document)]
     messages = [row for row in rows if isinstance(row, Message)]
@@ -165,7 +165,7 @@ def vector_rows(rows: Sequence[Row], vectors: Sequence[Vector]) -> list[VectorRo
 
 
 def rows_of(tx: Transaction, kind: str, keys: Sequence[int]) -> Sequence[Row]:
-    """Those of these rows that have vectors."""
+    """The rows with these keys that should have vectors."""
     if kind == CONCLUSION:
         return [row for row in tx.conclusions.by_keys(keys).values() if row.state == LIVE]
     if kind == DOCUMENT:
@@ -174,12 +174,12 @@ def rows_of(tx: Transaction, kind: str, keys: Sequence[int]) -> Sequence[Row]:
 
 
 def _space(rt: Runtime, workspace_key: int, kind: indexing.Kind) -> tuple[Space, Embedder]:
-    """The space that rows of this kind are given vectors in, and whose those are. The first task of
-    a workspace makes it."""
+    """The active space for rows of this kind, and its embedder. The first task of a workspace
+    creates the space."""
     with rt.storage.read() as tx:
         space = tx.spaces.active(workspace_key, kind)
     if space is None:
-        # A remote embedder may have to be asked for its dimension, which no transaction waits for.
+        # A remote embedder may need a call to determine its dimension: not inside a transaction.
         dimension = rt.embedder.dimension
         space = rt.storage.write(
             lambda tx: (
@@ -188,7 +188,7 @@ def _space(rt: Runtime, workspace_key: int, kind: indexing.Kind) -> tuple[Space,
             )
         )
         log.info(
-            "vectors of kind %s of workspace %d are by %s, of dimension %d",
+            "vectors of kind %s of workspace %d come from %s, dimension %d",
             kind,
             workspace_key,
             rt.embedder.id,
@@ -197,8 +197,8 @@ def _space(rt: Runtime, workspace_key: int, kind: indexing.Kind) -> tuple[Space,
     embedder = rt.embedder_of(space.embedder)
     if embedder is None:
         raise ConfigurationError(
-            f"the vectors of this workspace were made by the embedder {space.embedder!r}, "
+            f"the vectors of this workspace are from the embedder {space.embedder!r}, "
             "which this process cannot open; "
-            f"configured is {rt.embedder.id!r}"
+            f"the configured one is {rt.embedder.id!r}"
         )
     return space, embedder

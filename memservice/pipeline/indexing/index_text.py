@@ -1,5 +1,4 @@
-"""Making messages findable by their text, where they were too many for the write that stored
-them."""
+"""Adds messages to the text index, if they were too many for the write that stored them."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from memservice.spi.storage import Transaction
 
 
 class IndexText(Handler):
-    """Handler of `index` tasks: each names the keys of some messages. Doing one twice changes
+    """Handler of `index` tasks: each has the keys of some messages. A repetition changes
     nothing."""
 
     kind = kinds.INDEX
@@ -29,15 +28,20 @@ class IndexText(Handler):
                 sorted({message.author_key for message in messages.values()})
             )
         if not messages:
-            return nothing(skipped="the messages are gone")
+            return nothing(skipped="the messages no longer exist")
         terms = {key: analyse(message.content) for key, message in messages.items()}
 
         def store(tx: Transaction) -> Outcome:
             # Messages may have been erased since they were read.
-            left = list(tx.messages.by_keys(list(messages)).values())
+            existing = list(tx.messages.by_keys(list(messages)).values())
             indexing.add_message_texts(
-                rt, tx, workspace_key, left, [terms[message.key] for message in left], authors
+                rt,
+                tx,
+                workspace_key,
+                existing,
+                [terms[message.key] for message in existing],
+                authors,
             )
-            return {"indexed": len(left)}
+            return {"indexed": len(existing)}
 
         return Prepared(store)

@@ -1,9 +1,8 @@
-"""Comparing the vector index with the rows, from time to time: what is missing or left over is
-mended by tasks (`pipeline.indexing.repair`).
+"""Compares the vector index with the rows periodically. Tasks repair missing and orphaned vectors
+(`pipeline.indexing.repair`).
 
-One process at a time does it. A round goes through all active spaces in order of their keys, a
-portion of rows at a time, and remembers in the store how far it came, so that it goes on there
-after an interruption, in whichever process.
+One process does it at a time. A round visits all active spaces in order of their keys, a batch of
+rows at a time, and stores its progress. After an interruption any process can continue it.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ LEASE_SECONDS = 60.0
 FACT = "vectors.reconciliation"
 BATCH_SIZE = 1_000
 TIME_SLICE_SECONDS = 0.5
-"""How long a call goes on before other work has its turn."""
-MAX_TASKS_READ = 500
-"""Pending tasks of a space whose rows are known to be seen to. Where there are more, the space is
-not compared this time."""
+"""A call of `run` ends after this time, so that other work gets its turn."""
+MAX_QUEUED_TASKS = 500
+"""Pending tasks of a space whose rows are excluded from the comparison. If there are more, this
+round skips the space."""
 
 _RECORDS: dict[str, type[Any]] = {MESSAGE: Message, CONCLUSION: Conclusion, DOCUMENT: Document}
 
@@ -45,35 +44,34 @@ _RECORDS: dict[str, type[Any]] = {MESSAGE: Message, CONCLUSION: Conclusion, DOCU
 @dataclass(frozen=True, slots=True)
 class _Progress:
     space: int = 0
-    """Key of the space that is being compared; earlier ones are done."""
+    """Key of the current space; earlier ones are done."""
     after: int = 0
-    """Key of the last row of it that was."""
+    """Key of its last compared row."""
     ended: str | None = None
-    """When the last round did; None while one is under way."""
+    """When the last round ended; None during a round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A portion of a space and the index: what the tasks that wait will see to is neither missing
-    nor left over."""
+    """The differences in a batch of a space. Rows of pending tasks are left out."""
 
     missing: list[int]
     orphans: list[int]
     until: int | None
-    """Key up to which the space is compared; None: all of it."""
+    """Key up to which the space is compared; None: the whole space."""
 
 
-def look(rt: Runtime) -> float:
-    """Begin a round if one is due, or go on with it for a moment. Returns in how many seconds to
-    look again.
+def run(rt: Runtime) -> float:
+    """Start a round if one is due, or continue it for one time slice. Returns the seconds until the
+    next call.
 
-    An index that is away ends the round: the next one is tried after the ordinary interval. Raises
-    `Unavailable` if the store is.
+    An unavailable index ends the round; the next one starts after the usual interval. Raises
+    `Unavailable` if the store is unavailable.
     """
     interval = rt.settings.vector_store.reconciliation_interval_seconds
-    mine = lease_owner.start_claim()
+    owner = lease_owner.start_claim()
     try:
-        lease = rt.storage.write(lambda tx: tx.tasks.claim(UNIT, mine, rt.clock(), LEASE_SECONDS))
+        lease = rt.storage.write(lambda tx: tx.tasks.claim(UNIT, owner, rt.clock(), LEASE_SECONDS))
         if lease is None:
             return interval
         try:
@@ -81,24 +79,22 @@ def look(rt: Runtime) -> float:
         finally:
             rt.storage.write(lambda tx: tx.tasks.release(lease))
     finally:
-        lease_owner.end_claim(mine)
+        lease_owner.end_claim(owner)
 
 
 def _go_on(rt: Runtime, interval: float) -> float:
     progress = _read(rt)
     if progress.ended is not None:
-        waited = (rt.clock() - datetime.fromisoformat(progress.ended)).total_seconds()
-        # a round that ended in the future was dated by a clock that was ahead
-        if 0 <= waited < interval:
-            return interval - waited
+        elapsed = (rt.clock() - datetime.fromisoformat(progress.ended)).total_seconds()
+        # a time in the future comes from a clock that was ahead
+        if 0 <= elapsed < interval:
+            return interval - elapsed
         progress = _Progress()
-    turn_ends = time.monotonic() + TIME_SLICE_SECONDS
+    slice_ends = time.monotonic() + TIME_SLICE_SECONDS
     while True:
         try:
             progress = _step(rt, progress)
-        except (
-            Exception
-        ) as error:  # raised by a plugin: nothing changed, the next round tries again
+        except Exception as error:  # raised by a plugin: nothing changed, the next round retries
             log.warning(
                 "vectors could not be compared with the rows: %s: %s", type(error).__name__, error
             )
@@ -106,18 +102,18 @@ def _go_on(rt: Runtime, interval: float) -> float:
         _keep(rt, progress)
         if progress.ended is not None:
             return interval
-        if time.monotonic() >= turn_ends:
+        if time.monotonic() >= slice_ends:
             return 0.0
 
 
 def _step(rt: Runtime, progress: _Progress) -> _Progress:
     with rt.storage.read() as tx:
-        further = tx.rows.page(
+        spaces = tx.rows.page(
             Space, all_of(equals(state=ACTIVE), Compare("key", "gte", progress.space)), BY_KEY, 1
         )
-    if not further:
+    if not spaces:
         return _ended(rt)
-    (space,) = further
+    (space,) = spaces
     after = progress.after if space.key == progress.space else 0
     compared = compare(rt, space, after)
     if compared.missing or compared.orphans:
@@ -126,7 +122,7 @@ def _step(rt: Runtime, progress: _Progress) -> _Progress:
         )
         rt.storage.write(lambda tx: tx.tasks.add([task]))
         log.warning(
-            "vectors of kind %s of workspace %d: %d missing, %d left over; they are being mended",
+            "vectors of kind %s of workspace %d: %d missing, %d orphaned; a task repairs them",
             *(space.kind, space.workspace_key, len(compared.missing), len(compared.orphans)),
         )
     return (
@@ -135,36 +131,40 @@ def _step(rt: Runtime, progress: _Progress) -> _Progress:
 
 
 def compare(rt: Runtime, space: Space, after: int) -> Compared:
-    """The next portion of a space, of the rows with greater keys than `after`. Changes nothing.
-    Raises what the index and the store do."""
+    """Compare the next batch of a space: rows with keys greater than `after`. Changes nothing.
+    Raises the errors of the index and the store."""
     embedder = rt.embedder_of(space.embedder)
     inline = embedder is not None and Capability.INLINE in embedder.capabilities
     if rt.vectors_transactional and inline:  # such vectors were stored with their rows
         return Compared([], [], None)
-    # The index is read before the rows: a vector whose row is not there afterwards has lost it.
-    held = [] if rt.vectors_transactional else rt.vectors.keys(None, space, after, BATCH_SIZE)
+    # The index is read before the rows: a vector without a row is then certainly an orphan.
+    indexed = [] if rt.vectors_transactional else rt.vectors.keys(None, space, after, BATCH_SIZE)
     with rt.storage.read() as tx:
         if rt.vectors_transactional:
-            held = rt.vectors.keys(tx, space, after, BATCH_SIZE)
-        rows = tx.rows.page(_RECORDS[space.kind], _wanted(space, after), BY_KEY, BATCH_SIZE)
-        seen_to = _seen_to(rt, tx, space)
-    if seen_to is None:
+            indexed = rt.vectors.keys(tx, space, after, BATCH_SIZE)
+        rows = tx.rows.page(
+            _RECORDS[space.kind], _rows_with_vectors(space, after), BY_KEY, BATCH_SIZE
+        )
+        queued = _queued_keys(rt, tx, space)
+    if queued is None:
         return Compared([], [], None)
     ends = [
-        portion[-1] for portion in (held, [row.key for row in rows]) if len(portion) == BATCH_SIZE
+        portion[-1]
+        for portion in (indexed, [row.key for row in rows])
+        if len(portion) == BATCH_SIZE
     ]
     until = min(ends, default=None)
     within = [row for row in rows if until is None or row.key <= until]
-    there, known = set(held), {row.key for row in within}
+    indexed_keys, row_keys = set(indexed), {row.key for row in within}
     missing = [
         row
         for row in within
-        if row.key not in there and row.key not in seen_to and row.content.strip()
+        if row.key not in indexed_keys and row.key not in queued and row.content.strip()
     ]
     orphans = [
         key
-        for key in held
-        if key not in known and key not in seen_to and (until is None or key <= until)
+        for key in indexed
+        if key not in row_keys and key not in queued and (until is None or key <= until)
     ]
     if embedder is None or (space.kind == MESSAGE and not rt.settings.app.embed_messages):
         return Compared([], orphans, until)
@@ -173,18 +173,17 @@ def compare(rt: Runtime, space: Space, after: int) -> Compared:
     )
 
 
-def _wanted(space: Space, after: int) -> Condition:
-    """The rows that are to have a vector in this space."""
-    mine = all_of(equals(workspace_key=space.workspace_key), Compare("key", "gt", after))
-    return all_of(mine, equals(state=LIVE)) if space.kind == CONCLUSION else mine
+def _rows_with_vectors(space: Space, after: int) -> Condition:
+    """Condition of the rows that should have a vector in this space."""
+    rows = all_of(equals(workspace_key=space.workspace_key), Compare("key", "gt", after))
+    return all_of(rows, equals(state=LIVE)) if space.kind == CONCLUSION else rows
 
 
-def _seen_to(rt: Runtime, tx: Transaction, space: Space) -> set[int] | None:
-    """Rows that pending tasks will see to; None if there is so much work that it is not worth
-    looking."""
+def _queued_keys(rt: Runtime, tx: Transaction, space: Space) -> set[int] | None:
+    """Keys of rows in pending repair tasks; None if there are too many tasks for a comparison."""
     unit = outbox.repair(rt, space.kind, space.workspace_key, [], []).unit
-    pending = tx.tasks.pending(unit, MAX_TASKS_READ)
-    if len(pending) == MAX_TASKS_READ:
+    pending = tx.tasks.pending(unit, MAX_QUEUED_TASKS)
+    if len(pending) == MAX_QUEUED_TASKS:
         return None
     return {
         int(key)
@@ -195,8 +194,8 @@ def _seen_to(rt: Runtime, tx: Transaction, space: Space) -> set[int] | None:
 
 
 def _with_content(embedder: Embedder, rows: Sequence[Any]) -> list[int]:
-    """Those in which this embedder, which costs nothing, finds anything: the others have no vector
-    by right."""
+    """Keys of the rows for which this inline embedder returns a vector other than zero. The others
+    correctly have no vector."""
     vectors = embedder.embed([row.content for row in rows]) if rows else []
     return [row.key for row, vector in zip(rows, vectors, strict=True) if vector.any()]
 
@@ -207,8 +206,8 @@ def _ended(rt: Runtime) -> _Progress:
 
 def _read(rt: Runtime) -> _Progress:
     with rt.storage.read() as tx:
-        kept = tx.facts.get(FACT)
-    return _Progress(**json.loads(kept)) if kept else _Progress()
+        stored = tx.facts.get(FACT)
+    return _Progress(**json.loads(stored)) if stored else _Progress()
 
 
 def _keep(rt: Runtime, progress: _Progress) -> None:

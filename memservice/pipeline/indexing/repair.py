@@ -1,5 +1,4 @@
-"""Making good what a comparison of a vector index with the rows has found
-(`pipeline.indexing.reconcile`)."""
+"""Repairs the differences between a vector index and the rows (`pipeline.indexing.reconcile`)."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ from memservice.telemetry.events import Event, SyncVectorsCompleted
 
 
 class Repair(Handler):
-    """Handler of `mend` tasks: rows of one kind that have no vector (`keys`), and vectors that have
-    no row any more (`orphans`). In the unit of `embed`, so nobody else writes vectors of that kind
-    meanwhile. Doing one twice changes nothing.
+    """Handler of `mend` tasks: rows of one kind without a vector (`keys`), and vectors without a
+    row (`orphans`). They are in the unit of `embed`, so no other task writes vectors of that kind
+    at the same time. A repetition changes nothing.
 
-    Each step gives some rows their vectors and is stored with what is left, so work that was
-    interrupted goes on where it was.
+    Each step embeds some rows and stores the remaining keys, so interrupted work continues where it
+    stopped.
     """
 
     kind = kinds.REPAIR
@@ -39,36 +38,36 @@ class Repair(Handler):
         began = time.perf_counter()
         kind, workspace_key = task.payload["kind"], task.workspace_key or 0
         keys, orphans = list(task.payload.get("keys", [])), list(task.payload.get("orphans", []))
-        now, later = keys[: embed.MAX_ROWS], keys[embed.MAX_ROWS :]
+        batch, later = keys[: embed.MAX_ROWS], keys[embed.MAX_ROWS :]
         with rt.storage.read() as tx:
             space = tx.spaces.active(workspace_key, kind)
-            there = set() if space is None else _there(rt, tx, kind, orphans)
-            has = (
-                rt.vectors.fetch(tx, space, now)
+            existing = set() if space is None else _existing(rt, tx, kind, orphans)
+            present = (
+                rt.vectors.fetch(tx, space, batch)
                 if space is not None and rt.vectors_transactional
                 else {}
             )
         if space is not None and not rt.vectors_transactional:
-            has = rt.vectors.fetch(None, space, now)
-        # What was being written while it was looked at has its vector by now.
-        wanted = [key for key in now if key not in has]
-        gone = [key for key in orphans if key not in there]
+            present = rt.vectors.fetch(None, space, batch)
+        # Rows that were being written during the comparison have their vectors by now.
+        without_vector = [key for key in batch if key not in present]
+        deleted = [key for key in orphans if key not in existing]
         prepared = (
-            self._embed.prepare(rt, [replace(task, payload={"kind": kind, "keys": wanted})])
-            if wanted
+            self._embed.prepare(rt, [replace(task, payload={"kind": kind, "keys": without_vector})])
+            if without_vector
             else None
         )
-        if space is not None and gone and not rt.vectors_transactional:
-            indexing.forget_vectors(rt, None, kind, [space], gone)
+        if space is not None and deleted and not rt.vectors_transactional:
+            indexing.forget_vectors(rt, None, kind, [space], deleted)
 
         def store(tx: Transaction) -> Outcome | Unfinished:
-            made = prepared.store(tx) if prepared is not None else {}
-            if space is not None and gone and rt.vectors_transactional:
-                indexing.forget_vectors(rt, tx, kind, [space], gone)
+            embedded = prepared.store(tx) if prepared is not None else {}
+            if space is not None and deleted and rt.vectors_transactional:
+                indexing.forget_vectors(rt, tx, kind, [space], deleted)
             counts = {
                 "synced": task.outcome.get("synced", 0)
-                + (made.get("embedded", 0) if isinstance(made, dict) else 0),
-                "cleaned": task.outcome.get("cleaned", 0) + len(gone),
+                + (embedded.get("embedded", 0) if isinstance(embedded, dict) else 0),
+                "cleaned": task.outcome.get("cleaned", 0) + len(deleted),
                 "milliseconds": round(
                     task.outcome.get("milliseconds", 0.0) + (time.perf_counter() - began) * 1000, 3
                 ),
@@ -79,7 +78,7 @@ class Repair(Handler):
                 else counts
             )
 
-        return Prepared(store, lambda outcome: [_completed(kind, outcome)])
+        return Prepared(store, lambda embedded: [_completed(kind, embedded)])
 
     def failure_events(self, rt: Runtime, task: Task, error: Exception) -> Iterable[Event]:
         yield _completed(
@@ -87,8 +86,8 @@ class Repair(Handler):
         )
 
 
-def _there(rt: Runtime, tx: Transaction, kind: str, keys: Sequence[int]) -> set[int]:
-    """Those of these rows that are to have vectors: a row may have come back to life."""
+def _existing(rt: Runtime, tx: Transaction, kind: str, keys: Sequence[int]) -> set[int]:
+    """Keys of the rows that should have vectors: a deleted conclusion may have been restored."""
     return {row.key for row in embed.rows_of(tx, kind, keys)} if keys else set()
 
 

@@ -1,1 +1,1 @@
-"""Sessions that join and leave scopes."""
+"""Updates of scopes when sessions join and leave."""

@@ -1,5 +1,4 @@
-"""Bringing a scope up to date with a session that it joined: what is held about the session's
-speakers is copied, nothing is derived."""
+"""Copies the conclusions of a session that joined a scope to the scope. Nothing is derived."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ COMPLETED = "completed"
 
 
 class ScopeBackfill(Handler):
-    """Handler of `scope_backfill` tasks. Doing one twice changes nothing."""
+    """Handler of `scope_backfill` tasks. A repetition changes nothing."""
 
     kind = kinds.SCOPE_BACKFILL
 
@@ -52,22 +51,22 @@ class ScopeBackfill(Handler):
 
 
 def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
-    """Copy the next conclusions. How far it came (`through`, a key) lies in the task's payload, the
-    counts in its outcome."""
-    # Held until commit: what is derived at the same time goes to the scope either before or after,
-    # and then once.
+    """Copy the next conclusions. The task's payload has the progress (`through`, a key), its
+    outcome the counts."""
+    # Locked until commit: concurrent deriving writes to the scope either before or after, so each
+    # conclusion is there once.
     session = tx.sessions.by_key(task.session_key or 0, lock=True)
     scope = tx.peers.by_keys([task.observer_key or 0]).get(task.observer_key or 0)
     member = None if session is None or scope is None else tx.members.one(session.key, scope.key)
     if session is None or scope is None or member is None or member.left_at is not None:
-        return {"skipped": "the session is not in the scope any more"}
+        return {"skipped": "the session is no longer in the scope"}
     through: int = task.payload.get("through", 0)
     conclusions = _explicit(tx, session, through)
-    copied, already = _copy(
+    copied, already_present = _copy(
         rt, tx, scope, session, [row for row in conclusions if row.observer_key == row.observed_key]
     )
     counts = Counter(task.outcome)
-    counts.update(copied=len(copied), held=already)
+    counts.update(copied=len(copied), held=already_present)
     touched = sorted({*task.payload.get("touched", []), *(row.observed_key for row in copied)})
     if len(conclusions) == BATCH_SIZE:
         payload = {**task.payload, "through": conclusions[-1].key, "touched": touched}
@@ -88,7 +87,7 @@ def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
 
 
 def _explicit(tx: Transaction, session: Session, after: int) -> list[Conclusion]:
-    """The session's next live explicit conclusions, whoever observed whom, by rising key."""
+    """The session's next live explicit conclusions of all observers, by key."""
     condition = all_of(
         equals(session_key=session.key, level=EXPLICIT, state=LIVE), Compare("key", "gt", after)
     )
@@ -98,8 +97,8 @@ def _explicit(tx: Transaction, session: Session, after: int) -> list[Conclusion]
 def _copy(
     rt: Runtime, tx: Transaction, scope: Peer, session: Session, own: Sequence[Conclusion]
 ) -> tuple[list[Conclusion], int]:
-    """Copy what speakers of the session hold of themselves. Returns the new copies, and how many
-    copies the scope had already."""
+    """Copy the conclusions of the session's speakers about themselves. Returns the new copies, and
+    how many copies the scope had before."""
     if not own:
         return [], 0
     here = equals(observer_key=scope.key, session_key=session.key, level=EXPLICIT)
@@ -107,24 +106,26 @@ def _copy(
         Conclusion, all_of(here, KeyOneOf("internal", "copied_from", tuple(row.uid for row in own)))
     )
     earlier = {copy.internal["copied_from"]: copy for copy in copies}
-    # What was derived since the scope joined, the scope holds by itself.
+    # Conclusions derived since the scope joined are in the scope without a copy.
     same = all_of(here, equals(state=LIVE, fingerprint=tuple({row.fingerprint for row in own})))
-    held = {(row.observed_key, row.fingerprint) for row in tx.rows.page(Conclusion, same)}
+    derived_by_scope = {
+        (row.observed_key, row.fingerprint) for row in tx.rows.page(Conclusion, same)
+    }
     speakers = tx.peers.by_keys(sorted({row.observed_key for row in own}))
     collections = {
         key: ensure_collection(rt, tx, scope, speaker) for key, speaker in speakers.items()
     }
     rows: list[Conclusion] = []
     sources: list[int] = []
-    already = 0
+    already_present = 0
     for source in own:
         before = earlier.get(source.uid)
         if before is not None and before.state != DELETED:
-            already += 1
+            already_present += 1
             continue
-        if (source.observed_key, source.fingerprint) in held:
+        if (source.observed_key, source.fingerprint) in derived_by_scope:
             continue
-        held.add((source.observed_key, source.fingerprint))
+        derived_by_scope.add((source.observed_key, source.fingerprint))
         copy = replace(
             source,
             key=before.key if before else 0,
@@ -140,7 +141,7 @@ def _copy(
     for key, number in Counter(row.collection_key for row in conclusions).items():
         tx.conclusions.count_explicit(key, number)
     _index(rt, tx, session.workspace_key, conclusions, sources)
-    return conclusions, already
+    return conclusions, already_present
 
 
 def _index(
@@ -150,23 +151,23 @@ def _index(
     conclusions: Sequence[Conclusion],
     sources: Sequence[int],
 ) -> None:
-    """Index the copies. Vectors that can be read in this transaction are copied in it, the others
-    by a task."""
-    known: dict[int, Vector] = {}
+    """Index the copies. Vectors that this transaction can read are copied in it, the others by a
+    task."""
+    vectors: dict[int, Vector] = {}
     space = tx.spaces.active(workspace_key, CONCLUSION)
-    # Vectors of another embedder are not passed on: the space may be replaced before this
-    # transaction writes.
+    # Vectors of another embedder are not copied: the space may be replaced before this transaction
+    # writes.
     if rt.vectors_transactional and space is not None and space.embedder == rt.embedder.id:
-        known = rt.vectors.fetch(tx, space, sources)
+        vectors = rt.vectors.fetch(tx, space, sources)
     with_vector = [
-        (row, known[source])
+        (row, vectors[source])
         for row, source in zip(conclusions, sources, strict=True)
-        if source in known
+        if source in vectors
     ]
     without = {
         row.key: source
         for row, source in zip(conclusions, sources, strict=True)
-        if source not in known
+        if source not in vectors
     }
     tasks = indexing.index_conclusions(
         rt,

@@ -1,5 +1,5 @@
-"""Taking a session out of a scope's memory: what the scope knows from it is deleted, and what was
-concluded from that."""
+"""Removes a session from a scope: the scope's conclusions from that session are deleted, and those
+inferred from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BATCH_SIZE = 500
 
 
 class ScopeRemoval(Handler):
-    """Handler of `scope_removal` tasks. Doing one twice changes nothing."""
+    """Handler of `scope_removal` tasks. A repetition changes nothing."""
 
     kind = kinds.SCOPE_REMOVAL
 
@@ -43,24 +43,24 @@ def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
     session = tx.sessions.by_key(task.session_key or 0)
     scope = tx.peers.by_keys([task.observer_key or 0]).get(task.observer_key or 0)
     if session is None or scope is None:
-        return {"skipped": "the session or the scope is gone"}
+        return {"skipped": "the session or the scope no longer exists"}
     member = tx.members.one(session.key, scope.key)
     if member is not None and member.left_at is None:
         return {"skipped": "the session is in the scope again"}
-    explicit = tx.rows.page(Conclusion, _known_from(scope, session), limit=BATCH_SIZE)
-    gone = [*explicit, *_resting_on(tx, scope, explicit)]
-    _delete(rt, tx, session.workspace_key, gone)
-    dreams.give_back(rt, tx, gone, session.key)
+    explicit = tx.rows.page(Conclusion, _derived_from(scope, session), limit=BATCH_SIZE)
+    removed = [*explicit, *_dependents(tx, scope, explicit)]
+    _delete(rt, tx, session.workspace_key, removed)
+    dreams.give_back(rt, tx, removed, session.key)
     counts = Counter(task.outcome)
-    counts.update(explicit=len(explicit), derived=len(gone) - len(explicit))
-    touched = sorted({*task.payload.get("touched", []), *(row.observed_key for row in gone)})
+    counts.update(explicit=len(explicit), derived=len(removed) - len(explicit))
+    touched = sorted({*task.payload.get("touched", []), *(row.observed_key for row in removed)})
     if len(explicit) == BATCH_SIZE:
         return Unfinished(
             replace(task, payload={**task.payload, "touched": touched}, outcome=dict(counts))
         )
     for speaker in tx.peers.by_keys(touched).values():
-        # What the card says of that session has to go, so it is written anew; then what is left is
-        # consolidated.
+        # The card may contain facts of that session, so it is rebuilt; then the remaining
+        # conclusions are consolidated.
         dreams.enqueue(
             rt, tx, scope, speaker, dreams.CARD_REFRESH, rebuild=True, trigger=dreams.SCOPE_REMOVAL
         )
@@ -69,34 +69,36 @@ def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
     return dict(counts)
 
 
-def _known_from(scope: Peer, session: Session) -> Condition:
+def _derived_from(scope: Peer, session: Session) -> Condition:
     return equals(
         observer_key=scope.key, session_key=session.key, level=EXPLICIT, state=(LIVE, SUPERSEDED)
     )
 
 
-def _resting_on(tx: Transaction, scope: Peer, sources: Sequence[Conclusion]) -> list[Conclusion]:
-    """What the scope derived from these, from what it derived from them, and so on."""
-    found: dict[int, Conclusion] = {}
-    mine = equals(observer_key=scope.key, state=(LIVE, SUPERSEDED))
-    open_ends = [source.uid for source in sources]
-    seen = {source.key for source in sources}
-    while open_ends:
-        citing = tx.rows.page(Conclusion, all_of(mine, Holds("source_ids", open_ends.pop())))
+def _dependents(tx: Transaction, scope: Peer, sources: Sequence[Conclusion]) -> list[Conclusion]:
+    """The scope's conclusions that are based on these, directly or indirectly."""
+    dependents: dict[int, Conclusion] = {}
+    of_scope = equals(observer_key=scope.key, state=(LIVE, SUPERSEDED))
+    unvisited = [source.uid for source in sources]
+    visited = {source.key for source in sources}
+    while unvisited:
+        citing = tx.rows.page(Conclusion, all_of(of_scope, Holds("source_ids", unvisited.pop())))
         for row in citing:
-            if row.key not in seen:
-                seen.add(row.key)
-                found[row.key] = row
-                open_ends.append(row.uid)
-    return list(found.values())
+            if row.key not in visited:
+                visited.add(row.key)
+                dependents[row.key] = row
+                unvisited.append(row.uid)
+    return list(dependents.values())
 
 
-def _delete(rt: Runtime, tx: Transaction, workspace_key: int, gone: Sequence[Conclusion]) -> None:
+def _delete(
+    rt: Runtime, tx: Transaction, workspace_key: int, conclusions: Sequence[Conclusion]
+) -> None:
     now = rt.clock()
-    tx.conclusions.put([replace(row, state=DELETED, deleted_at=now) for row in gone])
-    counted = Counter(
-        row.collection_key for row in gone if row.level == EXPLICIT and row.state == LIVE
+    tx.conclusions.put([replace(row, state=DELETED, deleted_at=now) for row in conclusions])
+    explicit_counts = Counter(
+        row.collection_key for row in conclusions if row.level == EXPLICIT and row.state == LIVE
     )
-    for key, number in counted.items():
+    for key, number in explicit_counts.items():
         tx.conclusions.count_explicit(key, -number)
-    indexing.forget_conclusions(rt, tx, workspace_key, [row.key for row in gone])
+    indexing.forget_conclusions(rt, tx, workspace_key, [row.key for row in conclusions])

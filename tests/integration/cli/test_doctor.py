@@ -75,7 +75,7 @@ def test_a_worker_that_is_silent_is_gone(place: Place) -> None:
     heartbeats.register(place.rt, "w1")
     with place.rt.storage.read() as tx:
         assert [worker.name for worker in heartbeats.workers(tx, place.clock())] == ["w1"]
-    place.clock.now += heartbeats.GONE_AFTER + timedelta(seconds=1)
+    place.clock.now += heartbeats.HEARTBEAT_TIMEOUT + timedelta(seconds=1)
     heartbeats.register(place.rt, "w2")
     with place.rt.storage.read() as tx:
         assert [worker.name for worker in heartbeats.workers(tx, place.clock())] == ["w2"]

@@ -186,13 +186,13 @@ def test_an_index_that_came_back_empty_is_filled_again(runtime: Runtime) -> None
     with runtime.storage.read() as tx:
         (space,) = tx.spaces.of_workspace(1)
     runtime.vectors.drop(None, space)
-    while reconcile.look(runtime) == 0.0:
+    while reconcile.run(runtime) == 0.0:
         pass
     real = runtime.clock
     runtime.clock = lambda: (
         real() + timedelta(seconds=runtime.settings.vector_store.reconciliation_interval_seconds)
     )
-    while reconcile.look(runtime) == 0.0:
+    while reconcile.run(runtime) == 0.0:
         pass
     Worker(runtime).run_until_idle(10)
     assert held(runtime) == 30

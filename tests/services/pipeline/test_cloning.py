@@ -78,7 +78,7 @@ def test_a_clone_that_is_erased_before_it_is_indexed_leaves_nothing(
     place.run(f"erase:session:{copy.key}")
     place.work()
     assert documents(place) == 9
-    assert place.tasks(kinds.INDEX)[0].outcome == {"skipped": "the messages are gone"}
+    assert place.tasks(kinds.INDEX)[0].outcome == {"skipped": "the messages no longer exist"}
 
 
 def test_vectors_of_a_clone_are_copied_not_made(start: Start) -> None:

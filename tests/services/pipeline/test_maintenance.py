@@ -270,7 +270,7 @@ def test_a_long_purge_goes_on_at_the_next_look(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "BATCH_SIZE", 3)
-    monkeypatch.setattr(retention, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(retention, "TIME_SLICE_SECONDS", 0.0)
     place = start()
     tasks = [
         Task(uid=str(n), kind="k", unit="u", state=DONE, finished_at=place.clock(), **times(place))

@@ -55,7 +55,7 @@ def told(place: Place) -> list[SyncVectorsCompleted]:
 def compare(place: Place) -> None:
     """A whole round, and the work that comes of it."""
     place.clock.advance(seconds=INTERVAL)
-    while reconcile.look(place.rt) == 0.0:
+    while reconcile.run(place.rt) == 0.0:
         pass
     place.work()
 
@@ -159,12 +159,12 @@ def test_a_round_goes_on_where_it_was(
     monkeypatch.setattr(reconcile, "_step", one_step)
     index.rows.clear()
     place.clock.advance(seconds=INTERVAL)
-    assert reconcile.look(place.rt) == 0.0
+    assert reconcile.run(place.rt) == 0.0
     assert len(steps) == 1
     with place.rt.storage.read() as tx:
         kept = json.loads(tx.facts.get(reconcile.FACT) or "")
     assert (kept["ended"], kept["after"]) == (None, min(live(place)))
-    while reconcile.look(place.rt) == 0.0:
+    while reconcile.run(place.rt) == 0.0:
         pass
     assert len(set(steps)) == len(steps), "nothing is compared twice"
 
@@ -176,7 +176,7 @@ def test_only_one_process_compares(place: Place, index: Outside) -> None:
         lambda tx: tx.tasks.claim(reconcile.UNIT, "another", place.clock(), 60)
     )
     assert lease is not None
-    assert reconcile.look(place.rt) == INTERVAL
+    assert reconcile.run(place.rt) == INTERVAL
     assert place.tasks(kinds.REPAIR) == []
     place.rt.storage.write(lambda tx: tx.tasks.release(lease))
     compare(place)
@@ -186,7 +186,7 @@ def test_only_one_process_compares(place: Place, index: Outside) -> None:
 def test_between_rounds_nothing_is_asked(place: Place, index: Outside) -> None:
     compare(place)
     asked = index.asked
-    assert 0 < reconcile.look(place.rt) <= INTERVAL
+    assert 0 < reconcile.run(place.rt) <= INTERVAL
     housekeeping = Housekeeping(place.rt)
     housekeeping.run_due()
     housekeeping.run_due()
@@ -202,7 +202,7 @@ def test_rows_whose_task_is_pending_are_not_missing(place: Place, index: Outside
     assert place.tasks(kinds.EMBED, state="pending")
     index.away = False
     place.clock.advance(seconds=1)
-    while reconcile.look(place.rt) == 0.0:
+    while reconcile.run(place.rt) == 0.0:
         pass
     assert place.tasks(kinds.REPAIR) == []
 

@@ -326,7 +326,7 @@ def test_a_removal_that_failed_can_be_asked_for_again(
         raise ValueError("no")
 
     with monkeypatch.context() as patched:
-        patched.setattr(scope_removal, "_resting_on", broken)
+        patched.setattr(scope_removal, "_dependents", broken)
         take_out(place)
         place.work()
     assert place.texts(SCOPE, "alice") == ["I like tea."]

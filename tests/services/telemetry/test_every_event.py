@@ -219,7 +219,7 @@ def lose_a_vector(scene: Scene) -> None:
         lost = rt.vectors.keys(tx, space)[:1]
     rt.storage.write(lambda tx: rt.vectors.delete(tx, space, lost))
     scene.clock.advance(seconds=rt.settings.vector_store.reconciliation_interval_seconds + 1)
-    reconcile.look(rt)
+    reconcile.run(rt)
     scene.work()
 
 
