@@ -337,7 +337,7 @@ def _vectors(
                     "answers, and it goes on where it was"
                 ) from error
             asked = error.retry_after if isinstance(error, ModelFailure) else None
-            pause = max(backoff(rt, attempt), min(asked or 0.0, embed.MAX_ASKED_PAUSE))
+            pause = max(backoff(rt, attempt), min(asked or 0.0, embed.MAX_REQUESTED_PAUSE))
             log.warning(
                 "the embedder %s failed (%s): trying again in %.0f s",
                 target.id,
