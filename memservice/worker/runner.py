@@ -135,7 +135,7 @@ def _work(
 ) -> None:
     heartbeat = Heartbeat(rt, lease, seconds)
     try:
-        _drain(rt, lease, report, stop, time_slice)
+        _Drain(rt, lease, report).run(stop, time_slice)
     except LeaseLost:
         log.warning("lost the lease of %s: the current batch was not stored", lease.unit)
     finally:
@@ -146,69 +146,105 @@ def _summary(outcome: Counter[str]) -> str:
     return ", ".join(f"{number} {name}" for name, number in sorted(outcome.items())) or "no results"
 
 
-def _drain(rt: Runtime, lease: Lease, report: RunReport, stop: Stop, time_slice: Stop) -> None:
-    maximum = PENDING_BATCH_SIZE
-    begun = False
-    slice_ends = time.monotonic() + TIME_SLICE_SECONDS
-    while True:
-        must_release = (time_slice.is_set() and maximum == PENDING_BATCH_SIZE) or stop.is_set()
-        pending = [] if must_release else _due(rt, lease.unit, begun)
-        begun = begun or bool(pending)
-        if not pending:
-            released = rt.storage.write(
-                lambda tx, stopping=must_release: _release(rt, tx, lease, report, stopping)  # type: ignore[misc]
-            )
-            if released is None:
-                continue
-            report.more_due = released.more_due
-            webhooks.tell(rt, released.event)
-            return
-        tasks = pending[:1]
+class _Drain:
+    """Processes the pending tasks of one leased unit, in batches, in order."""
+
+    def __init__(self, rt: Runtime, lease: Lease, report: RunReport) -> None:
+        self._rt = rt
+        self._lease = lease
+        self._report = report
+        self._maximum = PENDING_BATCH_SIZE
+        """Tasks of the next batch: fewer after a failure, until batches succeed again."""
+        self._begun = False
+        self._slice_ends = time.monotonic() + TIME_SLICE_SECONDS
+
+    def run(self, stop: Stop, time_slice: Stop) -> None:
+        """Until no task is due, the unit has to wait, or the lease is released for others."""
+        while True:
+            must_release = (
+                time_slice.is_set() and self._maximum == PENDING_BATCH_SIZE
+            ) or stop.is_set()
+            pending = [] if must_release else _due(self._rt, self._lease.unit, self._begun)
+            self._begun = self._begun or bool(pending)
+            more = self._process(pending) if pending else self._is_not_released(must_release)
+            if not more:
+                return
+
+    def _is_not_released(self, stopping: bool) -> bool:
+        """Release the lease. True if tasks became due before that."""
+        rt = self._rt
+        released = rt.storage.write(
+            lambda tx: _release(rt, tx, self._lease, self._report, stopping)
+        )
+        if released is None:
+            return True
+        self._report.more_due = released.more_due
+        webhooks.tell(rt, released.event)
+        return False
+
+    def _process(self, pending: Sequence[Task]) -> bool:
+        """Process one batch. False if the unit has to wait or was released."""
+        rt, lease, tasks = self._rt, self._lease, pending[:1]
         resume_at = _paused_until(rt, tasks[0])
         if resume_at is not None:
             _postpone(rt, lease, tasks[0], resume_at)
-            return
+            return False
         try:
             handler = handler_of(tasks[0].kind)
-            untried = _untried(pending)[:maximum]
-            # A task that failed before is tried alone, so that it cannot delay others in its batch.
-            tasks = untried[: max(1, handler.batch(rt, untried))] if untried else tasks
+            tasks = self._batch(handler, pending)
             set_request_id(tasks[0].request_id)
             prepared = _prepare(rt, handler, tasks)
-            outcome = rt.storage.write(lambda tx, p=prepared, t=tasks: _commit(rt, tx, lease, p, t))  # type: ignore[misc]
+            outcome = rt.storage.write(lambda tx: _commit(rt, tx, lease, prepared, tasks))
         except (LeaseLost, Unavailable):
             raise
         except Stopped:
             rt.storage.write(lambda tx: tx.tasks.release(lease))
-            report.more_due = True
-            return
+            self._report.more_due = True
+            return False
         except ModelUnavailable as error:
             _wait_for_model(rt, lease, tasks[0], error)
-            return
+            return False
         except Exception as error:  # raised by a plugin: recorded on the task, which is retried
-            if len(tasks) > 1:
-                # Smaller batches isolate the failing task; only a task that fails alone has failed.
-                maximum = max(1, len(tasks) // SHRINK_FACTOR)
-                log.warning(
-                    "a batch of %d tasks of %s failed (%s): trying a smaller one",
-                    len(tasks),
-                    lease.unit,
-                    type(error).__name__,
-                )
-                continue
-            _record_failure(rt, lease, tasks[0], error)
-            report.failed += 1
-            continue
+            self._failed(tasks, error)
+            return True
         if isinstance(outcome, Unfinished):
-            report.steps += 1
-            if time.monotonic() >= slice_ends:
-                rt.storage.write(lambda tx: tx.tasks.release(lease))
-                return
-            continue
+            return self._is_in_time_slice()
+        self._succeeded(tasks, prepared, outcome)
+        return True
+
+    def _batch(self, handler: Handler, pending: Sequence[Task]) -> Sequence[Task]:
+        """A task that failed before is tried alone, so that it cannot delay others in its batch."""
+        untried = _untried(pending)[: self._maximum]
+        return untried[: max(1, handler.batch(self._rt, untried))] if untried else pending[:1]
+
+    def _is_in_time_slice(self) -> bool:
+        """After a step of an unfinished task: release the lease once the time slice is over."""
+        self._report.steps += 1
+        if time.monotonic() < self._slice_ends:
+            return True
+        self._rt.storage.write(lambda tx: tx.tasks.release(self._lease))
+        return False
+
+    def _failed(self, tasks: Sequence[Task], error: Exception) -> None:
+        if len(tasks) == 1:
+            _record_failure(self._rt, self._lease, tasks[0], error)
+            self._report.failed += 1
+            return
+        # Smaller batches isolate the failing task; only a task that fails alone has failed.
+        self._maximum = max(1, len(tasks) // SHRINK_FACTOR)
+        log.warning(
+            "a batch of %d tasks of %s failed (%s): trying a smaller one",
+            len(tasks),
+            self._lease.unit,
+            type(error).__name__,
+        )
+
+    def _succeeded(self, tasks: Sequence[Task], prepared: Prepared, outcome: Outcome) -> None:
         if prepared.events is not None and "skipped" not in outcome:
-            _emit_events(rt, partial(prepared.events, outcome))
-        rt.events.worked(tasks[0].kind, tasks[0].workspace_key, len(tasks))
-        maximum = min(PENDING_BATCH_SIZE, maximum * SHRINK_FACTOR)
+            _emit_events(self._rt, partial(prepared.events, outcome))
+        self._rt.events.worked(tasks[0].kind, tasks[0].workspace_key, len(tasks))
+        self._maximum = min(PENDING_BATCH_SIZE, self._maximum * SHRINK_FACTOR)
+        report = self._report
         report.done += len(tasks)
         report.last = tasks[-1]
         report.outcome.update(
