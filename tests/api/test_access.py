@@ -108,24 +108,24 @@ SERVED_ALONGSIDE = {
 }
 
 
-def test_the_declarations_are_the_matrix() -> None:
+def test_declared_access_equals_the_matrix() -> None:
     declared = {
         (operation.method, operation.rule): operation.access for operation, _ in walk(GROUPS)
     }
     assert declared == MATRIX, f"each route needs a row in MATRIX in {__file__}"
 
 
-def test_exactly_seven_routes_are_open_to_members() -> None:
+def test_exactly_seven_routes_allow_member_keys() -> None:
     assert sum(access.member for access in MATRIX.values()) == 7
 
 
-def test_what_is_declared_names_parameters_of_the_path() -> None:
+def test_declared_access_names_path_parameters() -> None:
     for operation, _ in walk(generations.GROUPS):
         for name in (operation.access.workspace, operation.access.peer, operation.access.session):
             assert name is None or f"<{name}>" in operation.rule, operation.rule
 
 
-def test_nothing_is_served_undeclared() -> None:
+def test_every_served_route_declares_its_access() -> None:
     # The console declares its routes itself, see tests/api/test_console.py.
     app = create_app(load_settings(environ={"CONSOLE_ENABLED": "false"}))
     declared = {

@@ -29,7 +29,7 @@ def test_nothing_is_opened_until_a_request_needs_it() -> None:
     assert client.post("/v3/workspaces/list").status_code == 500
 
 
-def test_one_runtime_is_opened_however_many_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_requests_open_one_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Runtime] = []
     original = Runtime.__init__
 
@@ -73,7 +73,7 @@ class Plugin:
         self.started.append(app)
 
 
-def test_plugins_may_add_routes_but_not_take_ours() -> None:
+def test_plugins_may_add_routes_but_not_replace_core_routes() -> None:
     plugin = Plugin()
     plugins = load_plugins(MEMORY)
     plugins._manager.register(plugin)
@@ -115,7 +115,7 @@ def test_limits_follow_the_settings() -> None:
 
 
 @pytest.mark.slow
-def test_making_it_imports_no_drivers_models_or_servers() -> None:
+def test_creating_the_application_imports_no_drivers_models_or_servers() -> None:
     unwanted = {
         "sqlite3",
         "gunicorn",

@@ -287,7 +287,9 @@ def leaked(world: World, path: str, options: dict[str, Any], text: str) -> list[
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "rule"), routes())
-def test_nothing_of_theirs(world: World, method: str, rule: str) -> None:
+def test_keys_of_one_workspace_reveal_nothing_of_another(
+    world: World, method: str, rule: str
+) -> None:
     before = world.of_theirs()
     asked = 0
     for number, token in enumerate(world.tokens):
@@ -315,7 +317,7 @@ def test_nothing_of_theirs(world: World, method: str, rule: str) -> None:
 
 
 @pytest.mark.slow
-def test_this_would_be_seen(world: World) -> None:
+def test_the_check_detects_leaks_and_changes(world: World) -> None:
     """The same with a key that may: all of it is told, and what is changed differs."""
     answer = world.keyed.call(
         "POST", "/v3/workspaces/theirs/sessions/chamber/messages/list", world.keyed.admin

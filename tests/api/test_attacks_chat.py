@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from api.conftest import Api
 
 
-def test_cards_are_not_looked_up_within_a_scope(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cards_are_not_available_within_a_scope(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are written from everything, also from sessions outside the scope."""
     offered: list[bool] = []
 

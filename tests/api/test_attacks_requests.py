@@ -25,7 +25,7 @@ CHANGING = {
 }  # fmt: skip
 
 
-def test_these_gets_change_something() -> None:
+def test_get_routes_that_write_are_declared() -> None:
     """And say so; of the others, `test_attacks_across` shows nothing, so their names have to."""
     declared = {
         operation.rule: operation.writes
@@ -86,7 +86,7 @@ def test_head_changes_nothing(api: Api, paths: list[str]) -> None:
         {"Origin": "https://evil.example"},
     ],
 )
-def test_pages_of_others_change_nothing(
+def test_get_requests_from_other_origins_change_nothing(
     api: Api, paths: list[str], headers: dict[str, str]
 ) -> None:
     """As `<img src=…>` would."""
@@ -105,7 +105,9 @@ def test_pages_of_others_change_nothing(
         {"Origin": "http://localhost"},
     ],
 )
-def test_others_do(api: Api, paths: list[str], headers: dict[str, str]) -> None:
+def test_get_requests_from_allowed_origins_are_answered(
+    api: Api, paths: list[str], headers: dict[str, str]
+) -> None:
     for path in paths:
         assert api.client.get(path, headers=headers).status_code // 100 == 2, path
 
@@ -119,7 +121,7 @@ CHANGES = [
     "kind",
     [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"],
 )
-def test_pages_of_others_send_nothing_but_json(api: Api, kind: str | None) -> None:
+def test_writes_from_other_origins_must_be_json(api: Api, kind: str | None) -> None:
     """A browser sends all of it without a preflight. The routes whose body may be absent (clone,
     redeliver, retry) would act on it."""
     given = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} | (
@@ -133,7 +135,7 @@ def test_pages_of_others_send_nothing_but_json(api: Api, kind: str | None) -> No
         ), (method, rule)
 
 
-def test_a_page_of_another_site_clones_nothing(api: Api) -> None:
+def test_a_request_from_another_origin_cannot_clone(api: Api) -> None:
     api.post("/sessions", {"id": "s", "peers": {"alice": {}}})
     for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
         assert api.post("/sessions/s/clone", headers=headers).status_code == 400
@@ -143,7 +145,7 @@ def test_a_page_of_another_site_clones_nothing(api: Api) -> None:
 
 
 @pytest.mark.parametrize("given", ["a\tb", "a b", "x" * 129, "\u00e9", "a;b", '"}', "", "../x"])
-def test_request_ids_that_are_no_words_are_not_passed_on(api: Api, given: str) -> None:
+def test_invalid_request_ids_are_replaced(api: Api, given: str) -> None:
     answer = api.client.get(
         "/health", headers={"X-Request-Id": given.encode("latin-1").decode("latin-1")}
     )

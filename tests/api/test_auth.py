@@ -81,13 +81,13 @@ def told(
         (signed({"ad": True, "jti": "nobody"}), "JWT unknown"),
     ],
 )
-def test_every_refusal_is_a_401_that_says_why(keyed: Keyed, token: str | None, detail: str) -> None:
+def test_every_refusal_is_a_401_with_a_reason(keyed: Keyed, token: str | None, detail: str) -> None:
     answer = keyed.call("POST", f"{SESSIONS}/room/messages/list", token)
     assert (answer.status_code, answer.get_json()) == (401, {"detail": detail})
     assert "WWW-Authenticate" not in answer.headers
 
 
-def test_admin_routes_say_so(keyed: Keyed) -> None:
+def test_admin_routes_report_the_missing_privilege(keyed: Keyed) -> None:
     assert told(keyed, "POST", "/v3/workspaces/list", signed({"w": "acme"})) == (
         401,
         "Resource requires admin privileges",
@@ -114,19 +114,19 @@ def test_the_scheme_may_be_written_in_any_case(keyed: Keyed, header: str) -> Non
     ],
     ids=["whole", "with a fraction", "far away", "ISO", "a day", "never"],
 )
-def test_keys_work_until_they_end_however_that_is_written(keyed: Keyed, exp: object) -> None:
+def test_keys_work_until_they_expire_in_every_notation(keyed: Keyed, exp: object) -> None:
     assert (
         keyed.call("POST", "/v3/workspaces/list", signed({"ad": True, "exp": exp})).status_code
         == 200
     )
 
 
-def test_empty_names_are_none(keyed: Keyed) -> None:
+def test_empty_names_in_a_key_count_as_absent(keyed: Keyed) -> None:
     assert keyed.call("PUT", W, signed({"w": "acme", "p": "", "s": ""}), json={}).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_names_that_no_store_could_look_for_are_refused(keyed: Keyed, name: str) -> None:
+def test_keys_with_names_that_no_store_can_contain_are_refused(keyed: Keyed, name: str) -> None:
     for claims in ({"w": "acme", "p": name}, {"w": name}, {"ad": True, "jti": name}):
         assert keyed.call("GET", f"{SESSIONS}/room/context", signed(claims)).status_code == 401
     assert keyed.call("GET", f"{SESSIONS}/a%00b/context", ALICE).status_code == 401
@@ -135,7 +135,7 @@ def test_names_that_no_store_could_look_for_are_refused(keyed: Keyed, name: str)
 # What comes first
 
 
-def test_who_asks_comes_before_what_is_asked(keyed: Keyed) -> None:
+def test_authentication_precedes_validation(keyed: Keyed) -> None:
     wrong = {"content_type": "application/json", "data": b"{"}
     assert told(keyed, "PUT", W, None, **wrong)[0] == 401
     assert told(keyed, "PUT", W, signed({"w": "other"}), **wrong)[0] == 401
@@ -154,7 +154,7 @@ def test_who_asks_comes_before_what_is_asked(keyed: Keyed) -> None:
     assert told(keyed, "PUT", "/v3/workspaces/no%20name", keyed.admin, json={})[0] == 422
 
 
-def test_redirects_unknown_routes_and_methods_come_before_who_asks(keyed: Keyed) -> None:
+def test_redirects_and_404_and_405_precede_authentication(keyed: Keyed) -> None:
     assert keyed.call("POST", "/v3/workspaces/list/").status_code == 307
     assert keyed.call("POST", "/v3/nothing").status_code == 404
     assert keyed.call("PATCH", "/v3/workspaces").status_code == 405
@@ -163,7 +163,7 @@ def test_redirects_unknown_routes_and_methods_come_before_who_asks(keyed: Keyed)
 # The rules that handlers have
 
 
-def test_a_peer_makes_new_sessions_and_meets_only_its_own(keyed: Keyed) -> None:
+def test_a_peer_key_creates_new_sessions_and_opens_only_its_own(keyed: Keyed) -> None:
     def post(token: str, **body: Any) -> int:
         return keyed.call("POST", SESSIONS, token, json=body).status_code
 
@@ -182,7 +182,7 @@ def test_a_peer_makes_new_sessions_and_meets_only_its_own(keyed: Keyed) -> None:
     }
 
 
-def test_a_session_gets_itself_only(keyed: Keyed) -> None:
+def test_a_session_key_gets_only_its_session(keyed: Keyed) -> None:
     assert (
         keyed.call("POST", SESSIONS, ROOM, json={"id": "room", "metadata": {"a": 1}}).status_code
         == 200
@@ -205,7 +205,7 @@ def test_narrow_keys_add_no_scopes(keyed: Keyed, token: str) -> None:
     )
 
 
-def test_a_session_gets_peers_as_they_are(keyed: Keyed) -> None:
+def test_a_session_key_gets_peers_without_changing_them(keyed: Keyed) -> None:
     keyed.do(
         "PUT", f"{W}/peers/bob", {"metadata": {"kept": True}, "configuration": {"observe_me": True}}
     )
@@ -233,7 +233,7 @@ def test_a_session_gets_peers_as_they_are(keyed: Keyed) -> None:
     ).get_json()["metadata"] == {"kept": False}
 
 
-def test_a_peer_gets_itself_only(keyed: Keyed) -> None:
+def test_a_peer_key_gets_only_its_peer(keyed: Keyed) -> None:
     assert (
         keyed.call(
             "POST", f"{W}/peers", ALICE, json={"id": "alice", "metadata": {"a": 1}}
@@ -244,7 +244,7 @@ def test_a_peer_gets_itself_only(keyed: Keyed) -> None:
     assert keyed.call("POST", f"{W}/peers", ALICE, json={"id": "newcomer"}).status_code == 401
 
 
-def test_a_workspace_makes_itself_and_no_other(keyed: Keyed) -> None:
+def test_a_workspace_key_creates_only_its_workspace(keyed: Keyed) -> None:
     for claims in ({"w": "fresh"}, {"w": "fresh", "p": "x"}, {"w": "fresh", "s": "x"}):
         assert keyed.call(
             "POST", "/v3/workspaces", signed(claims), json={"id": "fresh"}
@@ -255,7 +255,7 @@ def test_a_workspace_makes_itself_and_no_other(keyed: Keyed) -> None:
         )
 
 
-def test_a_member_sees_how_it_takes_part_itself(keyed: Keyed) -> None:
+def test_a_member_key_reads_only_its_own_session_configuration(keyed: Keyed) -> None:
     assert keyed.call("GET", f"{SESSIONS}/room/peers/alice/config", ALICE).status_code == 200
     assert keyed.call("GET", f"{SESSIONS}/room/peers/bob/config", ALICE).status_code == 401
     assert (
@@ -266,7 +266,7 @@ def test_a_member_sees_how_it_takes_part_itself(keyed: Keyed) -> None:
     )
 
 
-def test_leaving_and_joining_count_at_once(keyed: Keyed) -> None:
+def test_leaving_and_joining_take_effect_at_once(keyed: Keyed) -> None:
     def read() -> int:
         return keyed.call("POST", f"{SESSIONS}/room/messages/list", ALICE).status_code
 
@@ -291,7 +291,9 @@ def test_leaving_and_joining_count_at_once(keyed: Keyed) -> None:
         ("peer_target=alice&scope=team", 401),
     ],
 )
-def test_context_for_a_peer_is_what_it_knows(keyed: Keyed, query: str, status: int) -> None:
+def test_a_peer_key_gets_context_only_from_its_own_perspective(
+    keyed: Keyed, query: str, status: int
+) -> None:
     assert keyed.call("GET", f"{SESSIONS}/room/context?{query}", ALICE).status_code == status
     assert (
         keyed.call("GET", f"{SESSIONS}/room/context?{query}", signed({"w": "acme"})).status_code
@@ -299,7 +301,7 @@ def test_context_for_a_peer_is_what_it_knows(keyed: Keyed, query: str, status: i
     )
 
 
-def test_context_for_a_session_has_no_scope(keyed: Keyed) -> None:
+def test_a_session_key_gets_no_context_with_a_scope(keyed: Keyed) -> None:
     assert (
         keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice&scope=team", ROOM).status_code
         == 401
@@ -307,7 +309,7 @@ def test_context_for_a_session_has_no_scope(keyed: Keyed) -> None:
     assert keyed.call("GET", f"{SESSIONS}/room/context?peer_target=alice", ROOM).status_code == 200
 
 
-def test_context_for_a_session_tells_what_was_learnt_in_it(keyed: Keyed) -> None:
+def test_a_session_key_gets_conclusions_of_its_session_only(keyed: Keyed) -> None:
     """A card cannot be told apart by session."""
     pair = {"observer_id": "alice", "observed_id": "alice"}
     held = [
@@ -355,7 +357,7 @@ def test_context_for_a_session_tells_what_was_learnt_in_it(keyed: Keyed) -> None
         ({"target": "bob"}, 200),
     ],
 )
-def test_a_peer_recalls_from_its_own_sessions(
+def test_a_peer_key_searches_only_its_own_sessions(
     keyed: Keyed, what: str, body: dict[str, Any], status: int
 ) -> None:
     path = f"{W}/peers/alice/{what}"
@@ -378,7 +380,7 @@ def test_a_peer_does_not_learn_which_sessions_exist(keyed: Keyed) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"metadata": {"a": 1}}, {"peers": {"alice": {}}}])
-def test_a_session_that_awaits_erasure_is_told_of_to_its_members_only(
+def test_only_members_learn_that_a_session_is_being_erased(
     keyed: Keyed, body: dict[str, Any]
 ) -> None:
     keyed.do("DELETE", f"{SESSIONS}/hall")
@@ -402,7 +404,7 @@ def test_a_session_that_awaits_erasure_is_told_of_to_its_members_only(
     )
 
 
-def test_what_was_said_after_a_peer_left_is_not_told_to_its_key(keyed: Keyed) -> None:
+def test_messages_after_a_peer_left_are_hidden_from_its_key(keyed: Keyed) -> None:
     """The session is shut to the key, and chat opens it no further; whoever has the workspace asks
     in carol's name as ever."""
     carol, at = signed({"w": "acme", "p": "carol"}), f"{W}/peers/carol/chat"
@@ -429,7 +431,7 @@ def test_what_was_said_after_a_peer_left_is_not_told_to_its_key(keyed: Keyed) ->
     assert quoted(carol) == ["hall", "room"]
 
 
-def test_the_short_card_path_takes_the_workspace_of_the_key(keyed: Keyed) -> None:
+def test_the_short_card_path_uses_the_workspace_of_the_key(keyed: Keyed) -> None:
     path = "/v2/peers/alice/card?workspace_id=acme"
     assert keyed.call("GET", path, ALICE).get_json() == {"peer_card": ["Lives in Ulm"]}
     assert keyed.call("GET", path, keyed.admin).get_json() == {"peer_card": ["Lives in Ulm"]}
@@ -457,13 +459,13 @@ def test_without_a_secret_nothing_starts() -> None:
     assert recipe in str(refused.value)
 
 
-def test_a_secret_that_is_a_public_key_is_none() -> None:
+def test_a_public_key_is_refused_as_secret() -> None:
     with pytest.raises(ConfigurationError, match="AUTH_JWT_SECRET"):
         create_app(asking(AUTH_JWT_SECRET="ssh-rsa AAAAB3NzaC1yc2E"))
 
 
 @pytest.mark.parametrize("name", ["AUTH_JWT_SECRET", "AUTH_JWT_SECRET_PREVIOUS"])
-def test_a_secret_that_can_be_guessed_does_not_start(name: str) -> None:
+def test_a_guessable_secret_prevents_the_start(name: str) -> None:
     recipe = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
     with pytest.raises(ConfigurationError) as refused:
         asking(**{name: "äöüäöüä1"})
@@ -476,7 +478,7 @@ def test_a_secret_that_can_be_guessed_does_not_start(name: str) -> None:
         create_app(replace(plain, auth=short))
 
 
-def test_a_short_secret_works_and_is_complained_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_short_secret_works_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "memservice.auth"):
         short = Keyed.open(AUTH_JWT_SECRET="äöüäöüäö", AUTH_JWT_SECRET_PREVIOUS="x" * 31)
     assert [record.getMessage()[:50] for record in caplog.records] == [
@@ -492,7 +494,7 @@ def test_a_short_secret_works_and_is_complained_of_once(caplog: pytest.LogCaptur
     assert caplog.records == []
 
 
-def test_the_secret_is_changed_without_a_key_failing(tmp_path: Path) -> None:
+def test_the_secret_can_be_changed_without_failing_requests(tmp_path: Path) -> None:
     """As docs/operations.md says it, on one store: accept the new one, sign with it, make new keys,
     forget the old one."""
     uri, new = sqlite_store_at(tmp_path / "m.db"), OTHER_SECRET
@@ -517,9 +519,7 @@ def test_the_secret_is_changed_without_a_key_failing(tmp_path: Path) -> None:
         keyed.close()
 
 
-def test_a_request_with_a_key_reads_the_store_once_more(
-    keyed: Keyed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_costs_one_additional_read(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = 0
     original = keyed.runtime.storage.read
 
@@ -545,7 +545,7 @@ def test_a_request_with_a_key_reads_the_store_once_more(
 
 
 @pytest.mark.slow
-def test_keys_cost_nothing_where_nobody_asks_for_them() -> None:
+def test_without_authentication_no_jwt_library_is_imported() -> None:
     program = (
         "import sys; from memservice.app import create_app; from memservice.settings "
         "import load_settings;"
@@ -579,7 +579,7 @@ def operations(read: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def test_the_document_says_that_keys_are_asked_for() -> None:
+def test_the_document_requires_keys_if_authentication_is_on() -> None:
     read = document(asking())
     assert read["components"]["securitySchemes"] == {
         "HTTPBearer": {"type": "http", "scheme": "bearer"}
@@ -593,7 +593,7 @@ def test_the_document_says_that_keys_are_asked_for() -> None:
             assert operation["responses"]["401"], path
 
 
-def test_the_document_says_that_keys_are_optional_where_nobody_asks() -> None:
+def test_the_document_makes_keys_optional_if_authentication_is_off() -> None:
     read = document(load_settings(environ={}))
     for path, operation in operations(read):
         assert operation.get("security") == (
@@ -601,7 +601,7 @@ def test_the_document_says_that_keys_are_optional_where_nobody_asks() -> None:
         ), path
 
 
-def test_the_wrong_keys_of_these_tests_are_wrong_in_one_thing_only() -> None:
+def test_each_wrong_key_of_these_tests_has_exactly_one_fault() -> None:
     """They would be let in otherwise: the same claims, rightly signed and dated, open the route."""
     keyed = Keyed.open()
     for right in (signed({"t": "", "ad": True}), by_hand({"t": "", "ad": True}, "HS256")):

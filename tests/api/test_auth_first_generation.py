@@ -70,7 +70,7 @@ def test_an_app_is_a_workspace(client: Client, uids: dict[str, str]) -> None:
     assert status(client, key, "POST", "/v3/workspaces/list", {}) == 401
 
 
-def test_a_user_is_a_peer_in_its_workspace_whatever_stands_beside_it(
+def test_a_user_claim_is_a_peer_whatever_other_claims_there_are(
     client: Client, uids: dict[str, str]
 ) -> None:
     for key in (
@@ -88,7 +88,7 @@ def test_a_user_is_a_peer_in_its_workspace_whatever_stands_beside_it(
     )
 
 
-def test_a_session_is_that_session(client: Client, uids: dict[str, str]) -> None:
+def test_a_session_claim_opens_that_session(client: Client, uids: dict[str, str]) -> None:
     for key in (
         {"se": uids["talk"]},
         {"ap": uids["acme"], "us": uids["alice"], "se": uids["talk"]},
@@ -102,7 +102,7 @@ def test_a_session_is_that_session(client: Client, uids: dict[str, str]) -> None
     "claims",
     [{"ap": "nobody"}, {"us": "nobody"}, {"se": "nobody"}, {"co": "anything"}, {"us": "acme"}],
 )
-def test_what_stands_for_nothing_opens_nothing(
+def test_claims_of_unknown_rows_open_nothing(
     client: Client, uids: dict[str, str], claims: dict[str, str]
 ) -> None:
     assert status(client, claims, "POST", f"{W}/peers/list", {}) == 401
@@ -128,7 +128,7 @@ def test_what_stands_for_nothing_opens_nothing(
         ({"w": "acme", "co": "anything"}, set()),
     ],
 )
-def test_of_names_of_both_kinds_the_narrowest_counts(
+def test_the_narrowest_of_claims_of_both_kinds_counts(
     client: Client, uids: dict[str, str], claims: dict[str, str], opened: set[str]
 ) -> None:
     """A name of one generation never widens what a key says in the other."""
@@ -146,7 +146,7 @@ def test_of_names_of_both_kinds_the_narrowest_counts(
     } == opened
 
 
-def test_a_scope_is_no_user(client: Client, uids: dict[str, str]) -> None:
+def test_a_scope_is_not_a_user(client: Client, uids: dict[str, str]) -> None:
     admin = {"ad": True}
     call(client, admin, "POST", f"{W}/scopes", {"id": "team"})
     assert (
@@ -158,7 +158,7 @@ def test_a_scope_is_no_user(client: Client, uids: dict[str, str]) -> None:
     )
 
 
-def test_slugs_are_no_uids(client: Client, uids: dict[str, str]) -> None:
+def test_a_slug_is_not_accepted_as_a_uid(client: Client, uids: dict[str, str]) -> None:
     assert status(client, {"ap": "acme"}, "POST", f"{W}/peers/list", {}) == 401
     assert status(client, {"w": uids["acme"]}, "POST", f"{W}/peers/list", {}) == 401
 

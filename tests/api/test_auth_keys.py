@@ -31,7 +31,7 @@ def mint(keyed: Keyed, **query: Any) -> Any:
     return keyed.do("POST", KEYS, query_string=query)
 
 
-def test_the_answer(keyed: Keyed) -> None:
+def test_the_answer_contains_key_id_and_label(keyed: Keyed) -> None:
     end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=90)
     made = mint(
         keyed, workspace_id="acme", peer_id="alice", expires_at=end.isoformat(), label="kitchen"
@@ -79,7 +79,7 @@ def test_the_answer(keyed: Keyed) -> None:
     )
 
 
-def test_a_key_without_names_opens_everything(keyed: Keyed) -> None:
+def test_a_key_without_names_is_an_admin_key(keyed: Keyed) -> None:
     made = mint(keyed)
     assert (made["admin"], made["label"], made["workspace_id"]) == (True, "admin", None)
     assert keyed.call("POST", "/v3/workspaces/list", made["key"]).status_code == 200
@@ -99,7 +99,7 @@ def test_a_key_without_names_opens_everything(keyed: Keyed) -> None:
         ("workspace_id=acme&label=" + "x" * 201, "label"),
     ],
 )
-def test_what_is_refused(keyed: Keyed, query: str, field: str) -> None:
+def test_invalid_parameters_are_refused(keyed: Keyed, query: str, field: str) -> None:
     answer = keyed.call("POST", f"{KEYS}?{query}", keyed.admin)
     assert answer.status_code == 422
     assert [problem["loc"] for problem in answer.get_json()["detail"]] == [["query", field]]
@@ -168,7 +168,7 @@ SLIPS = [
 
 
 @pytest.mark.parametrize(("path", "place", "name", "said"), SLIPS, ids=[slip[0] for slip in SLIPS])
-def test_an_unknown_or_misplaced_parameter_makes_no_key(
+def test_an_unknown_or_misplaced_parameter_creates_no_key(
     keyed: Keyed, path: str, place: str, name: str, said: str
 ) -> None:
     answer = keyed.call("POST", path, keyed.admin)
@@ -207,7 +207,9 @@ BODIES: dict[str, tuple[dict[str, Any], list[list[str]]]] = {
         "/v3/keys?workspace_id=acme",
     ],
 )
-def test_a_body_makes_no_key(keyed: Keyed, path: str, subtests: pytest.Subtests) -> None:
+def test_a_request_with_a_body_creates_no_key(
+    keyed: Keyed, path: str, subtests: pytest.Subtests
+) -> None:
     for name, (options, locs) in BODIES.items():
         with subtests.test(body=name):
             answer = keyed.call("POST", path, keyed.admin, **options)
@@ -224,9 +226,7 @@ def test_a_body_makes_no_key(keyed: Keyed, path: str, subtests: pytest.Subtests)
     "path",
     ["/v1/keys?workspace_id=acme", "/v2/keys?workspace_id=acme", "/v3/keys?workspace_id=acme"],
 )
-def test_a_body_that_says_nothing_is_accepted(
-    keyed: Keyed, path: str, subtests: pytest.Subtests
-) -> None:
+def test_an_empty_body_is_accepted(keyed: Keyed, path: str, subtests: pytest.Subtests) -> None:
     nothing: list[dict[str, Any]] = [
         {},
         {"json": {}},
@@ -263,7 +263,7 @@ def test_many_unknown_names_have_a_short_answer(keyed: Keyed) -> None:
         ("DELETE", f"{KEYS}/x", {"json": {"dry_run": True}}, ["body", "dry_run"]),
     ],
 )
-def test_listing_and_revoking_refuse_what_they_do_not_know(
+def test_listing_and_revoking_refuse_unknown_parameters(
     keyed: Keyed, method: str, path: str, options: Any, loc: list[str]
 ) -> None:
     answer = keyed.call(method, path, keyed.admin, **options)
@@ -274,7 +274,7 @@ def test_listing_and_revoking_refuse_what_they_do_not_know(
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
-def test_nothing_at_all_is_an_admin_key_and_the_answer_says_so(
+def test_without_parameters_an_admin_key_is_created_and_labelled(
     keyed: Keyed, generation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("WARNING", "memservice.keys"):
@@ -349,7 +349,7 @@ def test_a_key_can_revoke_itself(keyed: Keyed) -> None:
     assert keyed.call("DELETE", f"{KEYS}/{made['id']}", made["key"]).status_code == 401
 
 
-def test_uses_are_noted(keyed: Keyed) -> None:
+def test_uses_are_recorded(keyed: Keyed) -> None:
     used, unused = mint(keyed, workspace_id="acme"), mint(keyed, workspace_id="acme")
     before = datetime.now(UTC)
     for _ in range(5):
@@ -360,14 +360,14 @@ def test_uses_are_noted(keyed: Keyed) -> None:
     assert before <= datetime.fromisoformat(items[used["id"]]) <= datetime.now(UTC)
 
 
-def test_a_refused_request_is_no_use(keyed: Keyed) -> None:
+def test_a_refused_request_does_not_count_as_use(keyed: Keyed) -> None:
     made = mint(keyed, workspace_id="acme")
     assert keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
     keyed.app.extensions["memservice"].guard.close()
     assert [item["last_used_at"] for item in keyed.do("GET", KEYS)["items"]] == [None]
 
 
-def test_revoking_counts_at_once_on_every_process(tmp_path: Path) -> None:
+def test_revoking_takes_effect_at_once_in_every_process(tmp_path: Path) -> None:
     """Two applications on one store, as two processes are."""
     uri = sqlite_store_at(tmp_path / "shared.db")
     one, two = Keyed.open(uri), Keyed.open(uri)
@@ -388,7 +388,7 @@ def test_revoking_counts_at_once_on_every_process(tmp_path: Path) -> None:
     ("method", "path"),
     [("POST", KEYS), ("GET", KEYS), ("DELETE", f"{KEYS}/x"), ("POST", f"{KEYS}?workspace_id=w")],
 )
-def test_without_authentication_the_feature_is_disabled(method: str, path: str) -> None:
+def test_without_authentication_keys_are_disabled(method: str, path: str) -> None:
     client = create_app(
         load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})
     ).test_client()

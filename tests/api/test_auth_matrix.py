@@ -275,7 +275,9 @@ GUARDED = [name for name in CHECKED if TABLE[name].allowed is not ANYBODY]
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_let_in(filled: tuple[Keyed, Places], name: str, subtests: pytest.Subtests) -> None:
+def test_allowed_keys_are_accepted(
+    filled: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+) -> None:
     keyed, places = filled
     for key in KEYS.keys() & TABLE[name].allowed:
         with subtests.test(key=key), keyed.undone():
@@ -284,7 +286,9 @@ def test_let_in(filled: tuple[Keyed, Places], name: str, subtests: pytest.Subtes
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_turned_away(unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests) -> None:
+def test_other_keys_are_refused(
+    unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+) -> None:
     keyed, places = unchanged
     for key in KEYS.keys() - TABLE[name].allowed:
         with subtests.test(key=key):
@@ -293,7 +297,7 @@ def test_turned_away(unchanged: tuple[Keyed, Places], name: str, subtests: pytes
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_no_key_at_all(
+def test_missing_and_invalid_keys_are_refused(
     unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
 ) -> None:
     keyed, places = unchanged
@@ -309,7 +313,7 @@ def test_no_key_at_all(
 
 
 @pytest.mark.parametrize("name", sorted(set(CHECKED) - set(GUARDED)))
-def test_open_to_everybody(
+def test_open_routes_need_no_key(
     unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
 ) -> None:
     keyed, places = unchanged

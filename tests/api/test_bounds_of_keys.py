@@ -103,7 +103,7 @@ class TestChatOfTheFirstGeneration:
         )
         assert notes(keyed) == before + 1
 
-    def test_a_session_key_is_told_what_was_stated_in_it(self, keyed: Keyed) -> None:
+    def test_a_session_key_gets_answers_from_its_session(self, keyed: Keyed) -> None:
         conclude(keyed, "Bob collects barometers.", "room")
         conclude(keyed, "Bob collects barographs.", "priv")
         text = self.ask(keyed, "bob", uid(keyed, "room"), ROOM, "What does Bob collect?")[1]
@@ -111,7 +111,7 @@ class TestChatOfTheFirstGeneration:
         assert "barographs" not in text
 
     @pytest.mark.parametrize("by", ["name", "uid"])
-    def test_who_left_hears_nothing_said_after(self, keyed: Keyed, by: str) -> None:
+    def test_messages_after_a_user_left_are_not_in_answers(self, keyed: Keyed, by: str) -> None:
         token = ALICE if by == "name" else signed({"us": user(keyed, "alice").rpartition("/")[2]})
         keyed.do("DELETE", f"{SESSIONS}/room/peers", ["alice"])
         say(keyed, "room", ("bob", "The wedding surprise is a balloon ride."))
@@ -129,7 +129,9 @@ class TestChatOfTheFirstGeneration:
             )
 
     @pytest.mark.parametrize("by", ["name", "uid"])
-    def test_nor_in_a_session_of_its_own(self, keyed: Keyed, by: str) -> None:
+    def test_messages_after_a_user_left_its_own_session_are_not_in_answers(
+        self, keyed: Keyed, by: str
+    ) -> None:
         alice = user(keyed, "alice")
         token = ALICE if by == "name" else signed({"us": alice.rpartition("/")[2]})
         own = keyed.do("POST", f"{alice}/sessions", {})["id"]
@@ -150,7 +152,7 @@ class TestChatOfTheFirstGeneration:
 class TestGettingWhatExists:
     @pytest.mark.parametrize("generation", LATER)
     @pytest.mark.parametrize("token", [ALICE, ROOM], ids=["peer", "session"])
-    def test_a_session_is_answered_as_it_is(
+    def test_a_narrow_key_gets_an_existing_session_unchanged(
         self, keyed: Keyed, token: str, generation: str
     ) -> None:
         at = f"/{generation}/workspaces/acme/sessions"
@@ -176,7 +178,7 @@ class TestGettingWhatExists:
         }
 
     @pytest.mark.parametrize("generation", LATER)
-    def test_a_new_one_is_as_it_is_asked_for(self, keyed: Keyed, generation: str) -> None:
+    def test_a_narrow_key_configures_a_new_session(self, keyed: Keyed, generation: str) -> None:
         for token, name in ((ALICE, "mine"), (signed({"w": "acme", "s": "fresh"}), "fresh")):
             given = {
                 "id": name,
@@ -196,7 +198,7 @@ class TestGettingWhatExists:
 
     @pytest.mark.parametrize("generation", LATER)
     @pytest.mark.parametrize("narrow", [{"p": "x"}, {"s": "x"}], ids=["peer", "session"])
-    def test_a_workspace_is_made_by_its_id_alone(
+    def test_a_narrow_key_creates_a_workspace_by_its_id_alone(
         self, keyed: Keyed, narrow: dict[str, str], generation: str
     ) -> None:
         at, token = f"/{generation}/workspaces", signed({"w": "fresh", **narrow})
@@ -247,7 +249,7 @@ class TestCollections:
             ("DELETE", f"{at}/{shelf}", None),
         ]
 
-    def test_a_peers_key_gets_what_the_later_generations_give_it(self, keyed: Keyed) -> None:
+    def test_a_peer_key_has_the_same_access_as_in_later_generations(self, keyed: Keyed) -> None:
         requests = self.requests(keyed)
         alice = user(keyed, "alice").rpartition("/")[2]
         app = user(keyed, "alice").split("/")[3]
@@ -275,7 +277,7 @@ class TestCollections:
 
 
 class TestMessagesOfNoConversation:
-    def test_a_peer_is_shown_its_own_there(self, keyed: Keyed) -> None:
+    def test_a_peer_key_lists_only_its_own_messages(self, keyed: Keyed) -> None:
         at = "/v2/workspaces/acme/peers/alice/messages"
         own = keyed.call(
             "POST", at, ALICE, json={"messages": [{"peer_id": "alice", "content": "A thought."}]}
@@ -291,7 +293,9 @@ class TestPeerKeysAndSessions:
     """What a peer's key could reach in two steps: set something up, then wait for others."""
 
     @pytest.mark.parametrize("generation", LATER)
-    def test_a_new_session_has_no_peer_but_its_own(self, keyed: Keyed, generation: str) -> None:
+    def test_a_peer_key_creates_sessions_with_its_own_peer_only(
+        self, keyed: Keyed, generation: str
+    ) -> None:
         keyed.do("POST", f"{W}/peers", {"id": "carol", "metadata": {"secret": "heliotrope"}})
         path = f"/{generation}/workspaces/acme/sessions"
         others: tuple[dict[str, Any], ...] = (
@@ -309,7 +313,7 @@ class TestPeerKeysAndSessions:
         known = [peer["id"] for peer in keyed.do("POST", f"{W}/peers/list", {})["items"]]
         assert "ghost" not in known
 
-    def test_the_session_of_another_peers_own_messages_cannot_be_taken_before(
+    def test_the_session_of_another_peers_own_messages_cannot_be_created_in_advance(
         self, keyed: Keyed
     ) -> None:
         bob_uid = keyed.do("POST", f"{W}/peers", {"id": "bob"})["uid"]
@@ -330,7 +334,7 @@ class TestPeerKeysAndSessions:
         for path in (f"{SESSIONS}/{taken}/context", f"{SESSIONS}/{taken}/summaries"):
             assert keyed.call("GET", path, ALICE).status_code == 401
 
-    def test_a_peer_key_of_a_later_generation_renames_no_user(self, keyed: Keyed) -> None:
+    def test_a_peer_key_of_a_later_generation_cannot_rename_a_user(self, keyed: Keyed) -> None:
         path = user(keyed, "alice")
         assert keyed.call("PUT", path, ALICE, json={"name": "bob"}).status_code == 401
         assert keyed.call("PUT", path, ALICE, json={"name": "zoe"}).status_code == 401
@@ -339,7 +343,7 @@ class TestPeerKeysAndSessions:
         assert keyed.call("PUT", path, of_user, json={"name": "zoe"}).status_code == 200
 
     @pytest.mark.parametrize("question", ["heliotrope", "vault", "zeppelin"])
-    def test_what_was_said_after_a_peer_left_lends_no_words_to_what_was_said_before(
+    def test_messages_after_a_peer_left_do_not_affect_the_ranking_of_earlier_ones(
         self, keyed: Keyed, question: str
     ) -> None:
         say(keyed, "room", ("alice", "Goodbye then."))

@@ -53,7 +53,7 @@ def told(api: Api) -> Api:
 
 
 class TestAnswer:
-    def test_is_made_of_what_is_known_with_its_sources(self, told: Api) -> None:
+    def test_is_composed_of_conclusions_with_their_sources(self, told: Api) -> None:
         answer = ask(told, "What is the tortoise called?")
         assert list(answer) == ["content"]
         assert "No language model is configured" in answer["content"]
@@ -64,7 +64,7 @@ class TestAnswer:
     @pytest.mark.parametrize(
         "query", ["Which planet is the biggest?", "What is alice's blood type?"]
     )
-    def test_says_when_nothing_is_known(self, told: Api, query: str) -> None:
+    def test_states_that_nothing_is_known(self, told: Api, query: str) -> None:
         answer = ask(told, query, include_evidence=True)
         assert answer["content"].startswith(NOTHING)
         assert answer["evidence"] == {
@@ -74,7 +74,7 @@ class TestAnswer:
             "reasoning_trace_id": None,
         }
 
-    def test_a_peer_without_memory(self, api: Api) -> None:
+    def test_for_a_peer_without_memory_states_that_nothing_is_known(self, api: Api) -> None:
         api.peer("alice")
         assert ask(api, "Where do I live?")["content"].startswith(NOTHING)
 
@@ -82,14 +82,14 @@ class TestAnswer:
         "query",
         ["What do you know about Alice?", "Who is alice?", "Tell me everything you remember."],
     )
-    def test_a_question_after_nothing_in_particular_gets_the_newest(
+    def test_a_question_without_content_gets_the_newest_messages(
         self, told: Api, query: str
     ) -> None:
         answer = ask(told, query, include_evidence=True)
         assert read(answer) == ["Alice works in Ghent.", "Alice keeps a tortoise."]
         assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"alice"}
 
-    def test_about_another(self, told: Api) -> None:
+    def test_about_another_peer(self, told: Api) -> None:
         answer = ask(told, "Who grows lettuce?", target="bob", include_evidence=True)
         assert read(answer) == ["Bob grows lettuce."]
         assert [
@@ -97,7 +97,7 @@ class TestAnswer:
         ] == [("alice", "bob")]
         assert "bob" in answer["content"]
 
-    def test_draws_on_messages_of_the_sessions_that_the_peer_is_in(self, told: Api) -> None:
+    def test_uses_messages_of_the_peers_sessions(self, told: Api) -> None:
         def sessions(peer: str) -> set[str]:
             found = ask(told, "tortoise", peer, include_evidence=True)["evidence"]["messages"]
             return {item["session_id"] for item in found}
@@ -109,12 +109,12 @@ class TestAnswer:
         told.ok(told.delete("/sessions/home/peers", ["bob"]))
         assert sessions("bob") == {"home"}
 
-    def test_older_messages_than_the_membership_count(self, api: Api) -> None:
+    def test_uses_messages_dated_before_the_membership(self, api: Api) -> None:
         api.say("s", ("alice", "The lighthouse is in Genoa."), created_at="2019-01-01T00:00:00Z")
         api.say("s", ("bob", "Indeed."))
         assert "Genoa" in ask(api, "Where is the lighthouse?", "bob")["content"]
 
-    def test_an_answer_need_not_repeat_its_question(self, api: Api) -> None:
+    def test_neighbours_of_a_hit_are_used(self, api: Api) -> None:
         api.say(
             "s",
             ("alice", "What is your parrot called?"),
@@ -132,7 +132,7 @@ class TestAnswer:
     @pytest.mark.parametrize(
         ("level", "most"), [("minimal", 10), ("low", 25), ("medium", 25), ("high", 25), ("max", 25)]
     )
-    def test_how_much_is_read(self, api: Api, level: str, most: int) -> None:
+    def test_the_level_limits_the_evidence(self, api: Api, level: str, most: int) -> None:
         api.peer("alice")
         api.conclude(
             "alice", "alice", *[f"Alice saw whale number {number}." for number in range(30)]
@@ -141,7 +141,7 @@ class TestAnswer:
         evidence = ask(api, "whale", reasoning_level=level, include_evidence=True)["evidence"]
         assert (len(evidence["conclusions"]), len(evidence["messages"])) == (most, most)
 
-    def test_cards_are_used_where_the_configuration_says_so(self, told: Api) -> None:
+    def test_cards_are_used_if_the_configuration_allows_it(self, told: Api) -> None:
         told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
         assert "Her shoe size is 38" in ask(told, "What shoe size does she have?")["content"]
         told.ok(told.put("", {"configuration": {"peer_card": {"use": False}}}))
@@ -154,25 +154,25 @@ class TestAnswer:
 
 
 class TestNarrowing:
-    def test_a_session_narrows_messages_only(self, told: Api) -> None:
+    def test_a_session_restricts_messages_only(self, told: Api) -> None:
         answer = ask(told, "tortoise office Ghent", session_id="work", include_evidence=True)
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
         assert sorted(read(answer)) == ["Alice keeps a tortoise.", "Alice works in Ghent."]
 
     @pytest.mark.parametrize("form", [["home"], "home", {"in": ["home", "unknown"]}])
-    def test_an_allowlist_narrows_both(self, told: Api, form: object) -> None:
+    def test_an_allowlist_restricts_messages_and_conclusions(self, told: Api, form: object) -> None:
         answer = ask(
             told, "tortoise office Ghent", filters={"session_id": form}, include_evidence=True
         )
         assert read(answer) == ["Alice keeps a tortoise."]
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"home"}
 
-    def test_an_empty_allowlist_recalls_nothing(self, told: Api) -> None:
+    def test_an_empty_allowlist_has_no_evidence(self, told: Api) -> None:
         answer = ask(told, "tortoise", filters={"session_id": []}, include_evidence=True)
         assert answer["content"].startswith(NOTHING)
         assert (read(answer), answer["evidence"]["messages"]) == ([], [])
 
-    def test_an_allowlist_keeps_the_card(self, told: Api) -> None:
+    def test_an_allowlist_includes_the_card(self, told: Api) -> None:
         told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
         assert "38" in ask(told, "shoe size", filters={"session_id": []})["content"]
 
@@ -185,7 +185,7 @@ class TestNarrowing:
         assert answer["evidence"]["conclusions"][0]["observer_id"] == "scope.private"
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"home"}
 
-    def test_several_scopes_are_an_allowlist(self, told: Api) -> None:
+    def test_several_scopes_work_as_an_allowlist(self, told: Api) -> None:
         for scope, session in (("one", "home"), ("two", "work")):
             told.ok(told.post("/scopes", {"id": scope}), 201)
             told.ok(told.post(f"/scopes/{scope}/sessions", {"session_ids": [session]}), 204)
@@ -201,7 +201,7 @@ class TestNarrowing:
 
 
 class TestWorkspace:
-    def test_asks_everybody(self, told: Api) -> None:
+    def test_uses_the_memory_of_all_peers(self, told: Api) -> None:
         answer = ask_all(told, "Who likes lettuce?", include_evidence=True)
         pairs = {
             (item["observer_id"], item["observed_id"]) for item in answer["evidence"]["conclusions"]
@@ -210,7 +210,7 @@ class TestWorkspace:
         assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"bob"}
         assert "about bob: Bob grows lettuce." in answer["content"]
 
-    def test_a_session_narrows_messages_only(self, told: Api) -> None:
+    def test_a_session_restricts_messages_only(self, told: Api) -> None:
         answer = ask_all(told, "tortoise", session_id="work", include_evidence=True)
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
         assert read(answer) == ["Alice keeps a tortoise."]
@@ -231,7 +231,7 @@ class TestWorkspace:
         several = ask_all(told, "lettuce Ghent", scope=["private"], include_evidence=True)
         assert sorted(read(several)) == ["Bob grows lettuce.", "Bob is fond of lettuce and soup."]
 
-    def test_about_one_of_them(self, told: Api) -> None:
+    def test_a_named_peer_restricts_the_evidence(self, told: Api) -> None:
         answer = ask_all(told, "What do you know about Bob?", include_evidence=True)
         assert {item["observed_id"] for item in answer["evidence"]["conclusions"]} == {"bob"}
         assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"bob"}
@@ -241,7 +241,7 @@ class TestWorkspace:
         told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
         assert ask_all(told, "shoe size")["content"].startswith(NOTHING)
 
-    def test_other_workspaces_are_not_seen(self, told: Api) -> None:
+    def test_other_workspaces_are_not_used(self, told: Api) -> None:
         other = told.workspace + "-other"
         told.ok(told.post(f"//v3/workspaces/{other}/peers", {"id": "alice"}), 201)
         for path in ("chat", "peers/alice/chat"):
@@ -251,7 +251,7 @@ class TestWorkspace:
 
 
 class TestEvidence:
-    def test_shape(self, told: Api) -> None:
+    def test_has_documented_fields(self, told: Api) -> None:
         evidence = ask(told, "tortoise", include_evidence=True)["evidence"]
         assert list(evidence) == EVIDENCE
         (conclusion,) = evidence["conclusions"]
@@ -272,19 +272,19 @@ class TestEvidence:
         assert message["id"] in told.ids(f"/sessions/{message['session_id']}/messages/list")
         assert (evidence["tool_calls"], evidence["reasoning_trace_id"]) == ([], None)
 
-    def test_the_latest_messages_of_the_session_were_read_too(self, told: Api) -> None:
+    def test_includes_the_latest_messages_of_the_session(self, told: Api) -> None:
         answer = ask(told, "Which planet is the biggest?", session_id="home", include_evidence=True)
         assert answer["content"].startswith(NOTHING)
         assert [item["peer_id"] for item in answer["evidence"]["messages"]] == ["alice", "bob"]
 
-    def test_each_message_once(self, told: Api) -> None:
+    def test_has_each_message_once(self, told: Api) -> None:
         found = ask(told, "tortoise", session_id="home", include_evidence=True)["evidence"][
             "messages"
         ]
         ids = [item["id"] for item in found]
         assert len(ids) == len(set(ids)) == 2
 
-    def test_is_left_out_unless_asked_for(self, told: Api) -> None:
+    def test_is_included_on_request_only(self, told: Api) -> None:
         assert "evidence" not in ask(told, "tortoise")
         assert "evidence" not in ask_all(told, "tortoise", include_evidence=False)
 
@@ -305,14 +305,14 @@ class TestResponseFormat:
     @pytest.mark.parametrize(
         "query", ["What is the tortoise called?", "Which planet is the biggest?"]
     )
-    def test_the_answer_has_it(self, told: Api, path: str, query: str) -> None:
+    def test_the_answer_follows_the_format(self, told: Api, path: str, query: str) -> None:
         answer = told.ok(told.post(path, {"query": query, "response_format": SCHEMA}))
         content = json.loads(answer["content"])
         assert isinstance(content["answer"], str)
         assert isinstance(content["count"], int)
         assert ("Balthazar" in answer["content"]) == ("tortoise" in query)
 
-    def test_a_bad_one_is_refused(self, told: Api) -> None:
+    def test_an_invalid_format_is_refused(self, told: Api) -> None:
         for path in ("/peers/alice/chat", "/chat"):
             for stream in (False, True):
                 bad = {"type": "object", "properties": {"a": {"allOf": []}}}
@@ -325,7 +325,9 @@ class TestResponseFormat:
 
 class TestRefusals:
     @pytest.mark.parametrize("stream", [False, True])
-    def test_unknown_things_are_named_and_not_created(self, api: Api, stream: bool) -> None:
+    def test_unknown_peers_and_sessions_are_named_and_not_created(
+        self, api: Api, stream: bool
+    ) -> None:
         def post(path: str, **body: Any) -> Any:
             return api.post(path, {"query": "x", "stream": stream, **body})
 
@@ -343,11 +345,11 @@ class TestRefusals:
         assert api.ids("/peers/list") == ["bob"]
         assert api.ids("/sessions/list") == []
 
-    def test_a_session_that_is_being_deleted(self, told: Api) -> None:
+    def test_a_session_that_is_being_deleted_is_refused(self, told: Api) -> None:
         told.ok(told.delete("/sessions/home"), 202)
         told.missing(told.post("/peers/alice/chat", {"query": "x", "session_id": "home"}), "home")
 
-    def test_scopes_are_no_peers(self, told: Api) -> None:
+    def test_scopes_are_not_accepted_as_peers(self, told: Api) -> None:
         told.ok(told.post("/scopes", {"id": "private"}), 201)
         for name in ("scope.private", "scope.none"):
             told.refused(told.post(f"/peers/{name}/chat", {"query": "x"}), ["path", "peer_id"])
@@ -378,7 +380,7 @@ class TestRefusals:
         ],
         ids=range(17),
     )
-    def test_malformed(self, api: Api, body: dict[str, Any], loc: str) -> None:
+    def test_malformed_bodies_are_refused(self, api: Api, body: dict[str, Any], loc: str) -> None:
         for path in ("/peers/alice/chat", "/chat"):
             api.refused(api.post(path, body), ["body", loc])
 
@@ -402,15 +404,15 @@ class TestRefusals:
         ],
         ids=range(8),
     )
-    def test_malformed_with_a_peer(
+    def test_malformed_bodies_with_a_peer_are_refused(
         self, api: Api, body: dict[str, Any], loc: list[str | int]
     ) -> None:
         api.refused(api.post("/peers/alice/chat", {"query": "x", **body}), ["body", *loc])
 
-    def test_the_longest_query(self, told: Api) -> None:
+    def test_the_longest_query_is_accepted(self, told: Api) -> None:
         assert isinstance(ask(told, "tortoise " * 1111)["content"], str)
 
-    def test_nulls_mean_nothing_is_said(self, told: Api) -> None:
+    def test_null_fields_count_as_absent(self, told: Api) -> None:
         nulls: dict[str, Any] = dict.fromkeys(
             ("session_id", "target", "filters", "scope", "response_format")
         )
@@ -430,7 +432,7 @@ class TestNarrowKeys:
     def alice(self, told: Api) -> Principal:
         return Principal(workspace_id=told.workspace, peer_id="alice")
 
-    def test_sessions_must_be_its_own(self, told: Api, alice: Principal) -> None:
+    def test_a_peer_key_may_use_only_its_own_sessions(self, told: Api, alice: Principal) -> None:
         told.session("other")
         for options in (
             ChatOptions("x", session="home"),

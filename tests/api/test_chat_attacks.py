@@ -139,7 +139,7 @@ def given_back(place: World) -> str:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_model_that_obeys_a_message_sees_no_more_than_whoever_asks(
+def test_an_injected_instruction_gives_the_model_no_access_beyond_the_callers(
     place: World, stream: bool
 ) -> None:
     before = {
@@ -167,12 +167,12 @@ def test_a_model_that_obeys_a_message_sees_no_more_than_whoever_asks(
     assert after == before, "nor does it write"
 
 
-def test_what_bob_may_see_is_found_so_the_tools_do_work(place: World) -> None:
+def test_the_tools_find_what_the_caller_may_see(place: World) -> None:
     place.ask(calling(("grep_messages", {"text": "canary"})), "A canary.", path=BOB)
     assert "i keep a canary." in given_back(place)
 
 
-def test_over_the_whole_workspace_no_other_workspace_is_seen(place: World) -> None:
+def test_workspace_chat_reads_no_other_workspace(place: World) -> None:
     calls = attempts(place)
     for start in range(0, len(calls), 10):
         place.ask(calling(*calls[start : start + 10]), "?", path=PATHS[1], reasoning_level="max")
@@ -194,7 +194,7 @@ def test_a_model_that_never_stops_calling_is_stopped(place: World, level: str, r
     )
 
 
-def test_a_model_that_calls_even_without_tools_gets_no_answer_made_up(place: World) -> None:
+def test_a_model_that_calls_tools_without_having_any_gets_no_invented_answer(place: World) -> None:
     place.model.say = lambda request: calling(("search_memory", {"query": "canary"}))
     assert place.ask(path=BOB)["content"] is None
 
@@ -203,9 +203,7 @@ def test_a_model_that_calls_even_without_tools_gets_no_answer_made_up(place: Wor
     "garbage",
     ["\ud800\0\x1b[2J", "x" * 2_000_000, "{" * 10_000, "<tool_call>search_memory</tool_call>"],
 )
-def test_an_answer_that_is_garbage_is_passed_on_as_text_and_breaks_nothing(
-    place: World, garbage: str
-) -> None:
+def test_a_garbage_answer_is_passed_on_as_text(place: World, garbage: str) -> None:
     def say(request: CompletionRequest) -> str:
         return garbage
 

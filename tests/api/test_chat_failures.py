@@ -67,7 +67,7 @@ GENERATIONS = ("v1", "v2", "v3")
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("generation", GENERATIONS)
-def test_a_question_is_answered_without_the_model(
+def test_a_failed_model_is_replaced_by_an_answer_without_one(
     place: World, generation: str, stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     place.model.say = lambda request: fails()
@@ -114,7 +114,7 @@ def test_an_error_names_the_cause(
 
 
 @pytest.mark.parametrize("mode", ["extractive", "error"])
-def test_a_refusal_is_no_answer_and_no_error(tmp_path: Path, mode: str) -> None:
+def test_a_refusal_is_neither_an_answer_nor_an_error(tmp_path: Path, mode: str) -> None:
     with world(tmp_path, DIALECTIC_ON_FAILURE=mode) as found:
         found.model.say = lambda request: Refusal("openai: the model declines to answer")
         answer = ask(found, "v3")
@@ -132,7 +132,7 @@ def test_a_notice_is_one_line_of_ascii(place: World) -> None:
     assert "Set-Cookie" not in answer.headers
 
 
-def test_what_the_model_had_looked_up_stays_evidence(place: World) -> None:
+def test_look_ups_before_a_failure_remain_evidence(place: World) -> None:
     place.model.replies = [calling(("grep_messages", {"text": "hives"})), fails()]
     answer = place.api.ok(
         place.api.post(
@@ -151,7 +151,7 @@ def test_a_bug_in_a_provider_is_still_an_error(place: World) -> None:
 class TestDeadline:
     @pytest.mark.parametrize("stream", [False, True])
     @pytest.mark.parametrize("mode", ["extractive", "error"])
-    def test_it_ends_a_call_that_hangs(self, tmp_path: Path, mode: str, stream: bool) -> None:
+    def test_a_call_that_hangs_is_ended(self, tmp_path: Path, mode: str, stream: bool) -> None:
         def hang(handler: Handler, request: Request) -> None:
             handler.wait_to_be_left()
 
@@ -173,7 +173,7 @@ class TestDeadline:
                 assert len(server.requests) == 1
                 assert server.left.wait(5), "the call is ended, not left alone"
 
-    def test_all_calls_share_it(self, tmp_path: Path) -> None:
+    def test_all_calls_share_the_deadline(self, tmp_path: Path) -> None:
         with world(tmp_path, DIALECTIC_DEADLINE_SECONDS="0.6") as found:
             found.model.say = lambda request: slow(calling(("grep_messages", {"text": "hives"})))
             answer = ask(found, "v3")
@@ -238,7 +238,7 @@ def slow(reply: Completion, seconds: float = 0.25) -> Completion:
 
 
 class TestCaller:
-    def test_a_caller_that_has_gone_causes_no_further_call(self, place: World) -> None:
+    def test_a_disconnected_client_causes_no_further_call(self, place: World) -> None:
         ours, theirs = socket.socketpair()
 
         def say(request: CompletionRequest) -> Completion:
@@ -251,7 +251,7 @@ class TestCaller:
         assert answer.get_json() == {"content": None}
         assert len(place.model.requests) == 1
 
-    def test_one_that_waits_is_answered(self, place: World) -> None:
+    def test_a_client_that_waits_is_answered(self, place: World) -> None:
         ours, theirs = socket.socketpair()
         place.model.replies = [calling(("grep_messages", {"text": "hives"})), "Seven."]
         with ours, theirs:

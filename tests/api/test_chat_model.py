@@ -106,7 +106,7 @@ def uids(place: World) -> dict[str, str]:
 
 
 class TestAnswer:
-    def test_the_model_answers_from_what_it_is_given_and_looks_up(self, place: World) -> None:
+    def test_the_model_answers_from_evidence_and_look_ups(self, place: World) -> None:
         answer = place.ask(calling(("grep_messages", {"text": "hives"})), "Seven hives of bees.")
         assert answer["content"] == "Seven hives of bees."
         assert "Alice keeps bees." in place.model.requests[0].turns[1].content
@@ -118,7 +118,7 @@ class TestAnswer:
         assert answer["content"] is None
         assert answer["evidence"]["conclusions"]
 
-    def test_a_format_is_filled(self, place: World) -> None:
+    def test_the_answer_follows_the_format(self, place: World) -> None:
         schema = {
             "type": "object",
             "properties": {"hives": {"type": "integer"}},
@@ -137,7 +137,7 @@ class TestAnswer:
             assert ("No language model" in answer["content"]) == (level == "minimal")
             assert (answer["evidence"]["reasoning_trace_id"] is None) == (level == "minimal")
 
-    def test_no_connection_is_held_while_the_model_is_asked(self, place: World) -> None:
+    def test_no_connection_is_open_during_a_call_of_the_model(self, place: World) -> None:
         def write(request: CompletionRequest) -> Any:
             # A write inside an open transaction of this thread is an error, and so is one inside a
             # view on this storage.
@@ -150,7 +150,7 @@ class TestAnswer:
 
 
 class TestEvidence:
-    def test_everything_that_was_read_once_and_in_order(self, place: World) -> None:
+    def test_has_everything_read_once_and_in_order(self, place: World) -> None:
         known = uids(place)
         answer = place.ask(
             calling(
@@ -180,7 +180,7 @@ class TestEvidence:
         ]
         assert isinstance(evidence["reasoning_trace_id"], str)
 
-    def test_what_a_tool_read_beyond_the_first_look_up(self, place: World) -> None:
+    def test_includes_what_tools_read(self, place: World) -> None:
         place.api.conclude("alice", "alice", *[f"Alice saw whale number {n}." for n in range(80)])
         answer = place.ask(
             calling(("search_memory", {"query": "whale", "limit": 40})),
@@ -191,7 +191,7 @@ class TestEvidence:
         assert len(answer["evidence"]["conclusions"]) >= 40
 
     @pytest.mark.parametrize("path", PATHS)
-    def test_in_a_stream_it_comes_last(self, place: World, path: str) -> None:
+    def test_is_the_last_event_of_a_stream(self, place: World, path: str) -> None:
         place.model.replies = [
             calling(("search_memory", {"query": "bees"})),
             [BEGINNING, ".", DONE],
@@ -216,7 +216,7 @@ class TestEvidence:
 class TestBounds:
     """A model cannot look further than whoever asks."""
 
-    def test_other_sessions_and_memories(self, place: World) -> None:
+    def test_tools_read_no_other_sessions_and_memories(self, place: World) -> None:
         place.ask(calling(("grep_messages", {"text": "ledgers"})), "?", path="/peers/bob/chat")
         assert place.result() == "Nothing was found."
         place.ask(
@@ -232,14 +232,14 @@ class TestBounds:
         )
         assert {item["observer_id"] for item in answer["evidence"]["conclusions"]} == {"bob"}
 
-    def test_a_session_pins_messages(self, place: World) -> None:
+    def test_a_session_restricts_messages(self, place: World) -> None:
         answer = place.ask(
             calling(("get_messages_by_date_range", {"since": "2000-01-01"})), "?", session_id="work"
         )
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
         assert "ledgers" in place.result()
 
-    def test_an_allowlist_pins_both_and_takes_the_chain_away(self, place: World) -> None:
+    def test_an_allowlist_restricts_both_and_disables_chains(self, place: World) -> None:
         answer = place.ask(
             calling(
                 ("search_memory", {"query": "bees ledgers"}),
@@ -256,7 +256,7 @@ class TestBounds:
         place.ask(calling(("search_memory", {"query": "bees"})), "?", filters={"session_id": []})
         assert place.result() == "Nothing was found."
 
-    def test_a_workspace_sees_all_and_reads_cards(self, place: World) -> None:
+    def test_workspace_chat_reads_everything_and_cards(self, place: World) -> None:
         place.api.put("/peers/carol/card", {"peer_card": ["IDENTITY: Carol"]})
         answer = place.ask(
             calling(
@@ -278,7 +278,7 @@ class TestBounds:
             "bob",
         }
 
-    def test_cards_are_not_read_where_the_configuration_forbids_it(self, place: World) -> None:
+    def test_cards_are_not_read_if_the_configuration_forbids_it(self, place: World) -> None:
         place.api.ok(place.api.put("", {"configuration": {"peer_card": {"use": False}}}))
         place.ask("?", path=PATHS[1])
         assert "get_peer_card" not in [tool.name for tool in place.model.requests[0].tools]
@@ -354,7 +354,7 @@ class TestStream:
 
 
 class TestTold:
-    def test_operators_hear_of_rounds_calls_and_the_whole(self, place: World) -> None:
+    def test_events_report_rounds_calls_and_the_answer(self, place: World) -> None:
         look = calling(("search_memory", {"query": "bees", "limit": 3}), ("listen", {}))
         place.ask(look, "Bees.", session_id="home", reasoning_level="high")
         (whole,) = place.of("dialectic.completed")
@@ -400,7 +400,7 @@ class TestTold:
         assert "bees" not in repr([event.data() for event in place.events])
 
     @pytest.mark.parametrize("stream", [False, True])
-    def test_of_a_run_that_fails_they_hear_of_its_rounds(self, place: World, stream: bool) -> None:
+    def test_events_report_the_rounds_of_a_failed_run(self, place: World, stream: bool) -> None:
         look = calling(("search_memory", {"query": "bees"}))
         place.model.replies, place.model.say = (
             [look],
@@ -417,7 +417,7 @@ class TestTold:
         (whole,) = place.of("dialectic.completed")
         assert whole["run_id"] == one["run_id"]
 
-    def test_over_a_workspace_there_is_no_peer(self, place: World) -> None:
+    def test_events_of_workspace_chat_name_no_peer(self, place: World) -> None:
         place.ask("Bees.", path=PATHS[1])
         (whole,) = place.of("dialectic.completed")
         assert (whole["peer_name"], whole["session_name"]) == (None, None)

@@ -31,7 +31,7 @@ def ask(api: Api, query: str = "bees", path: str = "/peers/alice/chat", **body: 
     return api.ok(api.post(path, {"query": query, **body}))
 
 
-def test_the_request(place: tuple[Api, Talker]) -> None:
+def test_the_reasoner_gets_the_request_and_its_evidence(place: tuple[Api, Talker]) -> None:
     api, talker = place
     api.conclude("alice", "alice", "Alice keeps bees.", session="s")
     assert ask(api, "Who has\0 bees?", reasoning_level="high", response_format=None) == {
@@ -59,7 +59,7 @@ def test_the_request(place: tuple[Api, Talker]) -> None:
     assert talker.last.subject == "bob"
 
 
-def test_cards(place: tuple[Api, Talker]) -> None:
+def test_cards_of_asker_and_subject_are_passed(place: tuple[Api, Talker]) -> None:
     api, talker = place
     api.put("/peers/alice/card", {"peer_card": ["about herself"]})
     api.put("/peers/alice/card", {"peer_card": ["about bob"]}, query_string={"target": "bob"})
@@ -72,7 +72,7 @@ def test_cards(place: tuple[Api, Talker]) -> None:
     assert talker.last.cards == {}
 
 
-def test_a_scope_is_asked_with_its_own_card_only(place: tuple[Api, Talker]) -> None:
+def test_a_scope_uses_its_own_card_only(place: tuple[Api, Talker]) -> None:
     """A peer's own card may hold what was said outside the scope. A list of scopes is an allowlist,
     which leaves cards as they are."""
     api, talker = place
@@ -90,7 +90,7 @@ def test_a_scope_is_asked_with_its_own_card_only(place: tuple[Api, Talker]) -> N
     assert talker.last.cards == {"alice": ["about herself"]}
 
 
-def test_the_latest_messages_of_a_session(tmp_path: Path) -> None:
+def test_the_latest_messages_of_a_session_are_passed(tmp_path: Path) -> None:
     with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="12") as (api, talker):
         stored = api.say("s", *[("alice", f"Bee number {number}.") for number in range(9)])
         api.say("t", ("alice", "Elsewhere."))
@@ -107,14 +107,14 @@ def test_the_latest_messages_of_a_session(tmp_path: Path) -> None:
         assert talker.last.recent == []
 
 
-def test_no_messages_where_the_operator_wants_none(tmp_path: Path) -> None:
+def test_no_latest_messages_are_passed_if_the_setting_is_zero(tmp_path: Path) -> None:
     with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="0") as (api, talker):
         api.say("s", ("alice", "Bees."))
         ask(api, session_id="s")
         assert talker.last.recent == []
 
 
-def test_instructions(place: tuple[Api, Talker]) -> None:
+def test_instructions_of_all_levels_are_passed(place: tuple[Api, Talker]) -> None:
     api, talker = place
     api.put(
         "",
@@ -133,7 +133,7 @@ def test_instructions(place: tuple[Api, Talker]) -> None:
         assert talker.last.instructions == "All.\n\nSession."
 
 
-def test_nothing_to_say_is_null(place: tuple[Api, Talker]) -> None:
+def test_an_empty_answer_is_null(place: tuple[Api, Talker]) -> None:
     api, talker = place
     for pieces in ([], [""], ["", " \n"]):
         talker.say = lambda request, pieces=pieces: pieces  # type: ignore[misc]
@@ -143,7 +143,7 @@ def test_nothing_to_say_is_null(place: tuple[Api, Talker]) -> None:
         assert ask(api, response_format=SCHEMA)["content"] is None
 
 
-def test_no_connection_is_held_while_the_reasoner_thinks(place: tuple[Api, Talker]) -> None:
+def test_no_connection_is_open_while_the_reasoner_works(place: tuple[Api, Talker]) -> None:
     api, talker = place
 
     def write(request: AnswerRequest) -> Iterable[str]:
@@ -159,7 +159,7 @@ def test_no_connection_is_held_while_the_reasoner_thinks(place: tuple[Api, Talke
         assert '"content": "True"' in api.post(path, {"query": "x", "stream": True}).text
 
 
-def test_a_form_that_was_asked_for_is_passed_on_and_held_against_the_answer(
+def test_a_response_format_is_passed_on_and_validated(
     place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture
 ) -> None:
     api, talker = place
@@ -175,7 +175,9 @@ def test_a_form_that_was_asked_for_is_passed_on_and_held_against_the_answer(
     assert "InvalidAnswer" in caplog.text
 
 
-def test_a_reasoner_that_fails(place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_reasoner_is_an_error_that_quotes_nothing(
+    place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture
+) -> None:
     api, talker = place
 
     def fail(request: AnswerRequest) -> Iterable[str]:
@@ -193,7 +195,7 @@ def test_a_reasoner_that_fails(place: tuple[Api, Talker], caplog: pytest.LogCapt
     assert "BEES" not in caplog.text
 
 
-def test_a_model_is_given_what_was_only_nearest_too(tmp_path: Path) -> None:
+def test_a_model_also_gets_weak_matches(tmp_path: Path) -> None:
     """It can tell itself what belongs to the question; what is merely made of words cannot."""
     from memservice.spi.capabilities import Capability
 

@@ -69,7 +69,9 @@ def next_event(answer: http.client.HTTPResponse) -> Any:
 
 class TestFraming:
     @pytest.mark.parametrize("path", PATHS)
-    def test_bytes(self, place: tuple[Api, Talker], path: str) -> None:
+    def test_events_have_the_documented_bytes_and_headers(
+        self, place: tuple[Api, Talker], path: str
+    ) -> None:
         api, talker = place
         talker.say = lambda request: ["Ja, ", "", "Honig für 5 €\n🐝", '"}']
         answer = api.post(path, {"query": "bees", "stream": True})
@@ -106,7 +108,7 @@ class TestFraming:
         ]
         assert all("evidence" not in event for event in events[:-1])
 
-    def test_nothing_to_say(self, place: tuple[Api, Talker]) -> None:
+    def test_an_empty_answer_is_one_event(self, place: tuple[Api, Talker]) -> None:
         api, talker = place
         talker.say = lambda request: []
         assert (
@@ -141,7 +143,7 @@ class TestFlow:
             assert next_event(answer) == {"delta": {"content": "third"}, "done": False}
             assert next_event(answer) == {"done": True}
 
-    def test_a_client_that_leaves_ends_the_work(self, place: tuple[Api, Talker]) -> None:
+    def test_a_client_that_disconnects_ends_the_work(self, place: tuple[Api, Talker]) -> None:
         api, talker = place
         ended = threading.Event()
 
@@ -160,7 +162,7 @@ class TestFlow:
 
 
 class TestFailure:
-    def test_before_the_first_piece_it_is_an_error_like_any_other(
+    def test_a_failure_before_the_first_piece_is_an_error_response(
         self, place: tuple[Api, Talker]
     ) -> None:
         api, talker = place
@@ -175,7 +177,7 @@ class TestFailure:
             {"detail": "An unexpected error occurred"},
         )
 
-    def test_later_the_stream_breaks_off(
+    def test_a_later_failure_breaks_off_the_stream(
         self, place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture
     ) -> None:
         api, talker = place
@@ -195,7 +197,7 @@ class TestFailure:
         assert "ConnectionError" in caplog.text
         assert "BEES" not in caplog.text
 
-    def test_an_answer_that_is_not_of_the_form_never_looks_complete(
+    def test_an_answer_that_violates_the_format_never_looks_complete(
         self, place: tuple[Api, Talker]
     ) -> None:
         api, talker = place
@@ -212,9 +214,7 @@ class TestFailure:
 class TestSlots:
     """With four threads, two chats at once."""
 
-    def test_beyond_them_the_answer_is_503_until_one_is_free(
-        self, place: tuple[Api, Talker]
-    ) -> None:
+    def test_without_a_free_slot_the_answer_is_503(self, place: tuple[Api, Talker]) -> None:
         api, talker = place
         let_go = threading.Event()
 
@@ -239,7 +239,7 @@ class TestSlots:
                     assert next_event(answer) == {"done": True}
             assert _soon_answered(api)
 
-    def test_whole_answers_hold_one_as_well(self, place: tuple[Api, Talker]) -> None:
+    def test_plain_answers_use_a_slot_too(self, place: tuple[Api, Talker]) -> None:
         api, talker = place
         begun, let_go = threading.Semaphore(0), threading.Event()
 
@@ -264,7 +264,7 @@ class TestSlots:
             thread.join(PATIENCE)
         assert api.post(PATHS[0], {"query": "bees"}).status_code == 200
 
-    def test_whatever_goes_wrong_gives_it_back(self, place: tuple[Api, Talker]) -> None:
+    def test_a_failure_frees_the_slot(self, place: tuple[Api, Talker]) -> None:
         api, talker = place
 
         def fail(request: AnswerRequest) -> Iterable[str]:
@@ -292,7 +292,7 @@ class TestSlots:
         talker.say = lambda request: ["fine"]
         assert _soon_answered(api)
 
-    def test_a_client_that_never_reads_gives_it_back(self, place: tuple[Api, Talker]) -> None:
+    def test_a_client_that_never_reads_frees_its_slot(self, place: tuple[Api, Talker]) -> None:
         api, _ = place
         for _ in range(3):
             api.client.post(

@@ -52,7 +52,7 @@ def test_04_created_is_201_and_existing_200_but_adding_peers_always_200(api: Api
     assert api.post("/sessions/new/peers", {"p": {}}).status_code == 200
 
 
-def test_06_every_422_is_a_list(api: Api) -> None:
+def test_06_every_422_contains_a_list(api: Api) -> None:
     """The contract knows two shapes; ours is one, with the contract's text as `msg`."""
     problems = api.refused(
         api.post(

@@ -87,7 +87,7 @@ def test_a_clone_is_a_new_session_with_the_same_messages_and_members(api: Api) -
     ]
 
 
-def test_positions_and_token_sums_are_kept_and_go_on(api: Api) -> None:
+def test_positions_and_token_sums_are_copied_and_continue(api: Api) -> None:
     said = api.say("s", *(("alice", f"this is number {n}") for n in range(7)))
     copy = clone(api, message_id=said[4]["id"])
     session, messages, _ = stored(api, copy["id"])
@@ -108,7 +108,7 @@ def test_positions_and_token_sums_are_kept_and_go_on(api: Api) -> None:
     assert len(listed(api, "s")) == 7, "the original is not touched"
 
 
-def test_the_message_that_is_named_is_the_last_one(api: Api) -> None:
+def test_the_named_message_is_the_last_one_of_the_clone(api: Api) -> None:
     said = api.say("s", ("alice", "one"), ("alice", "two"), ("alice", "three"))
     for last, contents in ((0, ["one"]), (1, ["one", "two"]), (2, ["one", "two", "three"])):
         assert [
@@ -116,7 +116,7 @@ def test_the_message_that_is_named_is_the_last_one(api: Api) -> None:
         ] == contents
 
 
-def test_members_that_left_stay_away(api: Api) -> None:
+def test_members_that_left_are_not_members_of_the_clone(api: Api) -> None:
     api.session("s", peers={"alice": {"observe_others": True}, "bob": {}}, scopes=["x"])
     api.ok(api.delete("/sessions/s/peers", ["alice"]))
     copy = clone(api)
@@ -146,7 +146,7 @@ def test_a_session_without_messages_is_cloned_too(api: Api) -> None:
     ]
 
 
-def test_a_clone_is_found_by_its_text_and_nothing_is_derived_from_it(api: Api) -> None:
+def test_a_clone_is_searchable_and_nothing_is_derived_from_it(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo and I collect sextants."), ("bob", "That is far away."))
     Worker(api.runtime).run_until_idle()
     known = api.ok(api.post("/conclusions/list"))["total"]
@@ -168,7 +168,7 @@ def test_a_clone_is_found_by_its_text_and_nothing_is_derived_from_it(api: Api) -
     assert api.ok(api.get(f"/sessions/{copy['id']}/summaries"))["short_summary"] is None
 
 
-def test_what_is_not_there_cannot_be_cloned(api: Api) -> None:
+def test_unknown_sessions_and_messages_cannot_be_cloned(api: Api) -> None:
     api.say("other", ("alice", "x"))
     foreign = api.say("s", ("alice", "y"))[0]["id"]
     gone = "Original session not found"
@@ -181,7 +181,7 @@ def test_what_is_not_there_cannot_be_cloned(api: Api) -> None:
     assert api.ids("/sessions/list") == ["other"]
 
 
-def test_a_session_of_the_same_name_elsewhere_is_another_one(api: Api) -> None:
+def test_sessions_of_the_same_name_in_two_workspaces_are_separate(api: Api) -> None:
     other = type(api)(api.app, api.runtime, api.workspace + "-other")
     other.say("s", ("carol", "theirs"))
     api.say("s", ("alice", "ours"))

@@ -138,7 +138,7 @@ def test_drafts_of_the_wrong_shape_are_refused(
     )
 
 
-def test_one_to_a_hundred(api: Api) -> None:
+def test_one_to_a_hundred_conclusions_are_accepted(api: Api) -> None:
     api.refused(api.post("/conclusions", {"conclusions": []}), ["body", "conclusions"])
     api.refused(api.post("/conclusions", {"conclusions": [draft()] * 101}), ["body", "conclusions"])
     assert len(api.ok(api.post("/conclusions", {"conclusions": [draft()] * 100}), 201)) == 100
@@ -207,14 +207,14 @@ def test_derived_conclusions_show_where_they_come_from(api: Api) -> None:
     assert made["level"] == "deductive"
 
 
-def test_get(api: Api) -> None:
+def test_a_conclusion_is_read_by_its_id(api: Api) -> None:
     made = api.conclude("alice", "bob", "one")[0]
     assert api.ok(api.get(f"/conclusions/{made['id']}")) == made
     api.missing(api.get("/conclusions/none"), "none")
     api.missing(api.get(f"//v3/workspaces/elsewhere/conclusions/{made['id']}"), made["id"])
 
 
-def test_deleted_ones_are_gone(api: Api) -> None:
+def test_deleted_conclusions_are_not_found(api: Api) -> None:
     made = api.conclude("alice", "bob", "gone tea", "kept tea")
     answer = api.delete(f"/conclusions/{made[0]['id']}")
     assert answer.status_code == 204
@@ -235,7 +235,7 @@ def test_deleted_ones_are_gone(api: Api) -> None:
     assert "gone tea" not in representation
 
 
-def test_superseded_ones_are_hidden_as_well(api: Api) -> None:
+def test_superseded_conclusions_are_hidden(api: Api) -> None:
     made = api.conclude("alice", "bob", "old")[0]["id"]
 
     def change(tx: Transaction) -> None:
@@ -348,7 +348,7 @@ class TestQuery:
         api.refused(api.post("/conclusions/query", {"filters": self.PAIR}), ["body", "query"])
         api.ok(api.post("/conclusions/query", {"query": "", "filters": self.PAIR}))
 
-    def test_unknown_pairs_know_nothing(self, api: Api) -> None:
+    def test_unknown_pairs_have_no_results(self, api: Api) -> None:
         assert (
             api.ok(
                 api.post(

@@ -23,7 +23,7 @@ def sent(way: str, configuration: object) -> tuple[str, str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_nul_is_gone_before_anything_is_checked(api: Api, way: str) -> None:
+def test_nul_is_stripped_before_validation(api: Api, way: str) -> None:
     for wrong in (
         {"\0summary": {"messages_per_short_summary": 0}},
         {"summary": {"enabled\0": 5}},
@@ -57,9 +57,7 @@ def test_nul_is_stripped_from_peer_and_message_configuration(api: Api) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("section", TEXTS)
-def test_long_instructions_are_refused_wherever_they_stand(
-    api: Api, way: str, section: str
-) -> None:
+def test_long_instructions_are_refused_in_every_section(api: Api, way: str, section: str) -> None:
     long, full = " word" * 2001, " word" * 2000
     inside = (
         (lambda text: text)

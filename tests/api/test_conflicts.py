@@ -46,7 +46,7 @@ def test_conflict_01_a_free_name_that_changes_beside_an_id_that_does_not(
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
-def test_conflict_01_only_the_name_that_is_taken_gives_way(
+def test_conflict_01_only_the_taken_name_is_replaced(
     three: Three, user: str, generation: str
 ) -> None:
     """Several peers are made at once, and a user was renamed to one of them."""
@@ -134,7 +134,7 @@ def test_conflict_05_sessions_without_an_owner_are_every_members(shared: bool) -
     runtime.close()
 
 
-def test_conflict_06_somebody_says_what_no_user_says(three: Three, user: str) -> None:
+def test_conflict_06_messages_of_the_assistant_have_an_author(three: Three, user: str) -> None:
     three.newest.session("room", peers={ALICE: {}})
     room = f"{user}/sessions/{three.uid_of('room')}"
     owned = three.first.session(user)
@@ -624,7 +624,7 @@ def test_conflict_23_only_the_first_generation_copies_metamessages(
         assert clone in api.ids("/sessions/list"), "its uid is its id"
 
 
-def test_conflict_24_totals_count_what_is_shown(three: Three, user: str) -> None:
+def test_conflict_24_totals_count_visible_rows(three: Three, user: str) -> None:
     """Each kind of what some generation hides is there; lists are read whole, page by page, with
     their totals."""
     archived = three.first.session(user)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 JSON = "application/json"
 
 
-def test_health_asks_nobody(api: Api) -> None:
+def test_health_needs_no_key(api: Api) -> None:
     answer = api.get("//health")
     assert api.ok(answer) == {"status": "ok"}
     assert answer.data == b'{"status":"ok"}'
@@ -42,7 +42,7 @@ class TestRoutes:
             "/dashboard",
         ],
     )
-    def test_unknown_ones_are_404(self, api: Api, path: str) -> None:
+    def test_unknown_routes_are_404(self, api: Api, path: str) -> None:
         for method in ("GET", "POST", "DELETE", "OPTIONS"):
             answer = api.client.open(base_url="http://localhost", method=method, path=path)
             assert answer.status_code == 404, (method, path)
@@ -98,7 +98,7 @@ class TestRoutes:
             answer.headers["Location"] == f"/v3/workspaces/{api.workspace}/peers/a%20%C3%A9%3F%23"
         )
 
-    def test_a_redirect_leads_nowhere_else(self, api: Api) -> None:
+    def test_a_redirect_stays_on_the_server(self, api: Api) -> None:
         for path in ("//evil.example/", "/\\evil.example/", "/nothing/"):
             answer = api.client.open(
                 base_url="http://localhost",
@@ -112,7 +112,7 @@ class TestRoutes:
     def test_a_wrong_method_with_a_slash_redirects_first(self, api: Api) -> None:
         assert api.get("/peers/").status_code == 307
 
-    def test_long_urls(self, api: Api) -> None:
+    def test_long_urls_are_answered(self, api: Api) -> None:
         assert api.get("/sessions/" + "x" * 60_000 + "/context").status_code == 200
         api.refused(api.get("/queue/status?session_id=%00"), ["query", "session_id"])
         assert api.get("/queue/status?session_id=" + "y" * 60_000).status_code == 200
@@ -166,7 +166,7 @@ class TestBodies:
             b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
         ],
     )
-    def test_json_that_cannot_be_kept_is_refused(self, api: Api, data: bytes) -> None:
+    def test_json_that_cannot_be_stored_is_refused(self, api: Api, data: bytes) -> None:
         problems = api.refused(api.post(self.URL, data=data, content_type=JSON))
         assert problems[0]["loc"][0] == "body"
 
@@ -197,7 +197,7 @@ class TestBodies:
         "kind",
         [JSON, "application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.api+json"],
     )
-    def test_json_types(self, api: Api, kind: str) -> None:
+    def test_json_media_types_are_accepted(self, api: Api, kind: str) -> None:
         api.ok(api.post(self.URL, data=json.dumps({"id": api.workspace}), content_type=kind), 201)
 
     def test_a_body_without_a_type_is_json_unless_a_page_sends_it(self, api: Api) -> None:
@@ -240,11 +240,11 @@ class TestBodies:
             "detail": "The request's body is too large: at most 1048576 bytes are read here"
         }
 
-    def test_a_body_where_none_is_read_is_ignored(self, api: Api) -> None:
+    def test_an_unused_body_is_ignored(self, api: Api) -> None:
         assert api.get("//health", data=b"\xff{", content_type=JSON).status_code == 200
         assert api.get("/queue/status", data=b"\xff{", content_type=JSON).status_code == 200
 
-    def test_a_query_string_that_is_not_utf8(self, api: Api) -> None:
+    def test_a_query_string_that_is_not_utf8_is_refused(self, api: Api) -> None:
         environment = {"QUERY_STRING": "page=\xff", "REQUEST_METHOD": "POST"}
         answer = api.client.post(
             f"/v3/workspaces/{api.workspace}/peers/list", environ_overrides=environment
@@ -284,7 +284,7 @@ class TestErrors:
 
         monkeypatch.setattr(workspaces, "update", update)
 
-    def test_unavailable_is_503_and_says_when_to_come_back(
+    def test_unavailable_is_503_with_retry_after(
         self, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         self.fail(
@@ -298,7 +298,7 @@ class TestErrors:
         self.fail(monkeypatch, errors.Busy("other files are being read", retry_after=5))
         assert api.ok(api.put("", {}), 503) == {"detail": "other files are being read"}
 
-    def test_damage_is_500_and_does_not_say_when_to_come_back(
+    def test_damage_is_500_without_retry_after(
         self, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         self.fail(monkeypatch, errors.Damaged("the database /var/lib/x.db is damaged"))
@@ -333,7 +333,7 @@ class TestErrors:
             ]
         }
 
-    def test_anything_else_is_500_and_the_log_says_where_without_quoting(
+    def test_an_unexpected_error_is_500_and_logged_without_its_text(
         self, api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         # joined below, so that no line of this file holds them whole
@@ -366,7 +366,7 @@ class TestErrors:
 class TestCors:
     ALLOWED = "http://localhost"
 
-    def test_an_allowed_page_may_read_answers_and_errors(
+    def test_an_allowed_origin_may_read_answers_and_errors(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(workspaces, "update", lambda *args: 1 / 0)
@@ -381,7 +381,7 @@ class TestCors:
             assert answer.headers["Access-Control-Allow-Credentials"] == "true"
             assert "Origin" in answer.headers["Vary"]
 
-    def test_another_page_is_not_told_anything(self, api: Api) -> None:
+    def test_another_origin_gets_no_cors_headers(self, api: Api) -> None:
         for origin in (
             "http://evil.example",
             "http://localhost.evil.example",
@@ -392,7 +392,7 @@ class TestCors:
             assert answer.status_code == 200
             assert "Access-Control-Allow-Origin" not in answer.headers
 
-    def test_without_an_origin_nothing_is_said(self, api: Api) -> None:
+    def test_a_request_without_an_origin_gets_no_cors_headers(self, api: Api) -> None:
         answer = api.get("//health")
         assert not [
             name
@@ -425,20 +425,20 @@ class TestCors:
 
 
 class TestRequestId:
-    def test_a_given_one_is_kept(self, api: Api) -> None:
+    def test_a_sent_request_id_is_used(self, api: Api) -> None:
         assert (
             api.get("//health", headers={"X-Request-Id": "abc-1.2_3"}).headers["X-Request-Id"]
             == "abc-1.2_3"
         )
 
     @pytest.mark.parametrize("given", ["", "a b", "x" * 129, "é", "a;b", None])
-    def test_one_is_made_otherwise(self, api: Api, given: str | None) -> None:
+    def test_a_request_id_is_created_if_none_is_sent(self, api: Api, given: str | None) -> None:
         headers = {} if given is None else {"X-Request-Id": given}
         made = {api.get("//nothing", headers=headers).headers["X-Request-Id"] for _ in range(3)}
         assert len(made) == 3
         assert all(number.isalnum() and len(number) == 16 for number in made)
 
-    def test_one_line_per_request_without_what_users_wrote(
+    def test_one_line_is_logged_per_request_without_texts_of_users(
         self, api: Api, caplog: pytest.LogCaptureFixture
     ) -> None:
         with caplog.at_level(logging.INFO, "memservice.requests"):
@@ -455,7 +455,9 @@ class TestRequestId:
         )
         assert lines[0].endswith("request_id=r1")
 
-    def test_no_line_where_nobody_listens(self, api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    def test_no_line_is_logged_below_the_level(
+        self, api: Api, caplog: pytest.LogCaptureFixture
+    ) -> None:
         with caplog.at_level(logging.WARNING, "memservice.requests"):
             api.get("//health")
         assert not [record for record in caplog.records if record.name == "memservice.requests"]

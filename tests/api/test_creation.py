@@ -79,7 +79,7 @@ def fresh(request: pytest.FixtureRequest, api: Api) -> Api:
 
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "created"), CREATING)
-def test_writers_create_what_they_name(
+def test_writes_create_the_named_rows(
     fresh: Api, method: str, path: str, body: Any, status: int, created: tuple[int, int]
 ) -> None:
     _, sessions, peers = stored(fresh)
@@ -91,7 +91,7 @@ def test_writers_create_what_they_name(
 
 
 @pytest.mark.parametrize(("method", "path", "body"), EMPTY)
-def test_reads_of_unknown_things_are_empty_and_create_nothing(
+def test_reads_of_unknown_rows_are_empty_and_create_nothing(
     fresh: Api, method: str, path: str, body: Any
 ) -> None:
     before = stored(fresh)
@@ -106,7 +106,7 @@ def test_reads_of_unknown_things_are_empty_and_create_nothing(
 
 
 @pytest.mark.parametrize(("method", "path", "body"), MISSING)
-def test_the_rest_is_missing_and_creates_nothing(
+def test_other_requests_for_unknown_rows_are_404_and_create_nothing(
     fresh: Api, method: str, path: str, body: Any
 ) -> None:
     before = stored(fresh)

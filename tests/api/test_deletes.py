@@ -69,7 +69,7 @@ def test_a_deleted_session_cannot_be_written_to_but_read(api: Api) -> None:
     assert [peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]] == ["alice"]
 
 
-def test_what_was_said_in_a_deleted_session_is_not_found_any_more(api: Api) -> None:
+def test_messages_of_a_deleted_session_are_not_found(api: Api) -> None:
     api.say("s", ("alice", "The heron nests in Oslo."))
     api.say("stays", ("alice", "The heron nests in Bergen."))
     delete_session(api)
@@ -94,7 +94,7 @@ def test_what_was_said_in_a_deleted_session_is_not_found_any_more(api: Api) -> N
     )
 
 
-def test_after_the_erasure_nothing_is_left_and_the_name_is_free(api: Api) -> None:
+def test_after_the_erasure_no_row_is_left_and_the_name_is_free(api: Api) -> None:
     first = api.session("s", metadata={"old": True})
     api.say("s", ("alice", "I live in Oslo."), ("bob", "I play the violin."))
     api.say("other", ("alice", "I have two cats."))
@@ -123,7 +123,7 @@ def test_after_the_erasure_nothing_is_left_and_the_name_is_free(api: Api) -> Non
     assert api.ids("/sessions/s/messages/list") == []
 
 
-def test_a_representation_does_not_remember_a_deleted_session(api: Api) -> None:
+def test_a_representation_leaves_out_a_deleted_session(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo."))
     work(api)
     assert "Oslo" in api.ok(api.post("/peers/alice/representation", {}))["representation"]
@@ -133,7 +133,7 @@ def test_a_representation_does_not_remember_a_deleted_session(api: Api) -> None:
         assert "Oslo" not in api.ok(api.post("/peers/alice/representation", body))["representation"]
 
 
-def test_work_that_waits_is_not_done_any_more(api: Api) -> None:
+def test_pending_tasks_of_a_deleted_session_are_skipped(api: Api) -> None:
     api.say("s", *(("alice", f"I live in city number {n}.") for n in range(20)))
     delete_session(api)
     status = api.ok(api.get("/queue/status"))
@@ -143,7 +143,7 @@ def test_work_that_waits_is_not_done_any_more(api: Api) -> None:
     assert total(api) == 0
 
 
-def test_sessions_that_are_not_there_cannot_be_deleted(api: Api) -> None:
+def test_unknown_sessions_cannot_be_deleted(api: Api) -> None:
     api.missing(api.delete("/sessions/s"), "s", api.workspace)
     api.create()
     api.missing(api.delete("/sessions/s"), "s", api.workspace)
@@ -158,7 +158,7 @@ def test_sessions_that_are_not_there_cannot_be_deleted(api: Api) -> None:
     api.missing(api.delete("/sessions/s"), "s")
 
 
-def test_a_workspace_with_active_sessions_stays(api: Api) -> None:
+def test_a_workspace_with_active_sessions_is_not_deleted(api: Api) -> None:
     api.say("s", ("alice", "hello"))
     assert "1 active" in api.ok(api.delete(), 409)["detail"]
     assert api.ids("/sessions/list") == ["s"]
@@ -167,7 +167,7 @@ def test_a_workspace_with_active_sessions_stays(api: Api) -> None:
     api.missing(api.delete(), api.workspace)
 
 
-def test_archived_sessions_do_not_hold_a_workspace(api: Api) -> None:
+def test_archived_sessions_do_not_prevent_the_deletion_of_a_workspace(api: Api) -> None:
     api.say("s", ("alice", "hello"))
 
     def archive(tx: Transaction) -> None:
@@ -181,7 +181,7 @@ def test_archived_sessions_do_not_hold_a_workspace(api: Api) -> None:
     assert api.ids("//v3/workspaces/list", {"filters": {"id": api.workspace}}) == []
 
 
-def test_a_deleted_workspace_is_gone_at_once_and_its_id_free(api: Api) -> None:
+def test_a_deleted_workspace_is_hidden_at_once_and_its_id_free(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo."))
     api.put("/peers/alice/card", {"peer_card": ["likes tea"]})
     api.post("/scopes", {"id": "x"})
@@ -210,12 +210,12 @@ def test_a_deleted_workspace_is_gone_at_once_and_its_id_free(api: Api) -> None:
     assert api.ok(api.get("/peers/alice/card"))["peer_card"] is None
 
 
-def test_a_workspace_that_is_not_there_cannot_be_deleted(api: Api) -> None:
+def test_an_unknown_workspace_cannot_be_deleted(api: Api) -> None:
     api.missing(api.delete(), api.workspace)
     api.refused(api.delete("//v3/workspaces/bad%20name"), ["path", "workspace_id"])
 
 
-def test_an_empty_workspace(api: Api) -> None:
+def test_an_empty_workspace_can_be_deleted(api: Api) -> None:
     api.create()
     delete_workspace(api)
     work(api)

@@ -205,5 +205,5 @@ def test_answers_are_as_described_to_many_requests(
     asked()
 
 
-def test_only_what_takes_nothing_is_not_sent_what_is_wrong() -> None:
+def test_only_operations_without_input_get_no_invalid_input() -> None:
     assert {("/health", "GET"), ("/health/ready", "GET")} == TAKES_NOTHING

@@ -83,7 +83,7 @@ class TestSchedule:
         card = api.ok(api.get("/peers/alice/card"))["peer_card"]
         assert any("Berlin" in line for line in card)
 
-    def test_there_is_nothing_to_dream_of_whom_nobody_knows(self, api: Api) -> None:
+    def test_a_dream_about_an_unknown_peer_does_nothing(self, api: Api) -> None:
         """Clients name peers before the service has heard of them."""
         api.missing(dream(api, observer="alice"), api.workspace)
         api.peer("alice")
@@ -113,14 +113,14 @@ class TestSchedule:
             ({"observer": "a\0"}, "observer"),
         ],
     )
-    def test_malformed(self, api: Api, body: dict[str, Any], loc: str) -> None:
+    def test_malformed_bodies_are_refused(self, api: Api, body: dict[str, Any], loc: str) -> None:
         api.refused(dream(api, **body), ["body", loc])
 
     def test_a_body_is_needed(self, api: Api) -> None:
         api.refused(api.post("/schedule_dream"))
 
 
-def test_where_dreams_are_switched_off(tmp_path: Path) -> None:
+def test_scheduling_is_refused_if_dreams_are_switched_off(tmp_path: Path) -> None:
     settings = load_settings(
         environ={},
         cwd=tmp_path,

@@ -187,7 +187,7 @@ _APP = Flask(__name__)
 
 @pytest.mark.parametrize("schema", ROWS, ids=lambda schema: schema.__name__)
 @given(data=st.data())
-def test_equals_dump(schema: type[BaseSchema], data: st.DataObject) -> None:
+def test_the_encoder_equals_marshmallow_dump(schema: type[BaseSchema], data: st.DataObject) -> None:
     row = data.draw(ROWS[schema])
     with _APP.test_request_context() as context:
         context.request.view_args = dict(PATH)
@@ -197,7 +197,7 @@ def test_equals_dump(schema: type[BaseSchema], data: st.DataObject) -> None:
     assert list(encoded) == list(dumped)
 
 
-def test_nothing_is_left_out_when_it_is_null() -> None:
+def test_null_fields_are_included() -> None:
     @dataclass
     class Row:
         observe_me: bool | None = None

@@ -44,17 +44,17 @@ def code(field: fields.Field[Any], value: object) -> str:
 @pytest.mark.parametrize(
     "value", [True, "true", "TRUE", "True", "1", 1, 1.0, "on", "t", "y", "YES"]
 )
-def test_what_is_true(value: object) -> None:
+def test_values_that_count_as_true(value: object) -> None:
     assert read(Boolean(), value) is True
 
 
 @pytest.mark.parametrize("value", [False, "false", "0", 0, 0.0, "off", "F", "n", "No"])
-def test_what_is_false(value: object) -> None:
+def test_values_that_count_as_false(value: object) -> None:
     assert read(Boolean(), value) is False
 
 
 @pytest.mark.parametrize("value", ["", "2", 2, -1, 0.5, "maybe", [], {}, None, " true"])
-def test_what_is_no_boolean(value: object) -> None:
+def test_values_that_are_not_booleans_are_refused(value: object) -> None:
     assert code(Boolean(), value) == "bool_parsing"
 
 
@@ -71,7 +71,7 @@ def test_what_is_no_boolean(value: object) -> None:
         (2**63 - 1, 2**63 - 1),
     ],
 )
-def test_integers(value: object, number: int) -> None:
+def test_integers_are_accepted(value: object, number: int) -> None:
     read_value = read(Integer(), value)
     assert read_value == number
     assert type(read_value) is int
@@ -96,28 +96,28 @@ def test_integers(value: object, number: int) -> None:
         "0x10",
     ],
 )
-def test_what_is_no_integer(value: object) -> None:
+def test_values_that_are_not_integers_are_refused(value: object) -> None:
     assert code(Integer(), value) == "int_parsing"
 
 
 @pytest.mark.parametrize(("value", "number"), [(0.5, 0.5), ("0.5", 0.5), (1, 1.0), ("1e-3", 0.001)])
-def test_numbers(value: object, number: float) -> None:
+def test_numbers_are_accepted(value: object, number: float) -> None:
     assert read(Float(), value) == number
 
 
 @pytest.mark.parametrize(
     "value", ["", "x", "nan", "inf", "-Infinity", True, None, [], "1e400", 10**400]
 )
-def test_what_is_no_number(value: object) -> None:
+def test_values_that_are_not_numbers_are_refused(value: object) -> None:
     assert code(Float(), value) == "float_parsing"
 
 
 @pytest.mark.parametrize("value", [5, 1.5, True, None, [], {}, b"x"])
-def test_text_is_made_from_nothing_else(value: object) -> None:
+def test_only_strings_are_accepted_as_text(value: object) -> None:
     assert code(String(), value) == "string_type"
 
 
-def test_names_hold_no_nul() -> None:
+def test_nul_in_names_is_refused() -> None:
     assert read(Name(), "any thing ü") == "any thing ü"
     assert code(Name(), "a\0") == "value_error"
 
@@ -128,7 +128,7 @@ def test_times_are_utc() -> None:
     assert code(DateTime(), "soon") == "datetime_parsing"
 
 
-def test_bounds_have_kinds() -> None:
+def test_errors_of_bounds_have_kinds() -> None:
     assert code(String(validate=Length(2, 3)), "a") == "string_too_short"
     assert code(String(validate=Length(2, 3)), "abcd") == "string_too_long"
     assert code(List(String(), validate=Length(1, 1)), []) == "too_short"
@@ -142,7 +142,7 @@ def test_bounds_have_kinds() -> None:
     assert code(List(String()), {"a": 1}) == "list_type"
 
 
-def test_problems_inside_are_placed_inside() -> None:
+def test_nested_problems_have_nested_locations() -> None:
     class Inner(BaseSchema):
         x = Integer(required=True)
 
@@ -157,7 +157,7 @@ def test_problems_inside_are_placed_inside() -> None:
     assert list(messages(OneOrMore(3), ["a", 1, None])) == [1, 2]
 
 
-def test_one_or_more() -> None:
+def test_one_value_or_a_list_is_accepted() -> None:
     assert read(OneOrMore(2), "a") == "a"
     assert read(OneOrMore(2), ["a", "b"]) == ["a", "b"]
     assert code(OneOrMore(2), []) == "too_short"
@@ -165,7 +165,7 @@ def test_one_or_more() -> None:
     assert code(OneOrMore(2), 5) == "string_type"
 
 
-def test_required_and_unknown() -> None:
+def test_missing_fields_are_reported_and_unknown_ones_ignored() -> None:
     class Inner(BaseSchema):
         x = String(required=True)
 
@@ -187,7 +187,7 @@ class Looked(String):
         return super()._deserialize(value, *args, **kwargs)
 
 
-def test_a_list_that_is_too_long_is_refused_unread() -> None:
+def test_a_list_that_is_too_long_is_refused_without_reading_it() -> None:
     """A small body can name a million entries, each of which would be looked at, and told of."""
     inner = Looked()
     assert code(List(inner, validate=Length(1, 100)), [None] * 1000) == "too_long"
@@ -195,7 +195,7 @@ def test_a_list_that_is_too_long_is_refused_unread() -> None:
 
 
 @pytest.mark.parametrize("field", [List(String()), Map(Nested(BaseSchema))])
-def test_so_many_wrong_entries_are_told_and_no_more(field: fields.Field[Any]) -> None:
+def test_the_number_of_reported_entries_is_limited(field: fields.Field[Any]) -> None:
     given = dict.fromkeys(map(str, range(1000)), 5)
     with pytest.raises(ValidationError) as caught:
         read(field, given if isinstance(field, Map) else list(given.values()))
@@ -204,7 +204,7 @@ def test_so_many_wrong_entries_are_told_and_no_more(field: fields.Field[Any]) ->
     assert (len(told), list(told)[-1]) == (MAX_REPORTED, "99" if isinstance(field, Map) else 99)
 
 
-def test_wrong_entries_among_good_ones_are_told_by_their_place() -> None:
+def test_invalid_entries_are_reported_by_their_index() -> None:
     with pytest.raises(ValidationError) as caught:
         read(List(String()), ["a", 5, "b", None])
     assert isinstance(caught.value.messages, dict)

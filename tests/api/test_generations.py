@@ -31,7 +31,7 @@ def pages(at: FlaskClient) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "version"), [("v1", "1.1.0"), ("v2", "2.5.1"), ("v3", "3.2.1")])
-def test_each_has_a_document_of_its_own(name: str, version: str) -> None:
+def test_each_generation_has_its_own_document(name: str, version: str) -> None:
     document = client().get(f"/{name}/openapi.json").get_json()
     assert document["openapi"] == "3.1.0"
     assert document["info"] == {"title": f"memservice {name}", "version": version}
@@ -48,7 +48,7 @@ def test_the_newest_document_has_a_short_path_too() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_can_be_switched_off(name: str) -> None:
+def test_each_generation_can_be_switched_off(name: str) -> None:
     at = client(**{f"API_{name.upper()}_ENABLED": "false"})
     rest = [other for other in NAMES if other != name]
     assert at.get(f"/{name}/openapi.json").status_code == 404
@@ -64,18 +64,18 @@ def test_each_can_be_switched_off(name: str) -> None:
         assert at.get(f"/{other}/openapi.json").status_code == 200
 
 
-def test_not_all_of_them() -> None:
+def test_not_all_generations_can_be_switched_off() -> None:
     with pytest.raises(ConfigurationError, match="API_V3_ENABLED, API_V2_ENABLED, API_V1_ENABLED"):
         client(**{f"API_{name.upper()}_ENABLED": "false" for name in NAMES})
 
 
-def test_nothing_is_called_deprecated_unasked() -> None:
+def test_nothing_is_deprecated_by_default() -> None:
     at = client()
     for name in NAMES:
         assert "Deprecation" not in at.get(f"/{name}/openapi.json").headers
 
 
-def test_an_operator_may_call_the_older_ones_deprecated() -> None:
+def test_older_generations_can_be_marked_as_deprecated() -> None:
     at = client(
         API_V1_DEPRECATED_SINCE="2025-06-01", API_V2_DEPRECATED_SINCE="2026-01-31T12:00:00Z"
     )
@@ -91,6 +91,6 @@ def test_an_operator_may_call_the_older_ones_deprecated() -> None:
         assert "Deprecation" not in at.get(path).headers
 
 
-def test_a_date_that_is_none_is_refused_at_start() -> None:
+def test_an_invalid_date_prevents_the_start() -> None:
     with pytest.raises(ConfigurationError, match="API_V2_DEPRECATED_SINCE is 'soon'"):
         client(API_V2_DEPRECATED_SINCE="soon")

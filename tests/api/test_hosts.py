@@ -43,13 +43,13 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("host", ALWAYS)
-def test_addresses_and_localhost_are_answered(host: str) -> None:
+def test_ip_addresses_and_localhost_are_accepted(host: str) -> None:
     assert status(client(), host) == 200
     assert status(client(ALLOWED_HOSTS="memory.example.com"), host) == 200
 
 
 @pytest.mark.parametrize("host", OTHERS)
-def test_other_names_are_not(host: str) -> None:
+def test_unknown_hosts_are_refused(host: str) -> None:
     assert status(client(), host) == 421
     assert status(client(ALLOWED_HOSTS="memory.example.com", **KEYS), host) == 421
 
@@ -69,7 +69,7 @@ def test_other_names_are_not(host: str) -> None:
         ("HEAD", "/health"),
     ],
 )
-def test_the_host_is_looked_at_before_the_route(method: str, path: str) -> None:
+def test_the_host_is_checked_before_the_route(method: str, path: str) -> None:
     """An attack by DNS rebinding: the page's name leads here, so that it is of our origin."""
     page = {
         "Host": "evil.example:8000",
@@ -84,7 +84,7 @@ def test_the_host_is_looked_at_before_the_route(method: str, path: str) -> None:
     assert answer.headers["X-Request-Id"]
 
 
-def test_names_of_the_setting_are_answered_in_any_spelling() -> None:
+def test_configured_hosts_are_accepted_in_any_spelling() -> None:
     asked = client(ALLOWED_HOSTS="Memory.Example.com, .internal.example., bücher.example")
     for host in (
         "memory.example.com",
@@ -98,21 +98,21 @@ def test_names_of_the_setting_are_answered_in_any_spelling() -> None:
         assert status(asked, host) == 421, host
 
 
-def test_the_name_that_the_server_is_bound_to_is_answered() -> None:
+def test_the_host_that_the_server_is_bound_to_is_accepted() -> None:
     assert status(client(HOST="memory.lan"), "memory.lan:8000") == 200
     assert status(client(HOST="memory.lan"), "other.lan:8000") == 421
 
 
-def test_a_star_answers_every_name() -> None:
+def test_a_star_accepts_every_host() -> None:
     assert status(client(ALLOWED_HOSTS="*"), "evil.example") == 200
 
 
-def test_with_keys_every_name_is_answered_until_the_setting_is_given() -> None:
+def test_with_authentication_every_host_is_accepted_by_default() -> None:
     assert status(client(**KEYS), "api:8000") == 200
     assert status(client(ALLOWED_HOSTS="memory.example.com", **KEYS), "memory.example.com") == 200
 
 
-def test_a_request_without_a_host_is_answered() -> None:
+def test_a_request_without_a_host_is_accepted() -> None:
     """HTTP/1.0, which health checks of old load balancers speak."""
     app = client().application
     environ = EnvironBuilder("/health").get_environ()
@@ -133,6 +133,6 @@ def test_a_request_without_a_host_is_answered() -> None:
         "a b",
     ],
 )
-def test_what_is_no_host_name_is_refused_at_the_start(wrong: str) -> None:
+def test_an_invalid_host_name_prevents_the_start(wrong: str) -> None:
     with pytest.raises(ConfigurationError, match=r"ALLOWED_HOSTS: .* is no host name"):
         load_settings(environ={"ALLOWED_HOSTS": f'["{wrong}"]'}, cwd=Path("/"))

@@ -30,7 +30,7 @@ def stored(api: Api, place: str) -> int:
     ("route", "body", "messages"),
     [("", ONE, 1), ("/batch", {"messages": [ONE, {"is_user": False, "content": "x"}]}, 2)],
 )
-def test_first_generation(
+def test_a_repeated_key_stores_nothing_in_the_first_generation(
     api: Api, session: str, route: str, body: dict[str, object], messages: int
 ) -> None:
     place = f"{session}/messages"
@@ -51,7 +51,7 @@ def test_first_generation(
     )
 
 
-def test_the_same_content_by_another_speaker_is_another_request(api: Api, session: str) -> None:
+def test_the_same_content_of_another_author_is_a_different_request(api: Api, session: str) -> None:
     place = f"{session}/messages"
     api.ok(api.post(place, ONE, headers={"Idempotency-Key": "k"}))
     api.refused(
@@ -68,7 +68,7 @@ def test_the_same_content_by_another_speaker_is_another_request(api: Api, sessio
         "//v3/workspaces/w/sessions/s/messages",
     ],
 )
-def test_later_generations(api: Api, place: str) -> None:
+def test_a_repeated_key_stores_nothing_in_later_generations(api: Api, place: str) -> None:
     status = 201 if place.startswith("//v3") else 200
     first, again, other = (
         api.ok(api.post(place, {"messages": [V2]}, headers={"Idempotency-Key": key}), status)
@@ -79,7 +79,7 @@ def test_later_generations(api: Api, place: str) -> None:
 
 
 @pytest.mark.parametrize("generation", ["v1", "v2", "v3"])
-def test_every_route_that_creates_messages_takes_the_key(generation: str) -> None:
+def test_every_route_that_creates_messages_documents_the_key(generation: str) -> None:
     """By the documents: a new route is not forgotten."""
     created = re.compile(r"POST .*/messages(/|/batch|/upload)?")
     routes = {

@@ -39,7 +39,7 @@ def test_create_answers_the_messages_in_order_of_input(api: Api) -> None:
     assert all(len(item["id"]) == 21 for item in made)
 
 
-def test_create_makes_workspace_session_authors_and_memberships(api: Api) -> None:
+def test_create_creates_workspace_session_authors_and_memberships(api: Api) -> None:
     api.say("s", ("alice", "hello"), ("bob", "hi"))
     assert sorted(peer["id"] for peer in api.ok(api.get("/sessions/s/peers"))["items"]) == [
         "alice",
@@ -188,7 +188,7 @@ def test_every_problem_of_a_batch_is_reported(api: Api) -> None:
     assert kinds["body", "messages", 3, "metadata"] == "dict_type"
 
 
-def test_peer_name_is_no_alias(api: Api) -> None:
+def test_peer_name_is_not_an_alias(api: Api) -> None:
     api.refused(send(api, {"content": "x", "peer_name": "p"}), ["body", "messages", 0, "peer_id"])
 
 
@@ -235,7 +235,7 @@ def test_a_repeated_request_with_the_same_key_stores_nothing_again(api: Api) -> 
         api.refused(answer, ["header", "Idempotency-Key"], ["body", "messages", 0, "peer_id"])
 
 
-def test_get(api: Api) -> None:
+def test_a_message_is_read_by_its_id(api: Api) -> None:
     made = api.say("s", ("alice", "hello"))[0]
     assert api.ok(api.get(f"{URL}/{made['id']}")) == made
     api.missing(api.get(f"{URL}/nothing"), "nothing")
@@ -245,7 +245,7 @@ def test_get(api: Api) -> None:
     api.missing(elsewhere, made["id"])
 
 
-def test_update_replaces_metadata_and_nothing_else(api: Api) -> None:
+def test_update_replaces_metadata_only(api: Api) -> None:
     made = api.say("s", ("alice", "hello"), metadata={"a": 1})[0]
     changed = api.ok(
         api.put(

@@ -61,14 +61,14 @@ def test_pages_partition_the_listing(full: Api, listing: str) -> None:
 
 
 @every_listing
-def test_reverse_turns_the_whole_listing_round(full: Api, listing: str) -> None:
+def test_reverse_reverses_the_whole_listing(full: Api, listing: str) -> None:
     whole = read(full, listing)["items"]
     assert read(full, listing, reverse="true")["items"] == whole[::-1]
     assert read(full, listing, reverse="false")["items"] == whole
     assert read(full, listing, reverse="true", size=2, page=2)["items"] == whole[::-1][2:4]
 
 
-def test_what_was_created_at_the_same_moment_keeps_its_order_both_ways(
+def test_rows_of_the_same_time_keep_their_order_in_both_directions(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The internal id decides, not the name, and `reverse` turns that round too: no page repeats or
@@ -207,7 +207,7 @@ BAD_FILTERS: list[dict[str, Any]] = [
 
 
 @every_body_listing
-def test_bad_filters_are_refused_with_a_place(
+def test_invalid_filters_are_refused_with_a_location(
     full: Api, listing: str, subtests: pytest.Subtests
 ) -> None:
     _, path = LISTINGS[listing]
@@ -218,14 +218,14 @@ def test_bad_filters_are_refused_with_a_place(
 
 
 @every_body_listing
-def test_five_levels_of_nesting_pass(full: Api, listing: str) -> None:
+def test_five_levels_of_nesting_are_accepted(full: Api, listing: str) -> None:
     _, path = LISTINGS[listing]
     five: dict[str, Any] = {"AND": [{"AND": [{"AND": [{"AND": [{"AND": []}]}]}]}]}
     assert full.ok(full.post(path, {"filters": five}))["total"] >= 5
 
 
 @every_body_listing
-def test_the_nothing_filter_finds_nothing(full: Api, listing: str) -> None:
+def test_a_filter_that_matches_nothing_returns_an_empty_page(full: Api, listing: str) -> None:
     _, path = LISTINGS[listing]
     nothing = full.ok(full.post(path, {"filters": {"created_at": {"lt": "1970-01-01"}}}))
     assert (nothing["items"], nothing["total"], nothing["pages"]) == ([], 0, 0)

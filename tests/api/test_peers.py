@@ -21,7 +21,7 @@ def test_create_answers_all_fields_in_order_and_creates_the_workspace(api: Api) 
     api.ok(api.post("//v3/workspaces", {"id": api.workspace}), 200)
 
 
-def test_an_existing_peer_is_replaced_in_what_is_given(api: Api) -> None:
+def test_an_existing_peer_gets_the_sent_fields(api: Api) -> None:
     made = api.peer("alice", metadata={"a": 1}, configuration={"observe_me": False})
     assert api.ok(api.post("/peers", {"id": "alice"})) == made
     again = api.ok(api.post("/peers", {"id": "alice", "metadata": {"b": 2}}))
@@ -74,7 +74,7 @@ def test_list_of_an_unknown_workspace_is_empty_and_creates_nothing(api: Api) -> 
     api.create()
 
 
-def test_kind_of_list(api: Api) -> None:
+def test_list_by_kind(api: Api) -> None:
     api.session("s", scopes=["mine"], peers={"alice": {}})
     assert api.ids("/peers/list") == ["alice"]
     assert api.ids("/peers/list", {"kind": "scope"}) == ["scope.mine"]
@@ -83,7 +83,7 @@ def test_kind_of_list(api: Api) -> None:
     api.refused(api.post("/peers/list", {"kind": "peer"}), ["body", "kind"])
 
 
-def test_filters_of_list(api: Api) -> None:
+def test_list_by_filters(api: Api) -> None:
     api.peer("alice", metadata={"tier": 1})
     api.peer("bob", metadata={"tier": 2})
     assert api.ids("/peers/list", {"filters": {"metadata": {"tier": {"gt": 1}}}}) == ["bob"]
@@ -132,7 +132,7 @@ class TestCard:
         lines = [f"line {number}" for number in range(50)]
         assert api.ok(api.put("/peers/alice/card", {"peer_card": lines}))["peer_card"] == lines[:40]
 
-    def test_about_another(self, api: Api) -> None:
+    def test_about_another_peer(self, api: Api) -> None:
         api.ok(api.put("/peers/alice/card", {"peer_card": ["own"]}))
         api.ok(
             api.put(

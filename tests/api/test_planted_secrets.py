@@ -554,7 +554,7 @@ def decides_by_what_is_sent(rule: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # half a minute on a machine with nothing else to do
-def test_no_answer_tells_a_key_what_is_not_for_it(world: World) -> None:
+def test_no_answer_reveals_secrets_to_a_key_without_access(world: World) -> None:
     learnt: dict[str, set[str]] = defaultdict(set)
     unanswered, wrong = set(), []
     for method, rule in asked():

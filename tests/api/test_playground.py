@@ -27,7 +27,7 @@ def keyed() -> Flask:
     return create_app(load_settings(environ={"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}))
 
 
-def test_the_page_asks_for_nothing_that_is_not_here(keyed: Flask) -> None:
+def test_the_page_loads_only_files_that_are_served(keyed: Flask) -> None:
     client = keyed.test_client()
     answer = client.get("/docs")
     assert answer.status_code == 200
@@ -41,7 +41,7 @@ def test_the_page_asks_for_nothing_that_is_not_here(keyed: Flask) -> None:
             assert found.data
 
 
-def test_nothing_may_be_loaded_from_elsewhere_and_no_script_be_injected(keyed: Flask) -> None:
+def test_the_policy_forbids_other_origins_and_inline_scripts(keyed: Flask) -> None:
     client = keyed.test_client()
     for path in ("/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"):
         with client.get(path) as answer:
@@ -62,7 +62,7 @@ def test_nothing_may_be_loaded_from_elsewhere_and_no_script_be_injected(keyed: F
     )
 
 
-def test_each_document_can_be_looked_at(keyed: Flask) -> None:
+def test_each_document_can_be_opened(keyed: Flask) -> None:
     client = keyed.test_client()
     found = re.search(r'data-documents="([^"]*)"', client.get("/docs").text)
     assert found is not None
@@ -72,7 +72,7 @@ def test_each_document_can_be_looked_at(keyed: Flask) -> None:
         assert client.get(f"/{each['path']}").get_json()["openapi"].startswith("3.1")
 
 
-def test_a_key_can_be_given(keyed: Flask) -> None:
+def test_a_key_can_be_entered(keyed: Flask) -> None:
     document = keyed.test_client().get("/openapi.json").get_json()
     assert document["components"]["securitySchemes"] == {
         "HTTPBearer": {"type": "http", "scheme": "bearer"}
@@ -132,7 +132,9 @@ info: { title: "t" } }) }));
         ),
     ],
 )
-def test_requests_go_where_the_page_came_from(address: str, document: str, root: str) -> None:
+def test_requests_go_to_the_origin_and_prefix_of_the_page(
+    address: str, document: str, root: str
+) -> None:
     """Behind a proxy's prefix as well: the key must not be sent to what else lives on that host."""
     documents = json.dumps(
         [{"name": name, "path": f"{name}/openapi.json"} for name in ("v3", "v1")]
@@ -158,13 +160,13 @@ def test_requests_go_where_the_page_came_from(address: str, document: str, root:
         "/docs//start.js",
     ],
 )
-def test_nothing_else_is_served(keyed: Flask, path: str) -> None:
+def test_other_files_are_not_served(keyed: Flask, path: str) -> None:
     answer = keyed.test_client().get(path)
     assert answer.status_code == 404
     assert answer.get_json() == {"detail": "Not Found"}
 
 
-def test_assets_are_cached_and_asked_for_again_cheaply(keyed: Flask) -> None:
+def test_assets_are_cached_and_revalidated(keyed: Flask) -> None:
     client = keyed.test_client()
     with client.get("/docs/swagger-ui.css") as answer:
         assert "max-age=3600" in answer.headers["Cache-Control"]
@@ -173,12 +175,12 @@ def test_assets_are_cached_and_asked_for_again_cheaply(keyed: Flask) -> None:
         assert again.status_code == 304
 
 
-def test_the_page_with_a_slash_is_the_page(keyed: Flask) -> None:
+def test_the_page_is_served_with_a_trailing_slash(keyed: Flask) -> None:
     answer = keyed.test_client().get("/docs/")
     assert (answer.status_code, answer.headers["Location"]) == (307, "/docs")
 
 
-def test_the_files_of_others_are_as_they_were_published() -> None:
+def test_third_party_files_are_unmodified() -> None:
     vendor = FOLDER / "vendor"
     sums = dict(
         reversed(line.split())

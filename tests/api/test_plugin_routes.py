@@ -125,7 +125,7 @@ def test_routes_are_closed_unless_they_declare_otherwise(
     assert opened(client, minted(rt, api_keys.KeyRequest())) == set(PATHS)
 
 
-def test_without_authentication_they_are_open_but_not_to_pages_of_others(tmp_path: Path) -> None:
+def test_without_authentication_plugin_routes_are_closed_to_other_origins(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path)
     client, _ = made(tmp_path, plugin)
     assert opened(client, None) == set(PATHS)
@@ -141,7 +141,7 @@ def test_without_authentication_they_are_open_but_not_to_pages_of_others(tmp_pat
     )
 
 
-def test_an_access_that_cannot_be_looked_at_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_an_undecidable_access_prevents_the_start(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match="/of/<workspace_id> of a plugin declares access by 'nothing'"
     ):

@@ -73,7 +73,7 @@ def failing(tmp_path: Path) -> Iterator[Failing]:
     made.rt.close()
 
 
-def test_work_that_will_be_tried_again_is_listed_on_request(tmp_path: Path) -> None:
+def test_tasks_with_a_pending_retry_are_listed_on_request(tmp_path: Path) -> None:
     failing = Failing(tmp_path, backoff="60")
 
     def no(request: object) -> None:
@@ -94,7 +94,7 @@ def test_work_that_will_be_tried_again_is_listed_on_request(tmp_path: Path) -> N
     failing.rt.close()
 
 
-def test_a_failure_says_what_it_is_about_and_what_went_wrong(failing: Failing) -> None:
+def test_a_failure_names_its_rows_and_its_error(failing: Failing) -> None:
     failing.say("s", "I like tea.")
     failing.work(fails=True)
     page = failing.failures()
@@ -137,7 +137,7 @@ def test_the_latest_failure_comes_first_and_other_workspaces_are_apart(failing: 
     assert [item["session_id"] for item in failing.failures(reverse="true")["items"]] == ["s", "t"]
 
 
-def test_all_failures_or_some_are_tried_again_with_all_their_tries(failing: Failing) -> None:
+def test_all_or_selected_failures_are_retried_with_all_attempts(failing: Failing) -> None:
     for session in ("s", "t", "u"):
         failing.say(session, f"I was in {session}.")
     failing.work(fails=True)
@@ -163,7 +163,7 @@ def test_all_failures_or_some_are_tried_again_with_all_their_tries(failing: Fail
         ]
 
 
-def test_an_id_that_is_no_failure_is_told_and_nothing_is_tried(failing: Failing) -> None:
+def test_an_unknown_id_is_an_error_and_nothing_is_retried(failing: Failing) -> None:
     failing.say("s", "I like tea.")
     failing.work(fails=True)
     (failure,) = failing.failures()["items"]
@@ -177,7 +177,7 @@ def test_an_id_that_is_no_failure_is_told_and_nothing_is_tried(failing: Failing)
     assert failing.retry({"ids": "all"}).status_code == 422
 
 
-def test_a_workspace_that_there_is_not_has_no_failures(failing: Failing) -> None:
+def test_an_unknown_workspace_has_no_failures(failing: Failing) -> None:
     assert failing.failures()["items"] == []
     assert failing.retry().json == {"retried": 0}
     assert failing.retry({"ids": ["x"]}).status_code == 404

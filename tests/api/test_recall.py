@@ -68,7 +68,7 @@ class TestRepresentation:
         assert [line.partition("] ")[2] for line in lines[2:4]] == ["likes tea", "plays chess"]
         datetime.strptime(lines[2].partition("]")[0], "[%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
 
-    def test_of_unknown_things_is_empty(self, api: Api) -> None:
+    def test_of_unknown_rows_is_empty(self, api: Api) -> None:
         assert api.ok(api.post("/peers/alice/representation", {})) == {"representation": ""}
         api.peer("alice")
         api.conclude("alice", "alice", "likes tea")
@@ -83,7 +83,7 @@ class TestRepresentation:
             == ""
         )
 
-    def test_of_another(self, api: Api) -> None:
+    def test_of_another_peer(self, api: Api) -> None:
         api.peer("alice")
         api.peer("bob")
         api.conclude("alice", "bob", "owns a boat")
@@ -113,7 +113,7 @@ class TestRepresentation:
         api.refused(api.post("/peers/alice/representation"), ["body"])
         api.refused(api.post("/peers/alice/representation", None), ["body"])
 
-    def test_sessions_narrow(self, api: Api) -> None:
+    def test_sessions_restrict_it(self, api: Api) -> None:
         api.peer("alice")
         api.session("s")
         api.conclude("alice", "alice", "said in s", session="s")
@@ -150,13 +150,13 @@ class TestRepresentation:
         ({"filters": {"session_id": [f"s{number}" for number in range(1001)]}}, None),
     )
 
-    def test_bounds(self, api: Api, subtests: pytest.Subtests) -> None:
+    def test_invalid_bodies_are_refused(self, api: Api, subtests: pytest.Subtests) -> None:
         api.peer("alice")
         for body, loc in self.BAD:
             with subtests.test(body=body):
                 api.refused(api.post("/peers/alice/representation", body), *([loc] if loc else []))
 
-    def test_scope(self, api: Api) -> None:
+    def test_of_a_scope_uses_its_conclusions_only(self, api: Api) -> None:
         api.session("s", scopes=["mine"], peers={"alice": {}})
         api.conclude("scope.mine", "alice", "seen by the scope", session="s")
         api.conclude("alice", "alice", "own in s", session="s")
@@ -173,7 +173,7 @@ class TestRepresentation:
         api.refused(api.post("/peers/scope.mine/representation", {}))
         api.refused(api.post("/peers/alice/representation", {"target": "scope.mine"}))
 
-    def test_a_query_puts_what_fits_first(self, api: Api) -> None:
+    def test_a_query_puts_matches_first(self, api: Api) -> None:
         api.peer("alice")
         api.conclude(
             "alice",
@@ -201,7 +201,7 @@ class TestPeerContext:
         assert "likes tea" in found["representation"]
         assert found["peer_card"] == ["Name: Alice"]
 
-    def test_about_another(self, api: Api) -> None:
+    def test_about_another_peer(self, api: Api) -> None:
         api.ok(api.put("/peers/alice/card?target=bob", {"peer_card": ["bob is tall"]}))
         found = api.ok(api.get("/peers/alice/context?target=bob"))
         assert found == {
@@ -221,7 +221,7 @@ class TestPeerContext:
             ("search_max_distance=nan", "search_max_distance"),
         ],
     )
-    def test_bounds(self, api: Api, query: str, name: str) -> None:
+    def test_invalid_queries_are_refused(self, api: Api, query: str, name: str) -> None:
         api.refused(api.get(f"/peers/alice/context?{query}"), ["query", name])
 
 
@@ -237,7 +237,7 @@ class TestSessionContext:
         }
         assert list(found) == ["id", "messages", "summary", "peer_representation", "peer_card"]
 
-    def test_keeps_the_newest_that_fit_oldest_first(self, api: Api) -> None:
+    def test_has_the_newest_messages_that_fit_oldest_first(self, api: Api) -> None:
         made = api.say("s", *[("alice", f"number {number}") for number in range(10)])
         found = api.ok(api.get("/sessions/s/context"))
         assert found["messages"] == made
@@ -270,7 +270,7 @@ class TestSessionContext:
         assert without["summary"] is None
         assert without["messages"] == made
 
-    def test_the_longer_summary_wins_where_it_fits_40_percent(self, api: Api) -> None:
+    def test_uses_the_long_summary_if_it_fits_into_40_percent(self, api: Api) -> None:
         made = api.say("s", *[("alice", f"number {number}") for number in range(10)])
         summarize(api, "s", SHORT, "short text", made[8], 5)
         summarize(api, "s", LONG, "long text", made[4], 50)
@@ -310,7 +310,7 @@ class TestSessionContext:
             assert "anywhere" not in found["peer_representation"]
             assert found["peer_card"] is None
 
-    def test_an_allowlist_has_a_largest_length(
+    def test_the_length_of_an_allowlist_is_limited(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(context, "MAX_SESSIONS", 2)
@@ -348,7 +348,7 @@ class TestSessionContext:
         "limit_to_session=2",
     )
 
-    def test_refused(self, api: Api, subtests: pytest.Subtests) -> None:
+    def test_invalid_queries_are_refused(self, api: Api, subtests: pytest.Subtests) -> None:
         api.say("s", ("alice", "hello"), ("bob", "hi"))
         for query in self.BAD:
             with subtests.test(query=query):
@@ -409,7 +409,7 @@ class TestQueue:
             "pending_work_units": 3,
         }
 
-    def test_filters(self, api: Api) -> None:
+    def test_is_filtered_by_session_observer_and_sender(self, api: Api) -> None:
         api.say("s", ("alice", "hello"), ("bob", "hi"), ("alice", "bye"))
         api.say("t", ("alice", "hello"))
 
@@ -426,7 +426,7 @@ class TestQueue:
         assert api.ok(api.get("/queue/status?session_id=t"))["sessions"] is None
 
 
-def test_how_many_conclusions_there_are_where_nothing_is_said(tmp_path: Path) -> None:
+def test_the_default_number_of_conclusions(tmp_path: Path) -> None:
     with talking(tmp_path, DERIVER_WORKING_REPRESENTATION_MAX_OBSERVATIONS="3") as (api, _):
         api.say("s", ("alice", "Hello."))
         api.conclude(

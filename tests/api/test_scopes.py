@@ -75,7 +75,7 @@ def test_bad_names_are_refused(api: Api, name: str) -> None:
     api.refused(api.post("/scopes", {"id": name}), ["body", "id"])
 
 
-def test_the_longest_name(api: Api) -> None:
+def test_the_longest_name_has_506_characters(api: Api) -> None:
     name = "x" * 506
     assert scope(api, name)["id"] == name
     assert api.ok(api.get(f"/scopes/{name}"))["id"] == name
@@ -89,7 +89,7 @@ def test_bodies_of_the_wrong_shape_are_refused(api: Api, body: object) -> None:
     api.refused(api.post("/scopes", body))
 
 
-def test_list_in_order_of_creation(api: Api) -> None:
+def test_scopes_are_listed_in_order_of_creation(api: Api) -> None:
     assert api.ids("/scopes/list") == []
     for name in ("b", "a", "c"):
         scope(api, name)
@@ -101,7 +101,7 @@ def test_list_in_order_of_creation(api: Api) -> None:
     assert found == {"total": 3, "page": 2, "size": 2, "pages": 2}
 
 
-def test_a_scope_is_no_ordinary_peer(api: Api) -> None:
+def test_a_scope_is_not_an_ordinary_peer(api: Api) -> None:
     scope(api)
     api.peer("alice")
     assert api.ids("/peers/list") == ["alice"]
@@ -110,7 +110,7 @@ def test_a_scope_is_no_ordinary_peer(api: Api) -> None:
     api.refused(api.post("/peers/list", {"kind": "peer"}), ["body", "kind"])
 
 
-def test_a_name_that_a_peer_has_is_a_conflict(api: Api) -> None:
+def test_the_name_of_a_peer_is_a_conflict(api: Api) -> None:
     """Only the name and the kind together make a scope: an older peer of such a name stays an
     ordinary one."""
     api.session("s", peers={"alice": {}})
@@ -170,7 +170,7 @@ def test_sessions_are_listed_in_the_order_in_which_they_joined(api: Api) -> None
         api.missing(api.post(f"/scopes/y/{path}", {"session_ids": ["a"]}), "y")
 
 
-def test_a_scope_is_no_visible_member_and_counts_for_no_limit(api: Api) -> None:
+def test_a_scope_is_not_a_visible_member_and_counts_toward_no_limit(api: Api) -> None:
     limit = api.runtime.settings.app.session_observers_limit
     observers = {f"p{n}": {"observe_others": True} for n in range(limit)}
     api.session("s", peers=observers, scopes=["x"])
@@ -193,7 +193,7 @@ def test_removing_is_idempotent(api: Api) -> None:
     api.missing(api.delete("/scopes/y/sessions/s"), "y")
 
 
-def test_backfill_and_removal(api: Api) -> None:
+def test_joining_copies_conclusions_and_leaving_removes_them(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo."), ("bob", "I play the violin."))
     api.say("other", ("alice", "I work as a nurse."))
     scope(api)
@@ -224,7 +224,7 @@ def test_backfill_and_removal(api: Api) -> None:
     assert own["total"] == 2, "what others hold stays"
 
 
-def test_what_was_said_in_a_session_that_left_is_not_the_scopes_any_more(api: Api) -> None:
+def test_messages_of_a_session_that_left_are_no_longer_in_the_scope(api: Api) -> None:
     api.say("s", ("alice", "I keep a tortoise in Oslo."))
     api.say("t", ("alice", "Good morning."))
     scope(api)
@@ -264,7 +264,7 @@ def test_what_was_said_in_a_session_that_left_is_not_the_scopes_any_more(api: Ap
     assert recalled() == [False] * 7
 
 
-def test_a_session_of_which_nothing_is_known_completes_with_nothing(api: Api) -> None:
+def test_a_session_without_conclusions_completes_without_copies(api: Api) -> None:
     api.say("s", ("alice", "hi"))
     work(api)
     scope(api)
@@ -350,7 +350,7 @@ def test_scopes_of_too_many_sessions_are_not_searched_together(
     api.ok(api.post("/peers/alice/representation", {"scope": "x"}))
 
 
-def test_workspaces_keep_their_scopes_apart(api: Api) -> None:
+def test_scopes_of_different_workspaces_are_separate(api: Api) -> None:
     scope(api)
     other = replace_workspace(api)
     other.session("s")
@@ -490,7 +490,7 @@ def populated(api: Api) -> None:
 
 @pytest.mark.parametrize("where", REFUSED)
 @pytest.mark.parametrize("name", ["scope.x", "scope.nobody"])
-def test_a_scope_is_refused(api: Api, where: str, name: str) -> None:
+def test_a_scope_is_refused_as_an_ordinary_peer(api: Api, where: str, name: str) -> None:
     populated(api)
     method, path, body, loc = REFUSED[where]
     api.refused(
@@ -499,7 +499,7 @@ def test_a_scope_is_refused(api: Api, where: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("where", REFUSED_IF_THERE)
-def test_a_scope_is_refused_and_what_is_none_is_missing(api: Api, where: str) -> None:
+def test_an_existing_scope_is_refused_and_an_unknown_one_is_missing(api: Api, where: str) -> None:
     populated(api)
     method, path, body, otherwise = REFUSED_IF_THERE[where]
     api.refused(ask(api, method, path, body, "scope.x"))
@@ -507,13 +507,13 @@ def test_a_scope_is_refused_and_what_is_none_is_missing(api: Api, where: str) ->
 
 
 @pytest.mark.parametrize("where", ALLOWED)
-def test_a_scope_is_allowed(api: Api, where: str) -> None:
+def test_a_scope_is_accepted_as_observer(api: Api, where: str) -> None:
     populated(api)
     method, path, body, status = ALLOWED[where]
     assert ask(api, method, path, body, "scope.x").status_code == status
 
 
-def test_what_is_refused_changes_nothing(api: Api) -> None:
+def test_refused_requests_change_nothing(api: Api) -> None:
     populated(api)
     for where in REFUSED:
         method, path, body, _ = REFUSED[where]

@@ -101,18 +101,18 @@ def test_query_is_required_but_may_be_empty(talk: Api) -> None:
         "\u202e",
     ],
 )
-def test_queries_of_any_kind_answer(talk: Api, query: str) -> None:
+def test_queries_of_any_kind_are_answered(talk: Api, query: str) -> None:
     for path in ("/search", "/sessions/office/search", "/peers/bob/search"):
         assert isinstance(talk.ok(talk.post(path, {"query": query})), list)
 
 
-def test_unknown_containers_hold_nothing(talk: Api) -> None:
+def test_unknown_workspaces_sessions_and_peers_have_no_results(talk: Api) -> None:
     assert contents(talk, "/sessions/none/search", "rye") == []
     assert contents(talk, "/peers/nobody/search", "rye") == []
     assert talk.ok(talk.post("//v3/workspaces/unknown-one/search", {"query": "rye"})) == []
 
 
-def test_filters_narrow(talk: Api) -> None:
+def test_filters_restrict_results(talk: Api) -> None:
     assert set(contents(talk, "/search", "rye bread", filters={"peer_id": "alice"})) <= {
         "I planted tomatoes in the garden behind the house",
         "The bakery on Elm Street sells rye bread",
@@ -124,7 +124,7 @@ def test_filters_narrow(talk: Api) -> None:
     talk.refused(talk.post("/search", {"query": "rye", "filters": ["x"]}), ["body", "filters"])
 
 
-def test_what_the_route_fixes_overwrites_the_filter(talk: Api) -> None:
+def test_the_routes_own_condition_overrides_the_filter(talk: Api) -> None:
     assert contents(
         talk,
         "/sessions/office/search",
@@ -139,7 +139,7 @@ def test_what_the_route_fixes_overwrites_the_filter(talk: Api) -> None:
     } == {"bob"}
 
 
-def test_perspective_shows_what_a_peer_was_there_for(talk: Api) -> None:
+def test_perspective_shows_messages_during_the_membership(talk: Api) -> None:
     found = contents(talk, "/search", "rye bread", filters={"peer_perspective": "carol"})
     assert "I will bring rye bread to the meeting" in found
     assert "The bakery on Elm Street sells rye bread" not in found
@@ -147,7 +147,7 @@ def test_perspective_shows_what_a_peer_was_there_for(talk: Api) -> None:
     talk.refused(talk.post("/search", {"query": "rye", "filters": {"peer_perspective": 5}}))
 
 
-def test_scope_narrows_to_its_sessions(talk: Api) -> None:
+def test_a_scope_restricts_results_to_its_sessions(talk: Api) -> None:
     talk.session("other", scopes=["empty"])
     talk.ok(talk.post("/sessions", {"id": "office", "scopes": ["work"]}))
     found = contents(talk, "/search", "rye bread", scope="work")

@@ -83,7 +83,7 @@ def test_an_existing_session_is_updated(api: Api) -> None:
     assert api.ok(api.post("/sessions", {"id": "s"})) == changed
 
 
-def test_aliases(api: Api) -> None:
+def test_name_and_peer_names_are_aliases(api: Api) -> None:
     made = api.ok(
         api.post("/sessions", {"name": "s", "peer_names": {"alice": {"observe_me": False}}}), 201
     )
@@ -149,7 +149,7 @@ def test_list_shows_active_sessions_only(api: Api) -> None:
     api.refused(api.post("/sessions/list", {"filters": {"is_active": "true"}}))
 
 
-def test_a_session_that_awaits_erasure_is_not_found_for_writers(api: Api) -> None:
+def test_a_session_that_is_being_erased_is_404_for_writes(api: Api) -> None:
     api.say("s", ("alice", "hello"))
     begin_deletion(api, "s")
     api.missing(api.post("/sessions", {"id": "s"}), "s")
@@ -239,7 +239,7 @@ class TestMembers:
             "configuration",
         ]
 
-    def test_config_of_a_stranger_is_404(self, api: Api) -> None:
+    def test_config_of_a_non_member_is_404(self, api: Api) -> None:
         api.session("s")
         api.peer("alice")
         api.missing(api.get("/sessions/s/peers/alice/config"))
@@ -268,7 +268,7 @@ class TestMembers:
         api.session("s")
         api.missing(api.put("/sessions/s/peers/alice/config", {}), "alice")
 
-    def test_ten_members_may_observe(self, api: Api) -> None:
+    def test_at_most_ten_members_may_observe_others(self, api: Api) -> None:
         observing = {f"p{number}": {"observe_others": True} for number in range(10)}
         api.session("s", peers=observing, scopes=["mine"])
         one_more = {"late": {"observe_others": True}}
@@ -300,7 +300,7 @@ class TestMembers:
         api.refused(api.put("/sessions/s/peers/scope.mine/config", {}))
 
 
-def test_scopes_on_create(api: Api) -> None:
+def test_a_session_can_be_created_with_scopes(api: Api) -> None:
     api.session("s", scopes=["one", "two"])
     assert api.ids("/peers/list", {"kind": "scope"}) == ["scope.one", "scope.two"]
     assert api.ids("/peers/scope.one/sessions") == ["s"]

@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_it_is_given_again_for_two_seconds(clock: list[float]) -> None:
+def test_an_answer_is_reused_for_two_seconds(clock: list[float]) -> None:
     numbers = iter(range(100))
     shared = SharedAnswer(lambda: next(numbers))
     assert [shared.get(), shared.get()] == [0, 0]
@@ -34,7 +34,7 @@ def test_it_is_given_again_for_two_seconds(clock: list[float]) -> None:
     assert shared.get() == 1
 
 
-def test_while_another_is_found_the_last_one_is_given(clock: list[float]) -> None:
+def test_the_last_answer_is_used_while_the_next_one_is_computed(clock: list[float]) -> None:
     """No thread waits for it, as long as it is usable."""
     begun, over, numbers = threading.Event(), threading.Event(), iter(range(100))
 
@@ -58,7 +58,7 @@ def test_while_another_is_found_the_last_one_is_given(clock: list[float]) -> Non
         assert (first.result(20), late.result(20)) == (1, 1)
 
 
-def test_a_failure_is_not_kept() -> None:
+def test_a_failure_is_not_reused() -> None:
     outcomes = iter([RuntimeError("away"), None])
 
     def find() -> str:
@@ -73,7 +73,7 @@ def test_a_failure_is_not_kept() -> None:
     assert shared.get() == "there"
 
 
-def test_many_who_ask_whether_it_is_ready_cost_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_readiness_requests_cost_one_check(monkeypatch: pytest.MonkeyPatch) -> None:
     looked, original = [], doctor.look
 
     def look(rt: Runtime) -> object:

@@ -32,7 +32,7 @@ def talk(three: Three) -> Three:
     return three
 
 
-def test_what_is_searched_for_has_a_length(talk: Three) -> None:
+def test_the_length_of_a_query_is_limited(talk: Three) -> None:
     for name, api in later(talk).items():
         memory = "/conclusions/query" if name == "v3" else "/observations/query"
         about = {"observer": ALICE, "observed": ALICE}
@@ -60,7 +60,7 @@ def test_what_is_searched_for_has_a_length(talk: Three) -> None:
     assert problem["type"] == "string_too_long"
 
 
-def test_the_first_generation_keeps_its_smaller_length(talk: Three) -> None:
+def test_the_first_generation_has_a_smaller_limit(talk: Three) -> None:
     user = talk.user()
     collection = talk.first.post(f"{user}/collections", {"name": "c"})["id"]
     loc, _ = talk.first.problem(
@@ -69,7 +69,7 @@ def test_the_first_generation_keeps_its_smaller_length(talk: Three) -> None:
     assert loc == ["body", "query"]
 
 
-def test_a_line_of_a_card_has_a_length(talk: Three) -> None:
+def test_the_length_of_a_card_line_is_limited(talk: Three) -> None:
     for api in later(talk).values():
         line = "x" * (sizes.MAX_CARD_LINE + 1)
         api.refused(
@@ -80,7 +80,7 @@ def test_a_line_of_a_card_has_a_length(talk: Three) -> None:
         }
 
 
-def test_an_older_card_is_still_read(talk: Three) -> None:
+def test_an_older_card_with_longer_lines_is_readable(talk: Three) -> None:
     talk.newest.ok(talk.newest.put("/peers/alice/card", {"peer_card": ["short"]}))
     longer = ["y" * 5_000]
 
@@ -105,7 +105,7 @@ def test_an_older_card_is_still_read(talk: Three) -> None:
     ]
 
 
-def test_metadata_has_a_length(talk: Three) -> None:
+def test_the_size_of_metadata_is_limited(talk: Three) -> None:
     fits = {"a": "ü" * ((sizes.MAX_METADATA - 8) // 2)}
     assert (
         len(json.dumps(fits, ensure_ascii=False, separators=(",", ":")).encode())
@@ -150,7 +150,7 @@ LARGE = {
 takes up to twelve bytes."""
 
 
-def test_only_what_carries_long_texts_may_be_large() -> None:
+def test_only_routes_for_long_texts_accept_large_bodies() -> None:
     assert {
         (operation.method, operation.rule)
         for operation, _ in walk(generations.GROUPS)
@@ -158,7 +158,7 @@ def test_only_what_carries_long_texts_may_be_large() -> None:
     } == LARGE
 
 
-def test_the_body_of_any_other_route_is_refused_unread(talk: Three) -> None:
+def test_large_bodies_of_other_routes_are_refused_without_reading_them(talk: Three) -> None:
     for name, api in later(talk).items():
         said = {"CONTENT_LENGTH": str(sizes.MAX_BODY + 1)}
         answer = api.post(
@@ -182,7 +182,7 @@ def test_the_body_of_any_other_route_is_refused_unread(talk: Three) -> None:
         }
 
 
-def test_the_operators_page_has_the_sizes() -> None:
+def test_the_operations_page_lists_the_sizes() -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
     section = page.partition("\n## Request limits\n")[2].partition("\n## ")[0]
     shown = [

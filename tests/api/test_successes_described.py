@@ -428,7 +428,7 @@ def fields_in(value: Any, places: Sequence[str], place: str = "") -> Iterator[st
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_each_success_is_as_described(
+def test_each_successful_answer_matches_the_document(
     told: dict[tuple[str, str], Told], method: str, path: str
 ) -> None:
     schemas, seen = described(method, path), told[method, path]
@@ -443,7 +443,7 @@ def test_each_success_is_as_described(
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_each_described_field_is_told(
+def test_each_documented_field_occurs_in_an_answer(
     told: dict[tuple[str, str], Told], method: str, path: str
 ) -> None:
     for status, schema in described(method, path).items():

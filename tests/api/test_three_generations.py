@@ -24,9 +24,7 @@ class TestSharedNouns(SharedNouns):
     clients."""
 
 
-def test_the_name_of_a_deleted_session_is_not_used_again(
-    three: Three, writer: Face, talk: str
-) -> None:
+def test_the_name_of_a_deleted_session_is_not_reused(three: Three, writer: Face, talk: str) -> None:
     name = three.slug(talk)
     writer.delete_session(talk, ALICE)
     for api in (three.second, three.newest):
@@ -41,7 +39,7 @@ def test_the_name_of_a_deleted_session_is_not_used_again(
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
-def test_a_conclusion_that_is_deleted_is_gone_everywhere(
+def test_a_deleted_conclusion_is_hidden_in_every_generation(
     three: Three, writer: Face, talk: str, generation: str
 ) -> None:
     gone, kept = writer.conclude(ALICE, "alice sings"), writer.conclude(ALICE, "alice dances")
@@ -52,7 +50,7 @@ def test_a_conclusion_that_is_deleted_is_gone_everywhere(
     assert [face.nearest(ALICE, "sings") for face in three.all()] == [kept] * 3
 
 
-def test_what_was_said_is_found_by_the_later_two(three: Three, writer: Face, talk: str) -> None:
+def test_messages_are_found_by_the_later_generations(three: Three, writer: Face, talk: str) -> None:
     (said,) = writer.say(talk, ALICE, "I adopted a tortoise named Balthazar.")
     Worker(three.runtime).run_until_idle()
     for api in (three.second, three.newest):
@@ -61,7 +59,7 @@ def test_what_was_said_is_found_by_the_later_two(three: Three, writer: Face, tal
         ]
 
 
-def test_summaries(three: Three, writer: Face, talk: str) -> None:
+def test_a_summary_is_visible_in_every_generation(three: Three, writer: Face, talk: str) -> None:
     writer.say(
         talk,
         ALICE,
@@ -89,7 +87,9 @@ def test_summaries(three: Three, writer: Face, talk: str) -> None:
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
-def test_cards_and_webhooks(three: Three, generation: str) -> None:
+def test_cards_and_webhooks_are_shared_by_the_later_generations(
+    three: Three, generation: str
+) -> None:
     writes, reads = (
         (three.second, three.newest) if generation == "v2" else (three.newest, three.second)
     )
@@ -106,7 +106,7 @@ def test_cards_and_webhooks(three: Three, generation: str) -> None:
     assert three.first.listed(f"{three.user()}/metamessages") == []
 
 
-def test_what_only_the_first_generation_has(three: Three) -> None:
+def test_rows_of_the_first_generation_alone_do_not_affect_the_others(three: Three) -> None:
     user = three.first.user(three.first.app())
     session = three.first.session(user)
     three.first.say(session, (True, "hello"))
@@ -134,7 +134,7 @@ def test_what_only_the_first_generation_has(three: Three) -> None:
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
-def test_members_that_come_and_go(three: Three, generation: str) -> None:
+def test_members_join_and_leave_in_every_generation(three: Three, generation: str) -> None:
     """A session of the later generations is every member's; one of the first stays its owner's."""
     api = three.second if generation == "v2" else three.newest
     owned = three.first.session(three.first.user(three.first.app()))

@@ -139,7 +139,7 @@ def world(storage_name: str, tmp_path: Path) -> Iterator[World]:
 
 @pytest.mark.parametrize("of", OPENS)
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_key_opens_the_same_everywhere(world: World, by: str, of: str) -> None:
+def test_a_key_gives_the_same_access_in_every_generation(world: World, by: str, of: str) -> None:
     token = world.mint(by, of)
     for generation in GENERATIONS:
         found = {what: world.status(token, generation, what) for what in EVERYTHING}
@@ -149,7 +149,7 @@ def test_a_key_opens_the_same_everywhere(world: World, by: str, of: str) -> None
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_key_outlives_the_names(world: World, by: str) -> None:
+def test_a_key_works_after_renaming(world: World, by: str) -> None:
     token = world.mint(by, "alice")
     at = f"/v1/apps/{world.uids['acme']}"
     world.keyed.do("PUT", f"{at}/users/{world.uids['alice']}", {"name": "Alice Cooper"})
@@ -178,7 +178,7 @@ def test_a_key_opens_an_archived_session_where_there_is_one(world: World, by: st
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_member_reads_and_one_that_left_does_not(world: World, by: str) -> None:
+def test_a_member_key_reads_until_the_member_leaves(world: World, by: str) -> None:
     token = world.mint(by, "alice")
     assert [
         world.status(token, generation, "the shared session") for generation in GENERATIONS
@@ -261,7 +261,7 @@ def test_a_key_of_a_deleted_session_does_not_open_its_successor(world: World, by
 
 
 @pytest.mark.parametrize("by", ["v2", "v3"])
-def test_a_key_made_before_its_workspace_is_of_the_first_that_gets_the_name(
+def test_a_key_created_before_its_workspace_belongs_to_the_first_of_that_name(
     world: World, by: str
 ) -> None:
     """Clients create what they name when they first use it."""
@@ -279,7 +279,9 @@ def test_a_key_made_before_its_workspace_is_of_the_first_that_gets_the_name(
 
 
 @pytest.mark.parametrize("by", ["v2", "v3"])
-def test_a_key_made_while_its_session_is_erased_is_of_the_next_one(world: World, by: str) -> None:
+def test_a_key_created_during_the_erasure_of_its_session_belongs_to_the_next_one(
+    world: World, by: str
+) -> None:
     world.keyed.do("DELETE", f"{LATER['v3']}/sessions/room")
     token = world.mint(by, "room")
     world.erase()
@@ -293,7 +295,7 @@ def test_a_key_made_while_its_session_is_erased_is_of_the_next_one(world: World,
     ] == [SHUT] * 2
 
 
-def test_a_token_without_an_id_goes_by_its_names_alone(world: World) -> None:
+def test_a_token_without_an_id_is_checked_by_its_names(world: World) -> None:
     """As the contract has it: another server signed it with the same secret, and the store has
     never seen it."""
     token = signed({"t": "", "w": "acme"})

@@ -93,7 +93,7 @@ def test_a_text_file_is_one_message(api: Api) -> None:
     assert api.ids("/peers/list") == ["alice"]
 
 
-def test_uploads_and_messages_stand_in_one_order(api: Api) -> None:
+def test_uploads_and_messages_share_one_order(api: Api) -> None:
     api.say("s", ("bob", "before"))
     upload(api, b"file")
     api.say("s", ("bob", "after"))
@@ -124,7 +124,9 @@ def test_uploads_and_messages_stand_in_one_order(api: Api) -> None:
         (b"a\0b", "a.txt", "text/plain", "ab"),
     ],
 )
-def test_what_is_read(api: Api, data: bytes, name: str, kind: str, content: str) -> None:
+def test_supported_types_become_text(
+    api: Api, data: bytes, name: str, kind: str, content: str
+) -> None:
     assert [made["content"] for made in upload(api, data, name, kind)] == [content]
 
 
@@ -133,7 +135,7 @@ def test_an_empty_text_file_is_an_empty_message(api: Api) -> None:
     assert (made["content"], made["token_count"]) == ("", 0)
 
 
-def test_a_long_file_becomes_messages_that_have_everything_else_in_common(api: Api) -> None:
+def test_a_long_file_becomes_several_messages_with_the_same_fields(api: Api) -> None:
     text = "\n\n".join(f"Paragraph {n}. " + "The sea was calm that day. " * 40 for n in range(60))
     made = upload(
         api,
@@ -170,13 +172,13 @@ def test_a_long_file_becomes_messages_that_have_everything_else_in_common(api: A
         assert fact["total_chunks"] == len(made)
 
 
-def test_there_may_be_more_than_a_hundred_pieces(api: Api) -> None:
+def test_a_file_may_become_more_than_a_hundred_messages(api: Api) -> None:
     made = upload(api, b"x" * (101 * 25_000))
     assert len(made) == 101
     assert [message["id"] for message in made[:100]] == [message["id"] for message in listed(api)]
 
 
-def test_facts_of_the_file_are_on_no_wire(api: Api) -> None:
+def test_facts_of_the_file_are_in_no_response(api: Api) -> None:
     (made,) = upload(api, b"hi", "secret-name.txt")
     for answer in (
         api.get(f"/sessions/s/messages/{made['id']}"),
@@ -206,7 +208,7 @@ def test_other_types_are_refused(api: Api, data: bytes, name: str, kind: str) ->
 @pytest.mark.parametrize(
     "kind", ["text/pl\0ain", "text/" + "x" * 300_000, "text/", "text/a b", "text/é", "x" * 300_000]
 )
-def test_a_type_that_is_no_name_is_refused(api: Api, kind: str) -> None:
+def test_an_invalid_media_type_is_refused(api: Api, kind: str) -> None:
     """It would be kept with every message of the file, and not every storage could."""
     body = (
         PEER
@@ -278,7 +280,7 @@ def test_a_file_that_cannot_be_read_is_refused(api: Api, data: bytes, name: str,
         ({"peer_id": "scope.mine"}, ["body", "peer_id"]),
     ],
 )
-def test_what_is_wrong_with_the_form_is_said_of_its_field(
+def test_a_problem_of_the_form_names_its_field(
     api: Api, form: dict[str, Any], loc: list[str | int]
 ) -> None:
     api.refused(send(api, b"hi", **form), loc)
@@ -287,7 +289,7 @@ def test_what_is_wrong_with_the_form_is_said_of_its_field(
     )
 
 
-def test_every_problem_of_the_form_is_said_at_once(api: Api) -> None:
+def test_every_problem_of_the_form_is_reported_at_once(api: Api) -> None:
     answer = api.post(UPLOAD, data={"file": "no file"}, content_type="multipart/form-data")
     api.refused(answer, ["body", "file"])
     answer = api.post(UPLOAD, data={"metadata": (io.BytesIO(b"{}"), "m.json"), "created_at": "x"})
@@ -296,7 +298,7 @@ def test_every_problem_of_the_form_is_said_at_once(api: Api) -> None:
     )
 
 
-def test_a_problem_of_a_long_file_is_said_once(api: Api) -> None:
+def test_a_problem_of_a_long_file_is_reported_once(api: Api) -> None:
     assert len(api.refused(send(api, b"x" * 80_000, peer_id="two words"), ["body", "peer_id"])) == 1
 
 
@@ -305,7 +307,7 @@ def test_an_author_may_be_called_null(api: Api) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "null"])
-def test_an_empty_field_is_none(api: Api, value: str) -> None:
+def test_an_empty_field_counts_as_absent(api: Api, value: str) -> None:
     (made,) = upload(api, b"hi", metadata=value, configuration=value, created_at=value)
     assert made["metadata"] == {}
 
@@ -319,7 +321,7 @@ def test_an_empty_field_is_none(api: Api, value: str) -> None:
         (b"hello", "text/plain"),
     ],
 )
-def test_a_body_that_is_no_form_is_refused(api: Api, body: bytes, kind: str | None) -> None:
+def test_a_body_that_is_not_a_form_is_refused(api: Api, body: bytes, kind: str | None) -> None:
     (problem,) = api.refused(api.post(UPLOAD, data=body, content_type=kind), ["body"])
     assert "multipart/form-data" in problem["msg"]
 
@@ -335,7 +337,7 @@ def test_a_body_that_is_no_form_is_refused(api: Api, body: bytes, kind: str | No
         b'--x\r\nContent-Disposition: form-data; name="file"; filename="a',
     ],
 )
-def test_a_form_that_is_cut_or_garbled_is_refused(api: Api, body: bytes) -> None:
+def test_a_truncated_or_malformed_form_is_refused(api: Api, body: bytes) -> None:
     for kind in ("multipart/form-data; boundary=x", "multipart/form-data"):
         api.refused(api.post(UPLOAD, data=body, content_type=kind))
 
@@ -354,9 +356,7 @@ FILE = b'--x\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r
         (b"--x\r\n\r\nhi\r\n--x--\r\n", "x"),
     ],
 )
-def test_a_form_that_cannot_be_read_is_not_called_an_empty_one(
-    api: Api, body: bytes, boundary: str
-) -> None:
+def test_an_unreadable_form_is_not_reported_as_empty(api: Api, body: bytes, boundary: str) -> None:
     """Its fields are there, so they cannot be said to be missing."""
     (problem,) = api.refused(
         api.post(UPLOAD, data=body, content_type=f"multipart/form-data; boundary={boundary}"),
@@ -377,7 +377,7 @@ def test_a_form_of_too_many_parts_is_refused(api: Api) -> None:
     assert "it may have 1000 parts" in detail
 
 
-def test_of_two_files_none_is_dropped_unnoticed(api: Api) -> None:
+def test_two_files_in_one_request_are_refused(api: Api) -> None:
     files = [(io.BytesIO(text), "a.txt", "text/plain") for text in (b"one", b"two")]
     (problem,) = api.refused(
         api.post(UPLOAD, data={"file": files, "peer_id": "alice"}), ["body", "file"]
@@ -395,13 +395,13 @@ def test_of_two_files_none_is_dropped_unnoticed(api: Api) -> None:
         ("http://127.0.0.1:8000", 201),
     ],
 )
-def test_pages_of_strangers_cannot_upload(api: Api, origin: str, status: int) -> None:
+def test_other_origins_cannot_upload(api: Api, origin: str, status: int) -> None:
     """A browser sends a form without asking first."""
     api.ok(send(api, b"hi", headers={"Origin": origin}), status)
     assert api.ok(api.post("/sessions/s/messages/list"))["total"] == (status == 201)
 
 
-def test_our_own_pages_can(api: Api) -> None:
+def test_allowed_origins_can_upload(api: Api) -> None:
     file = (io.BytesIO(b"hi"), "a.txt", "text/plain")
     answer = api.post(
         UPLOAD,
@@ -419,13 +419,13 @@ def test_a_repeated_upload_with_a_key_stores_nothing_again(api: Api) -> None:
     api.refused(send(api, b"y", headers={"Idempotency-Key": "k"}), ["header", "Idempotency-Key"])
 
 
-def test_a_session_that_is_being_deleted_takes_no_file(api: Api) -> None:
+def test_a_session_that_is_being_deleted_accepts_no_file(api: Api) -> None:
     api.session("s")
     api.ok(api.delete("/sessions/s"), 202)
     api.missing(send(api, b"hi"), "s")
 
 
-def test_what_a_file_says_is_found(api: Api) -> None:
+def test_the_text_of_a_file_is_searchable(api: Api) -> None:
     upload(api, b"I adopted a tortoise named Balthazar.")
     found = api.ok(api.post("/search", {"query": "Balthazar tortoise"}))
     assert [message["content"] for message in found] == ["I adopted a tortoise named Balthazar."]

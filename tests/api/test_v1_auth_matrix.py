@@ -238,7 +238,7 @@ GUARDED = [name for name in TABLE if "openapi" not in name]
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_who_is_let_in(filled: World, name: str, subtests: pytest.Subtests) -> None:
+def test_allowed_keys_are_accepted(filled: World, name: str, subtests: pytest.Subtests) -> None:
     for key in KEYS.keys() & TABLE[name].allowed:
         with subtests.test(key=key), filled.keyed.undone():
             answer = filled.ask(name, filled.key(key))
@@ -246,7 +246,7 @@ def test_who_is_let_in(filled: World, name: str, subtests: pytest.Subtests) -> N
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_who_is_not(unchanged: World, name: str, subtests: pytest.Subtests) -> None:
+def test_other_keys_are_refused(unchanged: World, name: str, subtests: pytest.Subtests) -> None:
     for key in KEYS.keys() - TABLE[name].allowed:
         with subtests.test(key=key):
             answer = unchanged.ask(name, unchanged.key(key))
@@ -255,7 +255,7 @@ def test_who_is_not(unchanged: World, name: str, subtests: pytest.Subtests) -> N
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_what_opens_nothing(unchanged: World, name: str) -> None:
+def test_missing_and_invalid_keys_are_refused(unchanged: World, name: str) -> None:
     row = TABLE[name]
     fills = {
         "admin": unchanged.keyed.admin,
@@ -300,7 +300,7 @@ LOOK_UPS: dict[str, dict[str, str | None]] = {
 
 
 @pytest.mark.parametrize("path", LOOK_UPS)
-def test_a_key_says_what_is_looked_up(unchanged: World, path: str) -> None:
+def test_look_up_routes_use_the_names_of_the_key(unchanged: World, path: str) -> None:
     for key in KEYS:
         answer = unchanged.keyed.call("GET", unchanged.filled(path), unchanged.key(key))
         if key not in LOOK_UPS[path]:
@@ -311,7 +311,7 @@ def test_a_key_says_what_is_looked_up(unchanged: World, path: str) -> None:
         assert wanted is None or answer.get_json()["id"] == unchanged.names[wanted], key
 
 
-def test_a_key_of_a_collection_opens_nothing_elsewhere(unchanged: World) -> None:
+def test_a_collection_key_opens_nothing_outside_its_collection(unchanged: World) -> None:
     for key in ("collection", "collection, its user"):
         token = unchanged.key(key)
         for path in (
@@ -351,7 +351,7 @@ def made(world: World, **query: str) -> str:
         ({"collection_id": "{collection}"}, COLLECTION),
     ],
 )
-def test_a_key_that_is_made_opens_its_own_subtree(
+def test_a_minted_key_opens_its_own_subtree(
     world: World, named: dict[str, str], opens: set[str]
 ) -> None:
     token = made(world, **named)
@@ -366,7 +366,7 @@ def test_a_key_that_is_made_opens_its_own_subtree(
         assert world.ask(name, token).status_code == expected, name
 
 
-def test_a_key_that_ends(world: World) -> None:
+def test_a_key_works_until_it_expires(world: World) -> None:
     token = made(world, user_id="{alice}", expires_at="2999-01-01T00:00:00Z")
     claims = jwt.decode(token, options={"verify_signature": False})
     assert claims["exp"] == 32472144000
@@ -381,7 +381,7 @@ def test_a_key_that_ends(world: World) -> None:
     assert past.status_code == 422
 
 
-def test_a_key_for_nothing(world: World) -> None:
+def test_a_key_without_names_is_refused(world: World) -> None:
     answer = world.keyed.call("POST", "/v1/keys", world.keyed.admin)
     assert answer.status_code == 422
     (problem,) = answer.get_json()["detail"]
@@ -391,7 +391,7 @@ def test_a_key_for_nothing(world: World) -> None:
     )
 
 
-def test_a_key_is_listed_and_revoked_as_any_other(world: World) -> None:
+def test_keys_of_this_generation_are_listed_and_revoked(world: World) -> None:
     token = made(world, user_id="{alice}")
     key = world.keyed.do("GET", "/v3/keys?reverse=true&size=1")["items"][0]
     assert (key["workspace_id"], key["peer_id"], key["admin"]) == ("acme", "alice", False)
@@ -401,7 +401,7 @@ def test_a_key_is_listed_and_revoked_as_any_other(world: World) -> None:
     assert world.ask("PUT USER", token).status_code == 401
 
 
-def test_the_list_does_not_show_a_key_of_a_collection_as_one_of_its_workspace(world: World) -> None:
+def test_a_collection_key_is_not_listed_as_a_workspace_key(world: World) -> None:
     made(world, app_id="{acme}", user_id="{alice}", collection_id="{collection}")
     made(world, app_id="x" * 300)
     of_nothing, of_collection = world.keyed.do("GET", "/v3/keys?reverse=true&size=2")["items"]
@@ -412,7 +412,7 @@ def test_the_list_does_not_show_a_key_of_a_collection_as_one_of_its_workspace(wo
     assert (of_nothing["workspace_id"], of_nothing["label"]) == (None, f"app {'x' * 196}")
 
 
-def test_a_revoked_key_of_another_server_is_listed_by_what_it_opened(world: World) -> None:
+def test_a_revoked_foreign_key_is_listed_with_its_names(world: World) -> None:
     api_keys.revoke_token(world.keyed.runtime, ALL, world.key("user"))
     (key,) = [
         item
@@ -426,13 +426,13 @@ def test_a_revoked_key_of_another_server_is_listed_by_what_it_opened(world: Worl
     )
 
 
-def test_clients_of_the_second_generation_ask_for_theirs_here(world: World) -> None:
+def test_clients_of_the_second_generation_mint_keys_here(world: World) -> None:
     token = made(world, workspace_id="acme", peer_id="alice")
     assert world.keyed.call("GET", "/v3/workspaces/acme/peers/alice/card", token).status_code == 200
     assert world.keyed.call("GET", "/v3/workspaces/acme/peers/bob/card", token).status_code == 401
 
 
-def test_keys_are_not_made_where_nobody_asks_for_them() -> None:
+def test_without_authentication_no_keys_are_minted() -> None:
     client = create_app(
         load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})
     ).test_client()

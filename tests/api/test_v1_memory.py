@@ -115,7 +115,7 @@ def test_a_metamessage_is_changed(first: First, user: str) -> None:
     assert (moved["session_id"], moved["message_id"]) == (uid(other), None)
 
 
-def test_metamessages_that_cannot_be(first: First, user: str) -> None:
+def test_invalid_metamessages_are_refused(first: First, user: str) -> None:
     path, session = f"{user}/metamessages", first.session(user)
     assert first.problem("POST", path, {"content": "x"})[0] == ["body", "metamessage_type"]
     for key in ("metamessage_type", "label"):
@@ -187,7 +187,9 @@ def test_a_collection_is_created_found_renamed_and_deleted(first: First, user: s
 
 
 @pytest.mark.parametrize("name", ["honcho", "HONCHO", "Honcho"])
-def test_a_reserved_name(first: First, user: str, shelf: str, name: str) -> None:
+def test_a_reserved_collection_name_is_refused(
+    first: First, user: str, shelf: str, name: str
+) -> None:
     said = (["body", "name"], "Value error, Collection name cannot be 'honcho'")
     assert first.problem("POST", f"{user}/collections", {"name": name}) == said
     assert first.problem("PUT", shelf, {"name": name}) == said
@@ -227,7 +229,7 @@ def test_documents_are_stored_listed_and_found_by_cosine(first: First, shelf: st
     assert first.post(f"{shelf.rpartition('/')[0]}/unknown/documents/list")["total"] == 0
 
 
-def test_a_filtered_query_finds_what_lies_far(first: First, user: str) -> None:
+def test_a_filtered_query_finds_distant_documents(first: First, user: str) -> None:
     path = (
         f"{user}/collections/{first.post(f'{user}/collections', {'name': 'many'})['id']}/documents"
     )
@@ -242,7 +244,7 @@ def test_a_filtered_query_finds_what_lies_far(first: First, user: str) -> None:
     assert len(first.post(f"{path}/query", {"query": "cat", "top_k": 25})) == 25
 
 
-def test_a_document_that_is_changed_is_one_of_now(first: First, shelf: str) -> None:
+def test_a_document_with_new_content_gets_a_new_time(first: First, shelf: str) -> None:
     document = first.post(f"{shelf}/documents/list")["items"][0]
     path = f"{shelf}/documents/{document['id']}"
     assert first.put(path, {"metadata": {"new": 1}}) == document | {"metadata": {"new": 1}}
@@ -261,7 +263,7 @@ def test_a_document_that_is_changed_is_one_of_now(first: First, shelf: str) -> N
     assert first.problem("PUT", path, {})[1] == "Content and metadata cannot both be None"
 
 
-def test_a_deleted_document_is_gone(first: First, shelf: str) -> None:
+def test_a_deleted_document_is_not_found(first: First, shelf: str) -> None:
     document = first.post(f"{shelf}/documents/list")["items"][0]
     path = f"{shelf}/documents/{document['id']}"
     assert first.delete(path) == {"message": "Document deleted successfully"}
@@ -276,7 +278,7 @@ def test_a_deleted_document_is_gone(first: First, shelf: str) -> None:
     )
 
 
-def test_equal_documents_are_two(first: First, shelf: str) -> None:
+def test_equal_documents_are_stored_twice(first: First, shelf: str) -> None:
     for _ in range(2):
         first.post(f"{shelf}/documents", {"content": "twice"})
     assert (
@@ -291,7 +293,7 @@ def test_equal_documents_are_two(first: First, shelf: str) -> None:
     )
 
 
-def test_bounds_of_documents(first: First, shelf: str) -> None:
+def test_limits_of_documents(first: First, shelf: str) -> None:
     path = f"{shelf}/documents"
     long = "word " * 20_000
     assert first.post(path, {"content": long})["content"] == long
@@ -309,7 +311,7 @@ def test_bounds_of_documents(first: First, shelf: str) -> None:
     )
 
 
-def test_a_collection_goes_with_its_documents(first: First, shelf: str) -> None:
+def test_deleting_a_collection_deletes_its_documents(first: First, shelf: str) -> None:
     before = _counts(first)
     first.delete(shelf)
     after = _counts(first)
@@ -325,7 +327,7 @@ def _counts(first: First) -> dict[str, int]:
         return {name: tx.rows.count(record) for name, record in tables.items()}
 
 
-def test_documents_of_a_collection_are_seen_by_nobody_else(
+def test_documents_are_visible_in_their_collection_only(
     first: First, user: str, shelf: str
 ) -> None:
     api = first.api
@@ -348,7 +350,7 @@ def test_documents_of_a_collection_are_seen_by_nobody_else(
     assert len(first.listed(f"{shelf}/documents")) == 3
 
 
-def test_a_workspace_goes_with_everything(first: First, user: str, shelf: str) -> None:
+def test_deleting_a_workspace_deletes_everything_in_it(first: First, user: str, shelf: str) -> None:
     first.post(f"{user}/metamessages", {"label": "x", "content": ""})
     before = _counts(first)
     first.api.ok(first.api.delete(""), 202)
@@ -431,7 +433,7 @@ def test_a_document_for_the_reserved_collection_is_a_conclusion(
     assert [each["id"] for each in best] == [made["id"]]
 
 
-def test_what_cannot_be_done_to_the_reserved_collection(first: First, known: str) -> None:
+def test_the_reserved_collection_cannot_be_changed(first: First, known: str) -> None:
     (fact,) = first.listed(f"{known}/documents")
     assert (
         first.problem("DELETE", known)[1]
@@ -445,7 +447,7 @@ def test_what_cannot_be_done_to_the_reserved_collection(first: First, known: str
     assert first.put(known, {"metadata": {"a": 1}})["metadata"] == {"a": 1}
 
 
-def test_facts_that_are_deleted_elsewhere_are_gone(first: First, known: str) -> None:
+def test_conclusions_deleted_in_other_generations_are_not_found(first: First, known: str) -> None:
     (fact,) = first.listed(f"{known}/documents")
     first.api.ok(first.api.delete(f"/conclusions/{fact}"), 204)
     assert first.refused(404, "GET", f"{known}/documents/{fact}")
@@ -453,7 +455,7 @@ def test_facts_that_are_deleted_elsewhere_are_gone(first: First, known: str) -> 
     assert first.post(f"{known}/documents/query", {"query": "tortoise"}) == []
 
 
-def test_what_others_hold_about_the_user_is_not_there(first: First, known: str) -> None:
+def test_conclusions_of_other_observers_are_not_shown(first: First, known: str) -> None:
     first.api.peer("bob")
     first.api.conclude("bob", "alice", "alice is tall")
     first.api.conclude("alice", "bob", "bob is small")
@@ -466,7 +468,7 @@ def test_what_others_hold_about_the_user_is_not_there(first: First, known: str) 
 @pytest.mark.parametrize(
     "queries", ["What is the tortoise called?", ["Hello.", "What is the tortoise called?"]]
 )
-def test_chat_answers_from_what_is_known(
+def test_chat_answers_from_conclusions(
     first: First, user: str, known: str, queries: object
 ) -> None:
     session = first.session(user)
@@ -483,7 +485,7 @@ def test_chat_answers_from_what_is_known(
     )
 
 
-def test_chat_notes_what_is_known_beside_the_newest_thing_the_user_said(
+def test_chat_stores_a_metamessage_with_the_newest_message_of_the_user(
     first: First, user: str, known: str
 ) -> None:
     session = first.session(user)
@@ -508,7 +510,7 @@ def test_chat_notes_what_is_known_beside_the_newest_thing_the_user_said(
     assert first.post(f"{user}/metamessages/list", notes)["total"] == 2
 
 
-def test_chat_calls_the_user_by_name(first: First) -> None:
+def test_chat_uses_the_name_of_the_user(first: First) -> None:
     """Also one whose name cannot be an id elsewhere."""
     app = first.app()
     user = first.user(app, "Bob Smith")
@@ -523,7 +525,7 @@ def test_chat_calls_the_user_by_name(first: First) -> None:
     assert told["id"] not in answer
 
 
-def test_chat_of_one_about_whom_nothing_is_known(first: First, user: str) -> None:
+def test_chat_about_an_unknown_user_states_that_nothing_is_known(first: First, user: str) -> None:
     session = first.session(user)
     for queries in ("", ["", " "]):
         assert first.post(f"{session}/chat", {"queries": queries}) == {"content": "None"}
@@ -553,9 +555,7 @@ def test_chat_of_one_about_whom_nothing_is_known(first: First, user: str) -> Non
         (None, "Field may not be null"),
     ],
 )
-def test_questions_that_cannot_be_asked(
-    first: First, user: str, queries: object, said: str
-) -> None:
+def test_invalid_questions_are_refused(first: First, user: str, queries: object, said: str) -> None:
     loc, message = first.problem("POST", f"{first.session(user)}/chat", {"queries": queries})
     assert loc == ["body", "queries"]
     assert message.startswith(said)

@@ -27,7 +27,7 @@ def test_an_app_is_created_found_renamed_and_listed(first: First) -> None:
     assert made["id"] in first.listed("/apps", size=100, reverse=True)
 
 
-def test_a_taken_name_is_a_conflict_that_is_not_sent_again(first: First) -> None:
+def test_a_taken_name_is_a_conflict_without_retry(first: First) -> None:
     name = first.api.workspace
     app = first.app()
     answer = first.call("POST", "/apps", {"name": name})
@@ -55,7 +55,7 @@ def test_a_taken_name_is_a_conflict_that_is_not_sent_again(first: First) -> None
     assert first.user(other, "bob"), "names are unique in one app only"
 
 
-def test_what_does_not_exist(first: First) -> None:
+def test_unknown_ids_and_names_are_404(first: First) -> None:
     app = first.app()
     assert first.refused(404, "GET", "/apps", app_id="nothing") == "App with ID nothing not found"
     assert first.refused(404, "GET", "/apps/name/nobody's") == "App with name 'nobody's' not found"
@@ -84,7 +84,7 @@ def test_what_does_not_exist(first: First) -> None:
     )
 
 
-def test_bounds_of_names(first: First) -> None:
+def test_limits_of_names(first: First) -> None:
     app = first.app()
     for path in ("/apps", f"{app}/users"):
         assert first.problem("POST", path, {"name": ""})[0] == ["body", "name"]
@@ -98,7 +98,7 @@ def test_bounds_of_names(first: First) -> None:
     assert first.post(f"{app}/users", {"name": "a\0b"})["name"] == "ab"
 
 
-def test_get_or_create_finds_what_it_created(first: First) -> None:
+def test_get_or_create_finds_the_created_row(first: First) -> None:
     name = f"{first.api.workspace} one"
     made = first.get(f"/apps/get_or_create/{name}")
     assert (made["name"], made["metadata"]) == (name, {})
@@ -108,7 +108,7 @@ def test_get_or_create_finds_what_it_created(first: First) -> None:
     assert first.listed(f"/apps/{made['id']}/users") == [user["id"]]
 
 
-def test_get_or_create_finds_what_has_a_name_longer_than_a_new_one_may_be(first: First) -> None:
+def test_get_or_create_finds_existing_names_above_the_limit(first: First) -> None:
     app = first.app()
     long = f"{first.api.workspace}{'n' * 150}"
     assert (
@@ -124,7 +124,7 @@ def test_get_or_create_finds_what_has_a_name_longer_than_a_new_one_may_be(first:
 # Names across generations
 
 
-def test_a_name_that_fits_is_the_id_elsewhere_and_stays_it(first: First) -> None:
+def test_a_valid_name_becomes_the_id_in_later_generations(first: First) -> None:
     app, api = first.app(), first.api
     user = first.user(app)
     assert api.ids("/peers/list") == ["alice"]
@@ -139,14 +139,14 @@ def test_a_name_that_fits_is_the_id_elsewhere_and_stays_it(first: First) -> None
     first.put(app, {"name": f"{api.workspace} again"})
 
 
-def test_a_name_that_does_not_fit_is_known_by_its_uid(first: First) -> None:
+def test_a_name_that_is_no_valid_id_is_replaced_by_the_uid(first: First) -> None:
     made = first.post("/apps", {"name": f"{first.api.workspace} free text"})
     api = Api(first.api.app, first.api.runtime, made["id"])
     user = first.user(f"/apps/{made['id']}", "Ann B.")
     assert api.ids("/peers/list") == [uid(user)]
 
 
-def test_what_the_third_generation_made_is_found_by_name(first: First) -> None:
+def test_rows_of_the_third_generation_are_found_by_name(first: First) -> None:
     api = first.api
     made = api.create()
     assert first.refused(409, "POST", "/apps", {"name": api.workspace})
@@ -158,7 +158,7 @@ def test_what_the_third_generation_made_is_found_by_name(first: First) -> None:
     assert first.refused(409, "POST", f"/apps/{found['id']}/users", {"name": "carol"})
 
 
-def test_names_that_were_given_away_stand_in_nobody_s_way(first: First) -> None:
+def test_former_names_can_be_used_again(first: First) -> None:
     app, api = first.app(), first.api
     alice = first.user(app)
     first.put(alice, {"name": "bob"})
@@ -170,7 +170,7 @@ def test_names_that_were_given_away_stand_in_nobody_s_way(first: First) -> None:
     assert first.get(f"{app}/users/name/alice") == second
 
 
-def test_a_renamed_user_is_called_by_its_name(first: First) -> None:
+def test_a_renamed_user_appears_under_its_new_name(first: First) -> None:
     app = first.app()
     user = first.user(app, "Ann B.")
     first.say(first.session(user), (True, "The key lies under the mat."), (False, "Good to know."))
@@ -205,7 +205,7 @@ def test_neither_scopes_nor_the_assistant_are_users(first: First) -> None:
 # Lists
 
 
-def test_pages(first: First) -> None:
+def test_listings_are_paged(first: First) -> None:
     app = first.app()
     ids = [first.post(f"{app}/users", {"name": f"user {number}"})["id"] for number in range(5)]
     assert first.listed(f"{app}/users", {}, size=2) == ids[:2]
@@ -235,9 +235,7 @@ def test_pages(first: First) -> None:
         ({"n": None}, ""),
     ],
 )
-def test_a_filter_is_containment_and_nothing_else(
-    first: First, filter_: object, found: str
-) -> None:
+def test_a_filter_means_containment_only(first: First, filter_: object, found: str) -> None:
     app = first.app()
     metadata = {
         "a": {"n": 1, "tags": ["x", "y"]},

@@ -40,7 +40,7 @@ def _is_listed(place: str) -> bool:
     return any(re.fullmatch(pattern, place) for pattern in ADDED)
 
 
-def test_the_same_operations() -> None:
+def test_all_published_operations_are_served() -> None:
     assert ours("v1").keys() == published("v1").keys()
 
 
@@ -60,14 +60,14 @@ def test_every_listed_addition_is_there() -> None:
     ] == []
 
 
-def test_is_openapi_31_with_the_version_of_the_api() -> None:
+def test_document_is_openapi_31_with_the_version_of_the_api() -> None:
     read = document("v1")
     assert read["openapi"] == "3.1.0"
     assert read["info"]["version"] == "1.1.0"
     assert {tag["name"] for tag in read["tags"]} == {routes.tag for routes in v1.GROUPS}
 
 
-def test_the_document_says_of_one_operation_that_its_key_is_optional() -> None:
+def test_the_document_makes_the_key_of_one_operation_optional() -> None:
     asked = {name: found["keys"] for name, found in ours("v1").items()}
     assert [
         name.rpartition("/")[2] for name, keys in asked.items() if keys != [["HTTPBearer"]]
@@ -78,7 +78,7 @@ def test_the_document_says_of_one_operation_that_its_key_is_optional() -> None:
     ]
 
 
-def test_a_server_that_asks_for_no_keys_says_so() -> None:
+def test_without_authentication_the_document_requires_no_keys() -> None:
     read = create_app(load_settings(environ={})).test_client().get("/v1/openapi.json").get_json()
     assert all(
         {} in operation["security"]
@@ -88,7 +88,7 @@ def test_a_server_that_asks_for_no_keys_says_so() -> None:
     )
 
 
-def test_every_operation_has_a_summary_and_an_id_of_its_own() -> None:
+def test_every_operation_has_a_summary_and_a_unique_id() -> None:
     operations = [
         operation
         for item in document("v1")["paths"].values()

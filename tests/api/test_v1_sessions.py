@@ -44,14 +44,14 @@ def test_a_session_is_created_found_updated_and_listed(first: First, user: str) 
     assert first.listed(f"{user}/sessions", {"filter": {"a": 1}}) == []
 
 
-def test_bodies_that_are_needed(first: First, user: str) -> None:
+def test_missing_bodies_are_refused(first: First, user: str) -> None:
     session = first.session(user)
     assert first.problem("POST", f"{user}/sessions")[0] == ["body"]
     assert first.problem("PUT", session, {})[0] == ["body", "metadata"]
     assert first.problem("PUT", session, {"metadata": None})[0] == ["body", "metadata"]
 
 
-def test_unknown_sessions(first: First, user: str) -> None:
+def test_unknown_sessions_are_404(first: First, user: str) -> None:
     text = "Session not found or does not belong to user"
     app, unknown = user.rpartition("/users/")[0], f"{user}/sessions/unknown"
     assert first.refused(404, "GET", f"{user}/sessions", session_id="unknown") == text
@@ -121,7 +121,7 @@ def test_messages_are_stored_in_order(first: First, user: str) -> None:
     assert first.post(f"{session}/messages/batch", {"messages": []}) == []
 
 
-def test_bounds_of_messages(first: First, user: str) -> None:
+def test_limits_of_messages(first: First, user: str) -> None:
     session = first.session(user)
     long = {"content": "x" * 50_000, "is_user": True}
     assert first.post(f"{session}/messages", long)["content"] == long["content"]
@@ -153,7 +153,7 @@ def test_bounds_of_messages(first: First, user: str) -> None:
 # Archiving
 
 
-def test_an_archived_session_goes_on_here_and_is_gone_elsewhere(first: First, user: str) -> None:
+def test_an_archived_session_is_visible_in_this_generation_only(first: First, user: str) -> None:
     api, session = first.api, first.session(user, metadata={"a": 1})
     stays = first.session(user)
     first.say(session, (True, "The parrot is called Kiwi."))
@@ -191,7 +191,9 @@ def test_an_archived_session_goes_on_here_and_is_gone_elsewhere(first: First, us
     assert found == set(api.ids("/sessions/list"))
 
 
-def test_archived_sessions_do_not_keep_a_workspace(first: First, user: str) -> None:
+def test_archived_sessions_do_not_prevent_the_deletion_of_a_workspace(
+    first: First, user: str
+) -> None:
     api, session = first.api, first.session(user)
     assert api.delete("").status_code == 409
     first.delete(session)
@@ -249,7 +251,7 @@ def test_a_deep_copy_has_metamessages_too(first: First, user: str) -> None:
 # Across generations
 
 
-def test_what_is_written_here_is_read_elsewhere(first: First, user: str) -> None:
+def test_messages_of_this_generation_are_read_by_the_others(first: First, user: str) -> None:
     api, session = first.api, first.session(user, metadata={"a": 1})
     said = first.say(session, (True, "I live in Ulm."), (False, "A nice town."))
     (shown,) = api.ok(api.post("/sessions/list"))["items"]
@@ -268,7 +270,7 @@ def test_what_is_written_here_is_read_elsewhere(first: First, user: str) -> None
     }
 
 
-def test_what_is_written_elsewhere_is_read_here(first: First, user: str) -> None:
+def test_messages_of_other_generations_are_read_here(first: First, user: str) -> None:
     api = first.api
     uids = {peer["id"]: peer["uid"] for peer in api.ok(api.post("/peers/list"))["items"]}
     made = api.session("room", peers={"alice": {}, "bob": {}})
@@ -292,7 +294,7 @@ def test_what_is_written_elsewhere_is_read_here(first: First, user: str) -> None
     assert first.refused(404, "POST", f"{session}/messages", {"content": "x", "is_user": True})
 
 
-def test_the_owner_keeps_its_session_whoever_leaves_or_joins(first: First, user: str) -> None:
+def test_the_owner_keeps_its_session_when_members_change(first: First, user: str) -> None:
     api, session = first.api, first.session(user)
     first.say(session, (True, "one"))
     api.ok(api.put(f"/sessions/{uid(session)}/peers", {"carol": {}}))
@@ -308,7 +310,7 @@ def test_the_owner_keeps_its_session_whoever_leaves_or_joins(first: First, user:
     )
 
 
-def test_who_left_comes_back_by_its_own_words_alone(first: First, user: str) -> None:
+def test_an_owner_that_left_returns_only_by_writing(first: First, user: str) -> None:
     api, session = first.api, first.session(user)
     members = f"/sessions/{uid(session)}/peers"
     api.ok(api.delete(members, ["alice"]))
@@ -336,7 +338,7 @@ def test_a_session_that_is_being_erased(first: First, user: str) -> None:
     assert [note["label"] for note in first.post(f"{user}/metamessages/list")["items"]] == ["y"]
 
 
-def test_the_operator_may_hide_the_others_sessions() -> None:
+def test_sessions_of_other_generations_can_be_hidden() -> None:
     runtime = open_runtime(
         load_settings(
             environ={},
@@ -357,7 +359,7 @@ def test_the_operator_may_hide_the_others_sessions() -> None:
 # What is derived
 
 
-def test_facts_come_from_the_user_alone(first: First, user: str) -> None:
+def test_only_messages_of_the_user_are_derived_from(first: First, user: str) -> None:
     api, session = first.api, first.session(user)
     first.say(
         session,
@@ -383,7 +385,9 @@ def test_a_session_may_switch_deriving_off(
     assert api.ok(api.post("/conclusions/list"))["total"] == derived
 
 
-def test_the_key_means_nothing_in_the_sessions_of_others(first: First, user: str) -> None:
+def test_the_deriving_switch_is_ignored_in_sessions_of_other_generations(
+    first: First, user: str
+) -> None:
     api = first.api
     api.session("room", metadata={"deriver_disabled": True})
     api.say("room", ("alice", "I adopted a tortoise named Balthazar."))

@@ -43,7 +43,7 @@ def pair(request: pytest.FixtureRequest, second: Second) -> Pair:
     return Pair(second, request.param)
 
 
-def test_workspaces(pair: Pair) -> None:
+def test_workspaces_are_shared(pair: Pair) -> None:
     pair.written(
         "PUT",
         "",
@@ -59,20 +59,20 @@ def test_workspaces(pair: Pair) -> None:
     assert answer.status_code == 404
 
 
-def test_a_deleted_workspace_with_sessions(second: Second) -> None:
+def test_a_workspace_with_sessions_is_deleted_by_the_older_generation_only(second: Second) -> None:
     second.say("s", ("a", "Hello."))
     assert second.newest.delete("").status_code == 409
     assert second.delete("").status_code == 200
     second.missing(second.newest.delete(""), second.workspace)
 
 
-def test_configuration_of_sessions(pair: Pair) -> None:
+def test_session_configuration_is_translated(pair: Pair) -> None:
     here, there = ("deriver", "reasoning") if pair.older else ("reasoning", "deriver")
     pair.written("PUT", "/sessions/s", {"configuration": {here: {"enabled": False}}})
     assert pair.read("PUT", "/sessions/s", {})["configuration"] == {there: {"enabled": False}}
 
 
-def test_peers_and_cards(pair: Pair) -> None:
+def test_peers_and_cards_are_shared(pair: Pair) -> None:
     made = pair.written(
         "POST", "/peers", {"id": "a", "metadata": {"x": 1}, "configuration": {"observe_me": False}}
     )
@@ -82,7 +82,7 @@ def test_peers_and_cards(pair: Pair) -> None:
     assert pair.read("GET", "/peers/a/card") == {"peer_card": ["Name: Ann"]}
 
 
-def test_sessions_and_their_peers(pair: Pair) -> None:
+def test_sessions_and_members_are_shared(pair: Pair) -> None:
     pair.written(
         "POST",
         "/sessions",
@@ -103,7 +103,7 @@ def test_sessions_and_their_peers(pair: Pair) -> None:
     pair.reader.missing(pair.reader.post("/sessions", {"id": "s"}), "s")
 
 
-def test_messages_search_and_context(pair: Pair) -> None:
+def test_messages_search_and_context_are_shared(pair: Pair) -> None:
     made = pair.written(
         "POST",
         "/sessions/s/messages",
@@ -123,7 +123,7 @@ def test_messages_search_and_context(pair: Pair) -> None:
     )
 
 
-def test_what_is_known(pair: Pair) -> None:
+def test_conclusions_are_shared(pair: Pair) -> None:
     here, there = pair.memory
     pair.written("POST", "/peers", {"id": "a"})
     pair.written("POST", "/sessions", {"id": "s"})
@@ -146,7 +146,7 @@ def test_what_is_known(pair: Pair) -> None:
     assert pair.reader.ids(f"/{there}/list") == [made[1]["id"]]
 
 
-def test_webhooks(pair: Pair) -> None:
+def test_webhooks_are_shared(pair: Pair) -> None:
     pair.written("POST", "/peers", {"id": "a"})
     made = pair.written("POST", "/webhooks", {"url": "https://93.184.215.14/hook"})
     assert [item["id"] for item in pair.read("GET", "/webhooks")["items"]] == [made["id"]]

@@ -146,7 +146,7 @@ def test_the_table_has_every_route() -> None:
     )
 
 
-def test_the_earliest_path_has_those_of_workspaces() -> None:
+def test_the_earliest_path_has_the_rules_of_workspaces() -> None:
     of_workspaces = {
         name.replace("/v2/", "/v1/")
         for name in rules("/v2/")
@@ -206,7 +206,9 @@ HAS_AN_EARLIEST_PATH = {name for name in TABLE if "…" in name}
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
-def test_turned_away(unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests) -> None:
+def test_other_keys_are_refused(
+    unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+) -> None:
     keyed, places = unchanged
     headers: dict[str | None, str] = {}
     for key in KEYS.keys() - TABLE[name].allowed:
@@ -226,7 +228,9 @@ def test_turned_away(unchanged: tuple[Keyed, Places], name: str, subtests: pytes
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
-def test_let_in(filled: tuple[Keyed, Places], name: str, subtests: pytest.Subtests) -> None:
+def test_allowed_keys_are_accepted(
+    filled: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+) -> None:
     keyed, places = filled
     for key in sorted(TABLE[name].allowed):
         with subtests.test(key=key), keyed.undone():
@@ -257,13 +261,13 @@ class TestKeys:
                     == 401
                 )
 
-    def test_without_a_name_it_is_an_administrators(self, fresh: tuple[Keyed, Places]) -> None:
+    def test_a_key_without_names_is_an_admin_key(self, fresh: tuple[Keyed, Places]) -> None:
         keyed, _ = fresh
         made = keyed.do("POST", "/v2/keys")
         assert made["admin"] is True
         assert keyed.call("POST", "/v2/workspaces/list", made["key"]).status_code == 200
 
-    def test_expiring_keys_work_until_then(self, fresh: tuple[Keyed, Places]) -> None:
+    def test_keys_work_until_they_expire(self, fresh: tuple[Keyed, Places]) -> None:
         keyed, _ = fresh
         token = keyed.do("POST", "/v2/keys?workspace_id=acme&expires_at=2999-01-01T00:00:00Z")[
             "key"
@@ -277,7 +281,7 @@ class TestKeys:
         )
         assert keyed.call("POST", "/v2/keys?peer_id=alice", keyed.admin).status_code == 422
 
-    def test_while_nobody_needs_keys_there_are_none(self) -> None:
+    def test_without_authentication_no_keys_are_minted(self) -> None:
         assert (
             create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://"}))
             .test_client()
@@ -292,7 +296,7 @@ class TestKeys:
         assert keyed.call("POST", "/v2/workspaces", token, json={"id": "acme"}).status_code == 200
         assert keyed.call("POST", "/v2/workspaces", token, json={"id": "other"}).status_code == 401
 
-    def test_without_a_workspace_the_keys_own_counts(self, fresh: tuple[Keyed, Places]) -> None:
+    def test_without_a_workspace_that_of_the_key_is_used(self, fresh: tuple[Keyed, Places]) -> None:
         keyed, _ = fresh
         token = keyed.mint("acme").token
         found = keyed.call("GET", "/v2/peers/alice/card?workspace_id=other", token)

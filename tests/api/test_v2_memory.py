@@ -94,7 +94,7 @@ class TestMessages:
         )
         earliest.refused(earliest.post(path, {"messages": [{**long, "content": "x" * 50_001}]}))
 
-    def test_one_alone_can_be_kept_from_the_deriver(self, second: Second) -> None:
+    def test_deriving_can_be_switched_off_for_one_message(self, second: Second) -> None:
         second.say("s", ("a", "I live in Ulm."), configuration={"deriver": {"enabled": False}})
         assert second.ok(second.get("/deriver/status"))["total_work_units"] == 0
         second.say(
@@ -246,7 +246,7 @@ class TestCards:
         by_name = second.get("//v2/peers/a/card", query_string={"workspace_id": second.workspace})
         assert second.ok(by_name)["peer_card"] == stored
 
-    def test_an_unknown_peer_has_none_and_is_not_made(self, second: Second) -> None:
+    def test_an_unknown_peer_has_no_card_and_is_not_created(self, second: Second) -> None:
         assert second.ok(second.get("/peers/nobody/card")) == {"peer_card": None}
         second.missing(
             second.put("/peers/nobody/card", {"peer_card": []}), "nobody", second.workspace
@@ -312,7 +312,7 @@ class TestRepresentation:
         )
 
     @pytest.mark.parametrize(("client", "kind"), FORMS)
-    def test_is_what_each_client_knows(self, known: Second, client: str, kind: type) -> None:
+    def test_has_the_form_of_each_client(self, known: Second, client: str, kind: type) -> None:
         asking = known.as_client(client)
         assert isinstance(
             asking.ok(asking.post("/peers/a/representation", {"session_id": "s"}))[
@@ -322,7 +322,7 @@ class TestRepresentation:
         )
         assert isinstance(asking.ok(asking.get("/peers/a/context"))["representation"], kind)
 
-    def test_the_words_of_both_are_read(self, known: Second) -> None:
+    def test_the_field_names_of_both_generations_are_accepted(self, known: Second) -> None:
         for words in ({"max_observations": 1}, {"max_conclusions": 1}):
             found = known.ok(known.post("/peers/a/representation", words))["representation"]
             assert len(found["explicit"]) + len(found["deductive"]) == 1
@@ -346,14 +346,14 @@ class TestRepresentation:
             ["query", "max_observations"],
         )
 
-    def test_of_nobody_is_empty(self, second: Second) -> None:
+    def test_of_an_unknown_peer_is_empty(self, second: Second) -> None:
         assert second.ok(second.post("/peers/a/representation", {})) == {
             "representation": {"explicit": [], "deductive": []},
             "explicit": [],
             "deductive": [],
         }
 
-    def test_a_message_that_is_quoted_stands_among_what_was_said(self, second: Second) -> None:
+    def test_a_quoted_message_is_among_explicit_conclusions(self, second: Second) -> None:
         (made,) = second.say("s", ("a", "My tortoise is called Balthazar."))
         found = second.ok(second.post("/peers/a/representation", {"search_query": "Balthazar"}))[
             "representation"
@@ -363,7 +363,7 @@ class TestRepresentation:
         ]
         assert len(found[0]["message_ids"]) == 1
 
-    def test_stands_in_contexts(self, known: Second) -> None:
+    def test_is_part_of_contexts(self, known: Second) -> None:
         known.ok(known.put("/peers/a/card", {"peer_card": ["Name: Ann"]}))
         alone = known.ok(known.get("/peers/a/context"))
         assert list(alone) == ["peer_id", "target_id", "representation", "peer_card"]
@@ -456,7 +456,7 @@ class TestObservations:
     @pytest.mark.parametrize(
         ("path", "key"), [("/observations", "observations"), ("/conclusions", "conclusions")]
     )
-    def test_under_both_names(self, second: Second, path: str, key: str) -> None:
+    def test_are_served_under_both_names(self, second: Second, path: str, key: str) -> None:
         for name in ("a", "b"):
             second.peer(name)
         second.session("s")
@@ -486,7 +486,7 @@ class TestObservations:
         )
         assert second.ids(f"{path}/list") == [made[1]["id"]]
 
-    def test_each_has_a_session_even_where_there_is_none(self, second: Second) -> None:
+    def test_have_a_session_field_even_without_a_session(self, second: Second) -> None:
         second.peer("a")
         second.session("s")
         second.conclude("a", "a", "from the session", session="s")
@@ -524,7 +524,7 @@ class TestObservations:
         )
         assert nearest["session_id"] == GLOBAL
 
-    def test_what_is_missing_is_named(self, second: Second) -> None:
+    def test_unknown_peers_and_sessions_are_named(self, second: Second) -> None:
         second.peer("a")
         given = {"content": "x", "observer_id": "a", "observed_id": "a", "session_id": "none"}
         second.missing(second.post("/observations", {"observations": [given]}), "none")
@@ -536,7 +536,7 @@ class TestObservations:
             )
         second.refused(second.post("/observations", {"observations": []}), ["body", "observations"])
 
-    def test_those_of_scopes_are_not_shown(self, second: Second) -> None:
+    def test_of_scopes_are_not_shown(self, second: Second) -> None:
         second.peer("a")
         second.session("s")
         second.conclude("a", "a", "seen", session="s")
@@ -574,7 +574,7 @@ class TestChat:
         assert second.ok(second.post("/peers/a/chat", {"query": "Really?"})) == {"content": "None"}
 
     @pytest.mark.parametrize("client", [None, "1.8.0", "1.11.0"])
-    def test_a_stream_is_framed_as_this_generation_does(
+    def test_a_stream_has_the_framing_of_this_generation(
         self, place: tuple[Second, Talker], client: str | None
     ) -> None:
         second = place[0] if client is None else place[0].as_client(client)
@@ -588,7 +588,7 @@ class TestChat:
         assert rest == ""
 
     @pytest.mark.parametrize("client", ["1.0.1", "1.1.0", None])
-    def test_early_clients_ask_queries_and_stream_bare_text(
+    def test_early_clients_send_queries_and_get_plain_text_streams(
         self, place: tuple[Second, Talker], client: str | None
     ) -> None:
         second, talker = place[0] if client is None else place[0].as_client(client), place[1]
@@ -608,10 +608,10 @@ class TestChat:
             {"queries": None},
         ],
     )
-    def test_what_is_no_question_is_refused(self, place: tuple[Second, Talker], body: Any) -> None:
+    def test_invalid_questions_are_refused(self, place: tuple[Second, Talker], body: Any) -> None:
         place[0].refused(place[0].post("/peers/a/chat", body), ["body", "query"])
 
-    def test_nothing_is_made_by_asking(self, place: tuple[Second, Talker]) -> None:
+    def test_a_question_creates_nothing(self, place: tuple[Second, Talker]) -> None:
         second = place[0]
         second.missing(second.post("/peers/nobody/chat", {"query": "x"}), "nobody")
         second.missing(second.post("/peers/a/chat", {"query": "x", "target": "nobody"}), "nobody")
@@ -621,7 +621,7 @@ class TestChat:
 
 class TestWork:
     @pytest.mark.parametrize("path", ["/deriver/status", "/queue/status"])
-    def test_is_counted(self, second: Second, path: str) -> None:
+    def test_status_counts_work_units(self, second: Second, path: str) -> None:
         made = second.session("s", peers={"b": {"observe_others": True}})
         second.say("s", ("a", "I live in Ulm."))
         status = second.ok(second.get(path))
@@ -682,7 +682,7 @@ class TestWork:
 class TestWebhooks:
     URL = "https://93.184.215.14/hook"
 
-    def test_are_registered_listed_and_forgotten(self, second: Second) -> None:
+    def test_are_registered_listed_and_deleted(self, second: Second) -> None:
         second.create()
         made = second.ok(second.post("/webhooks", {"url": self.URL}))
         assert (made["url"], made["workspace_id"]) == (self.URL, second.workspace)
@@ -694,7 +694,7 @@ class TestWebhooks:
         assert (answer.status_code, answer.data) == (200, b"null")
         second.missing(second.delete(f"/webhooks/{made['id']}"), made["id"], second.workspace)
 
-    def test_what_may_not_be_one(self, second: Second) -> None:
+    def test_invalid_urls_are_refused(self, second: Second) -> None:
         second.missing(second.post("/webhooks", {"url": self.URL}), second.workspace)
         second.create()
         for url in ("nonsense", "ftp://93.184.215.14/x", "http://127.0.0.1/x", "http://10.0.0.1/"):
@@ -747,7 +747,7 @@ class TestEarlyFilters:
             ("1.0.1", {"id": "a"}, ["b"]),
         ],
     )
-    def test_mean_the_metadata(
+    def test_apply_to_metadata(
         self, peopled: Second, client: str, given: Any, found: list[str]
     ) -> None:
         early = peopled.as_client(client)
@@ -755,18 +755,18 @@ class TestEarlyFilters:
             item["id"] for item in early.ok(early.post("/peers/list", {"filter": given}))["items"]
         ] == found
 
-    def test_filters_go_before_filter(self, peopled: Second) -> None:
+    def test_filters_overrides_filter(self, peopled: Second) -> None:
         both = {"filters": {"id": "b"}, "filter": {"role": "cook"}}
         assert [item["id"] for item in peopled.ok(peopled.post("/peers/list", both))["items"]] == [
             "b"
         ]
 
-    def test_what_is_no_object_is_refused(self, peopled: Second) -> None:
+    def test_values_other_than_objects_are_refused(self, peopled: Second) -> None:
         given: Any
         for given in ([], "x", 1):
             peopled.refused(peopled.post("/peers/list", {"filter": given}), ["body", "filters"])
 
-    def test_active_sessions_alone(self, second: Second) -> None:
+    def test_can_restrict_to_active_sessions(self, second: Second) -> None:
         for name in ("kept", "gone"):
             second.session(name, peers={"a": {}})
         second.ok(second.delete("/sessions/gone"), 202)

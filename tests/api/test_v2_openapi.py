@@ -75,7 +75,7 @@ def _fits(place: str, patterns: list[str]) -> bool:
 COMPARED = sorted(published("v2").keys() - ELSEWHERE)
 
 
-def test_the_same_operations() -> None:
+def test_all_published_operations_are_served() -> None:
     assert ours("v2").keys() - published("v2").keys() == ADDED_OPERATIONS
     assert published("v2").keys() - ours("v2").keys() == ELSEWHERE
 
@@ -90,20 +90,20 @@ def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "patterns"), [("missing", DIFFERENT), ("added", ADDED)])
-def test_every_listed_difference_is_there(kind: str, patterns: list[str]) -> None:
+def test_every_listed_difference_exists(kind: str, patterns: list[str]) -> None:
     places = [place for name in COMPARED for found, place in compare("v2", name) if found == kind]
     assert [
         pattern for pattern in patterns if not any(re.fullmatch(pattern, place) for place in places)
     ] == []
 
 
-def test_is_openapi_31_with_the_version_of_the_api() -> None:
+def test_document_is_openapi_31_with_the_version_of_the_api() -> None:
     read = document("v2")
     assert read["openapi"] == "3.1.0"
     assert read["info"]["version"] == "2.5.1"
 
 
-def test_every_operation_has_a_summary_and_an_id_of_its_own() -> None:
+def test_every_operation_has_a_summary_and_a_unique_id() -> None:
     operations = [
         operation
         for item in document("v2")["paths"].values()

@@ -12,7 +12,7 @@ from support.api.second import second as second
 METADATA = {"plan": "gold", "seats": 3, "deep": {"x": None}}
 
 
-def test_everything_is_found_or_created_with_200(second: Second) -> None:
+def test_get_or_create_answers_200(second: Second) -> None:
     made = second.create()
     assert second.create() == made
     assert made["id"] == second.workspace
@@ -24,7 +24,7 @@ def test_everything_is_found_or_created_with_200(second: Second) -> None:
         assert first["metadata"] == METADATA
 
 
-def test_what_exists_is_changed_as_each_noun_wants_it(second: Second) -> None:
+def test_existing_rows_are_changed_by_the_rules_of_each_resource(second: Second) -> None:
     path = "//v2/workspaces"
     second.ok(second.post(path, {"id": second.workspace, "metadata": {"a": 1}}))
     assert second.ok(second.post(path, {"id": second.workspace, "metadata": {"a": 2}}))[
@@ -40,14 +40,16 @@ def test_what_exists_is_changed_as_each_noun_wants_it(second: Second) -> None:
     assert again["configuration"] == {"summary": {"enabled": False}, "deriver": {"enabled": False}}
 
 
-def test_put_creates_what_is_missing(second: Second) -> None:
+def test_put_creates_missing_rows(second: Second) -> None:
     assert second.ok(second.put("", {"metadata": {"a": 1}}))["id"] == second.workspace
     assert second.ok(second.put("/peers/p", {}))["id"] == "p"
     assert second.ok(second.put("/sessions/s", {}))["is_active"] is True
 
 
 class TestConfiguration:
-    def test_deriver_here_is_reasoning_there(self, second: Second) -> None:
+    def test_deriver_corresponds_to_reasoning_in_the_newest_generation(
+        self, second: Second
+    ) -> None:
         given = {
             "deriver": {"enabled": False, "custom_instructions": "Only facts."},
             "dream": {"enabled": True, "other": 1},
@@ -66,7 +68,9 @@ class TestConfiguration:
         second.ok(second.newest.put("", {"configuration": {"reasoning": {"enabled": True}}}))
         assert second.create()["configuration"]["deriver"] == {"enabled": True}
 
-    def test_a_section_replaces_that_section_alone_and_null_nothing(self, second: Second) -> None:
+    def test_a_section_replaces_that_section_only_and_null_changes_nothing(
+        self, second: Second
+    ) -> None:
         second.ok(
             second.put(
                 "",
@@ -89,14 +93,14 @@ class TestConfiguration:
         }
 
     @pytest.mark.parametrize("client", ["1.11.0", "js 2.2.0"])
-    def test_newer_clients_say_and_read_reasoning(self, second: Second, client: str) -> None:
+    def test_newer_clients_use_the_name_reasoning(self, second: Second, client: str) -> None:
         newer = second.as_client(client)
         assert newer.session("s", configuration={"reasoning": {"enabled": False}})[
             "configuration"
         ] == {"reasoning": {"enabled": False}}
         assert second.session("s")["configuration"] == {"deriver": {"enabled": False}}
 
-    def test_deriver_goes_before_reasoning_where_both_are_sent(self, second: Second) -> None:
+    def test_deriver_overrides_reasoning_if_both_are_sent(self, second: Second) -> None:
         both = {"reasoning": {"enabled": True}, "deriver": {"enabled": False}}
         assert second.ok(second.put("", {"configuration": both}))["configuration"] == {
             "deriver": {"enabled": False}
@@ -143,7 +147,7 @@ class TestConfiguration:
 
 
 class TestWorkspaces:
-    def test_deleting_one_takes_everything_and_shows_what_it_was(self, second: Second) -> None:
+    def test_deleting_one_erases_everything_and_returns_it(self, second: Second) -> None:
         made = second.ok(
             second.put("", {"metadata": {"a": 1}, "configuration": {"deriver": {"enabled": True}}})
         )
@@ -171,7 +175,7 @@ class TestWorkspaces:
 
 
 class TestSessions:
-    def test_peers_come_and_go(self, second: Second) -> None:
+    def test_peers_are_added_and_removed(self, second: Second) -> None:
         second.session("s", peers={"a": {"observe_others": True}, "b": {}})
         assert (
             second.ok(second.post("/sessions/s/peers", {"c": {"observe_me": False}}))["id"] == "s"
@@ -191,7 +195,7 @@ class TestSessions:
         second.missing(second.put("/sessions/none/peers", {}), "none")
         second.refused(second.post("/sessions", {"id": "t", "peers": ["a"]}), ["body", "peers"])
 
-    def test_a_peers_part_is_set_by_either_method(self, second: Second) -> None:
+    def test_a_members_configuration_is_set_by_either_method(self, second: Second) -> None:
         second.session("s", peers={"a": {}})
         answer = second.post("/sessions/s/peers/a/config", {"observe_me": False})
         assert (answer.status_code, answer.data) == (200, b"")
@@ -203,7 +207,7 @@ class TestSessions:
         }
         second.missing(second.post("/sessions/s/peers/nobody/config", {}), "nobody")
 
-    def test_at_most_ten_observe(self, second: Second) -> None:
+    def test_at_most_ten_members_observe(self, second: Second) -> None:
         answer = second.post(
             "/sessions",
             {"id": "s", "peers": {f"p{number}": {"observe_others": True} for number in range(11)}},
@@ -220,7 +224,7 @@ class TestSessions:
         second.missing(second.delete("/sessions/s"), "s")
 
     @pytest.mark.parametrize("method", ["GET", "POST"])
-    def test_clones(self, second: Second, method: str) -> None:
+    def test_are_cloned(self, second: Second, method: str) -> None:
         second.session(
             "s",
             metadata={"a": 1},
@@ -249,7 +253,7 @@ class TestSessions:
         )
         second.missing(second.call(method, "/sessions/none/clone"))
 
-    def test_an_empty_one_is_cloned_for_good(self, second: Second) -> None:
+    def test_an_empty_session_is_cloned(self, second: Second) -> None:
         second.session("s")
         clone = second.ok(second.get("/sessions/s/clone"))
         assert second.ids("/sessions/list") == ["s", clone["id"]]
@@ -257,7 +261,7 @@ class TestSessions:
 
 class TestPages:
     @pytest.mark.parametrize("noun", ["peers", "sessions"])
-    def test_turn_and_reverse(self, second: Second, noun: str) -> None:
+    def test_are_numbered_and_reversible(self, second: Second, noun: str) -> None:
         names = [f"n{number}" for number in range(5)]
         for name in names:
             second.ok(second.post(f"/{noun}", {"id": name}))
@@ -268,7 +272,7 @@ class TestPages:
         for query in ({"page": 0}, {"size": 101}, {"size": "x"}):
             second.refused(second.post(f"/{noun}/list", {}, query_string=query))
 
-    def test_unknown_parents_have_empty_ones(self, second: Second) -> None:
+    def test_of_unknown_parents_are_empty(self, second: Second) -> None:
         for path in (
             "/peers/list",
             "/sessions/list",
@@ -279,7 +283,7 @@ class TestPages:
             assert second.ok(second.post(path))["items"] == []
         assert second.ok(second.get("/sessions/s/peers"))["items"] == []
 
-    def test_scopes_are_no_peers_here(self, second: Second) -> None:
+    def test_of_peers_have_no_scopes(self, second: Second) -> None:
         second.peer("a")
         second.session("s")
         second.ok(second.newest.post("/scopes", {"id": "team"}), 201)
@@ -294,17 +298,17 @@ class TestPages:
 
 class TestNames:
     @pytest.mark.parametrize("name", ["", "two words", "a/b", "ä", "x" * 513, "scope.x", "a\n"])
-    def test_bad_ones_are_refused_everywhere(self, second: Second, name: str) -> None:
+    def test_invalid_names_are_refused_everywhere(self, second: Second, name: str) -> None:
         second.refused(second.post("/peers", {"id": name}), ["body", "id"])
         second.refused(second.post("/sessions", {"id": name}), ["body", "id"])
         second.refused(
             second.post("/sessions/s/messages/", {"messages": [{"peer_id": name, "content": "x"}]})
         )
 
-    def test_long_ones_are_taken(self, second: Second) -> None:
+    def test_long_names_are_accepted(self, second: Second) -> None:
         name = "x" * 512
         assert second.peer(name)["id"] == second.session(name)["id"] == name
 
-    def test_in_paths_too(self, second: Second) -> None:
+    def test_invalid_names_in_paths_are_refused(self, second: Second) -> None:
         second.refused(second.put("/peers/two%20words", {}))
         second.refused(second.put("//v2/workspaces/two%20words", {}))

@@ -84,7 +84,7 @@ def test_the_limit_counts_new_endpoints_only(api: Api) -> None:
     register(api, f"{URL}/10")
 
 
-def test_the_limit_holds_for_registrations_at_once(api: Api) -> None:
+def test_the_limit_holds_for_concurrent_registrations(api: Api) -> None:
     api.create()
     statuses: list[int] = []
     start = threading.Barrier(6)
@@ -119,7 +119,7 @@ def test_endpoints_are_listed_in_order_by_pages(api: Api) -> None:
     ] == made[::-1]
 
 
-def test_delete_forgets_an_endpoint(api: Api) -> None:
+def test_delete_removes_an_endpoint(api: Api) -> None:
     api.create()
     made = register(api)
     answer = api.delete(f"/webhooks/{made['id']}")
@@ -160,7 +160,7 @@ def test_delete_forgets_an_endpoint(api: Api) -> None:
         ("https://93.184.215.14/" + "a" * 2027, "at most 2048"),
     ],
 )
-def test_what_may_not_be_an_endpoint_is_refused(api: Api, url: str, says: str) -> None:
+def test_invalid_urls_are_refused(api: Api, url: str, says: str) -> None:
     api.create()
     (problem,) = api.refused(api.post("/webhooks", {"url": url}), ["body", "url"])
     assert says in problem["msg"]

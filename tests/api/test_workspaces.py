@@ -38,7 +38,7 @@ def test_create_answers_all_fields_in_order(api: Api) -> None:
     assert made["created_at"].endswith("Z")
 
 
-def test_an_existing_workspace_is_returned_as_it_is(api: Api) -> None:
+def test_an_existing_workspace_is_returned_unchanged(api: Api) -> None:
     made = create(api, metadata={"a": 1}, configuration={"dream": {"enabled": False}})
     again = create(api, 200, metadata={"b": 2}, configuration={"dream": {"enabled": True}})
     assert again == made
@@ -49,7 +49,7 @@ def test_name_is_accepted_for_id(api: Api) -> None:
     assert made["id"] == api.workspace
 
 
-def test_id_wins_over_name(api: Api) -> None:
+def test_id_overrides_name(api: Api) -> None:
     made = api.ok(api.post("//v3/workspaces", {"name": "other", "id": api.workspace}), 201)
     assert made["id"] == api.workspace
 
@@ -191,7 +191,7 @@ def test_list_filters_by_metadata_and_id(api: Api) -> None:
     assert page["total"] == 1
 
 
-def test_workspace_filters_know_three_names(api: Api) -> None:
+def test_workspaces_cannot_be_filtered_by_other_names(api: Api) -> None:
     for name in ("configuration", "name", "workspace_id", "uid", "state"):
         api.refused(api.post("//v3/workspaces/list", {"filters": {name: "x"}}))
 
