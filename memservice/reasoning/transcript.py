@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from memservice.domain import tokens
 from memservice.domain.text.folding import fold
+from memservice.domain.time_zones import local_stamp
 from memservice.spi.reasoner import Utterance
 
 CUT = " […]"
@@ -15,7 +16,7 @@ CUT = " […]"
 
 
 def stamp(at: datetime) -> str:
-    """A time as every prompt shows it: UTC, to the second."""
+    """A time that is not a message's, as prompts show it: UTC, to the second."""
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -43,10 +44,11 @@ def called(names: Mapping[str, str], present: Iterable[str] = ()) -> list[str]:
 
 
 def entry(message: Utterance, mark: str = "") -> str:
-    """One message with its time and author: `[mark] 2024-05-17 12:30:00 alice: text`. Further lines
-    of the text are indented."""
+    """One message with its time and author: `[mark] Fri 2024-05-17 12:30 UTC alice: text`. The time
+    is local where the time zone of its author is known. Further lines of the text are indented."""
     text = "\n    ".join(message.content.strip().splitlines())
-    return f"{f'[{mark}] ' if mark else ''}{stamp(message.sent_at)} {name(message.author)}: {text}"
+    at = local_stamp(message.sent_at, message.zone)
+    return f"{f'[{mark}] ' if mark else ''}{at} {name(message.author)}: {text}"
 
 
 def transcript(

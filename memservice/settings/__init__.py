@@ -302,6 +302,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             "DERIVER_POLLING_SLEEP_MAX_INTERVAL_SECONDS = "
             f"{deriver.polling_sleep_max_interval_seconds}"
         )
+    if deriver.timezone is not None:
+        yield from _unknown_time_zone(deriver.timezone)
     if settings.auth.use_auth and not settings.auth.jwt_secret:
         yield f"AUTH_USE_AUTH = true needs AUTH_JWT_SECRET. {SIGNING_RECIPE}"
     if settings.auth.use_auth:
@@ -321,6 +323,16 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     yield from _bad_prices(settings.llm.prices)
     if settings.telemetry.enabled and not settings.telemetry.endpoint:
         yield "TELEMETRY_ENABLED = true needs TELEMETRY_ENDPOINT"
+
+
+def _unknown_time_zone(name: str) -> Iterator[str]:
+    from memservice.domain.time_zones import time_zone
+
+    if time_zone(name) is None:
+        yield (
+            f"DERIVER_TIMEZONE = {name}: an unknown time zone; write a name such as "
+            "Europe/Berlin, or an offset such as +02:00"
+        )
 
 
 def _bad_prices(prices: Mapping[str, Any]) -> Iterator[str]:

@@ -171,6 +171,17 @@ class Deriver(Group):
         1800.0, "… or until the oldest message is this old; 0 for never", low=0
     )
     flush_enabled: bool = setting(False, "never wait for a batch to fill")
+    timezone: str | None = setting(
+        None,
+        "time zone of messages whose metadata, or whose author's metadata, has no `timezone`: a "
+        "name or a UTC offset (default: UTC)",
+        secrecy="public",
+    )
+    context_across_sessions: bool = setting(
+        True,
+        "show the model the peer card, and related conclusions from other sessions; false: from "
+        "the same session only",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,6 +27,8 @@ class Utterance:
     sent_at: datetime
     new: bool = True
     """False for a message that is only context: nothing is derived from it."""
+    zone: str | None = None
+    """Time zone of its author (`memservice.domain.time_zones`); None: UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,34 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """One stored conclusion, as a reasoner sees it."""
+
+    uid: str
+    content: str
+    level: str
+    said_at: datetime
+    times_derived: int
+    observer: str
+    observed: str
+    session: str | None = None
+    source_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveContext:
+    """What a reasoner may read to understand new messages. Nothing is derived from it."""
+
+    summary: str | None = None
+    """Of the session, as far as it was written before the new messages."""
+    card: Sequence[str] = ()
+    """Lines of the observed peer's own card."""
+    held: Sequence[Known] = ()
+    """Live conclusions about the observed peer that are related to the new messages, the closest
+    first."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeriveRequest:
     """Successive messages of one session, in order, by any authors. The reasoner derives
     conclusions about `observed` only."""
@@ -52,6 +82,8 @@ class DeriveRequest:
     names: dict[str, str] = field(default_factory=dict)
     """Display names by slug, of peers that have one."""
     origin: Origin = Origin()
+    context: DeriveContext = DeriveContext()
+    """Empty for a reasoner that asks no model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +163,6 @@ class Summarized:
     scaffold_tokens: int = 0
     """Tokens of the model's input besides the messages and the previous summary, by our own
     count."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """One stored conclusion, as a reasoner sees it."""
-
-    uid: str
-    content: str
-    level: str
-    said_at: datetime
-    times_derived: int
-    observer: str
-    observed: str
-    session: str | None = None
-    source_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ RETRY_AFTER = 90
 """Seconds that the behaviour `429` asks for."""
 SLOW_SECONDS = 0.1
 
-_ENTRY = re.compile(r"^\[(\d+)\] \S+ \S+ (\S+): (.*(?:\n    .*)*)", re.MULTILINE)
+_ENTRY = re.compile(r"^\[(\d+)\] \S+ \S+ \S+ \S+ (\S+): (.*(?:\n    .*)*)", re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _ID = re.compile(r"^\[([^\]\s]+)\]", re.MULTILINE)
 _SCHEMA_IN_WORDS = re.compile(r"JSON Schema:\n(\{.*)", re.DOTALL)

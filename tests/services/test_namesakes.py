@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memservice.domain.records import Peer
-from memservice.reasoning.derive import _user
+from memservice.reasoning.derive_prompt import user_text
 from memservice.reasoning.transcript import called
 from memservice.services import peers
 from memservice.services.chat.chat import ChatOptions, ask_peer
@@ -79,7 +79,7 @@ def test_in_prompts() -> None:
         for n, author in enumerate(("eve", "bob"), start=1)
     ]
     request = DeriveRequest("eve", said, names={"eve": "Bob", "carol": "Bob"})
-    assert "eve is called Bob, and is not bob\n" in _user(request, said)
+    assert "eve is called Bob, and is not bob\n" in user_text(request, said, request.context)
     assert called({"eve": "Bob", "u-1": "bob", "ann": "Ann"}) == [
         "eve is called Bob, and is not u-1",
         "u-1 is called bob, and is not eve",

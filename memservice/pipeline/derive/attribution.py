@@ -28,15 +28,18 @@ def attributed(
     own: Sequence[Message],
     window: Sequence[Message],
     names: Collection[str],
+    context: Collection[str] = (),
 ) -> tuple[list[Statement], int]:
     """The statements that are the observed peer's, each with those of its messages that are; and
     how many are not.
 
-    `own`: the new messages of the observed peer. `window`: these and what others said around them.
-    `names`: the observed peer's.
+    `own`: the new messages of the observed peer. `window`: these, what others said around them, and
+    earlier messages. `names`: the observed peer's. `context`: stored texts that the reasoner was
+    shown; a statement that only repeats them is not new.
     """
     spoken = {message.key: _words(message.content) for message in own}
     conversation = _Conversation(own, window)
+    stored = [_words(text) for text in context]
     called: frozenset[str] = frozenset().union(*(_words(name) for name in names))
     kept = []
     for statement in statements:
@@ -54,8 +57,13 @@ def attributed(
             is_own = len(told & said) >= HEARD * len(told) and not conversation.denies(cited)
         else:
             heard = conversation.heard_without(confirmed)
-            is_elliptic = not confirmed and len(said) <= ELLIPTIC and conversation.assents(cited)
+            is_short = len(said) <= ELLIPTIC
+            if not is_short:
+                heard = heard.union(conversation.said_before, *stored)
+            is_elliptic = not confirmed and is_short and conversation.assents(cited)
             is_own = is_elliptic or not _is_hearsay(told, said, heard)
+            if is_short and told and not told & said and any(told <= text for text in stored):
+                is_own = bool(told & conversation.heard)
         if is_own:
             basis: Literal["said", "confirmed"] = "confirmed" if confirmed else "said"
             kept.append(replace(statement, message_keys=cited, basis=basis, confirms=confirmed))
@@ -72,6 +80,11 @@ class _Conversation:
             for key, message in self._messages.items()
             if message.author_key != own[0].author_key
         }
+        new = {message.key for message in own}
+        self.said_before = self.words_of(set(self._messages) - set(self._others) - new)
+        """Words of earlier messages by the observed peer."""
+        self.heard = self.words_of(self._others)
+        """The words that others said."""
         self._turns: dict[int, int] = {}
         """By message, the number of its turn: a run of messages by one author."""
         turn, author = 0, 0

@@ -9,19 +9,28 @@ from dataclasses import replace
 
 from memservice.domain.ids import fingerprint
 from memservice.domain.records import DELETING, SCOPE, Message, Task
-from memservice.pipeline.derive import deduplication
+from memservice.pipeline.derive import context, deduplication
 from memservice.pipeline.derive import store as derive_store
 from memservice.pipeline.derive.attribution import attributed
+from memservice.pipeline.derive.context import Confinement, HeldSearch
 from memservice.pipeline.derive.echo import EchoGuard
 from memservice.pipeline.derive.events import DeriveRun, completed
 from memservice.pipeline.derive.store import DeriveInput
 from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services.peers import display_name
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
-from memservice.spi.reasoner import DeriveRequest, Origin, Statement, Utterance
+from memservice.spi.reasoner import (
+    DeriveContext,
+    Derived,
+    DeriveRequest,
+    Origin,
+    Reasoner,
+    Spent,
+    Statement,
+    Utterance,
+)
 from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event
 
@@ -65,7 +74,7 @@ class Derive(Handler):
         began = time.monotonic()
         reasoner = rt.reasoner_for(choice.DERIVE)
         with rt.storage.read() as tx:
-            material = _read(tx, tasks)
+            material = _read(rt, tx, tasks)
             if material is None:
                 return nothing(skipped="the session or its messages are gone")
             echoes = EchoGuard(rt, tx, material.session, material.observed)
@@ -77,8 +86,11 @@ class Derive(Handler):
                     echoes.without(message) if message in material.messages else message
                     for message in material.window
                 ]
+        request = _request(material, shown, tasks[0].payload.get("instructions"))
+        if asks_model(reasoner):
+            request = replace(request, context=_context(rt, material))
         prepared = time.monotonic()
-        derived = reasoner.derive(_request(material, shown, tasks[0].payload.get("instructions")))
+        derived, again = _derive(reasoner, request, material.session.slug)
         called = time.monotonic()
         counts: Counter[str] = Counter(statements=len(derived.statements), stored=0, reinforced=0)
         if not derived.statements:
@@ -87,8 +99,14 @@ class Derive(Handler):
             counts["refused"] = len(derived.refused)
         if derived.unfinished:
             counts["unfinished"] = len(derived.unfinished)
+        if again:
+            counts["derived_again"] = again
         own, counts["misattributed"] = attributed(
-            derived.statements, material.messages, material.window, _names(material)
+            derived.statements,
+            material.messages,
+            material.window,
+            _names(material),
+            _texts(request.context),
         )
         with rt.storage.read() as tx:
             echoes = EchoGuard(rt, tx, material.session, material.observed)
@@ -133,7 +151,46 @@ class Derive(Handler):
         return Prepared(store, events)
 
 
-def _read(tx: Transaction, tasks: Sequence[Task]) -> DeriveInput | None:
+def asks_model(reasoner: Reasoner) -> bool:
+    """Whether a reasoner reads as people do. Others take nothing from context."""
+    return bool(reasoner.capabilities & {Capability.COSTLY, Capability.REMOTE})
+
+
+def _derive(reasoner: Reasoner, request: DeriveRequest, session: str) -> tuple[Derived, int]:
+    """What the reasoner derives. Messages whose statements contain what only other sessions say are
+    derived again without that; also returns how many."""
+    derived = reasoner.derive(request)
+    confinement = Confinement(request, session)
+    keys = confinement.broken_by(derived.statements)
+    if not keys:
+        return derived, 0
+    again = reasoner.derive(confinement.request_for(request, keys))
+    kept = [item for item in derived.statements if not keys.intersection(item.message_keys)]
+    return (
+        replace(
+            derived,
+            statements=[*kept, *again.statements],
+            spent=_sum(derived.spent, again.spent),
+            scaffold_tokens=derived.scaffold_tokens + again.scaffold_tokens,
+            refused=(*derived.refused, *again.refused),
+            unfinished=(*derived.unfinished, *again.unfinished),
+        ),
+        len(keys),
+    )
+
+
+def _sum(one: Spent, other: Spent) -> Spent:
+    return Spent(
+        one.model or other.model,
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cache_read_tokens + other.cache_read_tokens,
+        one.cache_write_tokens + other.cache_write_tokens,
+        one.calls + other.calls,
+    )
+
+
+def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> DeriveInput | None:
     session = tx.sessions.by_key(tasks[0].session_key or 0)
     found = tx.messages.by_keys(
         [task.message_key for task in tasks if task.message_key is not None]
@@ -147,15 +204,51 @@ def _read(tx: Transaction, tasks: Sequence[Task]) -> DeriveInput | None:
     observed = peers.get(messages[0].author_key)
     if observed is None or workspace is None:
         return None
-    # The message before the first one is shown if somebody else wrote it, so that an answer is read
-    # with its question.
-    window = tx.messages.run(session.key, messages[0].seq - 1, messages[-1].seq)
-    if window[0].seq < messages[0].seq and window[0].author_key == observed.key:
-        window = window[1:]
-    authors = tx.peers.by_keys(sorted({message.author_key for message in window}))
-    names = {peer.slug: name for peer in authors.values() if (name := display_name(peer))}
     observers = [peers[key] for key in keys if key in peers and peers[key].kind != SCOPE]
-    return DeriveInput(workspace.slug, session, observed, observers, messages, window, names)
+    around = context.observers_of(
+        tx,
+        session,
+        [peer for peer in observers if peer.key != observed.key],
+        derive_store.scopes_of(tx, session),
+    )
+    window = context.window(tx, session, messages, around)
+    authors = tx.peers.by_keys(sorted({message.author_key for message in window}))
+    zones = {
+        message.key: zone
+        for message in window
+        if (zone := context.zone_of(rt, message, authors.get(message.author_key)))
+    }
+    return DeriveInput(
+        workspace=workspace.slug,
+        session=session,
+        observed=observed,
+        observers=observers,
+        messages=messages,
+        window=window,
+        names=context.names_of(authors.values()),
+        zones=zones,
+        around=around,
+    )
+
+
+def _context(rt: Runtime, material: DeriveInput) -> DeriveContext:
+    search = HeldSearch(rt, material.workspace, material.messages)
+    with rt.storage.read() as tx:
+        return context.context_of(
+            rt,
+            tx,
+            session=material.session,
+            observed=material.observed,
+            observers=material.around,
+            first=material.messages[0],
+            search=search,
+        )
+
+
+def _texts(shown: DeriveContext) -> list[str]:
+    """The stored texts of a context, one by one."""
+    summary = [] if shown.summary is None else [shown.summary]
+    return [*summary, *shown.card, *(item.content for item in shown.held)]
 
 
 def _names(material: DeriveInput) -> list[str]:
@@ -169,16 +262,19 @@ def _request(
     own = {message.key for message in material.messages}
     return DeriveRequest(
         observed=material.observed.slug,
-        messages=[utterance(message, new=message.key in own) for message in shown],
+        messages=[
+            utterance(message, new=message.key in own, zone=material.zones.get(message.key))
+            for message in shown
+        ],
         instructions=instructions,
         names=dict(material.names),
         origin=Origin(material.session.workspace_key, material.workspace),
     )
 
 
-def utterance(message: Message, new: bool = True) -> Utterance:
+def utterance(message: Message, new: bool = True, zone: str | None = None) -> Utterance:
     return Utterance(
-        message.key, message.uid, message.author, message.content, message.created_at, new
+        message.key, message.uid, message.author, message.content, message.created_at, new, zone
     )
 
 

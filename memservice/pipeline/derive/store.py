@@ -23,6 +23,7 @@ from memservice.domain.records import (
     Peer,
     Session,
 )
+from memservice.pipeline.derive.context import Observers
 from memservice.pipeline.derive.deduplication import Duplicate
 from memservice.pipeline.handler import Outcome
 from memservice.reasoning import choice
@@ -53,8 +54,11 @@ class DeriveInput:
     messages: Sequence[Message]
     """The batch's own messages, by the observed peer."""
     window: Sequence[Message]
-    """These and what others said around them, in order."""
+    """These, what others said around them, and earlier messages, in order."""
     names: Mapping[str, str]
+    zones: Mapping[int, str]
+    """Time zones by message, where one is known."""
+    around: Observers
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ observed peer, you note what they state about the observed peer and about the ob
 life: who they are, the people, animals and things around them, what they did, do and plan, what \
 they like, think, need and feel, and when.
 
-You are given part of a conversation. Each message is one entry: a time, the name of its author, \
-and the text, whose further lines are indented. Entries that begin with a number in brackets, like \
-[3], are the new messages of the observed peer. Entries with a letter, like [B], are there only so \
-that the new ones can be understood.
+You are given part of a conversation. Each message is one entry: weekday, date, time and time \
+zone, the name of its author, and the text, whose further lines are indented. Entries that begin \
+with a number in brackets, like [3], are the new messages of the observed peer. Entries with a \
+letter, like [B], are context. So is what may stand before the conversation: a summary, the card \
+of the observed peer, and stored conclusions with ids like [c4].
 
 Rules:
 - Note only what the numbered messages say. What somebody else says about the observed peer is not \
@@ -27,8 +28,11 @@ everything else is "said".
 them, if it matters for the observed peer's life ("alice's brother is a pilot", not "Bob is a \
 pilot" without saying who Bob is to alice).
 - One fact a statement, short and complete: it must be understood without the conversation. Write \
-the names that words like "he", "there" or "it" stand for. Speak of the observed peer by name.
-- Turn "yesterday", "next Friday" and the like into dates, counted from the time of the entry.
+the names that words like "he", "there" or "it" stand for; look for them in the context. Speak of \
+the observed peer by name.
+- Context was noted before: never note it again, and never add to a statement what only the card \
+or a stored conclusion says.
+- Turn "yesterday", "next Friday" and the like into dates, counted from the day of the entry.
 - Keep names, numbers, dates and quoted titles exactly as they were written.
 - A change of mind inside the messages: note the latest state, and that it changed if that matters.
 - Do not note greetings, thanks, questions, requests for help with the task at hand, or what is \
@@ -78,10 +82,15 @@ rules above about whose statements count:
 
 REQUEST = """\
 Observed peer: {observed}
-{names}Conversation:
+{names}{context}Conversation:
 
 {transcript}
 
 Note what the numbered entries state ({numbers}), as one JSON document."""
+
+SUMMARY = "Summary of this session before the entries:"
+CARD = "Card of the observed peer:"
+HELD = "Stored conclusions about the observed peer:"
+"""Headings of what stands before the conversation."""
 
 UNCITED = 'every statement needs "messages", the numbers of the entries that it comes from'

@@ -594,7 +594,7 @@ PUBLIC_TEXTS = {
     "proxies",
     "prices",
     "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport",
-    "type",
+    "timezone", "type",
     "v1_deprecated_since", "v2_deprecated_since", "workspaces", "allow_networks",
 }  # fmt: skip
 """Settings of any text that are shown. Add one only if no secret belongs there."""

@@ -23,7 +23,7 @@ from support.reasoning.model import SCRIPTED, Bench, Reply, ScriptedModel
 
 NOW = datetime(2024, 5, 17, tzinfo=UTC)
 _ENTRY = re.compile(
-    r"^(?:\[(\d+)\] )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (.*?): (.*(?:\n    .*)*)", re.M
+    r"^(?:\[(\d+)\] )?(\w{3} \d{4}-\d\d-\d\d \d\d:\d\d \S+) (.*?): (.*(?:\n    .*)*)", re.M
 )
 _DOCUMENT: dict[str, Any] = {
     "certain": True,

@@ -49,8 +49,8 @@ def test_what_the_model_is_given(kind: str, used: Prompt) -> None:
     assert user.content == (
         "Summary so far:\n    They met.\n    Both like trains.\n\n"
         "Messages since:\n\n"
-        "2024-05-17 12:30:00 alice: Shall we go to Porto?\n"
-        "2024-05-17 12:31:00 bob: In May.\n    By train.\n\n"
+        "Fri 2024-05-17 12:30 UTC alice: Shall we go to Porto?\n"
+        "Fri 2024-05-17 12:31 UTC bob: In May.\n    By train.\n\n"
         "Write the summary now, in at most 600 words."
     )
     assert model.last.max_output_tokens == 1000

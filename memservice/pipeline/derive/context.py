@@ -1,0 +1,245 @@
+"""What a reasoner may read beside the new messages: earlier messages of the session, its summary,
+the observed peer's card, and conclusions that are held already.
+
+Conclusions are stored for every observer, and many are read by session, so nothing may get into
+them that an observer, or a reader of the session, could not have learnt there:
+
+- Earlier messages and summaries are shown only if every observer was a member by then.
+- If anyone but the observed peer observes, or the session is in a scope, only conclusions that all
+  of them hold are shown, and no card.
+- What only the card or another session says is context and nothing more: `Confinement`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from memservice.domain.filters import equals
+from memservice.domain.records import Conclusion, Message, Peer, Session
+from memservice.domain.text.particulars import particulars
+from memservice.domain.time_zones import first_known, local_stamp
+from memservice.runtime import Runtime
+from memservice.services.auth.bounds import Bounds, of_observer
+from memservice.services.peers import display_name
+from memservice.services.retrieval.search import Search
+from memservice.spi.index_filter import IndexFilter
+from memservice.spi.reasoner import DeriveContext, DeriveRequest, Known, Statement, Utterance
+from memservice.spi.storage import Transaction
+
+HISTORY = 10
+"""Messages before the first new one."""
+MAX_HELD = 10
+CANDIDATES = 30
+"""Conclusions that are looked up, before those that not all observers hold are left out."""
+MAX_QUERY_CHARS = 4_000
+ZONE = "timezone"
+"""In the metadata of a message or a peer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """All that will hold what is derived from a batch, apart from the observed peer."""
+
+    peers: Sequence[Peer]
+    scopes: Sequence[Peer]
+    joined_seq: int
+    """The session's newest message when the last of the peers joined; 0: all were there before the
+    first message."""
+
+    @property
+    def all(self) -> list[Peer]:
+        return [*self.peers, *self.scopes]
+
+
+def observers_of(
+    tx: Transaction, session: Session, peers: Sequence[Peer], scopes: Sequence[Peer]
+) -> Observers:
+    keys = {peer.key for peer in peers}
+    joined = [
+        member.joined_seq
+        for member in tx.members.of_session(session.key, active=False)
+        if member.peer_key in keys
+    ]
+    return Observers(peers, scopes, max(joined, default=0))
+
+
+def window(
+    tx: Transaction, session: Session, messages: Sequence[Message], observers: Observers
+) -> list[Message]:
+    """The new messages, what others said between them, and up to `HISTORY` messages before. The one
+    directly before, if another peer wrote it, is always among them, so that an answer is read with
+    its question."""
+    first, author = messages[0].seq, messages[0].author_key
+    found = tx.messages.run(session.key, first - HISTORY, messages[-1].seq)
+    return [
+        message
+        for message in found
+        if message.seq >= first
+        or message.seq > observers.joined_seq
+        or (message.seq == first - 1 and message.author_key != author)
+    ]
+
+
+def summary(tx: Transaction, session: Session, first: Message, observers: Observers) -> str | None:
+    """The newest summary of what was said before the first new message."""
+    if observers.joined_seq:
+        return None
+    stored = tx.summaries.of_session(session.key).values()
+    covered = tx.messages.by_keys([item.message_key for item in stored])
+    earlier = [
+        (covered[item.message_key].seq, len(item.content), item.content)
+        for item in stored
+        if item.message_key in covered and covered[item.message_key].seq < first.seq
+    ]
+    return max(earlier)[2] if earlier else None
+
+
+def card(tx: Transaction, observed: Peer) -> list[str]:
+    stored = tx.cards.one(observed.key, observed.slug)
+    return [] if stored is None else list(stored.lines)
+
+
+class HeldSearch:
+    """A look-up of related conclusions. Begin it with no transaction open: the embedder may be
+    remote."""
+
+    def __init__(self, rt: Runtime, workspace_id: str, messages: Sequence[Message]) -> None:
+        text = "\n".join(message.content for message in messages)[:MAX_QUERY_CHARS]
+        self._keys = {message.key for message in messages}
+        self._search = Search.begin(rt, workspace_id, text, "search_memory")
+
+    def related(
+        self, tx: Transaction, observed: Peer, observers: Observers, session: Session | None
+    ) -> list[Conclusion]:
+        """Live conclusions of the observed peer about itself, the closest first, that all other
+        observers hold too; of one session, if it is given."""
+        pair = equals(observer_key=observed.key, observed_key=observed.key)
+        index_filter = IndexFilter(observers=(observed.key,), observed=(observed.key,))
+        bounds: Bounds = of_observer(tx, observed).concluding(pair, index_filter)
+        if session is not None:
+            bounds = bounds.stating_in([session.key])
+        matches = self._search.conclusions(tx, bounds, CANDIDATES)
+        rows = [
+            item.conclusion
+            for item in matches
+            if not self._keys.intersection(item.conclusion.message_keys)
+        ]
+        for observer in observers.all:
+            rows = _also_held(tx, rows, observer, observed)
+        distinct = {row.fingerprint: row for row in reversed(rows)}
+        chosen = {row.key for row in distinct.values()}
+        return [row for row in rows if row.key in chosen][:MAX_HELD]
+
+
+def _also_held(
+    tx: Transaction, rows: Sequence[Conclusion], observer: Peer, observed: Peer
+) -> list[Conclusion]:
+    collection = tx.conclusions.collection(observer.key, observed.key)
+    if collection is None or not rows:
+        return []
+    fingerprints = {row.fingerprint for row in rows}
+    held = {
+        level: tx.conclusions.same(collection.key, level, sorted(fingerprints), None)
+        for level in {row.level for row in rows}
+    }
+    return [row for row in rows if row.fingerprint in held[row.level]]
+
+
+def known(row: Conclusion) -> Known:
+    return Known(
+        uid=row.uid,
+        content=row.content,
+        level=row.level,
+        said_at=row.said_at,
+        times_derived=row.times_derived,
+        observer=row.observer,
+        observed=row.observed,
+        session=row.session,
+        source_ids=tuple(row.source_ids or ()),
+    )
+
+
+def zone_of(rt: Runtime, message: Message, author: Peer | None) -> str | None:
+    """The time zone that the message's metadata name, else its author's, else the settings."""
+    of_author = None if author is None else author.metadata.get(ZONE)
+    return first_known(message.metadata.get(ZONE), of_author, rt.settings.deriver.timezone)
+
+
+class Confinement:
+    """Keeps what only the card, or another session, says out of new conclusions: names and numbers
+    in them have to stand in the session."""
+
+    def __init__(self, request: DeriveRequest, session: str) -> None:
+        context = request.context
+        elsewhere = [item.content for item in context.held if item.session != session]
+        own = [item.content for item in context.held if item.session == session]
+        self._inside = replace(
+            context, card=(), held=[item for item in context.held if item.session == session]
+        )
+        inside = [
+            *own,
+            context.summary or "",
+            request.instructions or "",
+            *(message.content for message in request.messages),
+            *(message.author for message in request.messages),
+            *(local_stamp(message.sent_at, message.zone) for message in request.messages),
+            request.observed,
+            *request.names.values(),
+        ]
+        words = {word for text in inside for word in _WORD.findall(text.casefold())}
+        self._foreign = _particulars([*context.card, *elsewhere]) - words
+
+    def broken_by(self, statements: Iterable[Statement]) -> set[int]:
+        """Keys of the messages that are cited by statements with foreign names or numbers."""
+        if not self._foreign:
+            return set()
+        return {
+            key
+            for statement in statements
+            if self._foreign & _particulars([statement.content])
+            for key in statement.message_keys
+        }
+
+    def request_for(self, request: DeriveRequest, keys: Collection[int]) -> DeriveRequest:
+        """The same request, for these new messages only, without what other sessions say."""
+        messages: list[Utterance] = [
+            replace(message, new=message.new and message.key in keys)
+            for message in request.messages
+        ]
+        return replace(request, messages=messages, context=self._inside)
+
+
+_WORD = re.compile(r"\d+|[^\W\d_]+")
+
+
+def _particulars(texts: Iterable[str]) -> set[str]:
+    """The words of names, and numbers. `2024-05-17` is three of them."""
+    named = {word for text in texts for kind, word in particulars(text) if kind != "denied"}
+    return {part for word in named for part in _WORD.findall(word)}
+
+
+def names_of(peers: Iterable[Peer]) -> dict[str, str]:
+    """Display names by slug, of peers that have one."""
+    return {peer.slug: name for peer in peers if (name := display_name(peer))}
+
+
+def context_of(
+    rt: Runtime,
+    tx: Transaction,
+    *,
+    session: Session,
+    observed: Peer,
+    observers: Observers,
+    first: Message,
+    search: HeldSearch,
+) -> DeriveContext:
+    """What a reasoner that asks a model is shown beside the messages."""
+    may_cross = rt.settings.deriver.context_across_sessions
+    held = search.related(tx, observed, observers, None if may_cross else session)
+    return DeriveContext(
+        summary=summary(tx, session, first, observers),
+        card=card(tx, observed) if may_cross and not observers.all else (),
+        held=[known(row) for row in held],
+    )
