@@ -66,18 +66,23 @@ def observers_of(
 
 
 def window(
-    tx: Transaction, session: Session, messages: Sequence[Message], observers: Observers
+    tx: Transaction,
+    session: Session,
+    messages: Sequence[Message],
+    observers: Observers,
+    *,
+    history: int,
 ) -> list[Message]:
-    """The new messages, what others said between them, and up to `HISTORY` messages before. The one
+    """The new messages, what others said between them, and up to `history` messages before. The one
     directly before, if another peer wrote it, is always among them, so that an answer is read with
     its question."""
     first, author = messages[0].seq, messages[0].author_key
-    found = tx.messages.run(session.key, first - HISTORY, messages[-1].seq)
+    found = tx.messages.run(session.key, first - max(history, 1), messages[-1].seq)
     return [
         message
         for message in found
         if message.seq >= first
-        or message.seq > observers.joined_seq
+        or (history and message.seq > observers.joined_seq)
         or (message.seq == first - 1 and message.author_key != author)
     ]
 
@@ -117,9 +122,9 @@ class HeldSearch:
         observers hold too; of one session, if it is given."""
         pair = equals(observer_key=observed.key, observed_key=observed.key)
         index_filter = IndexFilter(observers=(observed.key,), observed=(observed.key,))
-        bounds: Bounds = of_observer(tx, observed).concluding(pair, index_filter)
+        bounds: Bounds = of_observer(tx, observed).with_conclusions(pair, index_filter)
         if session is not None:
-            bounds = bounds.stating_in([session.key])
+            bounds = bounds.stated_in([session.key])
         matches = self._search.conclusions(tx, bounds, CANDIDATES)
         rows = [
             item.conclusion

@@ -12,7 +12,7 @@ from memservice.domain.records import DELETING, SCOPE, Message, Task
 from memservice.pipeline.derive import context, deduplication
 from memservice.pipeline.derive import store as derive_store
 from memservice.pipeline.derive.attribution import attributed
-from memservice.pipeline.derive.context import Confinement, HeldSearch
+from memservice.pipeline.derive.context import HISTORY, Confinement, HeldSearch
 from memservice.pipeline.derive.echo import EchoGuard
 from memservice.pipeline.derive.events import DeriveRun, completed
 from memservice.pipeline.derive.store import DeriveInput
@@ -74,7 +74,7 @@ class Derive(Handler):
         began = time.monotonic()
         reasoner = rt.reasoner_for(choice.DERIVE)
         with rt.storage.read() as tx:
-            material = _read(rt, tx, tasks)
+            material = _read(rt, tx, tasks, HISTORY if asks_model(reasoner) else 0)
             if material is None:
                 return nothing(skipped="the session or its messages are gone")
             echoes = EchoGuard(rt, tx, material.session, material.observed)
@@ -190,7 +190,7 @@ def _sum(one: Spent, other: Spent) -> Spent:
     )
 
 
-def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> DeriveInput | None:
+def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task], history: int) -> DeriveInput | None:
     session = tx.sessions.by_key(tasks[0].session_key or 0)
     found = tx.messages.by_keys(
         [task.message_key for task in tasks if task.message_key is not None]
@@ -211,7 +211,7 @@ def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> DeriveInput | 
         [peer for peer in observers if peer.key != observed.key],
         derive_store.scopes_of(tx, session),
     )
-    window = context.window(tx, session, messages, around)
+    window = context.window(tx, session, messages, around, history=history)
     authors = tx.peers.by_keys(sorted({message.author_key for message in window}))
     zones = {
         message.key: zone
