@@ -20,9 +20,9 @@ from memservice.services.transfer.lines import (
     VERSION,
     Line,
     Sum,
-    moment,
-    read_moment,
-    written,
+    format_line,
+    format_time,
+    parse_time,
 )
 
 if TYPE_CHECKING:
@@ -155,12 +155,12 @@ def lines(remote: Remote, workspace_id: str, now: datetime) -> Iterator[bytes]:
     if problem := name_problem(workspace_id):
         raise RemoteFailed(f"{shown(workspace_id)!r} is not a valid workspace id: {problem}")
     total = Sum()
-    yield written(_header(workspace_id, now))
+    yield format_line(_header(workspace_id, now))
     for line in _checked_responses(_Reader(remote, workspace_id).lines()):
-        data = written(line)
+        data = format_line(line)
         total.add(data)
         yield data
-    yield written(total.end())
+    yield format_line(total.end())
 
 
 def names(remote: Remote) -> list[str]:
@@ -197,7 +197,7 @@ def _header(workspace_id: str, now: datetime) -> Line:
         "type": HEADER,
         "format": FORMAT,
         "version": VERSION,
-        "exported_at": moment(now),
+        "exported_at": format_time(now),
         "workspace": workspace_id,
         "token_counter": tokens.counter_id(),
         "vectors": False,
@@ -441,4 +441,4 @@ class _Reader:
 
 
 def _time(text: str) -> str:
-    return moment(read_moment(text))
+    return format_time(parse_time(text))

@@ -214,22 +214,22 @@ def _summary(report: Report) -> str:
 
 
 def _warn(report: Report) -> None:
-    if report.away is not None:
+    if report.index_error is not None:
         click.echo(
             (
-                f"memservice: the vector index is not available ({report.away}): {report.later} "
-                "vectors of the file could not be stored. Tasks create new ones when it is "
-                "available; to store those of the file, import it again then."
+                f"memservice: the vector index is not available ({report.index_error}): "
+                f"{report.deferred_vectors} vectors of the file could not be stored. Tasks create "
+                "new ones when it is available; to store those of the file, import it again then."
             ),
             err=True,
         )
-    for other in report.others:
+    for other in report.rejected_vectors:
         click.echo(
             (
                 f"memservice: {other.number} vectors of kind {other.kind} were not imported: they "
                 f"are by the embedder {other.embedder}, "
-                f"but this workspace uses {other.here}. Tasks create the missing vectors with "
-                "it. To change the embedder of the workspace: "
+                f"but this workspace uses {other.local_embedder}. Tasks create the missing "
+                "vectors with it. To change the embedder of the workspace: "
                 f"memservice reembed --workspace {report.workspace} --to NAME, with NAME as in "
                 "the setting EMBEDDER"
             ),

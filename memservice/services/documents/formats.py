@@ -1,5 +1,5 @@
-"""PDF and Word files as text: started here, read by a process of its own (`reader`), bounded in
-time, memory and length."""
+"""The text of PDF and Word files, read in a subprocess (`reader`) with limits on time, memory and
+length."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ SECONDS = 20
 MEMORY = 1 << 30
 MAX_PAGES = 2_000
 MAX_UNPACKED = 100 << 20
-"""Bytes to which a Word file, which is an archive, may unpack."""
+"""Maximum unpacked size of a Word file, which is an archive, in bytes."""
 
 MAX_CONCURRENT = 2
-"""Files that one server process has read at the same time; others wait."""
+"""Maximum number of files that one server process reads at the same time; others wait."""
 WAIT_SECONDS = 5
 _slots = threading.BoundedSemaphore(MAX_CONCURRENT)
 
-_PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
-"""What the reader may know of the environment; not the secrets that this process was started
-with."""
+_ENVIRONMENT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
+"""Environment variables for the reader; none of them is a secret of this process."""
 
 
 def text_of(kind: str, data: bytes, most_characters: int) -> str:
     """The text of a `pdf` or `docx`.
 
-    Raises InvalidInput if it cannot be read or there is none in it, TooLarge for too much,
-    UnsupportedMedia if what reads it is not installed, Busy if others are being read for too long.
+    Raises InvalidInput if it is unreadable or has no text, TooLarge if it is too long,
+    UnsupportedMedia if the library is not installed, and Busy if no slot becomes free in time.
     """
     if not _slots.acquire(timeout=WAIT_SECONDS):
         raise Busy("other files are being read", retry_after=5)
     try:
-        answer = _ask(kind, data, most_characters)
+        answer = _run_reader(kind, data, most_characters)
     finally:
         _slots.release()
     text = answer.get("text")
@@ -54,10 +53,10 @@ def text_of(kind: str, data: bytes, most_characters: int) -> str:
     raise _unreadable(message)
 
 
-def _ask(kind: str, data: bytes, most_characters: int) -> dict[str, str]:
+def _run_reader(kind: str, data: bytes, most_characters: int) -> dict[str, str]:
     limits = (SECONDS, MEMORY, MAX_PAGES, MAX_UNPACKED, most_characters)
     command = [sys.executable, "-P", "-m", reader.__name__, kind, *map(str, limits)]
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     try:
         done = subprocess.run(
             command,
@@ -70,7 +69,7 @@ def _ask(kind: str, data: bytes, most_characters: int) -> dict[str, str]:
     except subprocess.TimeoutExpired as error:
         raise _unreadable("reading it takes too long") from error
     if done.returncode:
-        # Killed for its time, or out of memory in a way that it could not tell.
+        # The reader was killed for its time, or ran out of memory without an answer.
         raise _unreadable("reading it takes too long, or too much memory")
     answer: dict[str, str] = json.loads(done.stdout)
     return answer

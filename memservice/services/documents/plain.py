@@ -1,4 +1,4 @@
-"""The text of files that are text: of which encoding, and JSON on one line."""
+"""The text of plain files: detection of the encoding, and JSON on one line."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""What a file may begin with to say how it is encoded. The mark of UTF-32 begins with one of
-UTF-16."""
+"""Byte order marks and their encodings. The mark of UTF-32 begins with one of UTF-16."""
 
 
 def decode(data: bytes) -> str:
-    """A text file's text: UTF-8, UTF-16 or, if it is neither, what a Western European editor would
-    have written. Never fails."""
+    """The text of a plain file: UTF-8, UTF-16 or, if it is neither, Windows-1252 as written by
+    Western European editors. Never fails."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             marked = _try(data, encoding)
@@ -47,11 +46,11 @@ def _try(data: bytes, encoding: str) -> str | None:
 
 
 def _wide(data: bytes) -> str | None:
-    """As UTF-16 without a mark, if it looks like that.
+    """The text as UTF-16 without a mark, if it is probably that.
 
-    Nearly any two bytes are some character of UTF-16, so that they can be decoded proves nothing.
-    Text has zero bytes in one half of each pair where it is Latin; else it is not UTF-8, its bytes
-    make no Western text, and its characters are all in use.
+    Nearly any two bytes are a character of UTF-16, so successful decoding proves nothing. Latin
+    text has zero bytes in one half of each pair; other text counts if it is not UTF-8, its bytes
+    are not Western text, and all its characters are assigned.
     """
     if len(data) % 2 or not data:
         return None
@@ -70,7 +69,8 @@ def _wide(data: bytes) -> str | None:
 
 
 def _is_text(text: str) -> bool:
-    """No control characters but those of lines, and nothing that is no character."""
+    """Whether the text has only assigned characters, and no control characters except those of
+    lines."""
     return all(
         character in "\t\n\r\f" or unicodedata.category(character) not in ("Cc", "Cn", "Co", "Cs")
         for character in text
@@ -78,7 +78,7 @@ def _is_text(text: str) -> bool:
 
 
 def json_text(data: bytes) -> str:
-    """A JSON file on one line, its letters kept. Raises InvalidInput for what is no JSON, with the
-    place where it stops being."""
+    """A JSON file on one line, with its characters unescaped. Raises InvalidInput for invalid JSON,
+    with the position of the error."""
     value = loads(data.removeprefix(codecs.BOM_UTF8), FILE)
     return json.dumps(value, ensure_ascii=False)

@@ -1,9 +1,10 @@
-"""The text of PDF and Word files, read by a process of its own:
+"""The text of PDF and Word files, read in a subprocess:
+
 `python -m memservice.services.documents.reader KIND < file`.
 
-Such files can be made to take any amount of time and memory, so they are read where both can be
-taken away. Limits and the text's length come as arguments; the answer is a line of JSON,
-`{"text": …}` or `{"error": kind, "message": …}`, on standard output.
+Such files can be crafted to use any amount of time and memory, so they are read in a process with
+limits on both. The limits are arguments; the answer is a line of JSON, `{"text": …}` or `{"error":
+kind, "message": …}`, on standard output.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _pages(data: bytes, most_pages: int) -> Iterator[str]:
             if text:
                 yield f"[Page {number}]\n{text}"
     except (DependencyError, NotImplementedError) as error:
-        if reader is None or reader.is_encrypted:  # by a newer cipher than is known here
+        if reader is None or reader.is_encrypted:  # by a cipher that is not supported
             raise Refused(
                 UNREADABLE,
                 "the PDF is encrypted; save it without a password or restrictions and send that",
@@ -73,18 +74,16 @@ def _paragraphs(data: bytes, most_bytes: int) -> Iterator[str]:
             )
         document = docx.Document(io.BytesIO(data))
         if document.element.getroottree().docinfo.internalDTD is not None:
-            # Word writes none. Its entities are not looked up, and the text would end where the
-            # first of them stands.
-            raise Refused(
-                UNREADABLE, "the document declares entities of its own, which Word files may not"
-            )
+            # Word writes no DTD. Entities are not resolved, and the text would end at the first
+            # one.
+            raise Refused(UNREADABLE, "the document declares entities, which Word files must not")
         for block in document.iter_inner_content():
             if isinstance(block, Table):
                 yield "\n".join("\t".join(_cells(row)) for row in block.rows)
             elif block.text.strip():
                 yield block.text
     except SyntaxError as error:
-        # as the XML library calls it that there is no memory left
+        # this is how the XML library reports that memory is exhausted
         if error.msg.startswith("unknown error"):
             raise MemoryError from error
         raise Refused(UNREADABLE, f"the document cannot be read ({error})") from error
@@ -104,19 +103,19 @@ def _cells(row: Any) -> Iterator[str]:
 def read(kind: str, data: bytes, most_pages: int, most_bytes: int, most_characters: int) -> str:
     """The file's text. Raises `Refused`."""
     parts = _pages(data, most_pages) if kind == "pdf" else _paragraphs(data, most_bytes)
-    found: list[str] = []
+    texts: list[str] = []
     length = 0
     for part in parts:
         length += len(part)
         if length > most_characters:
             raise Refused(
                 TOO_LONG,
-                f"the file holds more text than the {most_characters} characters that are read",
+                f"the file has more text than the maximum of {most_characters} characters",
             )
-        found.append(part)
-    if not found:
-        raise Refused(UNREADABLE, "there is no text in the file; pictures of text are not read")
-    return "\n\n".join(found)
+        texts.append(part)
+    if not texts:
+        raise Refused(UNREADABLE, "there is no text in the file; text in images is not read")
+    return "\n\n".join(texts)
 
 
 def _answer(kind: str, data: bytes, *limits: int) -> dict[str, str]:
@@ -126,9 +125,7 @@ def _answer(kind: str, data: bytes, *limits: int) -> dict[str, str]:
         return {"error": refused.kind, "message": str(refused)}
     except MemoryError:
         return {"error": TOO_LONG, "message": "reading the file takes too much memory"}
-    except (
-        Exception
-    ) as error:  # the libraries promise nothing about files that were made to break them
+    except Exception as error:  # crafted files can raise any error
         return {"error": UNREADABLE, "message": f"the file cannot be read ({type(error).__name__})"}
 
 
@@ -136,10 +133,10 @@ def main() -> None:
     kind, seconds, memory, *limits = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # not every system can bound it; the time is bounded everywhere
+    # not every system can limit memory; the time is limited everywhere
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
-    logging.disable()  # what a library has to say of a broken file, the answer says
+    logging.disable()  # the answer reports problems of the file
     sys.setrecursionlimit(2_000)
     answer = _answer(kind, sys.stdin.buffer.read(), *map(int, limits))
     sys.stdout.buffer.write(json.dumps(answer).encode())

@@ -4,9 +4,9 @@
 - `sign_ins`: signing in with a password or an API key, and ending sessions.
 - `accounts`: inviting, changing and deactivating members; passwords.
 - `links`: one-time links, for the set-up, for invitations and for new passwords.
-- `audit`: who did what, from where and when.
-- `pauses`: how failed attempts to sign in slow the next ones down.
-- `tokens`, `passwords`: secrets, and how they are stored.
+- `audit`: the log of actions, with actor, address and time.
+- `pauses`: growing pauses after failed attempts to sign in.
+- `tokens`, `passwords`: secrets and their hashes.
 
 Permissions of the roles are in `memservice.services.auth.permissions`.
 """

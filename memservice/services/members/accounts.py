@@ -25,7 +25,7 @@ NO_MEMBER = "There is no such member"
 
 
 def browse(rt: Runtime, principal: Principal, after: str | None = None) -> Listing[ConsoleMember]:
-    """In any state, newest first, continuing after a member."""
+    """All members, in any state, newest first, after the member `after`."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
     with rt.storage.read() as tx:
         return page_after(tx, ConsoleMember, TRUE, after)
@@ -49,20 +49,20 @@ def change(
     role: str,
     workspaces: Sequence[str] | None,
 ) -> ConsoleMember:
-    """Give a member another role, and limit it to these workspaces (None: to none). It counts from
-    the member's next request on. Raises `Conflict` for the last owner."""
+    """Change a member's role, and limit it to these workspaces (None: no limit). Effective from the
+    member's next request. Raises `Conflict` for the last owner."""
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
-    wanted = names.require_role(role)
+    new_role = names.require_role(role)
 
     def store(tx: Transaction) -> ConsoleMember:
         owners = _locked_owners(tx)
         member = _locked(tx, uid)
         limit = names.require_workspaces(tx, workspaces)
-        if wanted is not Role.OWNER or limit is not None:
+        if new_role is not Role.OWNER or limit is not None:
             _require_another_owner(owners, member)
-        saved = tx.console_members.save(replace(member, role=wanted.value, workspaces=limit))
+        saved = tx.console_members.save(replace(member, role=new_role.value, workspaces=limit))
         detail = {
-            "role": wanted.value,
+            "role": new_role.value,
             "workspaces": None if limit is None else [workspace["id"] for workspace in limit],
         }
         tx.audit_log.add(
@@ -74,8 +74,8 @@ def change(
 
 
 def deactivate(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> ConsoleMember:
-    """End all sessions of a member, and let it sign in no more. Raises `Conflict` for the last
-    owner."""
+    """Deactivate a member: end all its sessions and prevent further sign-ins. Raises `Conflict` for
+    the last owner."""
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
 
     def store(tx: Transaction) -> ConsoleMember:
@@ -91,7 +91,7 @@ def deactivate(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> Con
 
 
 def deactivate_by_name(rt: Runtime, principal: Principal, name: str) -> ConsoleMember:
-    """As `deactivate`, for the command line."""
+    """Like `deactivate`, for the command line."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
 
     def store(tx: Transaction) -> ConsoleMember:
@@ -115,7 +115,7 @@ def deactivate_by_name(rt: Runtime, principal: Principal, name: str) -> ConsoleM
 
 
 def activate(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> ConsoleMember:
-    """Let a deactivated member sign in again, with the password that it had."""
+    """Reactivate a member, with its previous password."""
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
 
     def store(tx: Transaction) -> ConsoleMember:
@@ -130,7 +130,7 @@ def activate(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> Conso
 
 
 def end_sessions(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> int:
-    """Sign a member out everywhere; returns how many sessions ended."""
+    """End all sessions of a member; returns their number."""
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
 
     def erase(tx: Transaction) -> int:
@@ -155,7 +155,7 @@ def change_password(
     rt: Runtime, visitor: Visitor, browser: Browser, present: str, new: str
 ) -> None:
     """Change the visitor's own password, and end all its other sessions. Raises `InvalidInput` for
-    a wrong present password or a new one that cannot be used, and `Paused`."""
+    a wrong current password or an unusable new one, and `Paused`."""
     if not visitor.is_member or visitor.actor_uid is None:
         raise NotFound("Only members have a password")
     uid = visitor.actor_uid
@@ -167,13 +167,13 @@ def change_password(
     subjects = (pauses.of_browser(f"change:{visitor.session_uid}"),)
     pauses.begin(rt, subjects)
     if not passwords.verify(member.password_hash, present):
-        raise InvalidInput(Problem(("password",), "This is not your present password"))
+        raise InvalidInput(Problem(("password",), "This is not your current password"))
     password_hash = passwords.hashed(new)
 
     def store(tx: Transaction) -> None:
         locked = _locked(tx, uid)
         if locked.password_hash != member.password_hash:
-            raise Conflict("The password was changed elsewhere at the same moment")
+            raise Conflict("The password was changed by another request at the same time")
         pauses.succeed(tx, subjects, rt.clock())
         tx.console_members.save(replace(locked, password_hash=password_hash))
         tx.console_links.erase_of_member(uid)
@@ -200,8 +200,8 @@ def _locked(tx: Transaction, uid: str) -> ConsoleMember:
 
 
 def _locked_owners(tx: Transaction) -> list[ConsoleMember]:
-    """Active owners of all workspaces, held until commit: of two owners who deactivate each other
-    at the same moment, one must stay."""
+    """Active owners of all workspaces, locked until commit: of two owners that deactivate each
+    other at the same moment, one must remain."""
     locked = (
         tx.console_members.by_uid(owner.uid, lock=True) for owner in tx.console_members.owners()
     )

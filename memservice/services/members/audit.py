@@ -1,4 +1,4 @@
-"""The audit log of the console: who did what, from where, and when."""
+"""The audit log of the console: each action, with its actor, address and time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memservice.services.paging import Listing, page_after
 
 BATCH_SIZE = 1_000
 MAX_TEXT = 1_000
-"""Characters of a target or a name that are kept."""
+"""Maximum number of characters of a target or a name; the rest is cut off."""
 
 
 def entry_of(
@@ -31,8 +31,8 @@ def entry_of(
     workspace_id: str | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> AuditEntry:
-    """An entry to store in the transaction that does the action. `detail` holds neither secrets nor
-    text of messages."""
+    """Create an entry, to store in the transaction of the action. `detail` contains neither secrets
+    nor text of messages."""
     return AuditEntry(
         uid=new_uid(),
         actor=visitor.name,
@@ -57,7 +57,7 @@ def record(
     detail: Mapping[str, Any] | None = None,
 ) -> None:
     """Store an entry for an action of a page, after the action: `action` is `noun.verb`
-    (`webhook.delete`), `target` what it was done to."""
+    (`webhook.delete`), `target` the object of the action."""
     entry = entry_of(
         rt, visitor, browser, action, target=target, workspace_id=workspace_id, detail=detail
     )
@@ -72,8 +72,8 @@ def browse(
     actor: str | None = None,
     action: str | None = None,
 ) -> Listing[AuditEntry]:
-    """Newest first, continuing after an entry; of one actor or one kind of action, if these are
-    given."""
+    """Newest first, after the entry `after`; with `actor` or `action`, only those of this actor or
+    kind."""
     policy.require_member(principal, Permission.VIEW_AUDIT_LOG)
     with rt.storage.read() as tx:
         return page_after(tx, AuditEntry, _condition(actor, action), after)

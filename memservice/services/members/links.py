@@ -1,7 +1,7 @@
 """One-time links: for the set-up, for invitations, and for new passwords.
 
-To open a link changes nothing, since programs open links, too: only the form behind it uses the
-link up.
+Opening a link changes nothing, since programs such as mail scanners open links too: only submitting
+the form uses it up.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ LIFETIME = {
 PATH = "/console/link"
 WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 """Addresses to listen on that no browser can open."""
-GONE = "This link does not work: it was used, has expired, or was withdrawn. Ask for a new one"
+INVALID_LINK = (
+    "This link does not work: it was used, has expired, or was withdrawn. Ask for a new one"
+)
 OFF = "Members exist only while authentication is on: set AUTH_USE_AUTH=true and AUTH_JWT_SECRET"
 COMMAND = "memservice console"
-"""What the audit log calls the command line."""
+"""The actor in the audit log for the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,13 @@ class NewLink:
     """Shown once: the store does not have it."""
 
     def url(self, settings: Settings) -> str:
-        """The whole address. It never depends on what a request says about its host. The token is
-        in the query, which logs of requests leave out."""
+        """The complete URL. It never depends on the host that a request names. The token is in the
+        query, which request logs omit."""
         return f"{base_of(settings)}{PATH}?token={self.token}"
 
 
 def base_of(settings: Settings) -> str:
-    """The address of this server without a path: the setting, or what the server is bound to."""
+    """The base URL of this server: the setting, or the address that the server is bound to."""
     if settings.console.url:
         return settings.console.url.rstrip("/")
     host = settings.server.host
@@ -68,28 +70,28 @@ def base_of(settings: Settings) -> str:
 
 
 def require_enabled(settings: Settings) -> None:
-    """Raises `Disabled` while authentication is off: an account that anyone could make then would
-    work once it is on."""
+    """Raises `Disabled` while authentication is off: anyone could create an account then, which
+    would work once it is on."""
     if not settings.auth.use_auth:
         raise Disabled(OFF)
 
 
 def set_up(rt: Runtime, principal: Principal) -> NewLink:
-    """A link that makes an owner; those made before stop working. For the command line."""
+    """Create a link for a new owner; earlier ones stop working. For the command line."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
     require_enabled(rt.settings)
 
     def store(tx: Transaction) -> NewLink:
         tx.console_links.erase_of_kind(SET_UP)
-        made = _new(rt, tx, SET_UP, role=Role.OWNER.value)
+        new_link = _new(rt, tx, SET_UP, role=Role.OWNER.value)
         tx.audit_log.add(_by_command(rt, "link.create", "set-up"))
-        return made
+        return new_link
 
     return rt.storage.write(store)
 
 
 def first_set_up(rt: Runtime, principal: Principal) -> NewLink | None:
-    """As `set_up`, where no member exists yet; else None."""
+    """Like `set_up`, if there is no member yet; otherwise None."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
     with rt.storage.read() as tx:
         members = tx.console_members.count()
@@ -97,7 +99,7 @@ def first_set_up(rt: Runtime, principal: Principal) -> NewLink | None:
 
 
 def for_member(rt: Runtime, principal: Principal, name: str) -> NewLink:
-    """A link that gives a member a new password. For the command line."""
+    """Create a link for a member's new password. For the command line."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
     require_enabled(rt.settings)
 
@@ -105,9 +107,9 @@ def for_member(rt: Runtime, principal: Principal, name: str) -> NewLink:
         member = tx.console_members.by_name(names.normal(name))
         if member is None:
             raise NotFound(f"There is no member {name!r}")
-        made = _for_member(rt, tx, member, None)
+        new_link = _for_member(rt, tx, member, None)
         tx.audit_log.add(_by_command(rt, "link.create", member.name))
-        return made
+        return new_link
 
     return rt.storage.write(store)
 
@@ -119,24 +121,25 @@ def invite(
     role: str,
     workspaces: Sequence[str] | None = None,
 ) -> NewLink:
-    """A link that makes a member with this role, limited to the workspaces if any are named."""
+    """Create a link for a new member with this role, limited to the workspaces, if any are
+    named."""
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
     require_enabled(rt.settings)
-    wanted = names.require_role(role)
+    new_role = names.require_role(role)
 
     def store(tx: Transaction) -> NewLink:
         limit = names.require_workspaces(tx, workspaces)
-        made = _new(
+        new_link = _new(
             rt,
             tx,
             INVITATION,
             created_by=visitor.actor_uid,
-            role=wanted.value,
+            role=new_role.value,
             workspaces=limit,
         )
-        detail = {"role": wanted.value, "workspaces": workspaces and sorted(workspaces)}
+        detail = {"role": new_role.value, "workspaces": workspaces and sorted(workspaces)}
         tx.audit_log.add(audit.entry_of(rt, visitor, browser, "member.invite", detail=detail))
-        return made
+        return new_link
 
     return rt.storage.write(store)
 
@@ -144,21 +147,21 @@ def invite(
 def invite_by_command(
     rt: Runtime, principal: Principal, role: str, workspaces: Sequence[str] | None = None
 ) -> NewLink:
-    """As `invite`, for the command line."""
+    """Like `invite`, for the command line."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
     require_enabled(rt.settings)
-    wanted = names.require_role(role)
+    new_role = names.require_role(role)
 
     def store(tx: Transaction) -> NewLink:
         limit = names.require_workspaces(tx, workspaces)
-        tx.audit_log.add(_by_command(rt, "member.invite", wanted.value))
-        return _new(rt, tx, INVITATION, role=wanted.value, workspaces=limit)
+        tx.audit_log.add(_by_command(rt, "member.invite", new_role.value))
+        return _new(rt, tx, INVITATION, role=new_role.value, workspaces=limit)
 
     return rt.storage.write(store)
 
 
 def new_password(rt: Runtime, visitor: Visitor, browser: Browser, member_uid: str) -> NewLink:
-    """A link that gives a member a new password, for one who forgot it."""
+    """Create a link for a new password of a member."""
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
     require_enabled(rt.settings)
 
@@ -166,17 +169,17 @@ def new_password(rt: Runtime, visitor: Visitor, browser: Browser, member_uid: st
         member = tx.console_members.by_uid(member_uid) if names.can_exist(member_uid) else None
         if member is None:
             raise NotFound("There is no such member")
-        made = _for_member(rt, tx, member, visitor.actor_uid)
+        new_link = _for_member(rt, tx, member, visitor.actor_uid)
         tx.audit_log.add(
             audit.entry_of(rt, visitor, browser, "member.reset-password", target=member.name)
         )
-        return made
+        return new_link
 
     return rt.storage.write(store)
 
 
 def pending(rt: Runtime, principal: Principal) -> list[ConsoleLink]:
-    """Links that still work, oldest first."""
+    """Valid links, oldest first."""
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
     with rt.storage.read() as tx:
         return tx.console_links.pending(rt.clock())
@@ -194,21 +197,21 @@ def withdraw(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """What the form behind a link says."""
+class LinkContents:
+    """The contents of a link, for its form."""
 
     kind: str
     role: Role | None
     name: str | None
-    """Of the member who gets a new password."""
+    """The member that gets a new password."""
 
 
-def look(rt: Runtime, token: str) -> Opened:
-    """What a link is for. Raises `NotFound` for one that does not work."""
+def read(rt: Runtime, token: str) -> LinkContents:
+    """The contents of a link. Raises `NotFound` for an invalid one."""
     with rt.storage.read() as tx:
-        link = _working(rt, tx, token)
+        link = _valid_link(rt, tx, token)
         member = None if link.member_uid is None else tx.console_members.by_uid(link.member_uid)
-        return Opened(
+        return LinkContents(
             link.kind,
             None if link.role is None else Role(link.role),
             None if member is None else member.name,
@@ -216,23 +219,23 @@ def look(rt: Runtime, token: str) -> Opened:
 
 
 def accept(rt: Runtime, browser: Browser, token: str, name: str, password: str) -> ConsoleMember:
-    """Use a link up: make the member, or give it the new password and end its sessions; `name`
-    counts for a new member only. Raises `NotFound` for a link that does not work, `InvalidInput`
-    for a name or password that cannot be used, and `Conflict` for a name that is taken."""
+    """Use up a link: create the member, or set its new password and end its sessions; `name` counts
+    only for a new member. Raises `NotFound` for an invalid link, `InvalidInput` for an unusable
+    name or password, and `Conflict` for a name that is taken."""
     require_enabled(rt.settings)
-    opened = look(rt, token)
-    name = names.require_name(name) if opened.name is None else opened.name
+    contents = read(rt, token)
+    name = names.require_name(name) if contents.name is None else contents.name
     passwords.require_usable(password, name)
     password_hash = passwords.hashed(password)
 
     def use(tx: Transaction) -> ConsoleMember:
-        link = _working(rt, tx, token, lock=True)
+        link = _valid_link(rt, tx, token, lock=True)
         if not tx.console_links.erase(link.uid):
-            raise NotFound(GONE)
+            raise NotFound(INVALID_LINK)
         member = (
-            _made(rt, tx, link, name, password_hash)
+            _create_member(rt, tx, link, name, password_hash)
             if link.member_uid is None
-            else _with_password(tx, link.member_uid, password_hash)
+            else _set_password(tx, link.member_uid, password_hash)
         )
         tx.audit_log.add(
             AuditEntry(
@@ -251,7 +254,7 @@ def accept(rt: Runtime, browser: Browser, token: str, name: str, password: str) 
     return rt.storage.write(use)
 
 
-def _made(
+def _create_member(
     rt: Runtime, tx: Transaction, link: ConsoleLink, name: str, password_hash: str
 ) -> ConsoleMember:
     if tx.console_members.by_name(name) is not None:
@@ -268,26 +271,26 @@ def _made(
     )
 
 
-def _with_password(tx: Transaction, uid: str, password_hash: str) -> ConsoleMember:
+def _set_password(tx: Transaction, uid: str, password_hash: str) -> ConsoleMember:
     member = tx.console_members.by_uid(uid, lock=True)
     if member is None or member.state != ACTIVE:
-        raise NotFound(GONE)
+        raise NotFound(INVALID_LINK)
     tx.sign_ins.erase_of_member(uid)
     tx.console_links.erase_of_member(uid)
     return tx.console_members.save(replace(member, password_hash=password_hash))
 
 
-def _working(rt: Runtime, tx: Transaction, token: str, *, lock: bool = False) -> ConsoleLink:
+def _valid_link(rt: Runtime, tx: Transaction, token: str, *, lock: bool = False) -> ConsoleLink:
     """Raises `NotFound`."""
     digests = tokens.digests(rt.settings, tokens.LINK, token)
     link = tx.console_links.by_digest(digests, lock=lock)
     if link is None or link.expires_at <= rt.clock() or not _creator_may(tx, link):
-        raise NotFound(GONE)
+        raise NotFound(INVALID_LINK)
     return link
 
 
 def _creator_may(tx: Transaction, link: ConsoleLink) -> bool:
-    """Whether the member who made the link may still make members: links do not outlive that."""
+    """Whether the creator of the link may still manage members: otherwise its links are invalid."""
     if link.created_by is None:
         return True
     creator = tx.console_members.by_uid(link.created_by)

@@ -15,24 +15,26 @@ MAX_LENGTH = 200
 MAX_WORKSPACES = 100
 RESERVED_PREFIX = "key "
 UNKNOWN = "unknown name"
-"""The actor of an attempt to sign in with a name that no member has. The name is not kept: people
+"""The actor of an attempt to sign in with an unknown name. The name is not stored: people sometimes
 type passwords there."""
 RESERVED = frozenset({"everyone", "memservice console", UNKNOWN})
-"""What the audit log calls callers that are no members."""
+"""Actors in the audit log that are not members."""
 
 
 def can_exist(text: str) -> bool:
-    """Whether anything can be named so. Some stores cannot look for NUL, and nothing has it."""
+    """Whether the text can be a stored name. No name contains NUL, and some stores cannot search
+    for it."""
     return "\0" not in text
 
 
 def normal(name: str) -> str:
-    """The one spelling of a name, whatever its case and the width of its spaces."""
+    """The normalised form of a name, independent of case and of the width of characters and
+    spaces."""
     return " ".join(normalize("NFKC", name).casefold().split())
 
 
 def require_name(name: str) -> str:
-    """The normal spelling. Raises `InvalidInput`."""
+    """The normalised name. Raises `InvalidInput`."""
     spelling = normal(name[: 4 * MAX_LENGTH])
     message = None
     if not 1 <= len(spelling) <= MAX_LENGTH:
@@ -51,13 +53,13 @@ def require_role(role: str) -> Role:
     try:
         return Role(role)
     except ValueError:
-        known = ", ".join(Role)
-        raise InvalidInput(Problem(("role",), f"Choose a role: {known}")) from None
+        roles = ", ".join(Role)
+        raise InvalidInput(Problem(("role",), f"Choose a role: {roles}")) from None
 
 
 def require_workspaces(tx: Transaction, ids: Sequence[str] | None) -> list[JsonObject] | None:
     """The workspaces of these ids as an account stores them; None: all. Raises `InvalidInput` for
-    none at all, too many, and ids that no workspace has."""
+    an empty list, too many, and unknown ids."""
     if ids is None:
         return None
     unique = sorted(set(ids))

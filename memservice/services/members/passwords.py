@@ -16,11 +16,12 @@ MIN_LENGTH, MAX_LENGTH = 12, 200
 """Characters of a password."""
 
 MAX_CONCURRENT_HASHES = 4
-"""Passwords that a process hashes at once, 19 MiB and about 30 ms each."""
-PATIENCE_SECONDS = 5.0
-"""How long an attempt waits for its turn; then it is answered 503."""
+"""Maximum number of passwords that a process hashes at the same time, at 19 MiB and about 30 ms
+each."""
+SLOT_TIMEOUT_SECONDS = 5.0
+"""Maximum time that an attempt waits for a hash slot; then the response is 503."""
 
-_turns = threading.BoundedSemaphore(MAX_CONCURRENT_HASHES)
+_slots = threading.BoundedSemaphore(MAX_CONCURRENT_HASHES)
 
 
 def require_usable(password: str, name: str, field: str = "password") -> None:
@@ -37,17 +38,17 @@ def require_usable(password: str, name: str, field: str = "password") -> None:
 
 
 def hashed(password: str) -> str:
-    """A new hash with a salt of its own, in the library's notation. Raises `Busy`."""
-    with _Turn():
+    """A new hash with its own salt, in the library's notation. Raises `Busy`."""
+    with _HashSlot():
         return _hasher().hash(_bytes(password))
 
 
 def verify(password_hash: str | None, password: str) -> bool:
-    """Whether the password is the one of this hash. None (there is no such account) takes as long
-    as a wrong password. Raises `Busy`."""
+    """Whether the password matches the hash. None (no such account) takes as long as a wrong
+    password. Raises `Busy`."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
-    with _Turn():
+    with _HashSlot():
         decoy = _decoy_hash()  # in both cases, as its first use takes time
         try:
             _hasher().verify(password_hash or decoy, _bytes(password))
@@ -57,14 +58,15 @@ def verify(password_hash: str | None, password: str) -> bool:
 
 
 def is_outdated(password_hash: str) -> bool:
-    """Whether the hash was made with other parameters than new ones are."""
+    """Whether the hash has other parameters than new ones."""
     return _hasher().check_needs_rehash(password_hash)
 
 
 @cache
 def _hasher() -> PasswordHasher:
-    """With the first recommendation of OWASP's password storage cheat sheet for argon2id."""
-    # only those who have passwords pay for the library
+    """A hasher with the first recommendation of OWASP's password storage cheat sheet for
+    argon2id."""
+    # import the library only where passwords are used
     from argon2 import PasswordHasher
 
     return PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
@@ -76,17 +78,17 @@ def _decoy_hash() -> str:
 
 
 def _bytes(password: str) -> bytes:
-    """The same for all ways of writing a character. More than the limit is cut off: such a password
-    was never accepted."""
+    """The password as bytes, equal for all Unicode forms of a character. Characters beyond the
+    maximum length are cut off: such a password was never accepted."""
     return normalize("NFKC", password[: MAX_LENGTH + 1]).encode("utf-8", "surrogatepass")
 
 
-class _Turn:
-    """A place among the few that may hash at once."""
+class _HashSlot:
+    """A slot among those that may hash at the same time."""
 
     def __enter__(self) -> None:
-        if not _turns.acquire(timeout=PATIENCE_SECONDS):
+        if not _slots.acquire(timeout=SLOT_TIMEOUT_SECONDS):
             raise Busy("Too many people sign in at this moment. Try again in a few seconds")
 
     def __exit__(self, *exception: object) -> None:
-        _turns.release()
+        _slots.release()

@@ -10,9 +10,9 @@ counts are in the store, for all server processes together.
 | a browser that signed in to the account before, with this account | 5 | 15 minutes |
 | an API key that is revoked, or too narrow for the console | 5 | 15 minutes |
 
-The third row replaces the first two: attempts of others, whatever their number, do not pause a
-browser that the member uses. A member without such a browser gets in by a link for a new password
-(`memservice console link --member NAME`), for which no pause counts.
+The third row replaces the first two: any number of attempts by others does not pause a browser that
+the member uses. A member without such a browser can use a link for a new password (`memservice
+console link --member NAME`), which is never paused.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from memservice.domain.records import SignInFailures
 from memservice.runtime import Runtime
 from memservice.spi.storage import Transaction
 
-FORGOTTEN_AFTER = timedelta(hours=24)
-"""Since the last failure."""
+RETENTION = timedelta(hours=24)
+"""Time after the last failure when failures are forgotten."""
 
 
 class Paused(MemserviceError):
@@ -46,15 +46,16 @@ class Paused(MemserviceError):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What failures are counted of."""
+    """The subject that failures are counted for."""
 
     name: str
     free: int
-    """Failures without a pause."""
+    """Number of failures without a pause."""
     longest: timedelta
 
     def pause(self, failures: int) -> timedelta:
-        """The pause after so many failures: a second, doubled with each further one."""
+        """The pause after this number of failures: one second, doubled with each further
+        failure."""
         over = failures - self.free
         if over < 0:
             return timedelta()
@@ -80,8 +81,8 @@ def of_key(uid: str) -> Subject:
 
 
 def begin(rt: Runtime, subjects: Sequence[Subject]) -> None:
-    """Count an attempt as failed, until `succeed`. Raises `Paused` for one that comes too early; it
-    is not counted."""
+    """Count an attempt as failed, until `succeed`. Raises `Paused` for an attempt during a pause;
+    it is not counted."""
     names = tuple(subject.name for subject in subjects)
 
     def count(tx: Transaction) -> None:
@@ -93,13 +94,13 @@ def begin(rt: Runtime, subjects: Sequence[Subject]) -> None:
         tx.sign_ins.save_failures(
             [_counted(rows.get(subject.name), subject, now) for subject in subjects]
         )
-        tx.sign_ins.forget_old_failures(now - FORGOTTEN_AFTER)
+        tx.sign_ins.forget_old_failures(now - RETENTION)
 
     rt.storage.write(count)
 
 
 def succeed(tx: Transaction, subjects: Sequence[Subject], now: datetime) -> None:
-    """The attempt did not fail: take it back, and what it paused. Failures of an address before it
+    """Record a success: undo the counted failure and end its pause. Earlier failures of an address
     still count, as they may concern other accounts."""
     names = tuple(subject.name for subject in subjects)
     rows = tx.sign_ins.failures(names, lock=True)
@@ -107,17 +108,17 @@ def succeed(tx: Transaction, subjects: Sequence[Subject], now: datetime) -> None
     tx.sign_ins.forget_failures(
         [row.subject for row in rows if row not in of_addresses or row.failures <= 1]
     )
-    kept = [row for row in of_addresses if row.failures > 1]
-    if kept:
+    remaining = [row for row in of_addresses if row.failures > 1]
+    if remaining:
         tx.sign_ins.save_failures(
-            [replace(row, failures=row.failures - 1, paused_until=now) for row in kept]
+            [replace(row, failures=row.failures - 1, paused_until=now) for row in remaining]
         )
 
 
 def _counted(row: SignInFailures | None, subject: Subject, now: datetime) -> SignInFailures:
     if row is None:
         row = SignInFailures(subject=subject.name, failures=0, paused_until=now, last_at=now)
-    before = 0 if now - row.last_at > FORGOTTEN_AFTER else row.failures
+    before = 0 if now - row.last_at > RETENTION else row.failures
     return replace(
         row,
         failures=before + 1,
@@ -127,7 +128,7 @@ def _counted(row: SignInFailures | None, subject: Subject, now: datetime) -> Sig
 
 
 def _network(address: str) -> str:
-    """What one subscriber has: an IPv4 address, or the first 64 bits of an IPv6 one."""
+    """The network of one subscriber: an IPv4 address, or the first 64 bits of an IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,6 +1,7 @@
-"""Signing in and out, and the sessions that result.
+"""Sign-in, sign-out, and browser sessions.
 
-Each sign-in makes a new session id, so an id that was planted in a browser before is worth nothing.
+Each sign-in creates a new session id, so an id planted in a browser before the sign-in is
+worthless.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ log = logging.getLogger("memservice.console")
 
 LIFETIME = timedelta(hours=12)
 MAX_CLIENT = 300
-"""Characters of a `User-Agent` that are kept."""
+"""Maximum number of characters of a `User-Agent`; the rest is cut off."""
 WRONG = "The name or the password is wrong"
 NOT_A_KEY = "This is not a valid API key"
 NARROW = "The console needs an admin key, or a key of a whole workspace"
@@ -37,8 +38,7 @@ class SignedIn:
     """The value of the session cookie."""
     expires_at: datetime
     browser_id: str | None = None
-    """The value of the cookie by which this browser is known at the next sign-in; None: as
-    before."""
+    """The value of the cookie that identifies this browser at the next sign-in; None: unchanged."""
 
 
 def with_password(
@@ -49,17 +49,17 @@ def with_password(
     browser_id: str | None = None,
     previous: str | None = None,
 ) -> SignedIn:
-    """Sign a member in. `browser_id` is the value of the browser's cookie, `previous` that of its
-    session cookie: that session ends. Raises `Unauthorised`, with one message for every reason, and
-    `Paused`."""
+    """Sign a member in. `browser_id` is the value of the browser's cookie, `previous` the value of
+    its session cookie: that session ends. Raises `Unauthorised`, with one message for every reason,
+    and `Paused`."""
     links.require_enabled(rt.settings)
     spelling = names.normal(name[: 4 * names.MAX_LENGTH])
     with rt.storage.read() as tx:
         member = tx.console_members.by_name(spelling) if names.can_exist(spelling) else None
     subjects = _subjects(rt, browser, spelling, member, browser_id)
     pauses.begin(rt, subjects)
-    is_right = passwords.verify(None if member is None else member.password_hash, password)
-    if member is None or not is_right or member.state != ACTIVE:
+    matches = passwords.verify(None if member is None else member.password_hash, password)
+    if member is None or not matches or member.state != ACTIVE:
         _log_refusal(browser)
         # An entry in both cases: otherwise the time of the answer says which names exist.
         actor, actor_uid = names.UNKNOWN, None
@@ -75,14 +75,14 @@ def with_password(
 def after_link(
     rt: Runtime, browser: Browser, member: ConsoleMember, previous: str | None = None
 ) -> SignedIn:
-    """Sign in the member whose one-time link was just used up."""
+    """Sign in the member that has just used a one-time link."""
     return _open_for_member(rt, browser, member, previous, (), None)
 
 
 def with_key(rt: Runtime, browser: Browser, key: str, previous: str | None = None) -> SignedIn:
-    """Sign in with an API key: the session shows what the key may see, until the key is revoked or
-    expires. Keys are too long to be guessed, so only attempts with a key that was valid once or is
-    too narrow are paused. Raises `Unauthorised` and `Paused`."""
+    """Sign in with an API key: the session has the access of the key, until the key is revoked or
+    expires. Keys are too long to guess, so only attempts with a formerly valid key, or one that is
+    too narrow, are paused. Raises `Unauthorised` and `Paused`."""
     links.require_enabled(rt.settings)
     token = key.strip()
     now = rt.clock()
@@ -123,7 +123,7 @@ def sign_out(rt: Runtime, visitor: Visitor, browser: Browser) -> None:
 
 
 def sessions(rt: Runtime, visitor: Visitor) -> list[BrowserSession]:
-    """The visitor's own sessions as a member, newest first; of a sign-in with a key, none."""
+    """The visitor's own sessions as a member, newest first; empty for a sign-in with a key."""
     if not visitor.is_member or visitor.actor_uid is None:
         return []
     with rt.storage.read() as tx:
@@ -183,8 +183,8 @@ def _subjects(
 
 
 def _is_known(rt: Runtime, browser_id: str, member: ConsoleMember) -> bool:
-    """Whether the browser signed in to this account before: its cookie is a random part and the
-    keyed hash of that and the account."""
+    """Whether the browser has signed in to this account before: its cookie consists of a random
+    part and the keyed hash of that part and the account."""
     nonce, _, mac = browser_id.partition(".")
     expected = tokens.digests(rt.settings, tokens.BROWSER, _browser_text(nonce, member))
     return any(tokens.is_same(digest, mac) for digest in expected)
@@ -198,7 +198,7 @@ def _new_browser_id(rt: Runtime, member: ConsoleMember) -> str:
 
 
 def _browser_text(nonce: str, member: ConsoleMember) -> str:
-    """What the cookie of a known browser signs. With a new password, no browser is known."""
+    """The signed text of a known browser's cookie. A new password makes all browsers unknown."""
     return f"{nonce}\0{member.uid}\0{member.password_hash}"
 
 
@@ -211,15 +211,15 @@ def _open_for_member(
     new_hash: str | None,
 ) -> SignedIn:
     def store(tx: Transaction, session: BrowserSession) -> None:
-        present = tx.console_members.by_uid(member.uid, lock=True)
+        current = tx.console_members.by_uid(member.uid, lock=True)
         if (
-            present is None
-            or present.state != ACTIVE
-            or present.password_hash != member.password_hash
+            current is None
+            or current.state != ACTIVE
+            or current.password_hash != member.password_hash
         ):
-            raise Unauthorised(WRONG)  # it changed while the password was verified
+            raise Unauthorised(WRONG)  # it changed during the verification
         if new_hash is not None:
-            tx.console_members.save(replace(present, password_hash=new_hash))
+            tx.console_members.save(replace(current, password_hash=new_hash))
         pauses.succeed(tx, subjects, rt.clock())
         tx.sign_ins.add(replace(session, member_uid=member.uid))
         tx.audit_log.add(_entry(rt, browser, "session.sign-in", member.name, member.uid))

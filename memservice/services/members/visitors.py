@@ -1,7 +1,7 @@
-"""The caller of a console page: from the cookie of its request to what it may see and do.
+"""The caller of a console page and its permissions, from the cookie of the request.
 
-A page calls services with `Visitor.principal`, whose permissions and workspaces decide. It asks
-`Visitor.may` only for what it offers: a button that would be refused is not shown.
+A page calls services with `Visitor.principal`, whose permissions and workspaces decide. It calls
+`Visitor.may` only to hide buttons that would be refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Browser:
     """Where a request comes from, for the audit log and the list of sessions."""
 
     address: str
-    """The IP address; behind a proxy, the one that the server takes from it."""
+    """The IP address; behind a proxy, the one that the proxy sends."""
     name: str = ""
     """The request's `User-Agent`."""
 
@@ -53,19 +53,19 @@ class Visitor:
     """The member's name, `key …` for a sign-in with an API key, `everyone` while authentication is
     off."""
     principal: Principal
-    """What services take. It carries the permissions and the workspaces, so a service refuses what
-    the role does not permit."""
+    """The principal for services. It has the permissions and the workspaces, so a service refuses
+    what the role does not permit."""
     permissions: frozenset[Permission]
     role: Role | None = None
     """None: not a member."""
     workspaces: tuple[str, ...] | None = None
     """The ids of the only workspaces that the visitor may open, sorted; None: all."""
     csrf_token: str
-    """Every form carries it, as `csrf_token`."""
+    """In every form, as `csrf_token`."""
     actor_uid: str | None = None
-    """Of the member or the key, for the audit log."""
+    """The uid of the member or the key, for the audit log."""
     session_uid: str | None = None
-    """Of the browser session; None while authentication is off."""
+    """The uid of the browser session; None while authentication is off."""
     signed_in_until: datetime | None = None
 
     @property
@@ -73,13 +73,13 @@ class Visitor:
         return self.role is not None
 
     def may(self, permission: Permission, workspace_id: str | None = None) -> bool:
-        """Whether pages offer this, in the workspace if one is named."""
+        """Whether pages show this action, in the workspace if one is named."""
         if permission not in self.permissions:
             return False
         return workspace_id is None or self.workspaces is None or workspace_id in self.workspaces
 
     def require(self, permission: Permission, workspace_id: str | None = None) -> None:
-        """Raises `Unauthorised` with a sentence for the visitor."""
+        """Raises `Unauthorised` with a message for the visitor."""
         if not self.may(permission, workspace_id):
             raise Unauthorised(policy.NOT_PERMITTED.format(needs=permission, everywhere=""))
 
@@ -97,10 +97,10 @@ def visitor_of(rt: Runtime, session_id: str | None) -> Visitor | None:
         return None
     digests = tokens.digests(rt.settings, tokens.SESSION, session_id)
     with rt.storage.read() as tx:
-        known = tx.sign_ins.recognised(digests)
-        if known is None or known[0].expires_at <= rt.clock():
+        match = tx.sign_ins.recognised(digests)
+        if match is None or match[0].expires_at <= rt.clock():
             return None
-        session, member = known
+        session, member = match
         csrf_token = tokens.csrf_token(session_id)
         if session.claims is not None:
             return _of_key(tx, session, session.claims, csrf_token, rt.clock())
@@ -110,8 +110,8 @@ def visitor_of(rt: Runtime, session_id: str | None) -> Visitor | None:
 
 
 def visitor_without_authentication(rt: Runtime, form_id: str) -> Visitor:
-    """The visitor while authentication is off: everyone at this machine. `form_id` is the value of
-    a cookie that the browser got before. Call `require_loopback` first."""
+    """The visitor while authentication is off: anyone on this machine. `form_id` is the value of a
+    cookie that the browser already has. Call `require_loopback` first."""
     if rt.settings.auth.use_auth:
         raise Unauthorised("Sign in")
     return Visitor(
@@ -141,7 +141,7 @@ def visitor_of_bearer(rt: Runtime, principal: Principal, token: str) -> Visitor:
 def require_loopback(addresses: Iterable[str | None]) -> None:
     """Raises `Refused` unless all addresses that a request without authentication names (of its
     sender, of the server, the host it was sent to) are loopback ones. Names of other hosts, and
-    what a proxy added, are none."""
+    values added by a proxy, are not."""
     if not all(_is_loopback(address) for address in addresses):
         raise Refused(LOOPBACK_ONLY)
 
@@ -178,8 +178,8 @@ def _of_member(
 
 
 def existing(tx: Transaction, workspaces: Iterable[JsonObject]) -> tuple[str, ...]:
-    """The ids of those workspaces that still exist, sorted. A new workspace that took the id of a
-    deleted one is not the one that the account is limited to."""
+    """The ids of those workspaces that still exist, sorted. A new workspace with the id of a
+    deleted one does not count."""
     uids = tuple(str(workspace["uid"]) for workspace in workspaces)
     if not uids:
         return ()
@@ -209,13 +209,13 @@ def _of_key(
 
 
 def _recognised(tx: Transaction, session: BrowserSession, claims: Claims) -> Claims:
-    """The claims with the present names. Raises `Unauthorised` as for a request with the key."""
+    """The claims with the current names. Raises `Unauthorised`, like a request with the key."""
     claims = keys.translated(tx, claims)
-    known = tx.keys.recognised(session.key_uid or "")
-    if known is None:
+    match = tx.keys.recognised(session.key_uid or "")
+    if match is None:
         if claims.id is not None:
             raise Unauthorised("JWT unknown")
-    elif known[0].revoked_at is not None or not known[1]:
+    elif match[0].revoked_at is not None or not match[1]:
         raise Unauthorised("JWT revoked")
     return claims
 

@@ -1,5 +1,5 @@
-"""Whether a line is a row that may be stored. A file may come from anybody: what it says of itself
-is not believed."""
+"""Validation of the lines of an export. A file may come from anyone, so nothing in it is
+trusted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from memservice.domain import records as r
 from memservice.domain.values import INT_MAX, SCOPE_NAME_MAX, name_problem, shown
 from memservice.services.tasks.kinds import KINDS
 from memservice.services.transfer import record_formats, tasks
-from memservice.services.transfer.lines import Line, UnreadableExport, read_moment
+from memservice.services.transfer.lines import Line, UnreadableExport, parse_time
 from memservice.services.transfer.record_formats import RecordFormat
 
 UID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 DIMENSION_MAX = 65_536
 
-_WORDS: Mapping[tuple[str, str], Collection[str]] = {
+_CHOICES: Mapping[tuple[str, str], Collection[str]] = {
     ("workspaces", "state"): (r.ACTIVE,),
     ("peers", "kind"): (r.PEER, r.SCOPE),
     ("members", "kind"): (r.PEER, r.SCOPE),
@@ -35,18 +35,17 @@ _WORDS: Mapping[tuple[str, str], Collection[str]] = {
     ("tasks", "state"): (r.PENDING, r.FAILED),
     ("tasks", "kind"): tasks.MOVABLE,
 }
-"""Fields that hold one of a few words. Others would be rows that nobody sees, or that nobody can
-work on."""
+"""Fields with a fixed set of values. A row with any other value would be invisible, or could not be
+processed."""
 
 
 def require_row(record_format: RecordFormat, line: Line) -> None:
-    """Raises UnreadableExport unless every field that is read of this line is there and of its
-    type."""
-    for name, fits, wanted in _fields(record_format):
+    """Raises UnreadableExport unless every field of this line is present and has its type."""
+    for name, fits, description in _fields(record_format):
         if name not in line:
             raise UnreadableExport(f"a row of {record_format.name} has no `{name}`")
         if not fits(line[name]):
-            raise _wrong(record_format, name, line[name], f"must be {wanted}")
+            raise _wrong(record_format, name, line[name], f"must be {description}")
     if "slug" in record_format.plain:
         _require_slug(record_format, line)
     if record_format.record is r.Task:
@@ -58,34 +57,37 @@ def require_row(record_format: RecordFormat, line: Line) -> None:
 
 
 def require_vector(line: Line) -> None:
-    """The same for a line that holds a vector."""
+    """Like `require_row`, for a line with a vector."""
     space: Any = line.get("space")
-    known = (
+    has_names = (
         isinstance(space, dict)
         and isinstance(space.get("kind"), str)
         and isinstance(space.get("embedder"), str)
     )
-    if not (known and isinstance(space.get("dimension"), int)):
+    if not (has_names and isinstance(space.get("dimension"), int)):
         raise UnreadableExport("a vector has no `space` of a kind, an embedder and a dimension")
     if not (_uid(line.get("uid")) and isinstance(line.get("vector"), str)):
         raise UnreadableExport("a vector has no `uid` of a row, or no `vector` of base64 text")
 
 
 def require_name(name: object) -> str:
-    """The id of a workspace."""
-    problem = name_problem(name) if isinstance(name, str) else "it is no text"
+    """The id of a workspace. Raises UnreadableExport for an invalid one."""
+    problem = name_problem(name) if isinstance(name, str) else "it is not a string"
     if problem is not None or not isinstance(name, str):
         raise UnreadableExport(f"{shown(name)!r} cannot be the id of a workspace: {problem}")
     return name
 
 
 def _require_slug(record_format: RecordFormat, line: Line) -> None:
-    """No peer passes for a scope: its name cannot hold the dot that theirs have."""
+    """Check the slug of a row. The name of a peer cannot contain the dot of a scope's name, so no
+    peer can pass for a scope."""
     slug: str = line["slug"]
     if line.get("kind") == r.SCOPE:
         problem = name_problem(slug.removeprefix(r.SCOPE_PREFIX), SCOPE_NAME_MAX)
         problem = problem or (
-            None if slug.startswith(r.SCOPE_PREFIX) else f"scopes are called {r.SCOPE_PREFIX}…"
+            None
+            if slug.startswith(r.SCOPE_PREFIX)
+            else f"the slug of a scope begins with {r.SCOPE_PREFIX}"
         )
     else:
         problem = name_problem(slug)
@@ -97,22 +99,24 @@ def _require_payload(line: Line) -> None:
     kind, payload = line["kind"], line["payload"]
     if KINDS[kind].of_rows and payload.get("kind") not in list(record_formats.SPACED):
         raise UnreadableExport(
-            f"a task of kind {kind!r} names rows of no kind that has vectors: "
+            f"a task of kind {kind!r} refers to rows of a kind without vectors: "
             f"{shown(payload.get('kind'))!r}"
         )
-    for entry, (_, uids) in tasks.named(kind, payload).items():
+    for entry, (_, uids) in tasks.references_of(kind, payload).items():
         if not all(isinstance(uid, str) for uid in uids):
             raise UnreadableExport(
-                f"a task of kind {kind!r} names in `{entry}` rows by something else than uids"
+                f"a task of kind {kind!r} refers to rows in `{entry}` without uids"
             )
     texts = KINDS[kind].texts
     if not all(isinstance(payload.get(entry), str) for entry in texts):
-        raise UnreadableExport(f"a task of kind {kind!r} needs the texts {', '.join(texts)}")
+        raise UnreadableExport(
+            f"a task of kind {kind!r} must have the text fields {', '.join(texts)}"
+        )
 
 
-def _wrong(record_format: RecordFormat, name: str, value: object, what: str) -> UnreadableExport:
+def _wrong(record_format: RecordFormat, name: str, value: object, rule: str) -> UnreadableExport:
     return UnreadableExport(
-        f"a row of {record_format.name} has the `{name}` {shown(value)!r}, which {what}"
+        f"a row of {record_format.name} has the `{name}` {shown(value)!r}, which {rule}"
     )
 
 
@@ -121,36 +125,38 @@ _Fits = Callable[[Any], bool]
 
 @cache
 def _fields(record_format: RecordFormat) -> list[tuple[str, _Fits, str]]:
-    """Every field that is read of a line of this kind: its name, whether a value fits it, and what
-    would."""
+    """Every field of a line of this kind: its name, the check of a value, and a description of
+    valid values."""
     hints = get_type_hints(record_format.record)
-    found: list[tuple[str, _Fits, str]] = []
+    checks: list[tuple[str, _Fits, str]] = []
     for field in record_format.plain:
-        words = _WORDS.get((record_format.name, field))
-        if words is not None:
-            found.append((field, _one_of(words), f"one of {', '.join(words)}"))
+        choices = _CHOICES.get((record_format.name, field))
+        if choices is not None:
+            checks.append((field, _one_of(choices), f"one of {', '.join(choices)}"))
         elif field == "uid":
-            found.append((field, _uid, "a uid"))
+            checks.append((field, _uid, "a uid"))
         else:
-            found.append((field, *_type(hints[field])))
+            checks.append((field, *_type(hints[field])))
     for field in record_format.references:
-        fits, wanted = (
+        fits, description = (
             (_none_or(_uid), "the uid of a row, or null")
             if type(None) in _parts(hints[field])
             else (_uid, "the uid of a row")
         )
-        found.append((record_formats.name_of(field), fits, wanted))
-    found += [
+        checks.append((record_formats.name_of(field), fits, description))
+    checks += [
         (record_formats.name_of(field), _list_of(_uid), "a list of uids")
         for field in record_format.lists
     ]
-    return found
+    return checks
 
 
 def _type(hint: Any) -> tuple[_Fits, str]:
     parts = _parts(hint)
-    fits, wanted = _TYPES[next(part for part in parts if part is not type(None))]
-    return (_none_or(fits), f"{wanted}, or null") if type(None) in parts else (fits, wanted)
+    fits, description = _TYPES[next(part for part in parts if part is not type(None))]
+    return (
+        (_none_or(fits), f"{description}, or null") if type(None) in parts else (fits, description)
+    )
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
@@ -161,8 +167,8 @@ def _none_or(fits: _Fits) -> _Fits:
     return lambda value: value is None or fits(value)
 
 
-def _one_of(words: Collection[str]) -> _Fits:
-    return lambda value: isinstance(value, str) and value in words
+def _one_of(choices: Collection[str]) -> _Fits:
+    return lambda value: isinstance(value, str) and value in choices
 
 
 def _list_of(fits: _Fits) -> _Fits:
@@ -185,17 +191,17 @@ def _time(value: Any) -> bool:
     if not isinstance(value, str):
         return False
     try:
-        return read_moment(value).tzinfo is not None
+        return parse_time(value).tzinfo is not None
     except ValueError:
         return False
 
 
 _TYPES: Mapping[Any, tuple[_Fits, str]] = {
-    str: (_text, "text"),
-    int: (_number, "a whole number that is not negative"),
+    str: (_text, "a string"),
+    int: (_number, "a non-negative integer"),
     bool: (lambda value: isinstance(value, bool), "true or false"),
     datetime: (_time, "a time with its zone"),
     r.JsonObject: (lambda value: isinstance(value, dict), "an object"),
-    list[str]: (_list_of(_text), "a list of texts"),
+    list[str]: (_list_of(_text), "a list of strings"),
 }
-"""By the types that records are made of."""
+"""Record field type → its check and description."""

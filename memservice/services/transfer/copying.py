@@ -1,4 +1,4 @@
-"""From one installation to another: every workspace, then a look whether both hold the same."""
+"""Copies of all workspaces from one installation to another, with a comparison of both."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from memservice.services.tasks import kinds
 from memservice.services.transfer import export, importing
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.importing import Report
-from memservice.services.transfer.lines import END, HEADER, Line, Sum, parsed, read_vector
+from memservice.services.transfer.lines import END, HEADER, Line, Sum, parse_line, read_vector
 from memservice.services.transfer.record_formats import TASK, VECTOR
 
 MARK = "copy.mark"
 ROUNDING = 1e-6
-"""How far a vector of length one may be from itself in another index: some ten times what float32
-takes from it."""
+"""Maximum distance between a unit vector and its copy in another index: about ten times the error
+of float32."""
 
 
-class Different(MemserviceError):
-    """The copy does not hold what the original does."""
+class CopyMismatch(MemserviceError):
+    """The copy differs from the original."""
 
 
 def workspaces(rt: Runtime) -> list[str]:
@@ -37,8 +37,8 @@ def workspaces(rt: Runtime) -> list[str]:
 
 
 def require_two(origin: Runtime, target: Runtime) -> None:
-    """Raises Conflict if both work on one storage, by whatever names they reach it. The target has
-    its schema."""
+    """Raises Conflict if both use the same storage, even under different names. The target has its
+    schema."""
     mark = new_uid()
     target.storage.write(lambda tx: tx.facts.set(MARK, mark))
     try:
@@ -48,7 +48,7 @@ def require_two(origin: Runtime, target: Runtime) -> None:
         target.storage.write(lambda tx: tx.rows.delete(Fact, equals(name=MARK)))
     if same:
         raise Conflict(
-            "the settings to copy from and those to copy to lead to the same storage: "
+            "the source settings and the target settings lead to the same storage: "
             "there is nothing to copy"
         )
 
@@ -59,57 +59,55 @@ def copy(
     """Store the lines of an export, then export the copy and compare, kind by kind: rows by
     checksum, vectors by their direction.
 
-    Raises Different where the copy holds something else: because the original changed meanwhile, or
-    the target had rows of its own.
+    Raises CopyMismatch if the copy differs: the original changed during the copy, or the target had
+    other rows.
     """
-    original, there = Content(), Content()
-    report = importing.load(target, original.watched(lines))
-    if report.away is not None:
-        raise Different(
-            f"the copy of {workspace_id!r} lacks {report.later} vectors, as the target's "
-            f"index is away ({report.away}). Everything "
-            "else was "
-            "stored, and tasks make them when it is back; copy again then to compare"
+    original, copied = Content(), Content()
+    report = importing.load(target, original.summed(lines))
+    if report.index_error is not None:
+        raise CopyMismatch(
+            f"the copy of {workspace_id!r} lacks {report.deferred_vectors} vectors, because the "
+            f"target's index is unavailable ({report.index_error}). Everything else was stored, "
+            "and tasks add the vectors when it is available; then copy again to compare"
         )
-    if report.others:
-        which = "; ".join(
+    if report.rejected_vectors:
+        rejected = "; ".join(
             (
-                f"{o.number} vectors of kind {o.kind} by {o.embedder}, where the target has "
-                f"them by {o.here}"
+                f"{o.number} vectors of kind {o.kind} by {o.embedder}, while the target uses "
+                f"{o.local_embedder}"
             )
-            for o in report.others
+            for o in report.rejected_vectors
         )
-        raise Different(
-            f"the copy of {workspace_id!r} could not take {which}. Everything else was "
-            "stored; bring both to one embedder with "
+        raise CopyMismatch(
+            f"the copy of {workspace_id!r} cannot contain {rejected}. Everything else was "
+            "stored; use the same embedder for both with "
             f"`memservice reembed --workspace {workspace_id} --to NAME`, then copy again "
             "to compare"
         )
-    for _ in there.watched(export.lines(target, report.workspace, export_options)):
+    for _ in copied.summed(export.lines(target, report.workspace, export_options)):
         pass
-    if different := original.differs_from(there):
-        raise Different(
+    if different := original.differs_from(copied):
+        raise CopyMismatch(
             f"the copy of {workspace_id!r} differs from the original in "
-            f"{', '.join(different)}. What was not there was stored, what was "
-            "there is as it was. If the original was written to meanwhile, stop its "
-            "servers and workers and copy again; if not, the "
-            "target has something else under this name: delete the workspace there, and "
-            "copy again"
+            f"{', '.join(different)}. Missing rows were stored, existing rows did not "
+            "change. If the original was written to during the copy, stop its servers and "
+            "workers and copy again; if not, the target has another workspace under this "
+            "name: delete it there, and copy again"
         )
     return replace(report, sha256=original.sha256)
 
 
 class Content:
-    """What two exports of equal workspaces agree on."""
+    """The checksums of an export, equal for equal workspaces."""
 
     def __init__(self) -> None:
         self._total = Sum()
         self._rows: dict[str, Sum] = {}
         self._vectors: dict[str, Directions] = {}
 
-    def watched(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+    def summed(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         for data in lines:
-            line = parsed(data, 0)
+            line = parse_line(data, 0)
             kind = line["type"]
             if kind == VECTOR:
                 self._vectors.setdefault(line["space"]["kind"], Directions()).add(line)
@@ -120,11 +118,11 @@ class Content:
 
     @property
     def sha256(self) -> str:
-        """Of all rows."""
+        """Checksum of all rows."""
         return self._total.sha256
 
     def differs_from(self, other: Content) -> list[str]:
-        """What is not the same in both."""
+        """The kinds of rows and vectors that differ."""
         rows = [
             kind
             for kind in {**self._rows, **other._rows}
@@ -140,8 +138,8 @@ class Content:
 
 
 def _gives_vectors(line: Line) -> bool:
-    """Is it a task that the copy may have more of, because vectors were left out, now or by an
-    earlier import?"""
+    """Whether it is a task that only the copy may have, because vectors were left out, now or by an
+    earlier import."""
     return (line["type"], line.get("kind")) == (TASK.name, kinds.EMBED)
 
 
@@ -150,11 +148,12 @@ def _end(rows: Sum | None) -> Line:
 
 
 class Directions:
-    """The vectors of one kind, summed so that not one can be another or change places unseen.
+    """The vectors of one kind, summed with weights so that a changed or exchanged vector changes
+    the sum.
 
-    Not their bytes: one index keeps a vector as it was given, another scales it to length one, and
-    one outside the storage may round it once more. Their directions agree, but for the last digits
-    of float32.
+    The sum does not use their bytes: one index stores a vector unchanged, another scales it to unit
+    length, and an index outside the storage may round it again. Their directions agree except for
+    the last digits of float32.
     """
 
     def __init__(self) -> None:
@@ -162,18 +161,18 @@ class Directions:
         self._sum: Any = 0.0
 
     def add(self, line: Line) -> None:
-        """A line that holds a vector."""
+        """Add the vector of a line."""
         import numpy as np
 
         vector = read_vector(line["vector"], line["space"]["dimension"]).astype(np.float64)
-        drawn = int.from_bytes(hashlib.sha256(line["uid"].encode()).digest()[:8], "big")
+        weight_bits = int.from_bytes(hashlib.sha256(line["uid"].encode()).digest()[:8], "big")
         self._number += 1
-        self._sum = self._sum + (0.5 + drawn / 2**64) * vector / np.linalg.norm(vector)
+        self._sum = self._sum + (0.5 + weight_bits / 2**64) * vector / np.linalg.norm(vector)
 
     def agree(self, other: Directions) -> bool:
         import numpy as np
 
         if self._number != other._number or np.shape(self._sum) != np.shape(other._sum):
             return False
-        # Roundings are independent of one another, so they add up as the root of their number.
+        # Rounding errors are independent, so their sum grows with the square root of their number.
         return bool(np.linalg.norm(self._sum - other._sum) <= ROUNDING * math.sqrt(self._number))

@@ -1,4 +1,4 @@
-"""A workspace as lines, in one consistent view of the storage."""
+"""Export of a workspace as lines, from one consistent snapshot of the storage."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from memservice.services.transfer.lines import (
     VERSION,
     Line,
     Sum,
-    moment,
+    format_line,
+    format_time,
     vector_text,
-    written,
 )
 from memservice.services.transfer.record_formats import RecordFormat
 from memservice.spi.rows import BY_KEY
@@ -38,14 +38,14 @@ VECTOR_BATCH_SIZE = 200
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What of a workspace is to travel."""
+    """The optional parts of an export."""
 
     vectors: bool = True
     secrets: bool = False
 
 
 def size(rt: Runtime, workspace_id: str) -> int:
-    """About how many lines an export has, for a progress bar: its rows without vectors."""
+    """Approximate number of lines of an export, for a progress bar: its rows without vectors."""
     with rt.storage.read() as tx:
         workspace = _workspace(tx, workspace_id)
         return sum(
@@ -55,8 +55,8 @@ def size(rt: Runtime, workspace_id: str) -> int:
 
 
 def download(rt: Runtime, principal: Principal, workspace_id: str) -> Iterator[bytes]:
-    """The export of a workspace without secrets, for a caller of its own. Raises `NotFound` before
-    the first line."""
+    """The export of a workspace without secrets, for an API caller. Raises `NotFound` before the
+    first line."""
     policy.require(principal, workspace_id)
     with rt.storage.read() as tx:
         _workspace(tx, workspace_id)
@@ -68,34 +68,35 @@ def lines(
 ) -> Iterator[bytes]:
     """The export, line by line, header first. Raises NotFound for a workspace that does not exist.
 
-    The rows are read in one view, which stays open until they are written: vectors come after it.
+    The rows are read in one transaction, which stays open until they are written. Vectors outside
+    the storage follow after it.
     """
     total = Sum()
     spaces: Sequence[r.Space] = ()
     with rt.storage.read() as tx:
         workspace = _workspace(tx, workspace_id)
-        yield written(_header(rt, workspace, export_options))
+        yield format_line(_header(rt, workspace, export_options))
         reader = _Reader(tx, workspace, export_options)
         for line in reader.rows():
-            data = written(line)
+            data = format_line(line)
             total.add(data)
             yield data
         spaces = reader.spaces()
-        left = reader.tasks()
+        pending_tasks = reader.tasks()
         if rt.vectors_transactional and export_options.vectors:
-            for data in _with_checksum(total, _vectors(rt, tx, spaces, reader.travels)):
+            for data in _with_checksum(total, _vectors(rt, tx, spaces, reader.is_exported)):
                 yield data
     if export_options.vectors and not rt.vectors_transactional:
-        for data in _with_checksum(total, _vectors(rt, None, spaces, reader.travels)):
+        for data in _with_checksum(total, _vectors(rt, None, spaces, reader.is_exported)):
             yield data
-    for data in _with_checksum(total, left):
+    for data in _with_checksum(total, pending_tasks):
         yield data
-    yield written(total.end())
+    yield format_line(total.end())
 
 
-def _with_checksum(total: Sum, found: Iterable[Line]) -> Iterator[bytes]:
-    for line in found:
-        data = written(line)
+def _with_checksum(total: Sum, rows: Iterable[Line]) -> Iterator[bytes]:
+    for line in rows:
+        data = format_line(line)
         total.add(data)
         yield data
 
@@ -113,7 +114,7 @@ def _header(rt: Runtime, workspace: r.Workspace, export_options: ExportOptions) 
         "format": FORMAT,
         "version": VERSION,
         "memservice": memservice.__version__,
-        "exported_at": moment(rt.clock()),
+        "exported_at": format_time(rt.clock()),
         "workspace": workspace.slug,
         "token_counter": tokens.counter_id(),
         "vectors": export_options.vectors,
@@ -122,36 +123,36 @@ def _header(rt: Runtime, workspace: r.Workspace, export_options: ExportOptions) 
 
 
 class _Reader:
-    """Reads the rows of one workspace. What is being deleted stays behind, with what belongs to
-    it."""
+    """Reads the rows of one workspace. Resources that are being deleted are left out, with their
+    rows."""
 
     def __init__(
         self, tx: Transaction, workspace: r.Workspace, export_options: ExportOptions
     ) -> None:
         self._tx = tx
         self._workspace = workspace
-        self._wanted = export_options
+        self._options = export_options
         self._names: dict[type[Any], dict[int, str]] = {
             r.Peer: {},
             r.Session: {},
             r.WebhookEndpoint: {},
             r.NamedCollection: {},
         }
-        self._doomed: set[int] = set()
-        """Sessions that are being deleted."""
+        self._deleting_sessions: set[int] = set()
+        """Keys of sessions that are being deleted."""
 
     def rows(self) -> Iterator[Line]:
         yield self._line(record_formats.WORKSPACE, self._workspace, {})
         for shape in (
             *record_formats.ROWS,
-            *((record_formats.SPACE,) if self._wanted.vectors else ()),
-            *(record_formats.SECRET if self._wanted.secrets else ()),
+            *((record_formats.SPACE,) if self._options.vectors else ()),
+            *(record_formats.SECRET if self._options.secrets else ()),
         ):
-            for found in self._pages(shape.record, self._of_workspace(shape)):
-                kept = [row for row in found if self.travels(row)]
-                self._remember(shape.record, kept)
-                names = self._looked_up(shape, kept)
-                for row in kept:
+            for page in self._pages(shape.record, self._of_workspace(shape)):
+                exported = [row for row in page if self.is_exported(row)]
+                self._remember(shape.record, exported)
+                names = self._referenced_uids(shape, exported)
+                for row in exported:
                     yield self._line(shape, row, names)
 
     def spaces(self) -> list[r.Space]:
@@ -161,53 +162,53 @@ class _Reader:
             if space.state == r.ACTIVE
         ]
 
-    def travels(self, row: Any) -> bool:
-        """Does a row travel at all? What is being deleted does not, nor does a space that nobody
-        asks."""
+    def is_exported(self, row: Any) -> bool:
+        """Whether a row is exported. Not exported are rows of resources that are being deleted, and
+        inactive vector spaces."""
         if isinstance(row, r.Session) and row.state == r.DELETING:
-            self._doomed.add(row.key)
+            self._deleting_sessions.add(row.key)
         if isinstance(row, r.Conclusion) and row.state == r.DELETED:
             return False
         if isinstance(row, r.Space) and row.state != r.ACTIVE:
             return False
         if isinstance(row, r.ApiKey):
-            return self._is_ours(row)
+            return self._is_current(row)
         return (
-            row.key not in self._doomed
+            row.key not in self._deleting_sessions
             if isinstance(row, r.Session)
-            else getattr(row, "session_key", None) not in self._doomed
+            else getattr(row, "session_key", None) not in self._deleting_sessions
         )
 
-    def _is_ours(self, key: r.ApiKey) -> bool:
-        """A key of what bore the same name before does not travel unless it is revoked: import
-        would give it to what bears it now."""
-        found = self._tx.keys.recognised(key.uid)
-        return key.revoked_at is not None or (found is not None and found[1])
+    def _is_current(self, key: r.ApiKey) -> bool:
+        """Whether a key belongs to the present resource of that name, or is revoked. Import would
+        give a key of an earlier resource of the name to the present one."""
+        match = self._tx.keys.recognised(key.uid)
+        return key.revoked_at is not None or (match is not None and match[1])
 
     def tasks(self) -> list[Line]:
-        """What waits to be done, and what failed. Few, as long as workers run; held in memory
+        """Pending and failed tasks. There are few while workers run; they are held in memory
         because they come last."""
-        left: list[Line] = []
+        lines: list[Line] = []
         open_ = all_of(
             equals(workspace_key=self._workspace.key), OneOf("state", (r.PENDING, r.FAILED))
         )
-        for found in self._pages(r.Task, open_):
-            kept = [task for task in found if self.travels(task) and self._may_be_told(task)]
-            names = self._looked_up(record_formats.TASK, kept)
-            left += [self._task_line(task, names) for task in kept]
-        return left
+        for page in self._pages(r.Task, open_):
+            exported = [task for task in page if self.is_exported(task) and self._is_movable(task)]
+            names = self._referenced_uids(record_formats.TASK, exported)
+            lines += [self._task_line(task, names) for task in exported]
+        return lines
 
-    def _may_be_told(self, task: r.Task) -> bool:
-        return task.kind in tasks.MOVABLE and (self._wanted.secrets or task.kind != kinds.WEBHOOK)
+    def _is_movable(self, task: r.Task) -> bool:
+        return task.kind in tasks.MOVABLE and (self._options.secrets or task.kind != kinds.WEBHOOK)
 
     def _task_line(self, task: r.Task, names: Mapping[type[Any], Mapping[int, str]]) -> Line:
         line = self._line(record_formats.TASK, task, names)
-        entries = tasks.named(task.kind, task.payload)
+        entries = tasks.references_of(task.kind, task.payload)
         new = {
             entry: self._uids(record, [int(key) for key in keys])
             for entry, (record, keys) in entries.items()
         }
-        line["payload"] = tasks.renamed(task.payload, new)
+        line["payload"] = tasks.with_references(task.payload, new)
         return line
 
     def _of_workspace(self, record_format: RecordFormat) -> Condition:
@@ -217,41 +218,41 @@ class _Reader:
 
     def _pages(self, record: type[Any], condition: Condition) -> Iterator[list[Any]]:
         last = 0
-        while found := self._tx.rows.page(
+        while page := self._tx.rows.page(
             record, all_of(condition, Compare("key", "gt", last)), BY_KEY, limit=BATCH_SIZE
         ):
-            yield found
-            last = found[-1].key
+            yield page
+            last = page[-1].key
 
     def _remember(self, record: type[Any], rows: Sequence[Any]) -> None:
         if record in self._names:
             self._names[record].update({row.key: row.uid for row in rows})
 
-    def _looked_up(
+    def _referenced_uids(
         self, record_format: RecordFormat, rows: Sequence[Any]
     ) -> dict[type[Any], Mapping[int, str]]:
-        """The uids that the references of these rows need."""
-        wanted: dict[type[Any], set[int]] = {}
+        """The uids of the rows that these rows refer to."""
+        keys_by_record: dict[type[Any], set[int]] = {}
         for field, record in record_format.references.items():
-            wanted.setdefault(record, set()).update(
+            keys_by_record.setdefault(record, set()).update(
                 key for row in rows if (key := getattr(row, field)) is not None
             )
         for field, record in record_format.lists.items():
-            wanted.setdefault(record, set()).update(
+            keys_by_record.setdefault(record, set()).update(
                 key for row in rows for key in getattr(row, field)
             )
-        return {record: self._uids(record, sorted(keys)) for record, keys in wanted.items()}
+        return {record: self._uids(record, sorted(keys)) for record, keys in keys_by_record.items()}
 
     def _uids(self, record: type[Any], keys: Sequence[int]) -> dict[int, str]:
-        """By key; rows that are gone are left out."""
-        known = self._names.get(record)
-        if known is not None and record is not r.WebhookEndpoint:
-            return {key: known[key] for key in keys if key in known}
-        found: dict[int, str] = {}
+        """Key → uid; deleted rows are left out."""
+        cached = self._names.get(record)
+        if cached is not None and record is not r.WebhookEndpoint:
+            return {key: cached[key] for key in keys if key in cached}
+        uids: dict[int, str] = {}
         for start in range(0, len(keys), BATCH_SIZE):
             rows = self._tx.rows.page(record, equals(key=tuple(keys[start : start + BATCH_SIZE])))
-            found.update({row.key: row.uid for row in rows})
-        return found
+            uids.update({row.key: row.uid for row in rows})
+        return uids
 
     def _line(
         self, record_format: RecordFormat, row: Any, names: Mapping[type[Any], Mapping[int, str]]
@@ -259,26 +260,29 @@ class _Reader:
         line: Line = {"type": record_format.name}
         for field in record_format.plain:
             value = getattr(row, field)
-            line[field] = moment(value) if isinstance(value, datetime) else value
+            line[field] = format_time(value) if isinstance(value, datetime) else value
         for field, record in record_format.references.items():
             key = getattr(row, field)
             line[record_formats.name_of(field)] = None if key is None else names[record].get(key)
         for field, record in record_format.lists.items():
-            known = names[record]
+            uids = names[record]
             line[record_formats.name_of(field)] = [
-                known[key] for key in getattr(row, field) if key in known
+                uids[key] for key in getattr(row, field) if key in uids
             ]
         return line
 
 
 def _vectors(
-    rt: Runtime, tx: Transaction | None, spaces: Sequence[r.Space], travels: Callable[[Any], bool]
+    rt: Runtime,
+    tx: Transaction | None,
+    spaces: Sequence[r.Space],
+    is_exported: Callable[[Any], bool],
 ) -> Iterator[Line]:
     for space in spaces:
         for rows in _rows_of(rt, tx, space):
-            found = rt.vectors.fetch(tx, space, [row.key for row in rows])
+            vectors = rt.vectors.fetch(tx, space, [row.key for row in rows])
             for row in rows:
-                if row.key in found and travels(row):
+                if row.key in vectors and is_exported(row):
                     yield {
                         "type": record_formats.VECTOR,
                         "space": {
@@ -287,22 +291,22 @@ def _vectors(
                             "dimension": space.dimension,
                         },
                         "uid": row.uid,
-                        "vector": vector_text(found[row.key]),
+                        "vector": vector_text(vectors[row.key]),
                     }
 
 
 def _rows_of(rt: Runtime, tx: Transaction | None, space: r.Space) -> Iterator[list[Any]]:
-    """The rows that a space may have vectors of, by key. Without a view each page is read in one of
+    """The rows that can have vectors in a space, by key. Without a transaction each page is read in
     its own."""
     record, last = record_formats.SPACED[space.kind], 0
     while True:
         condition = all_of(equals(workspace_key=space.workspace_key), Compare("key", "gt", last))
         if tx is not None:
-            found = tx.rows.page(record, condition, BY_KEY, limit=VECTOR_BATCH_SIZE)
+            page = tx.rows.page(record, condition, BY_KEY, limit=VECTOR_BATCH_SIZE)
         else:
             with rt.storage.read() as own:
-                found = own.rows.page(record, condition, BY_KEY, limit=VECTOR_BATCH_SIZE)
-        if not found:
+                page = own.rows.page(record, condition, BY_KEY, limit=VECTOR_BATCH_SIZE)
+        if not page:
             return
-        yield found
-        last = found[-1].key
+        yield page
+        last = page[-1].key

@@ -1,5 +1,5 @@
-"""Lines of an export into a storage. What is there already, known by its uid, is left as it is; so
-an import may be run again."""
+"""Import of an export's lines into a storage. Existing rows, identified by uid, do not change, so
+an import can be repeated."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from memservice.runtime import Runtime
 from memservice.services import indexing, webhooks
 from memservice.services.auth import api_keys
 from memservice.services.tasks.kinds import unit_of
-from memservice.services.transfer import checks, record_formats, tasks, whole
+from memservice.services.transfer import checks, integrity, record_formats, tasks
 from memservice.services.transfer.keys import Keys
-from memservice.services.transfer.lines import Line, Sum, UnreadableExport, read_moment
+from memservice.services.transfer.lines import Line, Sum, UnreadableExport, parse_time
 from memservice.services.transfer.record_formats import RecordFormat
-from memservice.services.transfer.vectors import Others, Vectors
+from memservice.services.transfer.vectors import RejectedVectors, Vectors
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import Transaction
 
@@ -33,74 +33,77 @@ BATCH_SIZE = 500
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of an import."""
+    """The result of an import."""
 
     workspace: str
-    """The slug under which it lies now."""
+    """The slug of the imported workspace."""
     lines: int
     stored: Mapping[str, int]
-    """Rows that were not there before, by kind."""
+    """Number of new rows, by kind."""
     sha256: str
-    """Of the lines after the header, as the last line of the file gives it."""
-    others: Sequence[Others] = ()
-    """Vectors that were not taken."""
-    later: int = 0
-    """Rows whose vectors are made by tasks, because the index did not take those of the file."""
-    away: str | None = None
-    """Why it did not."""
+    """Checksum of the lines after the header, as in the last line of the file."""
+    rejected_vectors: Sequence[RejectedVectors] = ()
+    """Vectors of another embedder, which were not stored."""
+    deferred_vectors: int = 0
+    """Number of rows whose vectors are added by tasks, because the index was unavailable."""
+    index_error: str | None = None
+    """The error of the index; None: it was available."""
 
 
-Watched = Callable[[Iterator[bytes], int], AbstractContextManager[Iterator[bytes]]]
+Progress = Callable[[Iterator[bytes], int], AbstractContextManager[Iterator[bytes]]]
 
 
-def _unwatched(lines: Iterator[bytes], number: int) -> AbstractContextManager[Iterator[bytes]]:
+def _no_progress(lines: Iterator[bytes], number: int) -> AbstractContextManager[Iterator[bytes]]:
     return nullcontext(lines)
 
 
 def load_file(
-    rt: Runtime, data: Iterable[bytes], as_slug: str | None = None, watched: Watched = _unwatched
+    rt: Runtime,
+    data: Iterable[bytes],
+    as_slug: str | None = None,
+    progress: Progress = _no_progress,
 ) -> Report:
-    """As `load`, for an export of which nothing is to be stored if it is damaged: one that can be
-    read twice, from its beginning each time (`lines.reading`). `watched` is given its lines and
-    their number when they are stored."""
+    """Like `load`, but stores nothing of a damaged export: `data` can be read twice, each time from
+    its beginning (`lines.reading`). `progress` gets the lines and their number when they are
+    stored."""
     try:
-        number = whole.check(iter(data))
+        number = integrity.check(iter(data))
     except UnreadableExport as error:
-        raise UnreadableExport(f"{error}; nothing of it was stored") from error
-    with watched(iter(data), number) as lines:
+        raise UnreadableExport(f"{error}; nothing was stored") from error
+    with progress(iter(data), number) as lines:
         return load(rt, lines, as_slug)
 
 
 def load(rt: Runtime, data: Iterator[bytes], as_slug: str | None = None) -> Report:
-    """Store an export as it comes. `as_slug` makes it a workspace of that name, whose rows get uids
-    of their own, the same ones each time.
+    """Store an export in one pass. `as_slug` imports it as a workspace of that name, whose rows get
+    new uids, the same ones each time.
 
-    Raises UnreadableExport for one that is none, is of a newer version, is cut off or was changed,
-    Conflict where another workspace has the name. What was stored before an error stays: run it
-    again.
+    Raises UnreadableExport for a file that is not an export, has a newer version, is cut off or was
+    changed, and Conflict if another workspace has the name. Rows stored before an error remain:
+    import again.
     """
-    header = whole.header(data)
+    header = integrity.header(data)
     if as_slug is not None:
         checks.require_name(as_slug)
     loader, total = _Loader(rt, header, as_slug), Sum()
-    for kind, batch in _batches(whole.rows(data, total)):
+    for kind, batch in _batches(integrity.rows(data, total)):
         loader.store(kind, batch)
     loader.finish()
     return loader.report(total)
 
 
 def _batches(rows: Iterator[Line]) -> Iterator[tuple[str, list[Line]]]:
-    """Lines of one kind that follow one another, a few hundred at a time."""
+    """Batches of successive lines of one kind."""
     for kind, lines in groupby(rows, key=lambda line: str(line["type"])):
         while batch := list(islice(lines, BATCH_SIZE)):
             yield kind, batch
 
 
 def _require_own(keys: Sequence[Line], workspace_id: str) -> None:
-    """A file tells of the keys of its own workspace, of no others and of none for everything."""
+    """Raises UnreadableExport for keys of other workspaces and for admin keys."""
     for line in keys:
         if line["admin"] or line["workspace"] != workspace_id:
-            raise UnreadableExport("the file tells of a key that opens more than its workspace")
+            raise UnreadableExport("the file has a key that opens more than its workspace")
 
 
 class _Loader:
@@ -111,8 +114,9 @@ class _Loader:
         self.slug: str = as_slug or str(header["workspace"])
         self.stored: Counter[str] = Counter()
         self._workspace_key = 0
-        self._later: dict[str, str] = {}
-        """What gave way to what, by uid: the successor may come after it."""
+        self._successors: dict[str, str] = {}
+        """Uid of a superseded conclusion → uid of its successor, which may come later in the
+        file."""
         self._vectors = Vectors(rt)
 
     def report(self, total: Sum) -> Report:
@@ -122,9 +126,9 @@ class _Loader:
             total.lines,
             dict(self.stored),
             total.sha256,
-            vectors.others(),
-            vectors.later,
-            vectors.away,
+            vectors.rejected(),
+            vectors.deferred,
+            vectors.index_error,
         )
 
     def store(self, kind: str, lines: Sequence[Line]) -> None:
@@ -138,7 +142,7 @@ class _Loader:
         record_format = record_formats.FORMATS.get(kind)
         if record_format is None:
             raise UnreadableExport(
-                f"rows of kind {shown(kind)!r} are not known here; known: "
+                f"rows of kind {shown(kind)!r} are not supported; supported: "
                 f"{', '.join(sorted(record_formats.FORMATS))}"
             )
         for line in lines:
@@ -168,7 +172,7 @@ class _Loader:
             self._store_rows(record_format, lines)
 
     def _require_reachable(self, url: str) -> None:
-        """What registering asks of an endpoint's URL, which may have been registered under other
+        """Check an endpoint's URL like a registration: it may have been registered under other
         rules."""
         try:
             webhooks.check_url(self._rt, url)
@@ -178,53 +182,57 @@ class _Loader:
             ) from error
 
     def finish(self) -> None:
-        """What can only be done when everything is there."""
-        pairs = list(self._later.items())
+        """Set the references that need all rows."""
+        pairs = list(self._successors.items())
         for start in range(0, len(pairs), BATCH_SIZE):
             self._rt.storage.write(
-                lambda tx, part=pairs[start : start + BATCH_SIZE]: self._succeed(tx, part)  # type: ignore[misc]
+                lambda tx, part=pairs[start : start + BATCH_SIZE]: self._set_successors(tx, part)  # type: ignore[misc]
             )
 
     def _uid(self, uid: str) -> str:
-        """The uid that a row has here."""
+        """The uid of the row in this storage."""
         return uid if self._as is None else derived_uid(self._as, uid)
 
     def _store_workspace(self, line: Line) -> None:
-        wanted = r.Workspace(**self._plain(record_formats.WORKSPACE, line))
-        wanted = replace(wanted, slug=self.slug, v1_name=self.slug if self._as else wanted.v1_name)
+        imported = r.Workspace(**self._plain(record_formats.WORKSPACE, line))
+        imported = replace(
+            imported, slug=self.slug, v1_name=self.slug if self._as else imported.v1_name
+        )
 
         def change(tx: Transaction) -> tuple[int, int]:
-            workspace = tx.rows.get(r.Workspace, equals(uid=wanted.uid))
+            workspace = tx.rows.get(r.Workspace, equals(uid=imported.uid))
             if workspace is not None and workspace.state != r.DELETING:
-                # whoever made the file knows its uid, and would write into it under another name
+                # an attacker who knows the uid could write into that workspace under another name
                 if workspace.slug != self.slug:
                     raise Conflict(
-                        "the workspace of this file lies here under another id, not as "
-                        f"{self.slug!r}: give this one another with --as"
+                        "the workspace of this file exists here under another id, not as "
+                        f"{self.slug!r}: choose another id with --as"
                     )
                 return workspace.key, 0
             if tx.workspaces.by_slug(self.slug) is not None:
                 raise Conflict(
-                    f"there is another workspace {self.slug!r} already: give this one "
-                    "another name with --as"
+                    f"another workspace {self.slug!r} exists already: choose another id with --as"
                 )
-            taken = (
-                tx.rows.get(r.Workspace, equals(v1_name=wanted.v1_name, state=r.ACTIVE)) is not None
+            name_exists = (
+                tx.rows.get(r.Workspace, equals(v1_name=imported.v1_name, state=r.ACTIVE))
+                is not None
             )
-            return tx.rows.put([replace(wanted, v1_name=wanted.uid) if taken else wanted])[0].key, 1
+            return tx.rows.put(
+                [replace(imported, v1_name=imported.uid) if name_exists else imported]
+            )[0].key, 1
 
         self._workspace_key, new = self._rt.storage.write(change)
         self.stored[record_formats.WORKSPACE.name] += new
 
     def _store_rows(self, record_format: RecordFormat, lines: Sequence[Line]) -> None:
-        # Analysing takes longest, so it is done before the transaction.
+        # The analysis takes longest, so it comes before the transaction.
         terms = (
             {line["uid"]: analyse(line["content"]) for line in lines}
             if record_format.record is r.Message
             else {}
         )
         if record_format.record is r.Conclusion:
-            self._later |= {
+            self._successors |= {
                 self._uid(line["uid"]): self._uid(line["superseded_by"])
                 for line in lines
                 if line["superseded_by"]
@@ -238,7 +246,7 @@ class _Loader:
                 rows = [api_keys.bound(tx, row) for row in rows]
             fresh = self._fresh(tx, record_format, rows)
             stored = tx.rows.put([row for row, _ in fresh])
-            self._follow(
+            self._update_derived(
                 tx,
                 record_format,
                 stored,
@@ -250,30 +258,30 @@ class _Loader:
             self.stored[record_format.name] += self._rt.storage.write(change)
         except UniqueViolation as error:
             raise Conflict(
-                f"the workspace {self.slug!r} here has others of these already: {error}"
+                f"the workspace {self.slug!r} here has conflicting rows: {error}"
             ) from error
 
     def _look_up(self, record_format: RecordFormat, lines: Sequence[Line], keys: Keys) -> None:
-        """Find what the lines refer to, all at once."""
-        wanted: dict[type[Any], set[str]] = {}
+        """Read all rows that the lines refer to at once."""
+        uids_by_record: dict[type[Any], set[str]] = {}
         for field, record in record_format.references.items():
             if field != "superseded_by":
-                wanted.setdefault(record, set()).update(
+                uids_by_record.setdefault(record, set()).update(
                     self._uid(uid) for line in lines if (uid := line[record_formats.name_of(field)])
                 )
         for field, record in record_format.lists.items():
-            wanted.setdefault(record, set()).update(
+            uids_by_record.setdefault(record, set()).update(
                 self._uid(uid) for line in lines for uid in line[record_formats.name_of(field)]
             )
-        for record, uids in wanted.items():
-            keys.found(record, sorted(uids))
+        for record, uids in uids_by_record.items():
+            keys.find(record, sorted(uids))
 
     def _row(self, record_format: RecordFormat, line: Line, keys: Keys) -> Any:
         values = self._plain(record_format, line)
         for field, record in record_format.references.items():
             uid = line[record_formats.name_of(field)]
-            later = field == "superseded_by"
-            values[field] = None if uid is None or later else keys.of(record, self._uid(uid))
+            is_successor = field == "superseded_by"
+            values[field] = None if uid is None or is_successor else keys.of(record, self._uid(uid))
         for field, record in record_format.lists.items():
             values[field] = keys.several(
                 record, [self._uid(uid) for uid in line[record_formats.name_of(field)]]
@@ -284,7 +292,7 @@ class _Loader:
             ):
                 raise UnreadableExport(
                     f"a row of {record_format.name} names the {field} "
-                    f"{shown(values[field])!r}, but by another uid than its own"
+                    f"{shown(values[field])!r}, but with the uid of another row"
                 )
         if record_format.record is not r.ApiKey:
             values["workspace_key"] = self._workspace_key
@@ -310,9 +318,7 @@ class _Loader:
             field.name for field in fields(record_format.record) if "datetime" in str(field.type)
         }
         values: dict[str, Any] = {name: line[name] for name in record_format.plain}
-        values |= {
-            name: read_moment(values[name]) for name in times if values.get(name) is not None
-        }
+        values |= {name: parse_time(values[name]) for name in times if values.get(name) is not None}
         if "uid" in values and record_format.record is not r.ApiKey:
             values["uid"] = self._uid(values["uid"])
         if values.get("source_ids"):
@@ -325,56 +331,60 @@ class _Loader:
         return values
 
     def _payload(self, line: Line, keys: Keys) -> dict[str, Any]:
-        entries = tasks.named(line["kind"], line["payload"])
+        entries = tasks.references_of(line["kind"], line["payload"])
         new = {}
         for entry, (record, uids) in entries.items():
-            found = keys.found(record, [self._uid(str(uid)) for uid in uids])
+            keys_by_uid = keys.find(record, [self._uid(str(uid)) for uid in uids])
             new[entry] = {
-                uid: found[self._uid(str(uid))] for uid in uids if self._uid(str(uid)) in found
+                uid: keys_by_uid[self._uid(str(uid))]
+                for uid in uids
+                if self._uid(str(uid)) in keys_by_uid
             }
-        return tasks.renamed(line["payload"], new)
+        return tasks.with_references(line["payload"], new)
 
     def _fresh(
         self, tx: Transaction, record_format: RecordFormat, rows: Sequence[Any]
     ) -> list[tuple[Any, int]]:
-        """The rows that are not there yet, with their places."""
-        first = record_format.known_by[0]
+        """The rows that do not exist yet, with their positions."""
+        first = record_format.identity[0]
         values = tuple({getattr(row, first) for row in rows})
-        here = {} if first == "uid" else {"workspace_key": self._workspace_key}
-        there = tx.rows.page(record_format.record, equals(**{first: values}, **here))
+        scope = {} if first == "uid" else {"workspace_key": self._workspace_key}
+        existing = tx.rows.page(record_format.record, equals(**{first: values}, **scope))
         if (
-            not here
+            not scope
             and record_format.record is not r.ApiKey
-            and any(row.workspace_key != self._workspace_key for row in there)
+            and any(row.workspace_key != self._workspace_key for row in existing)
         ):
             raise Conflict(
-                f"rows of the file lie here in another workspace than {self.slug!r}: give "
-                "this one another name with --as"
+                f"rows of the file exist here in another workspace than {self.slug!r}: choose "
+                "another id with --as"
             )
-        known = {tuple(getattr(row, name) for name in record_format.known_by) for row in there}
+        identities = {
+            tuple(getattr(row, name) for name in record_format.identity) for row in existing
+        }
         return [
             (row, index)
             for index, row in enumerate(rows)
-            if tuple(getattr(row, name) for name in record_format.known_by) not in known
+            if tuple(getattr(row, name) for name in record_format.identity) not in identities
         ]
 
-    def _follow(
+    def _update_derived(
         self,
         tx: Transaction,
         record_format: RecordFormat,
         stored: Sequence[Any],
         terms: Mapping[str, list[str]],
     ) -> None:
-        """What depends on new rows: counters, and the text index."""
+        """Update the data derived from new rows: counters, and the text index."""
         if record_format.record is r.Message and stored:
             for key in sorted({message.session_key for message in stored}):
-                ours = sorted(
+                messages = sorted(
                     (message for message in stored if message.session_key == key),
                     key=lambda message: message.seq,
                 )
-                first, last = ours[0], ours[-1]
+                first, last = messages[0], messages[-1]
                 before = equals(key=key, message_count=first.seq - 1)
-                dense = last.seq - first.seq == len(ours) - 1
+                dense = last.seq - first.seq == len(messages) - 1
                 if not (
                     dense
                     and tx.rows.change(
@@ -382,8 +392,8 @@ class _Loader:
                     )
                 ):
                     raise Conflict(
-                        f"messages of the session {first.session!r} do not follow on those "
-                        "that are here: was it written to since?"
+                        f"messages of the session {first.session!r} do not continue the existing "
+                        "ones: was it written to since the export?"
                     )
             authors = tx.peers.by_keys(sorted({message.author_key for message in stored}))
             indexing.add_message_texts(
@@ -414,23 +424,22 @@ class _Loader:
             )
 
     def _embed(self, tx: Transaction, jobs: Sequence[r.Task]) -> None:
-        """A file without vectors: rows are given theirs by tasks, as after a write that cannot wait
-        for an embedder."""
+        """For a file without vectors: add tasks that embed the rows."""
         if not self._header["vectors"]:
             tx.tasks.add(jobs)
 
-    def _succeed(self, tx: Transaction, pairs: Sequence[tuple[str, str]]) -> None:
+    def _set_successors(self, tx: Transaction, pairs: Sequence[tuple[str, str]]) -> None:
         uids = tuple({uid for pair in pairs for uid in pair})
-        found = {
+        keys = {
             row.uid: row.key
             for row in tx.rows.page(
                 r.Conclusion, equals(workspace_key=self._workspace_key, uid=uids)
             )
         }
         for old, new in pairs:
-            if old in found and new in found:
+            if old in keys and new in keys:
                 tx.rows.change(
                     r.Conclusion,
-                    equals(key=found[old], superseded_by=None),
-                    superseded_by=found[new],
+                    equals(key=keys[old], superseded_by=None),
+                    superseded_by=keys[new],
                 )

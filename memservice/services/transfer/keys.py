@@ -1,4 +1,4 @@
-"""What the rows of an export refer to, in the storage that they go to."""
+"""The rows that an export's lines refer to, in the target storage."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ BATCH_SIZE = 500
 class Keys:
     """Keys of rows of one workspace by their uids, in one transaction.
 
-    Of that workspace only: a file may name any uid, and what it stores must never be tied to what
-    belongs to others.
+    Only of that workspace: a file can name any uid, and its rows must never refer to rows of
+    others.
     """
 
-    def __init__(self, tx: Transaction, index: int) -> None:
+    def __init__(self, tx: Transaction, workspace_key: int) -> None:
         self._tx = tx
-        self._workspace_key = index
-        self._known: dict[tuple[type[Any], str], int] = {}
+        self._workspace_key = workspace_key
+        self._keys: dict[tuple[type[Any], str], int] = {}
         self._slugs: dict[tuple[type[Any], int], str | None] = {}
         self._collections: dict[tuple[int, int], int] = {}
 
@@ -36,27 +36,28 @@ class Keys:
 
     def several(self, record: type[Any], uids: Sequence[str]) -> list[int]:
         """Raises UnreadableExport if one is missing."""
-        found = self.found(record, uids)
+        keys = self.find(record, uids)
         for uid in uids:
-            if uid not in found:
+            if uid not in keys:
                 raise UnreadableExport(
-                    f"a row names one of {BY_RECORD[record].name} that is not in the file: {uid}"
+                    f"a row refers to a row of {BY_RECORD[record].name} that is not in the "
+                    f"file: {uid}"
                 )
-        return [found[uid] for uid in uids]
+        return [keys[uid] for uid in uids]
 
-    def found(self, record: type[Any], uids: Sequence[str]) -> dict[str, int]:
-        missing = tuple({uid for uid in uids if (record, uid) not in self._known})
+    def find(self, record: type[Any], uids: Sequence[str]) -> dict[str, int]:
+        missing = tuple({uid for uid in uids if (record, uid) not in self._keys})
         for start in range(0, len(missing), BATCH_SIZE):
             for row in self._tx.rows.page(
                 record,
                 equals(workspace_key=self._workspace_key, uid=missing[start : start + BATCH_SIZE]),
             ):
-                self._known[record, row.uid] = row.key
+                self._keys[record, row.uid] = row.key
                 self._slugs[record, row.key] = getattr(row, "slug", None)
-        return {uid: self._known[record, uid] for uid in uids if (record, uid) in self._known}
+        return {uid: self._keys[record, uid] for uid in uids if (record, uid) in self._keys}
 
     def slug(self, record: type[Any], key: int | None) -> str | None:
-        """Of a row that was found before; None stays None."""
+        """The slug of a row that was read before; None for None."""
         return None if key is None else self._slugs[record, key]
 
     def collection(self, observer_key: int, observed_key: int) -> int:
@@ -71,16 +72,16 @@ class Keys:
 
 
 def vector_rows(tx: Transaction, space: r.Space, vectors: Mapping[str, Any]) -> list[VectorRow]:
-    """Vectors by uid as rows for the index; those of rows that are not there, or not in the space's
-    workspace, are left out."""
+    """The vectors by uid as rows for the index, without those whose row does not exist or is not in
+    the space's workspace."""
     record = record_formats.SPACED[space.kind]
     rows = tx.rows.page(record, equals(workspace_key=space.workspace_key, uid=tuple(vectors)))
-    found = [vectors[row.uid] for row in rows]
+    existing = [vectors[row.uid] for row in rows]
     if record is r.Message:
-        return indexing.message_vectors(rows, found)
+        return indexing.message_vectors(rows, existing)
     if record is r.Conclusion:
-        return indexing.conclusion_vectors(rows, found)
+        return indexing.conclusion_vectors(rows, existing)
     return [
         VectorRow(row.key, row.uid, vector, at=row.created_at)
-        for row, vector in zip(rows, found, strict=True)
+        for row, vector in zip(rows, existing, strict=True)
     ]

@@ -1,5 +1,5 @@
-"""Lines of JSON in one spelling, so that equal rows are equal bytes; files of them, plain or
-compressed; and the sum of what went by."""
+"""JSON lines in a canonical form, so that equal rows have equal bytes; files of them, plain or
+compressed; and their checksum."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Line = dict[str, Any]
 FORMAT, VERSION = "memservice-workspace", 1
 HEADER, END = "header", "end"
 STANDARD = "-"
-"""The path that means standard input, or output."""
+"""The path for standard input or output."""
 
 GZIP = b"\x1f\x8b"
-"""How a compressed file begins."""
+"""Magic number of a compressed file."""
 
 MAX_LINE = 128 * 2**20
-"""Bytes. More than a request may bring, and so more than a row can hold."""
+"""Maximum bytes of a line: more than a request, and so a row, can contain."""
 
 
-def written(line: Line) -> bytes:
+def format_line(line: Line) -> bytes:
     return (
         json.dumps(line, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
         + "\n"
@@ -46,7 +46,7 @@ def written(line: Line) -> bytes:
 
 
 class UnreadableExport(MemserviceError):
-    """A file that is no export, or not a whole one. The message says what is wrong with it."""
+    """The file is not a complete export. The message describes the error."""
 
 
 class Sum:
@@ -68,11 +68,11 @@ class Sum:
         return {"type": END, "lines": self.lines, "sha256": self.sha256}
 
 
-def moment(value: datetime) -> str:
+def format_time(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def read_moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
@@ -82,7 +82,7 @@ def vector_text(vector: Vector) -> str:
 
 
 def read_vector(text: str, dimension: int) -> Vector:
-    """Raises UnreadableExport for one that is not of so many finite numbers."""
+    """Raises UnreadableExport unless the vector has exactly this number of finite values."""
     import numpy as np
 
     try:
@@ -92,24 +92,25 @@ def read_vector(text: str, dimension: int) -> Vector:
     except ValueError as error:
         raise UnreadableExport(f"a vector cannot be read: {error}") from error
     if len(vector) != dimension or not np.isfinite(vector).all():
-        raise UnreadableExport(f"a vector is not of {dimension} finite numbers, as its space says")
+        raise UnreadableExport(
+            f"a vector does not have the {dimension} finite numbers of its space"
+        )
     return vector
 
 
 @contextmanager
 def writing(path: str) -> Iterator[IO[bytes]]:
-    """A file that appears under its name when it is whole, and that only its owner may read.
+    """Open a file that gets its name only when it is complete, and that only its owner may read.
     Compressed if the name ends in `.gz`.
 
-    What goes to standard output is kept in a temporary file until it is whole: a reader that is
-    slow, or pauses, would keep the view of the store open meanwhile, and PostgreSQL ends a view
-    that is left idle for a minute.
+    Standard output is written from a temporary file when it is complete: a slow reader would
+    otherwise keep the transaction open, and PostgreSQL ends one that is idle for a minute.
     """
     if path == STANDARD:
-        with temporary() as kept:
-            yield kept
-            kept.seek(0)
-            shutil.copyfileobj(kept, sys.stdout.buffer)
+        with temporary() as buffer:
+            yield buffer
+            buffer.seek(0)
+            shutil.copyfileobj(buffer, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         return
     with replacing(Path(path)) as plain:
@@ -121,11 +122,11 @@ def writing(path: str) -> Iterator[IO[bytes]]:
 
 
 class Lines:
-    """The lines of a file, from its beginning each time they are asked for. Compressed or not: its
-    first bytes tell, whatever its name."""
+    """The lines of a file, from its beginning for each iteration. Its first bytes decide whether it
+    is compressed."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
-        """`file` can be sought in; `name` is what messages call it."""
+        """`file` is seekable; `name` is its name in messages."""
         self._file = file
         self._name = name
 
@@ -135,64 +136,64 @@ class Lines:
         self._file.seek(0)
         if packed:
             with gzip.GzipFile(fileobj=self._file, mode="rb") as opened:
-                yield from _sound(_bounded(cast(IO[bytes], opened)), self._name)
+                yield from _intact(_bounded(cast(IO[bytes], opened)), self._name)
         else:
             yield from _bounded(self._file)
 
 
 @contextmanager
 def reading(path: str) -> Iterator[Lines]:
-    """The lines of a file, or of standard input. What can be read only once is put into a temporary
-    file first."""
+    """The lines of a file, or of standard input. A stream that is not seekable is copied to a
+    temporary file first."""
     if path == STANDARD:
-        with _kept(sys.stdin.buffer) as file:
+        with _copied(sys.stdin.buffer) as file:
             yield Lines(file, "standard input")
         return
-    with Path(path).open("rb") as given:
-        if given.seekable():
-            yield Lines(given, path)
+    with Path(path).open("rb") as source:
+        if source.seekable():
+            yield Lines(source, path)
             return
-        with _kept(given) as file:
+        with _copied(source) as file:
             yield Lines(file, path)
 
 
 @contextmanager
-def _kept(given: IO[bytes]) -> Iterator[IO[bytes]]:
+def _copied(source: IO[bytes]) -> Iterator[IO[bytes]]:
     with tempfile.TemporaryFile() as file:
-        shutil.copyfileobj(given, file)
+        shutil.copyfileobj(source, file)
         yield file
 
 
 def _bounded(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines, none of which is held whole if it is longer than any row: a small file can unpack
-    into one of gigabytes."""
+    """The lines. A line longer than any row is never in memory as a whole: a small file can unpack
+    into a line of gigabytes."""
     number = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
         if len(line) > MAX_LINE:
             raise UnreadableExport(
-                f"line {number} is longer than {MAX_LINE} bytes, which no row is"
+                f"line {number} is longer than {MAX_LINE} bytes, the maximum for a row"
             )
         yield line
 
 
-def _sound(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
+def _intact(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
     try:
         yield from lines
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UnreadableExport(f"{path} is cut off or damaged: {error}") from error
 
 
-def parsed(data: bytes, number: int) -> Line:
-    """One line. Raises UnreadableExport that says which."""
+def parse_line(data: bytes, number: int) -> Line:
+    """Parse one line. Raises UnreadableExport with its number."""
     try:
         line = loads(data)
         if b"\\u0000" in data:
             line = strip_nul(line)
     except InvalidInput as error:
         raise UnreadableExport(
-            f"line {number} is no JSON ({error}): is the file cut off?"
+            f"line {number} is not JSON ({error}): is the file cut off?"
         ) from error
     if not isinstance(line, dict) or not isinstance(line.get("type"), str):
-        raise UnreadableExport(f"line {number} is no row of an export: it has no `type`")
+        raise UnreadableExport(f"line {number} is not a row of an export: it has no `type`")
     return line

@@ -1,5 +1,4 @@
-"""What of each record travels, and how: by which fields a row is known, and which fields name other
-rows."""
+"""The exported fields of each record: which identify a row, and which refer to other rows."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ REFERENCES: Mapping[str, type[Any]] = {
     "message_key": r.Message,
     "endpoint_key": r.WebhookEndpoint,
 }
-"""Fields that hold the key of a row of this kind, in whatever record they stand. In a file they
-hold its uid."""
+"""Field name → record whose key the field contains, in any record. In a file it contains the
+uid."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +32,13 @@ class RecordFormat:
     name: str
     """The value of `type` in its lines."""
     record: type[Any]
-    known_by: tuple[str, ...] = ("uid",)
-    """Fields by which a row is found again; references among them."""
+    identity: tuple[str, ...] = ("uid",)
+    """Fields that identify a row, including references."""
     other_references: tuple[tuple[str, type[Any]], ...] = ()
     many: tuple[tuple[str, type[Any]], ...] = ()
-    """Fields that hold a list of keys."""
-    left_out: frozenset[str] = frozenset()
-    """Fields that follow from others; import fills them in."""
+    """Fields with a list of keys."""
+    derived: frozenset[str] = frozenset()
+    """Fields that are not exported; import computes them."""
 
     @cached_property
     def references(self) -> dict[str, type[Any]]:
@@ -47,7 +46,7 @@ class RecordFormat:
         common = {
             name: record
             for name, record in REFERENCES.items()
-            if name in names and name not in self.left_out
+            if name in names and name not in self.derived
         }
         return common | dict(self.other_references)
 
@@ -57,56 +56,55 @@ class RecordFormat:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The fields that repeat the slug of what a reference beside them names."""
+        """The fields with the slug of a row that another field refers to."""
         return tuple(field for field in self.plain if f"{field}_key" in self.references)
 
     @cached_property
     def plain(self) -> tuple[str, ...]:
-        """The fields that stand in the file as they are."""
-        apart = {"key", "workspace_key", *self.references, *self.lists, *self.left_out}
-        return tuple(field.name for field in fields(self.record) if field.name not in apart)
+        """The fields that are exported unchanged."""
+        other = {"key", "workspace_key", *self.references, *self.lists, *self.derived}
+        return tuple(field.name for field in fields(self.record) if field.name not in other)
 
 
-def _format(record: type[Any], *known_by: str, **how: Any) -> RecordFormat:
-    return RecordFormat(BY_RECORD[record].name, record, known_by or ("uid",), **how)
+def _format(record: type[Any], *identity: str, **how: Any) -> RecordFormat:
+    return RecordFormat(BY_RECORD[record].name, record, identity or ("uid",), **how)
 
 
 WORKSPACE = _format(r.Workspace)
 SPACE = _format(r.Space, "kind", "embedder", "dimension")
-TASK = _format(r.Task, left_out=frozenset({"unit"}))
+TASK = _format(r.Task, derived=frozenset({"unit"}))
 ENDPOINT = _format(r.WebhookEndpoint)
 DELIVERY = _format(r.Delivery)
-KEY = _format(r.ApiKey, left_out=frozenset({"workspace_uid", "peer_uid", "session_uid"}))
+KEY = _format(r.ApiKey, derived=frozenset({"workspace_uid", "peer_uid", "session_uid"}))
 
 ROWS: tuple[RecordFormat, ...] = (
     _format(r.Peer),
     _format(r.PeerName, "peer_key", "token"),
-    _format(r.Session, left_out=frozenset({"message_count", "token_total"})),
+    _format(r.Session, derived=frozenset({"message_count", "token_total"})),
     _format(r.Member, "session_key", "peer_key"),
     _format(r.ScopeSession, "scope_key", "session_key"),
     _format(r.Message),
     _format(r.IdempotencyKey, "session_key", "digest", many=(("message_keys", r.Message),)),
-    _format(r.Summary, "session_key", "kind", left_out=frozenset({"message_uid"})),
-    _format(r.Collection, "observer_key", "observed_key", left_out=frozenset({"explicit_count"})),
+    _format(r.Summary, "session_key", "kind", derived=frozenset({"message_uid"})),
+    _format(r.Collection, "observer_key", "observed_key", derived=frozenset({"explicit_count"})),
     _format(r.Card, "observer_key", "target"),
     _format(
         r.Conclusion,
         other_references=(("superseded_by", r.Conclusion),),
         many=(("message_keys", r.Message),),
-        left_out=frozenset({"collection_key"}),
+        derived=frozenset({"collection_key"}),
     ),
     _format(r.NamedCollection),
     _format(r.Document, other_references=(("collection_key", r.NamedCollection),)),
     _format(r.Metamessage),
 )
-"""What always travels, parents before children. A workspace's spaces and their vectors follow, then
-its tasks."""
+"""Always exported, parents before children. A workspace's spaces and their vectors follow, then its
+tasks."""
 
 SECRET: tuple[RecordFormat, ...] = (ENDPOINT, DELIVERY, KEY)
-"""What travels only when secrets are asked for: endpoints and what was sent to them, and the keys
-that name the workspace."""
+"""Exported only with secrets: endpoints and their deliveries, and the keys of the workspace."""
 
-STAYS: frozenset[type[Any]] = frozenset(
+NOT_IN_ROWS: frozenset[type[Any]] = frozenset(
     {
         r.Workspace,
         r.Lease,
@@ -121,22 +119,22 @@ STAYS: frozenset[type[Any]] = frozenset(
         r.AuditEntry,
     }
 )
-"""Records that are not rows of a workspace's own, or have a place of their own in the file."""
+"""Records that do not belong to one workspace, or have their own position in the file."""
 
 VECTOR = "vectors"
-"""The type of a line that holds a vector of a row."""
+"""The type of a line with the vector of a row."""
 
 SPACED: Mapping[str, type[Any]] = {
     "message": r.Message,
     "conclusion": r.Conclusion,
     "document": r.Document,
 }
-"""The rows that spaces of each kind hold vectors of."""
+"""Kind of a space → the record of its rows."""
 
 FORMATS: Mapping[str, RecordFormat] = {
     record_format.name: record_format for record_format in (WORKSPACE, *ROWS, SPACE, *SECRET, TASK)
 }
-"""By the `type` of their lines."""
+"""`type` of a line → its format."""
 
 
 def name_of(field: str) -> str:

@@ -1,4 +1,4 @@
-"""Tasks that are exported: their payloads name rows by key, and their units are made of keys."""
+"""Tasks that are exported: their payloads refer to rows by key, and their units consist of keys."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from memservice.services.transfer.lines import UnreadableExport
 
 Payload = dict[str, Any]
 MOVABLE = tuple(sorted(kind.name for kind in KINDS.values() if kind.references is not None))
-"""Kinds of tasks that are exported. The others are about rows that are being deleted, or about an
-index that stays behind."""
+"""Kinds of tasks that are exported. The others concern rows that are being deleted, or an index
+that is not exported."""
 
 
-def named(kind: str, payload: Payload) -> dict[str, tuple[type[Any], list[int | str]]]:
-    """The entries of a task's payload that name rows: which rows, and by which keys or uids. Raises
+def references_of(kind: str, payload: Payload) -> dict[str, tuple[type[Any], list[int | str]]]:
+    """The entries of a task's payload that refer to rows: the record, and the keys or uids. Raises
     UnreadableExport for a kind that cannot be moved."""
     references = None if kind not in KINDS else KINDS[kind].references
     if references is None:
         raise UnreadableExport(
-            f"tasks of kind {kind!r} cannot be moved; known: {', '.join(MOVABLE)}"
+            f"tasks of kind {kind!r} cannot be moved; supported: {', '.join(MOVABLE)}"
         )
     entries = {name: (record, payload.get(name)) for name, record in references(payload).items()}
     return {
@@ -30,9 +30,9 @@ def named(kind: str, payload: Payload) -> dict[str, tuple[type[Any], list[int | 
     }
 
 
-def renamed(payload: Payload, names: Mapping[str, Mapping[Any, Any]]) -> Payload:
-    """The payload with other names of rows; `names` maps old to new, by entry. Rows that are gone
-    are left out."""
+def with_references(payload: Payload, names: Mapping[str, Mapping[Any, Any]]) -> Payload:
+    """The payload with other references; `names` maps old to new, by entry. Deleted rows are left
+    out."""
     changed = dict(payload)
     for entry, new in names.items():
         value = payload[entry]

@@ -1,5 +1,5 @@
-"""The vectors of an export, into the index of the storage that it goes to; what it does not take is
-made by tasks."""
+"""Import of vectors into the index of the target storage; tasks add those that cannot be
+imported."""
 
 from __future__ import annotations
 
@@ -28,40 +28,38 @@ _SpaceName = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
-    """Vectors of an embedder that is not the one by which the workspace has its vectors here."""
+class RejectedVectors:
+    """Vectors of another embedder than the one that the workspace uses here."""
 
     number: int
     kind: str
     embedder: str
-    here: str
-    """The embedder that the workspace has here."""
+    local_embedder: str
+    """The embedder that the workspace uses here."""
 
 
 class Vectors:
-    """Stores the vectors of one workspace, and counts those that it could not."""
+    """Stores the vectors of one workspace, and counts the rejected ones."""
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
         self._spaces: dict[_SpaceName, r.Space] = {}
-        """By what the file calls a space: the one that is active here, which may be of another
-        embedder."""
-        self._others: Counter[_SpaceName] = Counter()
-        self.later = 0
-        """Rows whose vectors are made by tasks, because the index did not take those of the
-        file."""
-        self.away: str | None = None
-        """Why it did not."""
+        """Name of a space in the file → the active space here, which may have another embedder."""
+        self._rejected: Counter[_SpaceName] = Counter()
+        self.deferred = 0
+        """Number of rows whose vectors are added by tasks, because the index was unavailable."""
+        self.index_error: str | None = None
+        """The error of the index; None: it was available."""
 
-    def others(self) -> list[Others]:
-        """Vectors that were not taken."""
+    def rejected(self) -> list[RejectedVectors]:
+        """The rejected vectors."""
         return [
-            Others(number, name[0], name[1], self._spaces[name].embedder)
-            for name, number in self._others.items()
+            RejectedVectors(number, name[0], name[1], self._spaces[name].embedder)
+            for name, number in self._rejected.items()
         ]
 
     def store_spaces(self, spaces: Sequence[r.Space]) -> None:
-        """Make these spaces active where the workspace has none of the kind."""
+        """Activate these spaces if the workspace has none of the kind."""
 
         def change(tx: Transaction) -> dict[_SpaceName, r.Space]:
             return {
@@ -75,8 +73,8 @@ class Vectors:
         self._spaces = self._rt.storage.write(change)
 
     def store(self, lines: Sequence[tuple[str, Line]]) -> int:
-        """Store the vectors of lines, each given with the uid that its row has here; how many were
-        not there before."""
+        """Store the vectors of lines, each with the uid of its row here; returns the number of new
+        ones."""
         stored = 0
         for name, group in groupby(lines, key=lambda item: _name(item[1])):
             space = self._spaces.get(name)
@@ -85,54 +83,54 @@ class Vectors:
                     f"vectors of a space that is not in the file: {name[0]} by {name[1]}"
                 )
             vectors = {uid: read_vector(line["vector"], name[2]) for uid, line in group}
-            taken = (space.kind, space.embedder, space.dimension) == name
-            if not taken:
-                self._others[name] += len(vectors)
+            accepted = (space.kind, space.embedder, space.dimension) == name
+            if not accepted:
+                self._rejected[name] += len(vectors)
             if self._rt.vectors_transactional:
-                add = partial(self._add_inside, space=space, vectors=vectors, taken=taken)
+                add = partial(self._add_inside, space=space, vectors=vectors, accepted=accepted)
                 stored += self._rt.storage.write(add)
             else:
-                stored += self._add_outside(space, vectors, taken)
+                stored += self._add_outside(space, vectors, accepted)
         return stored
 
     def _add_inside(
-        self, tx: Transaction, space: r.Space, vectors: Mapping[str, Vector], taken: bool
+        self, tx: Transaction, space: r.Space, vectors: Mapping[str, Vector], accepted: bool
     ) -> int:
-        """Store those of rows that have none; how many. Where they are not to be taken, such rows
-        are given theirs by a task."""
+        """Store the vectors of rows without one; returns their number. If they are rejected, tasks
+        embed these rows."""
         fresh = self._fresh(tx, space, vector_rows(tx, space, vectors))
-        if taken:
+        if accepted:
             self._rt.vectors.upsert(tx, space, fresh)
             return len(fresh)
-        tx.tasks.add(self._make(space, fresh))
+        tx.tasks.add(self._embed_tasks(space, fresh))
         return 0
 
-    def _add_outside(self, space: r.Space, vectors: Mapping[str, Vector], taken: bool) -> int:
-        """The same with an index that no transaction includes, and that may be away: then tasks
-        make what it could not be given. It is not asked again, as each time would be waited for."""
+    def _add_outside(self, space: r.Space, vectors: Mapping[str, Vector], accepted: bool) -> int:
+        """Like `_add_inside`, with an index outside the transaction. If it is unavailable, tasks
+        add the vectors, and it is not called again: each call would wait for its time-out."""
         with self._rt.storage.read() as tx:
             rows = vector_rows(tx, space, vectors)
-        if self.away is None:
+        if self.index_error is None:
             try:
                 rows = self._fresh(None, space, rows)
-                if taken:
+                if accepted:
                     self._rt.vectors.upsert(None, space, rows)
                     return len(rows)
             except IndexUnavailable as error:
-                self.away = str(error)
-        if jobs := self._make(space, rows):
+                self.index_error = str(error)
+        if jobs := self._embed_tasks(space, rows):
             self._rt.storage.write(lambda tx: tx.tasks.add(jobs))
-            self.later += len(rows) if taken else 0
+            self.deferred += len(rows) if accepted else 0
         return 0
 
     def _fresh(
         self, tx: Transaction | None, space: r.Space, rows: Sequence[VectorRow]
     ) -> list[VectorRow]:
-        there = self._rt.vectors.fetch(tx, space, [row.key for row in rows])
-        return [row for row in rows if row.key not in there]
+        existing = self._rt.vectors.fetch(tx, space, [row.key for row in rows])
+        return [row for row in rows if row.key not in existing]
 
-    def _make(self, space: r.Space, rows: Sequence[VectorRow]) -> list[r.Task]:
-        """The tasks that give these rows vectors by the embedder that the workspace has here."""
+    def _embed_tasks(self, space: r.Space, rows: Sequence[VectorRow]) -> list[r.Task]:
+        """The tasks that embed these rows with the embedder of the workspace here."""
         if not rows or (
             space.kind == indexing.MESSAGE and not self._rt.settings.app.embed_messages
         ):

@@ -1,1 +1,1 @@
-"""What only generation 2 of the API has."""
+"""Rules of generation 2 of the API only."""

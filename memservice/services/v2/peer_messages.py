@@ -1,5 +1,5 @@
-"""Messages that belong to no conversation, as the first clients of generation 2 store them: each
-peer has a session of its own for them."""
+"""Messages outside any conversation, which the first clients of generation 2 store: each peer has
+its own session for them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from memservice.services.paging import Page, Paging
 
 
 def session_of(peer: Peer) -> str:
-    """The name of that session. The peer's uid is in it, since with the peer's name it might be too
-    long."""
+    """The name of that session. It contains the peer's uid, since it could be too long with the
+    peer's name."""
     return f"{policy.PEER_SESSION_PREFIX}{peer.uid}"
 
 
@@ -30,8 +30,8 @@ def create(
     drafts: Sequence[Draft],
     idempotency_key: str | None = None,
 ) -> list[Message]:
-    """Store messages of the peer, all or none. Creates the workspace, the peer and the session that
-    are missing. A key of idempotency is the peer's own."""
+    """Store messages of the peer, all or none. Creates the workspace, the peer and the session if
+    they are missing. Idempotency keys are separate for each peer."""
     policy.require(principal, workspace_id, peer_id=peer_id)
     problems = [
         Problem(
@@ -55,8 +55,7 @@ def page(
     filters: object,
     paging: Paging,
 ) -> Page[Message]:
-    """Those that the peer said there, in the order in which they were stored; none of a peer that
-    does not exist."""
+    """The peer's messages there, in the order of storage; empty for a peer that does not exist."""
     policy.require(principal, workspace_id, peer_id=peer_id)
     condition = parse_filters(filters, resources.MESSAGE, workspace_id=workspace_id)
     with rt.storage.read() as tx:

@@ -94,7 +94,7 @@ def one_time_link() -> Response:
 def _show_link(token: str, form: Form, status: int = 200) -> Response:
     rt: Runtime = web.runtime()
     try:
-        opened = links.look(rt, token)
+        opened = links.read(rt, token)
     except NotFound as error:
         return rendering.page("refused.html", 404, visitor=None, status=404, text=str(error))
     return rendering.page(

@@ -18,7 +18,7 @@ from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
 from memservice.services.transfer import export
-from memservice.services.transfer.copying import Different, copy
+from memservice.services.transfer.copying import CopyMismatch, copy
 from memservice.services.transfer.export import ExportOptions
 from memservice.settings import load_settings
 from support.stores.postgres_server import drop_database, new_database
@@ -127,5 +127,7 @@ def test_vectors_are_compared(tmp_path: Path, index: str) -> None:
         copy(export.lines(second, "w", EVERYTHING), third, "w", EVERYTHING)
         copy(export.lines(first, "w", EVERYTHING), third, "w", EVERYTHING)
         turn(second)
-        with pytest.raises(Different, match=r"from the original in vectors of kind conclusion\."):
+        with pytest.raises(
+            CopyMismatch, match=r"from the original in vectors of kind conclusion\."
+        ):
             copy(export.lines(first, "w", EVERYTHING), second, "w", EVERYTHING)

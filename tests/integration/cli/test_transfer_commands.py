@@ -22,7 +22,7 @@ from memservice.app import create_app
 from memservice.cli import cli
 from memservice.cli.remote_workspace import Remote, RemoteFailed, lines
 from memservice.services.transfer import importing
-from memservice.services.transfer.lines import Sum, written
+from memservice.services.transfer.lines import Sum, format_line
 from memservice.settings import load_settings
 from support.api.auth_world import SECRET
 from support.cli.remote_server import Flaky
@@ -195,7 +195,7 @@ def test_from_standard_input(exported: Path, tmp_path: Path) -> None:
     plain = gzip.decompress(exported.read_bytes())
     broken = piped(plain.replace(b"tortoise", b"elephant", 1), tmp_path)
     assert (broken.returncode, broken.stdout) == (1, b"")
-    assert b"do not agree with the checksum" in broken.stderr
+    assert b"do not match the checksum" in broken.stderr
     done = piped(exported.read_bytes(), tmp_path)
     assert done.returncode == 0, done.stderr
     assert b"24 messages" in done.stdout
@@ -226,9 +226,9 @@ def test_vectors_that_are_not_taken_are_told_of(memservice: Run, exported: Path)
             place["embedder"] = "other-1"
     total = Sum()
     for line in lines[1:-1]:
-        total.add(written(line))
+        total.add(format_line(line))
     (exported.parent / "other.jsonl").write_bytes(
-        b"".join(map(written, [*lines[:-1], total.end()]))
+        b"".join(map(format_line, [*lines[:-1], total.end()]))
     )
     done = memservice("import", "other.jsonl")
     assert done.returncode == 0, done.stderr
@@ -300,7 +300,7 @@ def test_with_the_key_of_a_workspace(memservice: Run, tmp_path: Path) -> None:
         ),
         (("export", "-w", "nowhere", "/proc/x.jsonl"), "/proc/x.jsonl cannot be written: "),
         (("import", "no-such-file"), "there is no file no-such-file"),
-        (("import", "a.toml"), "line 1 is no JSON"),
+        (("import", "a.toml"), "line 1 is not JSON"),
         (("import-from", "http://127.0.0.1:1"), "ConnectError"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_link_works_once(club: Club) -> None:
     with pytest.raises(NotFound, match="was used"):
         accept(club, token, "third")
     with pytest.raises(NotFound):
-        links.look(club.rt, token)
+        links.read(club.rt, token)
 
 
 def test_a_link_works_once_even_at_the_same_moment(club: Club) -> None:
@@ -73,7 +73,7 @@ def test_a_link_works_once_even_at_the_same_moment(club: Club) -> None:
 def test_a_set_up_link_works_for_an_hour(club: Club) -> None:
     late, in_time = (links.set_up(club.rt, COMMAND_LINE).token for _ in range(2))
     club.clock.advance(minutes=59, seconds=59)
-    assert links.look(club.rt, in_time).role is Role.OWNER
+    assert links.read(club.rt, in_time).role is Role.OWNER
     club.clock.advance(seconds=1)
     for token in (late, in_time):
         with pytest.raises(NotFound):
@@ -83,14 +83,14 @@ def test_a_set_up_link_works_for_an_hour(club: Club) -> None:
 def test_a_new_set_up_link_replaces_the_one_before(club: Club) -> None:
     first, second = (links.set_up(club.rt, COMMAND_LINE).token for _ in range(2))
     with pytest.raises(NotFound):
-        links.look(club.rt, first)
-    assert links.look(club.rt, second).kind == "set-up"
+        links.read(club.rt, first)
+    assert links.read(club.rt, second).kind == "set-up"
 
 
 def test_to_look_at_a_link_does_not_use_it_up(club: Club) -> None:
     token = links.set_up(club.rt, COMMAND_LINE).token
     for _ in range(3):
-        links.look(club.rt, token)
+        links.read(club.rt, token)
     assert accept(club, token).name == "new"
 
 
@@ -140,7 +140,7 @@ def test_an_invitation_ends_with_the_rights_of_its_maker(club: Club) -> None:
     with pytest.raises(NotFound):
         accept(club, token)
     accounts.change(club.rt, owner, HOME, uid, "owner", None)
-    assert links.look(club.rt, token).role is Role.OWNER
+    assert links.read(club.rt, token).role is Role.OWNER
     accounts.deactivate(club.rt, owner, HOME, uid)
     with pytest.raises(NotFound):
         accept(club, token)
@@ -161,7 +161,7 @@ def test_a_withdrawn_invitation_does_not_work(club: Club) -> None:
 def test_a_link_for_a_new_password_ends_the_sessions(club: Club) -> None:
     reader = club.invite("rita", "reader")
     made = links.new_password(club.rt, club.visitor(club.owner), HOME, club.uid(reader))
-    opened = links.look(club.rt, made.token)
+    opened = links.read(club.rt, made.token)
     assert (opened.kind, opened.name, opened.role) == ("new-password", "rita", None)
     member = accept(club, made.token, "ignored", "another long password")
     assert member.name == "rita"

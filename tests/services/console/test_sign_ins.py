@@ -260,7 +260,7 @@ def test_changing_the_password_ends_all_other_sessions(club: Club) -> None:
 
 
 def test_changing_the_password_needs_the_present_one(club: Club) -> None:
-    with pytest.raises(InvalidInput, match="not your present password"):
+    with pytest.raises(InvalidInput, match="not your current password"):
         accounts.change_password(
             club.rt, club.visitor(club.owner), HOME, "wrong", "another long password"
         )

@@ -20,7 +20,7 @@ import pytest
 from memservice.domain.errors import Conflict, MemserviceError
 from memservice.services.transfer import checks, export, importing, lines, record_formats
 from memservice.services.transfer.export import ExportOptions
-from memservice.services.transfer.lines import Line, UnreadableExport, reading, written
+from memservice.services.transfer.lines import Line, UnreadableExport, format_line, reading
 from memservice.services.transfer.record_formats import RecordFormat
 from services.pipeline.conftest import Start
 from support.pipeline.everything import fill, rows
@@ -77,13 +77,13 @@ def told(place: Place, workspace: str) -> list[Line]:
 
 def sealed(file: list[Line]) -> Iterator[bytes]:
     """With the end that makes it whole, as anybody can compute it."""
-    data = [written(line) for line in file]
+    data = [format_line(line) for line in file]
     end = {
         "type": "end",
         "lines": len(data) - 1,
         "sha256": hashlib.sha256(b"".join(data[1:])).hexdigest(),
     }
-    return iter([*data, written(end)])
+    return iter([*data, format_line(end)])
 
 
 def changed(file: list[Line], kind: str, number: int = 0, /, **values: Any) -> list[Line]:
@@ -134,7 +134,7 @@ def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pla
     [
         record_format.name
         for record_format in record_formats.FORMATS.values()
-        if record_format.known_by == ("uid",) and record_format.name != "api_keys"
+        if record_format.identity == ("uid",) and record_format.name != "api_keys"
     ],
 )
 def test_nobody_takes_the_place_of_another_workspaces_row(
@@ -192,12 +192,12 @@ def test_tasks_work_on_nothing_of_others(file: list[Line], target: Place) -> Non
 @pytest.mark.parametrize(
     ("payload", "said"),
     [
-        ({"kind": "message", "keys": [1]}, "something else than uids"),
-        ({"kind": "message", "keys": [{}]}, "something else than uids"),
-        ({"kind": "message", "keys": {"a": 1}}, "something else than uids"),
-        ({"kind": "nothing", "keys": []}, "no kind that has vectors"),
-        ({"kind": [], "keys": []}, "no kind that has vectors"),
-        ({}, "no kind that has vectors"),
+        ({"kind": "message", "keys": [1]}, "without uids"),
+        ({"kind": "message", "keys": [{}]}, "without uids"),
+        ({"kind": "message", "keys": {"a": 1}}, "without uids"),
+        ({"kind": "nothing", "keys": []}, "a kind without vectors"),
+        ({"kind": [], "keys": []}, "a kind without vectors"),
+        ({}, "a kind without vectors"),
     ],
 )
 def test_tasks_name_rows_by_uid(file: list[Line], target: Place, payload: Line, said: str) -> None:
@@ -242,8 +242,8 @@ class TestTheWorkspaceItself:
         ("peers", {"slug": "spy", "kind": "scope"}, "cannot be an id"),
         ("peers", {"slug": "a/b"}, "cannot be an id"),
         ("sessions", {"slug": "a/b"}, "cannot be an id"),
-        ("messages", {"author": "bob", "session": "private"}, "by another uid than its own"),
-        ("conclusions", {"observer": "private"}, "by another uid than its own"),
+        ("messages", {"author": "bob", "session": "private"}, "with the uid of another row"),
+        ("conclusions", {"observer": "private"}, "with the uid of another row"),
         ("webhook_endpoints", {"url": "file:///etc/passwd"}, "not allowed here"),
         ("webhook_endpoints", {"url": "http://169.254.169.254/latest"}, "not allowed here"),
         ("webhook_endpoints", {"url": "http://127.0.0.1:1/"}, "not allowed here"),
@@ -326,9 +326,9 @@ def let_pass(record_format: RecordFormat, line: Line) -> bool:
     ("header", "said"),
     [
         ({"token_counter": None}, "counted by"),
-        ({"version": "1"}, "of version"),
-        ({"version": [[[]]]}, "of version"),
-        ({"format": "zip"}, "no export of memservice"),
+        ({"version": "1"}, "has version"),
+        ({"version": [[[]]]}, "has version"),
+        ({"format": "zip"}, "not an export of memservice"),
     ],
 )
 def test_headers_that_are_none(file: list[Line], target: Place, header: Line, said: str) -> None:
@@ -388,16 +388,16 @@ def damaged(file: list[Line]) -> dict[str, list[bytes]]:
     data = list(sealed(file))
     place = next(number for number, line in enumerate(data) if b"apples" in line)
     return {
-        "do not agree with the checksum": [
+        "do not match the checksum": [
             *data[:place],
             data[place].replace(b"apples", b"grapes"),
             *data[place + 1 :],
         ],
         "its last line is missing": data[:-1],
-        "is no JSON": [*data[:-1], data[-1][:10]],
+        "is not JSON": [*data[:-1], data[-1][:10]],
         "longer than": [*data[:-1], b" " * (lines.MAX_LINE + 1)],
-        "goes on after its end": [*data, *data],
-        "no export of memservice": data[1:],
+        "continues after its end": [*data, *data],
+        "not an export of memservice": data[1:],
     }
 
 
@@ -421,7 +421,7 @@ def test_nothing_of_a_damaged_file_is_stored(
             return importing.load_file(target.rt, data)
 
     for said, content in damaged(file).items():
-        with pytest.raises(UnreadableExport, match=f"{said}.*; nothing of it was stored"):
+        with pytest.raises(UnreadableExport, match=f"{said}.*; nothing was stored"):
             load(packing(b"".join(content)))
         assert rows(target) == before, said
     whole = b"".join(sealed(file))

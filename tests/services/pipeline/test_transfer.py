@@ -25,16 +25,16 @@ from memservice.services.auth.bounds import bounds_for
 from memservice.services.retrieval.search import Search
 from memservice.services.tasks.kinds import unit_of
 from memservice.services.transfer import export, importing, record_formats
-from memservice.services.transfer.copying import MARK, Different, copy, require_two
+from memservice.services.transfer.copying import MARK, CopyMismatch, copy, require_two
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.lines import (
     Line,
     Sum,
     UnreadableExport,
+    format_line,
     reading,
     vector_text,
     writing,
-    written,
 )
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
@@ -99,7 +99,7 @@ def without(numbers: dict[str, int]) -> dict[str, int]:
 def test_every_record_has_its_place() -> None:
     placed = {
         record_format.record for record_format in record_formats.FORMATS.values()
-    } | record_formats.STAYS
+    } | record_formats.NOT_IN_ROWS
     assert placed == {spec.record for spec in TABLES}
 
 
@@ -290,16 +290,16 @@ def test_a_copy_is_compared(filled: Place, second: Place) -> None:
     report = copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
     assert report.stored["messages"] == number(filled)["messages"]
     second.say("talk", ("alice", "I live here now."))
-    with pytest.raises(Different, match="differs from the original"):
+    with pytest.raises(CopyMismatch, match="differs from the original"):
         copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
 
 
 def sealed(lines: list[Line]) -> list[bytes]:
     """Lines between a header and an end, with the end that they need."""
-    total, data = Sum(), [written(line) for line in lines[:-1]]
+    total, data = Sum(), [format_line(line) for line in lines[:-1]]
     for line in data[1:]:
         total.add(line)
-    return [*data, written(total.end())]
+    return [*data, format_line(total.end())]
 
 
 def vectors_of(place: Place, kind: str = "conclusion") -> list[Line]:
@@ -354,7 +354,7 @@ class TestVectorsOfACopy:
             return [dataclasses.replace(rows[3], vector=vector)]
 
         self.replace(copied, damaged)
-        with pytest.raises(Different, match=r"in vectors of kind conclusion\."):
+        with pytest.raises(CopyMismatch, match=r"in vectors of kind conclusion\."):
             self.compared(filled, copied)
 
     def test_ones_that_changed_places(self, filled: Place, copied: Place) -> None:
@@ -365,7 +365,7 @@ class TestVectorsOfACopy:
             ]
 
         self.replace(copied, turned)
-        with pytest.raises(Different, match=r"in vectors of kind conclusion\."):
+        with pytest.raises(CopyMismatch, match=r"in vectors of kind conclusion\."):
             self.compared(filled, copied)
 
     def test_ones_of_another_length(self, filled: Place, copied: Place) -> None:
@@ -410,9 +410,9 @@ class TestVectorsOfAnotherEmbedder:
         kinds = Counter(
             line["space"]["kind"] for line in read(lines) if line["type"] == record_formats.VECTOR
         )
-        assert {(o.kind, o.number, o.embedder, o.here) for o in report.others} == {
-            (kind, number, "other-1", second.rt.embedder.id) for kind, number in kinds.items()
-        }
+        assert {
+            (o.kind, o.number, o.embedder, o.local_embedder) for o in report.rejected_vectors
+        } == {(kind, number, "other-1", second.rt.embedder.id) for kind, number in kinds.items()}
         assert report.stored["conclusions"] == 2
         second.work()
         assert len(vectors_of(second)) == len(before) + 2
@@ -420,8 +420,8 @@ class TestVectorsOfAnotherEmbedder:
     def test_are_the_cause_that_a_copy_names(self, filled: Place, second: Place) -> None:
         importing.load(second.rt, iter(exported(filled)))
         with pytest.raises(
-            Different,
-            match=r"by other-1, where the target has them by .*memservice reembed --workspace w",
+            CopyMismatch,
+            match=r"by other-1, while the target uses .*memservice reembed --workspace w",
         ):
             copy(iter(self.by_another(filled)), second.rt, "w", EVERYTHING)
 
@@ -447,9 +447,11 @@ class TestAnIndexThatIsAway:
         lines = exported(filled)
         index.away = True
         report = importing.load_file(target.rt, lines)
-        assert report.away == "the index is away"
+        assert report.index_error == "the index is away"
         assert (
-            report.later == sum(line["type"] == record_formats.VECTOR for line in read(lines)) > 0
+            report.deferred_vectors
+            == sum(line["type"] == record_formats.VECTOR for line in read(lines))
+            > 0
         )
         assert index.asked == 1
         assert report.stored["messages"] == number(filled)["messages"]
@@ -468,10 +470,15 @@ class TestAnIndexThatIsAway:
     ) -> None:
         lines = exported(filled)
         index.away = True
-        later = importing.load_file(target.rt, lines).later
+        later = importing.load_file(target.rt, lines).deferred_vectors
         index.away = False
         again = importing.load_file(target.rt, lines)
-        assert (again.stored["vectors"], again.stored["messages"], again.later, again.away) == (
+        assert (
+            again.stored["vectors"],
+            again.stored["messages"],
+            again.deferred_vectors,
+            again.index_error,
+        ) == (
             later,
             0,
             0,
@@ -482,7 +489,7 @@ class TestAnIndexThatIsAway:
         self, filled: Place, target: Place, index: Outside
     ) -> None:
         index.away = True
-        with pytest.raises(Different, match="the target's index is away"):
+        with pytest.raises(CopyMismatch, match="the target's index is unavailable"):
             copy(export.lines(filled.rt, "w", EVERYTHING), target.rt, "w", EVERYTHING)
 
 
@@ -504,7 +511,7 @@ class TestRefused:
             importing.load(second.rt, iter([]))
 
     def test_something_else(self, second: Place) -> None:
-        with pytest.raises(UnreadableExport, match="no export of memservice"):
+        with pytest.raises(UnreadableExport, match="not an export of memservice"):
             importing.load(second.rt, iter([b'{"type": "peers"}\n']))
 
     def test_a_newer_version(self, filled: Place, second: Place) -> None:
@@ -523,7 +530,7 @@ class TestRefused:
 
     def test_a_torn_line(self, filled: Place, second: Place) -> None:
         lines = exported(filled)
-        with pytest.raises(UnreadableExport, match="line 4 is no JSON"):
+        with pytest.raises(UnreadableExport, match="line 4 is not JSON"):
             importing.load(second.rt, self.damaged(lines, 3, lines[3][:10]))
 
     def test_a_name_that_is_taken(self, filled: Place, second: Place) -> None:
