@@ -66,7 +66,10 @@ def store(
 ) -> list[Conclusion]:
     """As `create`, after the caller was authorised. Contents may have `max_tokens`; None: any
     number, and an embedding covers only the beginning of a long one."""
-    texts = [_content(draft, index, max_tokens) for index, draft in enumerate(drafts)]
+    texts = [
+        checked_content(draft.content, ("conclusions", index, "content"), max_tokens)
+        for index, draft in enumerate(drafts)
+    ]
     _check_write_hooks(rt, drafts, texts)
     vectors = indexing.embed_inline(rt, texts)
 
@@ -140,9 +143,10 @@ def _check_write_hooks(
             raise Refused(f"Conclusion {index} was refused by a plugin")
 
 
-def _content(draft: ConclusionDraft, index: int, max_tokens: int | None) -> str:
-    argument = ("conclusions", index, "content")
-    text: str = strip_nul(draft.content)
+def checked_content(content: str, argument: validation.Argument, max_tokens: int | None) -> str:
+    """The text as it is stored. Raises `InvalidInput` for an empty text or too many tokens; None:
+    any number."""
+    text: str = strip_nul(content)
     if not text:
         raise InvalidInput(
             Problem(argument, "String should have at least 1 character", "string_too_short")

@@ -43,6 +43,7 @@ DONE = {
     "saved": "Saved.",
     "deleted": "Deleted. Its data is erased in the background.",
     "invalidated": "Invalidated.",
+    "corrected": "Corrected. The conclusion before it is kept as superseded.",
     "restored": "Restored.",
     "retried": "The chosen tasks are tried again.",
     "cancelled": "The chosen tasks were cancelled: they rest as failed.",

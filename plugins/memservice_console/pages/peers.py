@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from flask import Response, request
 
-from memservice.services import browsing, cards, conclusions
+from memservice.services import browsing, cards, conclusions, corrections, dream_changes
+from memservice.services.auth.permissions import Permission
 from memservice.spi import web
 from memservice_console.audit import record
 from memservice_console.forms import Form
@@ -22,7 +23,12 @@ def peer(workspace_id: str, peer_id: str) -> Response:
     return _show(workspace_id, peer_id)
 
 
-def _show(workspace_id: str, peer_id: str, card: Form | None = None, status: int = 200) -> Response:
+def _show(
+    workspace_id: str,
+    peer_id: str,
+    card: Form | None = None,
+    status: int = 200,
+) -> Response:
     overview = browsing.peer_overview(
         web.runtime(),
         visitor().principal,
@@ -37,6 +43,7 @@ def _show(workspace_id: str, peer_id: str, card: Form | None = None, status: int
         workspace_id=workspace_id,
         overview=overview,
         card=card or Form({"lines": "\n".join(overview.card)}),
+        after=request.args.get("after"),
     )
 
 
@@ -54,21 +61,68 @@ def save_card(workspace_id: str, peer_id: str) -> Response:
             form["lines"].split("\n"),
         )
     if not form.ok:
-        return _show(workspace_id, peer_id, form, 422)
+        return _show(workspace_id, peer_id, form, status=422)
     record("card.change", target=peer_id, workspace_id=workspace_id)
     return redirect(
         "peer", workspace_id=workspace_id, peer_id=peer_id, observer=observer, done="saved"
     )
 
 
+@routes.get(_PEER + "/conclusions/<uid>/correct")
+def correction(workspace_id: str, peer_id: str, uid: str) -> Response:
+    visitor().require(Permission.EDIT_MEMORY, workspace_id)
+    return _show_correction(workspace_id, peer_id, uid)
+
+
+def _show_correction(
+    workspace_id: str, peer_id: str, uid: str, form: Form | None = None, status: int = 200
+) -> Response:
+    conclusion = conclusions.get(web.runtime(), visitor().principal, workspace_id, uid)
+    return render(
+        "conclusion.html",
+        status,
+        workspace_id=workspace_id,
+        peer_id=peer_id,
+        conclusion=conclusion,
+        form=form or Form({"content": conclusion.content}),
+        after=request.args.get("after"),
+    )
+
+
+@routes.post(_PEER + "/conclusions/<uid>/correct")
+def correct_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response:
+    form = Form.sent()
+    with form.refusals():
+        stored = corrections.correct(
+            web.runtime(), visitor().principal, workspace_id, uid, form["content"]
+        )
+    if not form.ok:
+        return _show_correction(workspace_id, peer_id, uid, form, 422)
+    record("conclusion.correct", target=uid, workspace_id=workspace_id, successor=stored.uid)
+    return _back(workspace_id, peer_id, "corrected")
+
+
 @routes.post(_PEER + "/conclusions/<uid>/invalidate")
 def invalidate_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response:
     conclusions.delete(web.runtime(), visitor().principal, workspace_id, uid)
     record("conclusion.invalidate", target=uid, workspace_id=workspace_id)
+    return _back(workspace_id, peer_id, "invalidated")
+
+
+@routes.post(_PEER + "/conclusions/<uid>/restore")
+def restore_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response:
+    dream_changes.restore(web.runtime(), visitor().principal, workspace_id, uid)
+    record("conclusion.restore", target=uid, workspace_id=workspace_id)
+    return _back(workspace_id, peer_id, "restored")
+
+
+def _back(workspace_id: str, peer_id: str, done: str) -> Response:
+    """To the page of conclusions that the form was on."""
     return redirect(
         "peer",
         workspace_id=workspace_id,
         peer_id=peer_id,
         observer=request.form.get("observer") or peer_id,
-        done="invalidated",
+        after=request.args.get("after"),
+        done=done,
     )

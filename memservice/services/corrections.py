@@ -1,0 +1,66 @@
+"""Corrections of conclusions by a person."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memservice.domain.errors import InvalidInput, Refused
+from memservice.domain.ids import fingerprint, new_uid
+from memservice.domain.records import LIVE, SUPERSEDED, Conclusion
+from memservice.domain.sizes import MAX_CONCLUSION
+from memservice.runtime import Runtime
+from memservice.services import conclusions, dream_changes, indexing, validation, write_hooks
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.spi.storage import Transaction
+
+REASON = "corrected by hand"
+"""Why the old conclusion was superseded (`internal["superseded"]`)."""
+ARGUMENT = ("content",)
+REASONER = "api"
+"""As of conclusions that a caller stores."""
+
+
+def correct(
+    rt: Runtime, principal: Principal, workspace_id: str, uid: str, content: str
+) -> Conclusion:
+    """Replace the text of a live conclusion: a new conclusion with the same sources supersedes it,
+    and nothing is lost. Raises `NotFound`, `InvalidInput` and, if a plugin refuses the text,
+    `Refused`."""
+    policy.require(principal, workspace_id)
+    validation.require_length(content, MAX_CONCLUSION, ARGUMENT)
+    limit = rt.settings.embedding.max_input_tokens
+    text = conclusions.checked_content(content.strip(), ARGUMENT, limit)
+    old = conclusions.get(rt, principal, workspace_id, uid)
+    if old.content == text:
+        raise InvalidInput.at(*ARGUMENT, message="Change the text first: it is the same as before")
+    new = replace(
+        old,
+        key=0,
+        uid=new_uid(),
+        content=text,
+        fingerprint=fingerprint(text),
+        times_derived=1,
+        reasoner=REASONER,
+        model=None,
+        created_at=rt.clock(),
+    )
+    if not write_hooks.allows(rt.plugins, new):
+        raise Refused("The conclusion was refused by a plugin")
+    vectors = indexing.embed_inline(rt, [text])
+
+    def store(tx: Transaction) -> Conclusion:
+        present = tx.conclusions.by_uid(old.workspace_key, uid, lock=True)
+        if present is None or present.state != LIVE or present.content != old.content:
+            raise conclusions.missing(workspace_id, uid)
+        (stored,) = tx.conclusions.put([new])
+        internal = {**present.internal, "superseded": REASON}
+        tx.conclusions.put(
+            [replace(present, state=SUPERSEDED, superseded_by=stored.key, internal=internal)]
+        )
+        indexing.forget_conclusions(rt, tx, stored.workspace_key, [present.key])
+        tx.tasks.add(indexing.index_conclusions(rt, tx, stored.workspace_key, [stored], vectors))
+        dream_changes.discard_citing(tx, stored.workspace_key, [uid])
+        return stored
+
+    return rt.storage.write(store)
