@@ -111,7 +111,7 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
             if burst:
                 process.run_until_idle()
             else:
-                with heartbeats.registered(runtime):
+                with heartbeats.registered(runtime, queues=names):
                     process.run()
         finally:
             runtime.close()

@@ -10,6 +10,7 @@ from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
+from memservice.services.tasks import kinds
 from memservice.worker import heartbeats
 from memservice.worker.heartbeats import Process
 
@@ -27,6 +28,8 @@ class Instance:
     """Servers first."""
     versions: Sequence[str]
     """Every release of memservice that a process runs, this one's included."""
+    queues_without_worker: Sequence[str] = ()
+    """Queues in Redis that no worker takes work from, the most urgent first."""
 
     @property
     def is_mixed(self) -> bool:
@@ -45,4 +48,13 @@ def look(rt: Runtime, principal: Principal) -> Instance:
         for process in processes
     ]
     versions = {process.version or "unknown" for process in processes} | {memservice.__version__}
-    return Instance(running, sorted(versions))
+    return Instance(running, sorted(versions), _without_worker(rt, processes))
+
+
+def _without_worker(rt: Runtime, processes: Sequence[Process]) -> list[str]:
+    """Empty while no worker runs at all (`memservice doctor` reports it), and without Redis."""
+    workers = [process for process in processes if process.kind == heartbeats.WORKER]
+    if not rt.settings.app.redis_url or not workers:
+        return []
+    taken = {queue for worker in workers for queue in worker.queues}
+    return [queue for queue in kinds.QUEUES if queue not in taken]

@@ -42,6 +42,9 @@ class Process:
     reasoners: dict[str, str]
     """Name of the reasoner by task."""
     embedder: str
+    queues: tuple[str, ...] = ()
+    """Queues in Redis that it takes work from, the most urgent first. Empty: it takes work from the
+    store, or none."""
 
     @property
     def host(self) -> str:
@@ -57,7 +60,7 @@ class Process:
 
 
 @contextmanager
-def registered(rt: Runtime, kind: str = WORKER) -> Iterator[None]:
+def registered(rt: Runtime, kind: str = WORKER, queues: Sequence[str] = ()) -> Iterator[None]:
     """Send heartbeats while the block runs, from a separate thread, because work may take long."""
     name, ended = lease_owner.start_claim(), threading.Event()
 
@@ -66,7 +69,7 @@ def registered(rt: Runtime, kind: str = WORKER) -> Iterator[None]:
             # The work itself reports a store that cannot be reached or is damaged. Without
             # heartbeats the process counts as ended, which is right then.
             with suppress(MemserviceError):
-                register(rt, name, kind)
+                register(rt, name, kind, queues)
             if ended.wait(EVERY_SECONDS):
                 return
 
@@ -82,7 +85,7 @@ def registered(rt: Runtime, kind: str = WORKER) -> Iterator[None]:
         lease_owner.end_claim(name)
 
 
-def register(rt: Runtime, name: str, kind: str = WORKER) -> None:
+def register(rt: Runtime, name: str, kind: str = WORKER, queues: Sequence[str] = ()) -> None:
     """Record one heartbeat; repeat it every `EVERY_SECONDS`. Removes the records of processes of
     the same kind that have ended."""
     value = json.dumps(
@@ -91,6 +94,7 @@ def register(rt: Runtime, name: str, kind: str = WORKER) -> None:
             "version": memservice.__version__,
             "reasoners": dict(rt.reasoners),
             "embedder": rt.embedder.id,
+            "queues": list(queues),
         },
         sort_keys=True,
     )
@@ -150,4 +154,5 @@ def _read(fact: Fact) -> Process:
         value.get("version", ""),
         value["reasoners"],
         value["embedder"],
+        tuple(value.get("queues", ())),
     )

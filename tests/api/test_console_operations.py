@@ -73,6 +73,31 @@ def test_processes_of_all_machines_are_shown_and_mixed_versions_flagged(
     assert "different releases: 0.0.9" in site.page("/console/instance").text
 
 
+def test_the_queues_of_each_worker_are_shown_and_queues_without_one_flagged(
+    tmp_path: Path,
+) -> None:
+    with opened(tmp_path, REDIS_URL="redis://127.0.0.1:1/0") as site:
+        rt = site.runtime
+        assert "No worker takes work" not in site.page("/console/instance").text
+        heartbeats.register(rt, "one|b|n|11|22|a", queues=("ingest", "summary"))
+        heartbeats.register(rt, "two|b|n|33|44|b", queues=("dream", "webhook"))
+        text = site.page("/console/instance").text
+        for queues in ("from the queues ingest, summary", "from the queues dream, webhook"):
+            assert queues in text
+        assert "No worker takes work from the queue maintenance." in text
+        heartbeats.register(rt, "three|b|n|55|66|c", queues=("maintenance",))
+        assert "No worker takes work" not in site.page("/console/instance").text
+
+
+def test_a_worker_of_the_release_before_is_shown(site: Site) -> None:
+    """Its heartbeats name no queues."""
+    value = {"seen": site.runtime.clock().isoformat(), "reasoners": {}, "embedder": "hashed-v1"}
+    site.runtime.storage.write(lambda tx: tx.facts.set("worker:old|b|n|1|2|a", json.dumps(value)))
+    page = site.page("/console/instance")
+    assert "from the store" in page.text
+    assert "unknown" in page.text
+
+
 # --- jobs
 
 

@@ -19,4 +19,4 @@ routes = Routes(needs=Permission.VIEW)
 def instance() -> Response:
     rt: Runtime = web.runtime()
     overview = operation.look(rt, visitor().principal)
-    return render("instance.html", instance=overview, runner_is_rq=bool(rt.settings.app.redis_url))
+    return render("instance.html", instance=overview)
