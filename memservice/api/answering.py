@@ -1,4 +1,4 @@
-"""Answering questions: each holds one of the places for slow answers until its last byte was
+"""Answering questions: each holds one of the slots for slow answers until its last byte is
 sent."""
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ NOTICE = "X-Memservice-Notice"
 """Header: how an answer was made, if not as configured."""
 MAX_NOTICE = 500
 """Characters."""
+PEER_CLOSED = getattr(select, "POLLRDHUP", 0)
+"""Linux reports it also while bytes of a next request are unread."""
 
 
 def answered(ask: Callable[[], T], whole: Callable[[T], Any]) -> Response:
@@ -49,8 +51,12 @@ def streamed(ask: Callable[[], T], stream: Callable[[T], Response]) -> Response:
 
 
 def caller_waits() -> Callable[[], bool]:
-    """A function that says whether the caller of this request is still connected; True where the
-    server does not say how it is."""
+    """A function that says whether the client of this request is still connected; always True on a
+    WSGI server other than gunicorn. Any thread can call it.
+
+    A client that has closed its side of the connection counts as gone. A network that fails
+    silently is not noticed, and neither is a client behind a proxy that keeps its own connection.
+    """
     connection: socket.socket | None = request.environ.get("gunicorn.socket")
 
     def waits() -> bool:
@@ -58,9 +64,12 @@ def caller_waits() -> Callable[[], bool]:
             return True
         try:
             poll = select.poll()
-            poll.register(connection, select.POLLIN)
-            if not poll.poll(0):
+            poll.register(connection, select.POLLIN | PEER_CLOSED)
+            events = [event for _, event in poll.poll(0)]
+            if not events:
                 return True
+            if events[0] & PEER_CLOSED:
+                return False
             return socket.socket.recv(connection, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
         except BlockingIOError:
             return True

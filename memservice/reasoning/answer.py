@@ -4,7 +4,7 @@ answer."""
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from memservice.domain import tokens
@@ -49,9 +49,8 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
         result=models.settings.llm.max_tool_output_chars,
         tool_choice=level.tool_choice,
     )
-    writer = _Writer(
-        client, ToolLoop(client, turns, task, bound_tools, bounds), bounds, request.stream
-    )
+    loop = ToolLoop(client, turns, task, bound_tools, bounds)
+    writer = _Writer(client, loop, bounds, models.answer_begun if request.stream else None)
     try:
         if request.response_format is None:
             yield from writer.text(has_tools=bool(bound_tools))
@@ -67,9 +66,17 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
 class _Writer:
     """Writes one answer, whole or in pieces."""
 
-    def __init__(self, client: ModelClient, loop: ToolLoop, bounds: Bounds, stream: bool) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        loop: ToolLoop,
+        bounds: Bounds,
+        on_first_text: Callable[[], None] | None,
+    ) -> None:
+        """`on_first_text`: for a stream, called before its first text is passed on."""
         self.loop = loop
-        self._client, self._bounds, self._is_stream = client, bounds, stream
+        self._client, self._bounds = client, bounds
+        self._is_stream, self._on_first_text = on_first_text is not None, on_first_text
 
     def document(self, schema: dict[str, Any], *, has_tools: bool) -> str:
         """An answer that fits a schema."""
@@ -147,6 +154,8 @@ class _Writer:
             if not said and not piece.strip() and not keep_blanks:
                 blank += piece
                 continue
+            if self._on_first_text is not None:
+                self._on_first_text()
             yield blank + piece
             said, blank = said + blank + piece, ""
         return said, was_cut

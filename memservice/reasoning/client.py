@@ -12,6 +12,7 @@ from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_re
 from memservice.domain.answers.written_calls import may_begin_call, written_calls
 from memservice.domain.ids import new_uid
 from memservice.reasoning import outages
+from memservice.reasoning.limits import CallerGone
 from memservice.reasoning.models import Models
 from memservice.reasoning.traits import ModelTarget
 from memservice.settings.models import ModelConfig
@@ -86,6 +87,9 @@ class ModelClient:
                 done = self._models.opened(tries.target).complete(request)
             except ToolsUnsupported:
                 raise  # Nothing was answered: the caller goes on without tools.
+            except CallerGone:
+                note.cancelled()
+                raise
             except ModelFailure as error:
                 note.failed(error)
                 tries.after(error)
@@ -137,7 +141,7 @@ class ModelClient:
                             yield text
                 if done is None:
                     raise ModelFailure("the model's stream ended without an end", retryable=True)
-            except GeneratorExit:
+            except (GeneratorExit, CallerGone):
                 note.cancelled()
                 raise
             except ToolsUnsupported:

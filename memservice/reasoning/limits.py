@@ -1,5 +1,5 @@
-"""The time that one answer may take, shared by all calls of models that it needs. Nothing more is
-called after it, or after the caller has gone."""
+"""The time limit of one answer, shared by all its calls of models. Calls end with it, and when the
+client has disconnected."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from memservice.spi.llm import (
 from memservice.spi.reasoner import AnswerRequest
 
 SEARCH_SHARE = 2 / 3
-"""Of the time: afterwards a model may look up nothing more."""
+"""Of the time: afterwards a model can no longer look anything up."""
 FIRST_SHARE = 0.6
-"""Of the time that is left: what one call may take where another model is there to fall back on."""
+"""Of the remaining time: limit of one call if there is a fallback model."""
 MIN_SECONDS = 0.05
-"""With less left, no call begins."""
+"""With less remaining time, no call begins."""
 
 
 class OutOfTime(ModelFailure):
@@ -33,14 +33,15 @@ class OutOfTime(ModelFailure):
 
 
 class CallerGone(ModelFailure):
-    """The caller no longer waits for the answer."""
+    """The client has disconnected."""
 
     def __init__(self) -> None:
-        super().__init__("the caller has gone", retryable=False, fault="provider")
+        super().__init__("the client has disconnected", retryable=False, fault="provider")
 
 
 class Limits:
-    """The limits of one answer; its time begins when they are made. Not shared between threads."""
+    """The limits of one answer; its time begins when they are made. Not shared between threads,
+    except for `is_wanted`."""
 
     def __init__(
         self, seconds: float, is_wanted: Callable[[], bool], clock: Callable[[], float]
@@ -50,6 +51,8 @@ class Limits:
         self._clock = clock
         self._began = clock()
         self._last_failure: ModelFailure | None = None
+        self.has_begun = False
+        """Whether a streamed answer has begun: the first text of it was passed to the client."""
 
     @classmethod
     def of(cls, request: AnswerRequest) -> Limits | None:
@@ -65,8 +68,13 @@ class Limits:
 
     @property
     def is_late(self) -> bool:
-        """Whether it is time to answer from what was found."""
+        """Whether it is time to answer without further retrieval."""
         return self.remaining < (1 - SEARCH_SHARE) * self._seconds
+
+    def is_wanted(self) -> bool:
+        """Whether a call in progress should go on: the client is connected, and the time is not
+        over. A streamed answer that has begun has no time limit."""
+        return self._is_wanted() and (self.has_begun or self.remaining > 0)
 
     def check(self) -> None:
         """Raises CallerGone, or OutOfTime."""
@@ -76,8 +84,11 @@ class Limits:
             raise OutOfTime(self._seconds) from self._last_failure
 
     def failed(self, error: ModelFailure) -> None:
-        """Note that a call failed. Raises OutOfTime if it took all the time that was left."""
+        """Note that a call failed. Raises CallerGone if the client has disconnected, and OutOfTime
+        if the call took all the time."""
         self._last_failure = error
+        if not self._is_wanted():
+            raise CallerGone from error
         if self.remaining < MIN_SECONDS:
             raise OutOfTime(self._seconds) from error
 
@@ -104,26 +115,32 @@ class LimitedModel:
 
     def complete(self, request: CompletionRequest) -> Completion:
         self._limits.check()
-        seconds = self._seconds()
+        request = replace(
+            self._shortened(request), timeout=self._seconds(), is_wanted=self._limits.is_wanted
+        )
         try:
-            return self._model.complete(replace(self._shortened(request), timeout=seconds))
+            return self._model.complete(request)
         except ModelFailure as error:
             self._limits.failed(error)
             raise
 
     def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
-        """The limit is that of the first piece: a stream that has begun is read to its end."""
+        """The limit ends with the first text of the answer: a stream that has begun is read to its
+        end. Reasoning and calls of tools are no text."""
         self._limits.check()
         request = replace(
-            self._shortened(request), timeout=self._timeout, start_timeout=self._seconds()
+            self._shortened(request),
+            timeout=self._timeout,
+            start_timeout=self._seconds(),
+            is_wanted=self._limits.is_wanted,
         )
-        has_begun = False
         try:
             for piece in self._model.stream(request):
                 yield piece
-                has_begun = True
+                if not self._limits.has_begun:
+                    self._limits.check()
         except ModelFailure as error:
-            if not has_begun:
+            if not self._limits.has_begun:
                 self._limits.failed(error)
             raise
 

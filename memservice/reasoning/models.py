@@ -128,6 +128,11 @@ class Models:
             models.settings = replace(self.settings, llm=quick)
         return models
 
+    def answer_begun(self) -> None:
+        """The first text of a streamed answer goes to the client: its time limit ends."""
+        if self._limits is not None:
+            self._limits.has_begun = True
+
     def opened(self, model_target: ModelTarget) -> LanguageModel:
         """The model behind a target. Raises `ConfigurationError` if no plugin offers its transport,
         or its settings are wrong."""

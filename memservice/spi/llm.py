@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -68,6 +68,10 @@ class CompletionRequest:
     reasoning_headroom: int = 0
     """Tokens for reasoning on top of `max_output_tokens`. A provider that counts reasoning as
     output adds them to its own bound."""
+    is_wanted: Callable[[], bool] | None = field(default=None, compare=False, repr=False)
+    """Whether the answer is still needed; None: always. A provider may call it from any thread and
+    in any phase of the exchange, a few times a second, and end the exchange with a `ModelFailure`
+    once it is false. A provider may ignore it."""
 
 
 Fault = Literal["provider", "content"]

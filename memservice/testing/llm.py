@@ -28,7 +28,9 @@ from memservice.spi.llm import (
     Turn,
 )
 
-Fault = Literal["hang", "drip", "cut", "garbage", "html", "huge", "refuse", "error in stream"]
+Fault = Literal[
+    "hang", "drip", "drip head", "cut", "garbage", "html", "huge", "refuse", "error in stream"
+]
 
 SECRET = "a secret that was told to the model"
 PATIENCE = 1.5
@@ -94,7 +96,7 @@ class Peer(Protocol):
     key: str
     """What the model was opened with, and what must show nowhere."""
     cannot: frozenset[str]
-    """Faults that this protocol cannot have."""
+    """Faults that this protocol cannot have, and `is_wanted` if the provider ignores it."""
     counts_cache: bool
     """Does the protocol tell of tokens that were read from a cache?"""
 
@@ -112,10 +114,10 @@ class Peer(Protocol):
 
     def misbehaves(self, fault: Fault) -> None:
         """From now on: `hang` takes requests and never answers; `drip` sends an answer of a byte at
-        a time that never ends; `cut` ends the connection after the first half of an answer;
-        `garbage` is an answer of the right type that is no JSON; `html` a page; `huge` an
-        answer without end; `refuse` a refusal by the model; `error in stream` an error of the
-        server's after the first piece."""
+        a time that never ends, and `drip head` such a head; `cut` ends the connection after the
+        first half of an answer; `garbage` is an answer of the right type that is no JSON; `html` a
+        page; `huge` an answer without end; `refuse` a refusal by the model; `error in stream` an
+        error of the server's after the first piece."""
         ...
 
     def received(self) -> Sequence[str]:
@@ -362,13 +364,28 @@ class LanguageModelContract:
         assert peer.was_left(SLACK)
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
-    @pytest.mark.parametrize("fault", ["hang", "drip"])
+    @pytest.mark.parametrize("fault", ["hang", "drip", "drip head"])
     def test_no_exchange_takes_longer_than_it_may(self, peer: Peer, way: str, fault: Fault) -> None:
         self._misbehave(peer, fault)
         began = time.monotonic()
         failure = self._failure(peer, way, ask(timeout=PATIENCE))
         assert time.monotonic() - began < PATIENCE + SLACK
         assert failure.retryable
+
+    @pytest.mark.parametrize("way", ["complete", "stream"])
+    @pytest.mark.parametrize("fault", ["hang", "drip", "drip head"])
+    def test_an_answer_that_is_no_longer_wanted_ends(
+        self, peer: Peer, way: str, fault: Fault
+    ) -> None:
+        if "is_wanted" in peer.cannot:
+            pytest.skip("this provider does not cancel exchanges")
+        self._misbehave(peer, fault)
+        began = time.monotonic()
+        request = ask(is_wanted=lambda: time.monotonic() - began < 0.3)
+        failure = self._failure(peer, way, request)
+        assert time.monotonic() - began < SLACK
+        assert not failure.retryable
+        assert peer.was_left(SLACK)
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     def test_a_refusal_is_one(self, peer: Peer, way: str) -> None:

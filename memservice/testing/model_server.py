@@ -3,6 +3,7 @@ misbehaves as it wants."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections import deque
@@ -228,6 +229,8 @@ class ScriptedPeer:
             kind = "text/event-stream" if streamed else "application/json"
             if fault == "hang":
                 handler.wait_to_be_left()
+            elif fault == "drip head":
+                drip_head(handler, interval=0.05)
             elif fault == "html":
                 handler.whole(b"<!doctype html><title>Sign in</title>", "text/html; charset=utf-8")
             elif fault == "garbage":
@@ -265,6 +268,13 @@ class ScriptedPeer:
         else:
             handler.chunk(begun)
             handler.close_connection = True
+
+
+def drip_head(handler: Handler, interval: float) -> None:
+    """Send a head that never ends, a byte at a time."""
+    head = itertools.chain(b"HTTP/1.1 200 OK\r\n", itertools.cycle(b"X-Long: head\r\n"))
+    while not handler.server.closed.wait(interval):
+        handler.wfile.write(bytes([next(head)]))
 
 
 def _set_or_left(handler: Handler, gate: threading.Event) -> bool:

@@ -161,6 +161,7 @@ class HttpModel(ABC):
                 timeout=request.timeout,
                 start_timeout=request.start_timeout if stream else None,
                 query=form.query,
+                is_wanted=request.is_wanted,
                 stream=stream,
             )
 

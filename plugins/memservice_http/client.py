@@ -1,4 +1,4 @@
-"""One exchange with a provider over HTTP, bounded in time and in size.
+"""One exchange with a provider over HTTP, limited in time and in size.
 
 The client is httpx, so proxies and certificates are taken from the usual variables (`HTTPS_PROXY`,
 `SSL_CERT_FILE` …). Redirects are not followed: they would take the key along.
@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
-import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -22,15 +20,16 @@ import httpx
 from memservice.domain.errors import ConfigurationError
 from memservice.spi.llm import ModelFailure
 from memservice_http import failures
+from memservice_http.connections import Connection, Connections
 from memservice_http.sse import data_of
+from memservice_http.watch import Watch
 
 SECONDS = 180.0
-"""That an exchange may take where nothing else is said."""
+"""Default time limit of an exchange, from its connection to the end of its answer."""
 CONNECT_SECONDS = 10.0
 MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer, plain or streamed. A long conversation is well below one megabyte."""
 MAX_ERROR = 64 * 1024
-CONNECTIONS = 100
 
 
 class Endpoint:
@@ -47,13 +46,13 @@ class Endpoint:
         *,
         max_answer: int = MAX_ANSWER,
     ) -> None:
-        """`provider` is how messages call the provider. `settings` are those of `Place`. Raises
-        `ConfigurationError` for a URL that is none."""
-        # httpx tells its log every URL, and a URL may hold what is secret.
+        """`provider` is its name in messages. `settings` are those of `ConnectionSettings`. Raises
+        `ConfigurationError` for an invalid URL, key or header."""
+        # httpx logs every URL, and a URL can contain a secret.
         logging.getLogger("httpx").setLevel(logging.WARNING)
         self.provider = provider
         self._clock = clock
-        self._max_answer = max_answer
+        self.max_answer = max_answer
         self._body: Mapping[str, Any] = settings["extra_body"]
         self._query = {name: _text(value) for name, value in settings["extra_query"].items()}
         self._seconds: float = settings["timeout"] or SECONDS
@@ -69,17 +68,17 @@ class Endpoint:
             )
             if text
         ]
-        sent = {"accept-encoding": "identity", "user-agent": "memservice"} | dict(headers)
-        sent = {
-            name: value
-            for name, value in sent.items()
-            if name.lower() not in {other.lower() for other in extra}
-        } | extra
+        own = {"accept-encoding": "identity", "user-agent": "memservice"} | dict(headers)
+        overridden = {name.lower() for name in extra}
+        sent = {name: value for name, value in own.items() if name.lower() not in overridden}
         try:
-            self._client = httpx.Client(
-                headers=sent,
-                follow_redirects=False,
-                limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20),
+            self._connections = Connections(
+                partial(
+                    httpx.Client,
+                    headers=sent | extra,
+                    follow_redirects=False,
+                    verify=httpx.create_ssl_context(),
+                )
             )
         except (UnicodeError, ValueError):
             raise ConfigurationError(
@@ -87,9 +86,8 @@ class Endpoint:
                 "line breaks"
             ) from None
 
-        # Neither models nor embedders are closed by anybody: the connections go with whoever holds
-        # this.
-        weakref.finalize(self, self._client.close)
+        # Models and embedders have no `close`: the connections close with this object.
+        weakref.finalize(self, self._connections.close)
 
     def url(self, path: str) -> httpx.URL:
         """The base URL with a path behind its own; a query that it has is kept."""
@@ -104,67 +102,91 @@ class Endpoint:
         timeout: float | None = None,
         start_timeout: float | None = None,
         query: Mapping[str, str] | None = None,
+        is_wanted: Callable[[], bool] | None = None,
         stream: bool = False,
     ) -> ModelResponse:
         """Send a request and wait for the head of its answer. The caller closes the exchange.
-        `start_timeout`: seconds until `ModelResponse.begun` is called.
+
+        `timeout`: seconds of the whole exchange. `start_timeout`: seconds until
+        `ModelResponse.begun` is called. The exchange ends once `is_wanted` is false. Before the
+        connection is there, only the time for connecting is limited.
 
         Raises ModelFailure, or `Rejected` for a request that the server does not understand.
         """
         whole = timeout or self._seconds
         seconds = min(whole, start_timeout or whole)
-        began = time.monotonic()
+        connection = self._connections.take()
+        watch = Watch(connection.cut_off, seconds, is_wanted)
         url = self.url(path)
-        limits = httpx.Timeout(
-            seconds, connect=min(CONNECT_SECONDS, seconds), pool=min(CONNECT_SECONDS, seconds)
-        )
-        failed: ModelFailure | None = None
+        url = url.copy_merge_params(query) if query else url
+        sent: httpx.Response | ModelFailure | None = None
         try:
-            content = json.dumps(
-                merged(body, self._body), ensure_ascii=False, allow_nan=False
-            ).encode()
-            headers = {
-                "content-type": "application/json",
-                "accept": "text/event-stream" if stream else "application/json",
-            }
-            request = self._client.build_request(
-                "POST",
-                url.copy_merge_params(query) if query else url,
-                content=content,
-                headers=headers,
-                timeout=limits,
-            )
-            response = self._client.send(request, stream=True)
-            # The head is there: from now on a single read may take longer, up to the limit that
-            # the watch keeps.
-            request.extensions["timeout"]["read"] = whole
-        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ValueError) as error:
-            failed = self._lost(error, seconds)
-        if failed is not None:
-            # Raised here, so that the library's error, which holds the request and with it the key,
-            # is no part of it.
-            raise failed
-        exchange = ModelResponse(
-            self, response, began + seconds - time.monotonic(), seconds, self._max_answer
-        )
+            sent = self._send(connection, url, body, seconds, stream=stream)
+        finally:
+            if not isinstance(sent, httpx.Response):
+                watch.end()
+                self.give_back(connection)
+        if isinstance(sent, ModelFailure):
+            raise self.ended(watch, seconds) or sent
+        # From now on a single read may take longer, up to the limit that the watch keeps.
+        sent.request.extensions["timeout"]["read"] = whole
+        exchange = ModelResponse(self, sent, watch, connection, seconds)
         exchange.further = whole - seconds
-        if response.is_success:
+        if sent.is_success:
             return exchange
         with exchange:
-            told = exchange.error()
-        answer = failures.from_answer(
-            self.provider, response.status_code, response.headers, told, self._clock, self._secrets
+            text = exchange.error()
+        raise failures.from_answer(
+            self.provider, sent.status_code, sent.headers, text, self._clock, self._secrets
         )
-        raise answer
+
+    def _send(
+        self,
+        connection: Connection,
+        url: httpx.URL,
+        body: Mapping[str, Any],
+        seconds: float,
+        *,
+        stream: bool,
+    ) -> httpx.Response | ModelFailure:
+        """The head of the answer, or why there is none. The failure is returned so that the
+        library's error, which contains the request and with it the key, is no part of it."""
+        try:
+            content = json.dumps(merged(body, self._body), ensure_ascii=False, allow_nan=False)
+            request = connection.client.build_request(
+                "POST",
+                url,
+                content=content.encode(),
+                headers={
+                    "content-type": "application/json",
+                    "accept": "text/event-stream" if stream else "application/json",
+                },
+                timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
+            )
+            return connection.send(request)
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ValueError) as error:
+            return self._lost(error, seconds)
 
     def post(self, path: str, body: Mapping[str, Any], *, timeout: float | None = None) -> Any:
         """The whole answer to a request, as JSON."""
         with self.ask(path, body, timeout=timeout) as exchange:
             return exchange.json()
 
+    def give_back(self, connection: Connection) -> None:
+        """The exchange is over: the connection can serve another one."""
+        self._connections.give_back(connection)
+
     def broken(self, error: object) -> ModelFailure:
         """An error that arrived inside a stream."""
         return failures.in_stream(self.provider, error, self._secrets)
+
+    def ended(self, watch: Watch, seconds: float) -> ModelFailure | None:
+        """The failure of an exchange that its watch has ended."""
+        if watch.is_unwanted:
+            return ModelFailure(
+                f"the request to {self.provider} was cancelled", retryable=False, fault="provider"
+            )
+        return late(self.provider, seconds) if watch.is_late else None
 
     def _lost(self, error: Exception, seconds: float) -> ModelFailure:
         if isinstance(error, httpx.ConnectTimeout):
@@ -194,27 +216,28 @@ class Endpoint:
 
 
 class ModelResponse:
-    """An answer whose head is there. Closing it before its end ends the connection."""
+    """An answer whose head has arrived. Closing it before its end ends the connection."""
 
     def __init__(
         self,
         endpoint: Endpoint,
         response: httpx.Response,
-        left: float,
+        watch: Watch,
+        connection: Connection,
         seconds: float,
-        max_answer: int,
     ) -> None:
         self._endpoint = endpoint
         self._response = response
+        self._watch = watch
+        self._connection: Connection | None = connection
         self._seconds = seconds
-        self._max = max_answer
-        self._watch = _Watch(response, left)
+        self._max = endpoint.max_answer
         self.further = 0.0
         """Seconds that are added once the answer has begun."""
 
     def begun(self) -> None:
-        """The first text of the answer is there, which reasoning is not: from now on the limit of
-        the whole holds."""
+        """The first text of the answer has arrived, which reasoning is not: from now on the limit
+        of the whole applies."""
         if self.further:
             self._seconds += self.further
             self._watch.extend(self.further)
@@ -234,14 +257,17 @@ class ModelResponse:
     def close(self) -> None:
         self._watch.end()
         self._response.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._endpoint.give_back(connection)
 
     def json(self) -> Any:
         """The whole answer. Raises ModelFailure for one that is cut, too large, or not JSON."""
         return self.parse(b"".join(self._chunks(self._max)))
 
     def events(self) -> Iterator[bytes]:
-        """The data of each event of a stream, as it arrives. Ends where the connection does:
-        whether that was the end, the caller knows."""
+        """The data of each event of a stream, as it arrives. Ends with the connection; whether the
+        answer is complete, its protocol says."""
         kind = self._type()
         if kind != "text/event-stream":
             raise ModelFailure(
@@ -255,8 +281,8 @@ class ModelResponse:
         yield from data_of(self._chunks(self._max))
 
     def error(self) -> bytes:
-        """The beginning of an answer that says what is wrong; b"" where it is lost on the way: its
-        status says enough."""
+        """The beginning of an error's body; b"" if the connection is lost: its status says
+        enough."""
         parts: list[bytes] = []
         try:
             for chunk in self._chunks(10 * MAX_ERROR):
@@ -310,8 +336,7 @@ class ModelResponse:
                         retryable=False,
                     )
                 yield chunk
-        if self._watch.fired:
-            failed = late(self._endpoint.provider, self._seconds)
+        failed = self._endpoint.ended(self._watch, self._seconds) or failed
         if failed is not None:
             raise failed
 
@@ -320,75 +345,27 @@ class ModelResponse:
         return header.partition(";")[0].strip().lower()
 
 
-class _Watch:
-    """Ends a connection when the time of its exchange is over. Limits of single reads never end an
-    answer that comes byte by byte."""
-
-    def __init__(self, response: httpx.Response, left: float) -> None:
-        self.fired = False
-        self._over = False
-        self._lock = threading.Lock()
-        stream = response.extensions.get("network_stream")
-        self._socket = None if stream is None else stream.get_extra_info("socket")
-        self._ends = time.monotonic() + max(left, 0.0)
-        self._start()
-
-    def extend(self, seconds: float) -> None:
-        """Allow more time, if it is not over."""
-        with self._lock:
-            self._timer.cancel()
-            self._ends += seconds
-            if not self._over and not self.fired:
-                self._start()
-
-    def _start(self) -> None:
-        self._timer = threading.Timer(max(self._ends - time.monotonic(), 0.0), self._fire)
-        self._timer.daemon = True
-        self._timer.name = "model-deadline"
-        self._timer.start()
-
-    def end(self) -> None:
-        """From here on the connection may serve somebody else."""
-        with self._lock:
-            self._over = True
-        self._timer.cancel()
-
-    def _fire(self) -> None:
-        with self._lock:
-            if self._over or self._socket is None:
-                return
-            self.fired = True
-            try:
-                # Of the plain socket, also under TLS: this is not a goodbye.
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-            except OSError:
-                return  # it is closed already, which is all that is wanted
-
-
-def late(who: str, seconds: float) -> ModelFailure:
-    return ModelFailure(f"{who} took longer than {seconds:g} s", retryable=True)
+def late(provider: str, seconds: float) -> ModelFailure:
+    return ModelFailure(f"{provider} took longer than {seconds:g} s", retryable=True)
 
 
 def merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """`extra` over `body`, object by object."""
-    found = dict(body)
+    result = dict(body)
     for name, value in extra.items():
-        mine = found.get(name)
-        found[name] = (
-            merged(mine, value)
-            if isinstance(mine, Mapping) and isinstance(value, Mapping)
-            else value
-        )
-    return found
+        own = result.get(name)
+        both = isinstance(own, Mapping) and isinstance(value, Mapping)
+        result[name] = merged(own, value) if both else value  # type: ignore[arg-type]
+    return result
 
 
-def _url(who: str, text: str) -> httpx.URL:
+def _url(provider: str, text: str) -> httpx.URL:
     try:
         url = httpx.URL(text.strip())
     except (httpx.InvalidURL, ValueError):
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigurationError(f"{who}: the base URL must be an http:// or https:// URL")
+        raise ConfigurationError(f"{provider}: the base URL must be an http:// or https:// URL")
     return url
 
 

@@ -18,7 +18,7 @@ from api.test_chat_model import World, world
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Refusal
 from memservice.testing.llm import Say
 from memservice.testing.model_protocols import OpenAiWire
-from memservice.testing.model_server import Handler, Request, scripted
+from memservice.testing.model_server import Handler, Request, drip_head, scripted
 from support.api.v1_world import First
 from support.reasoning.model import calling
 
@@ -221,6 +221,28 @@ class TestDeadline:
                 assert '"done": true' in answer.text
                 assert NOTICE not in answer.headers
 
+    def test_reasoning_does_not_end_it(self, tmp_path: Path) -> None:
+        """The first piece of a stream is not yet text for the client."""
+        wire = OpenAiWire()
+
+        def think(handler: Handler, request: Request) -> None:
+            handler.begin_chunks("text/event-stream")
+            first, piece, *_ = wire.events(Say(("<think>", "hm ", "Seven.")))
+            handler.chunk(first)
+            while not handler.server.closed.wait(0.05):
+                handler.chunk(piece)
+
+        with scripted() as server:
+            server.then(think)
+            settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="0.5")
+            with world(tmp_path, **settings) as found:
+                began = time.monotonic()
+                answer = ask(found, "v3", stream=True)
+                assert time.monotonic() - began < 5
+                assert "it took longer than 0.5 s" in answer.headers[NOTICE]
+                assert "Alice keeps bees." in answer.text
+                assert server.left.wait(5)
+
 
 def hosted(url: str, **settings: str) -> dict[str, str]:
     """A model on a server of the test's own."""
@@ -238,6 +260,48 @@ def slow(reply: Completion, seconds: float = 0.25) -> Completion:
 
 
 class TestCaller:
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize("generation", GENERATIONS)
+    @pytest.mark.parametrize("phase", ["before the head", "in the head", "in the answer"])
+    def test_a_disconnected_client_ends_the_call_in_progress(
+        self, tmp_path: Path, generation: str, stream: bool, phase: str
+    ) -> None:
+        ours, theirs = socket.socketpair()
+
+        def disconnect(handler: Handler, request: Request) -> None:
+            if phase == "in the answer":
+                is_stream = OpenAiWire().is_stream(request)
+                handler.begin_chunks("text/event-stream" if is_stream else "application/json")
+                handler.chunk(b": wait\n" if is_stream else b" ")
+            theirs.close()
+            if phase == "in the head":
+                drip_head(handler, interval=0.05)
+            else:
+                handler.wait_to_be_left()
+
+        with scripted() as server, ours:
+            server.then(disconnect)
+            with world(tmp_path, **hosted(server.url)) as found:
+                began = time.monotonic()
+                answer = ask(found, generation, stream=stream, connection=ours)
+                assert answer.status_code == 200
+                assert server.left.wait(5), "the call is ended"
+                assert time.monotonic() - began < 10, "the deadline is 50 s"
+                assert len(server.requests) == 1
+
+    def test_a_next_request_does_not_hide_a_disconnect(self, place: World) -> None:
+        ours, theirs = socket.socketpair()
+
+        def say(request: CompletionRequest) -> Completion:
+            theirs.send(b"GET / HTTP/1.1")
+            theirs.close()
+            return calling(("grep_messages", {"text": "hives"}))
+
+        place.model.say = say
+        with ours:
+            ask(place, "v3", connection=ours)
+        assert len(place.model.requests) == 1
+
     def test_a_disconnected_client_causes_no_further_call(self, place: World) -> None:
         ours, theirs = socket.socketpair()
 

@@ -3,6 +3,9 @@ should not go."""
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import httpx
@@ -11,6 +14,7 @@ import pytest
 from memservice.domain.answers.json_text import read
 from memservice.services.chat.response_format import InvalidAnswer, check_answer
 from memservice.spi.llm import ModelFailure
+from memservice.testing.model_server import Handler, Request, drip_head, scripted
 from memservice_http import failures
 from memservice_http.chat import arguments_of
 from memservice_http.client import Endpoint
@@ -37,9 +41,11 @@ def endpoint(answer: httpx.Response, asked: list[str]) -> Endpoint:
         SETTINGS,
         lambda: datetime.now(UTC),
     )
-    made._client = httpx.Client(
-        transport=httpx.MockTransport(handle), follow_redirects=made._client.follow_redirects
-    )
+    for connection in made._connections._idle:
+        follows = connection.client.follow_redirects
+        connection.client = httpx.Client(
+            transport=httpx.MockTransport(handle), follow_redirects=follows
+        )
     return made
 
 
@@ -78,3 +84,36 @@ def test_redirects_are_not_followed(status: int) -> None:
         endpoint(answer, asked).post("/chat", {})
     assert asked == ["models"]
     assert "geheim" not in str(failed.value)
+
+
+def test_the_time_limit_holds_for_a_connection_that_is_used_again() -> None:
+    with scripted() as server:
+        provider = Endpoint("a model", server.url, {}, SETTINGS, lambda: datetime.now(UTC))
+        server.then(lambda handler, request: handler.json({"answer": 1}))
+        assert provider.post("/chat", {}) == {"answer": 1}
+        server.then(lambda handler, request: drip_head(handler, interval=0.05))
+        began = time.monotonic()
+        with pytest.raises(ModelFailure, match=r"took longer than 0\.5 s"):
+            provider.post("/chat", {}, timeout=0.5)
+        assert time.monotonic() - began < 5
+        assert server.left.wait(5)
+
+
+def test_exchanges_at_the_same_time_have_connections_of_their_own() -> None:
+    """The end of one exchange is not the end of another."""
+    with scripted() as server, ThreadPoolExecutor(2) as pool:
+        provider = Endpoint("a model", server.url, {}, SETTINGS, lambda: datetime.now(UTC))
+        both = threading.Barrier(2)
+
+        def answer(handler: Handler, request: Request) -> None:
+            both.wait(20)
+            if request.body["hangs"]:
+                handler.wait_to_be_left()
+            time.sleep(0.6)
+            handler.json({"answer": 1})
+
+        server.then(answer)
+        late = pool.submit(provider.post, "/chat", {"hangs": True}, timeout=0.3)
+        assert provider.post("/chat", {"hangs": False}) == {"answer": 1}
+        with pytest.raises(ModelFailure, match=r"took longer than 0\.3 s"):
+            late.result(20)
