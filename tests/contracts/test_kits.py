@@ -92,7 +92,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
 @pytest.mark.parametrize(
     ("kit", "adapter", "test"), EXPECTED, ids=[f"{adapter}-{test}" for _, adapter, test in EXPECTED]
 )
-def test_the_kit_catches(
+def test_the_kit_detects_each_broken_adapter(
     outcomes: dict[tuple[str, str], str], kit: str, adapter: str, test: str
 ) -> None:
     assert outcomes[(adapter, test)] == "failure"

@@ -59,7 +59,7 @@ class TestQdrantVectors(VectorIndexContract):
         return lambda: Engine(QdrantVectorIndex(client, place, name))
 
 
-def test_workspaces_share_a_collection_and_nothing_else(
+def test_workspaces_share_a_collection_but_no_rows(
     client: QdrantClient, place: str, name: str
 ) -> None:
     index = QdrantVectorIndex(client, place, name)
@@ -76,9 +76,7 @@ def test_workspaces_share_a_collection_and_nothing_else(
     assert (index.count(None, OURS), index.count(None, THEIRS)) == (0, 2)
 
 
-def test_a_collection_that_the_server_lost_is_begun_anew(
-    client: QdrantClient, place: str, name: str
-) -> None:
+def test_a_lost_collection_is_created_again(client: QdrantClient, place: str, name: str) -> None:
     index = QdrantVectorIndex(client, place, name)
     index.upsert(None, OURS, [row(1)])
     client.delete_collection(collection_of(name, OURS))
@@ -117,7 +115,7 @@ def test_erasing_takes_the_collections_of_one_namespace(
     assert ours.keys(None, OURS) == [2]
 
 
-def test_embedders_have_collections_apart_whatever_they_are_called() -> None:
+def test_each_embedder_has_its_own_collection_whatever_its_name() -> None:
     from dataclasses import replace
 
     names = {

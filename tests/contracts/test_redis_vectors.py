@@ -85,7 +85,7 @@ def test_filters_lose_nothing_in_a_large_space(client: Redis, name: str) -> None
 
 
 @given(st.text(), st.text())
-def test_no_value_is_syntax_or_part_of_another(one: str, other: str) -> None:
+def test_values_are_escaped_and_compared_as_a_whole(one: str, other: str) -> None:
     about = VectorRow(1, "u", np.ones(2, np.float32), level=one)
     stored = attributes.attributes(about).encode()
     asked = attributes.expression(IndexFilter(levels=(other,)))
@@ -95,7 +95,7 @@ def test_no_value_is_syntax_or_part_of_another(one: str, other: str) -> None:
     assert attributes.fits(stored, IndexFilter(levels=(other,))) == (one == other)
 
 
-def test_spaces_of_another_installation_are_apart(client: Redis, name: str) -> None:
+def test_spaces_of_other_installations_are_separate(client: Redis, name: str) -> None:
     other = f"{name}-b"
     try:
         index_at(client, name).upsert(None, OURS, [row(1)])
@@ -107,7 +107,7 @@ def test_spaces_of_another_installation_are_apart(client: Redis, name: str) -> N
 
 
 @pytest.mark.parametrize("wild", ["", "*", "[a-z]", "\\"])
-def test_erasing_takes_one_namespace_whatever_it_is_called(
+def test_erasing_removes_one_namespace_whatever_its_name(
     client: Redis, name: str, wild: str
 ) -> None:
     ours, theirs = f"{name}{wild}", f"{name}-b"
@@ -124,7 +124,7 @@ def test_erasing_takes_one_namespace_whatever_it_is_called(
 
 
 @pytest.mark.parametrize("lost", ["keys", "vectors"])
-def test_what_the_server_lost_shows_when_keys_are_listed(
+def test_listing_keys_reveals_rows_that_the_server_lost(
     client: Redis, name: str, lost: str
 ) -> None:
     """A server that evicts may take the list of keys, or the vectors, away alone."""
@@ -162,7 +162,7 @@ def _open(**settings: object) -> VectorIndex:
     return opened
 
 
-def test_the_server_of_the_tests_is_refused_if_it_is_old(redis_url: str) -> None:
+def test_an_old_test_server_is_refused(redis_url: str) -> None:
     with Redis.from_url(redis_url) as client:
         version = str(client.info("server")["redis_version"])
     if int(version.partition(".")[0]) >= 8:
@@ -172,14 +172,14 @@ def test_the_server_of_the_tests_is_refused_if_it_is_old(redis_url: str) -> None
             _open(url=redis_url)
 
 
-def test_it_needs_to_be_told_where() -> None:
+def test_a_missing_url_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="VECTOR_STORE_URL"):
         _open()
     with pytest.raises(ConfigurationError, match="VECTOR_STORE_URL"):
         _open(url="http://nowhere")
 
 
-def test_a_server_that_is_away_is_said_to_be_without_telling_the_password(
+def test_the_error_for_an_unreachable_server_hides_the_password(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     index = _open(url="redis://me:hunter2@127.0.0.1:9/0")

@@ -69,7 +69,7 @@ class Town:
         )
 
 
-def test_what_has_namespaces_is_given_one_for_each_test_and_erased(tmp_path: Path) -> None:
+def test_each_test_has_its_own_namespace_which_is_erased(tmp_path: Path) -> None:
     town = Town(Named)
     scratch = town.scratch("town://here")
     for _ in range(2):
@@ -85,7 +85,7 @@ def test_what_has_namespaces_is_given_one_for_each_test_and_erased(tmp_path: Pat
     assert [each["namespace"] for each in town.erased] == [first, second]
 
 
-def test_it_is_erased_though_the_test_failed_and_not_if_nothing_was_opened(tmp_path: Path) -> None:
+def test_a_failed_test_erases_its_store_and_an_unused_one_nothing(tmp_path: Path) -> None:
     town = Town(Named)
     with pytest.raises(ZeroDivisionError), town.scratch("town://here").one(tmp_path):
         _ = 1 / 0
@@ -96,7 +96,7 @@ def test_it_is_erased_though_the_test_failed_and_not_if_nothing_was_opened(tmp_p
     assert len(town.erased) == 1
 
 
-def test_what_has_none_is_told_where_a_name_is_to_go(tmp_path: Path) -> None:
+def test_without_namespaces_the_location_needs_a_placeholder(tmp_path: Path) -> None:
     town = Town(Unnamed)
     with pytest.raises(ConfigurationError, match=r"\{path\} or \{unique\}"):
         town.scratch("town://here")
@@ -118,7 +118,7 @@ def database() -> Iterator[str]:
     drop_database(uri)
 
 
-def test_stores_of_tests_in_one_database_are_apart_and_gone_afterwards(
+def test_stores_in_one_database_are_separate_and_erased_afterwards(
     database: str, tmp_path: Path
 ) -> None:
     plugins = load_plugins()
@@ -147,7 +147,7 @@ def test_stores_of_tests_in_one_database_are_apart_and_gone_afterwards(
         )
 
 
-def test_the_extension_that_stores_share_stays(database: str, tmp_path: Path) -> None:
+def test_the_shared_extension_is_not_erased(database: str, tmp_path: Path) -> None:
     plugins = load_plugins()
     scratch = Scratch(plugins, plugins.storage(database), {"vectors": True}, database, CONTEXT)
     with connect(database) as connection:
@@ -161,7 +161,7 @@ def test_the_extension_that_stores_share_stays(database: str, tmp_path: Path) ->
         assert connection.execute(SCHEMAS).fetchall() == []
 
 
-def test_the_schema_of_everybody_is_not_erased(database: str) -> None:
+def test_the_public_schema_is_not_erased(database: str) -> None:
     plugins = load_plugins()
     with pytest.raises(ConfigurationError, match="DB_SCHEMA"):
         plugins.erase(plugins.storage(database), {"uri": database}, CONTEXT)

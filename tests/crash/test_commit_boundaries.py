@@ -36,9 +36,7 @@ def ends(folder: Path, what: str, storage: str) -> Any:
 
 
 @pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.heavy)])
-def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leaves(
-    tmp_path: Path, storage: str
-) -> None:
+def test_a_worker_killed_at_any_commit_leaves_the_same_rows(tmp_path: Path, storage: str) -> None:
     found = ends(tmp_path, "working", storage)
     whole = found["whole"]
     # Two speakers, the first of them and `bob` observing: nothing here is empty, or the comparison
@@ -54,7 +52,7 @@ def test_an_end_at_any_commit_of_the_worker_leaves_what_a_run_without_ends_leave
 
 
 @pytest.mark.parametrize("storage", [pytest.param("sqlite", marks=pytest.mark.heavy), "postgres"])
-def test_an_end_at_any_commit_of_a_request_loses_nothing_that_was_acknowledged(
+def test_a_server_killed_at_any_commit_loses_nothing_acknowledged(
     tmp_path: Path, storage: str
 ) -> None:
     found = ends(tmp_path, "writing", storage)

@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def test_what_a_killed_worker_had_in_hand_is_delivered_by_the_next(
+def test_deliveries_of_a_killed_worker_are_made_by_the_next(
     serve: Serve, receiver: Receiver
 ) -> None:
     service = serve(**SETTINGS)

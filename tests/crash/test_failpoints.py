@@ -26,7 +26,7 @@ def fact(made: FailpointStorage, name: str) -> str | None:
 
 
 @pytest.mark.parametrize("text", ["kill:before:3", "stop:begin:1@worker", "refuse:before:12"])
-def test_a_point_is_read_as_it_is_written(text: str) -> None:
+def test_a_point_survives_formatting_and_parsing(text: str) -> None:
     assert str(Failpoint.read(text)) == text
 
 
@@ -43,12 +43,12 @@ def test_a_point_is_read_as_it_is_written(text: str) -> None:
         "refuse:after:1",
     ],
 )
-def test_what_is_no_point_is_told(text: str) -> None:
+def test_an_invalid_point_is_an_error(text: str) -> None:
     with pytest.raises(ConfigurationError, match="is no fail-point"):
         Failpoint.read(text)
 
 
-def test_points_are_for_the_processes_that_they_name() -> None:
+def test_points_apply_to_the_named_processes() -> None:
     environ = {POINTS: "kill:before:3@worker stop:after:1 kill:before:9@serve"}
     assert [str(point) for point in chosen(environ, ["memservice", "worker"])] == [
         "kill:before:3@worker",
@@ -58,7 +58,7 @@ def test_points_are_for_the_processes_that_they_name() -> None:
 
 
 @pytest.mark.parametrize("place", ["begin", "before"])
-def test_a_refused_write_stores_nothing_and_the_others_everything(place: str) -> None:
+def test_a_refused_write_stores_nothing_and_other_writes_succeed(place: str) -> None:
     made = storage(f"refuse:{place}:2")
     made.write(lambda tx: tx.facts.set("first", "1"))
     with pytest.raises(Unavailable, match="fail-point refuse"):
@@ -68,7 +68,7 @@ def test_a_refused_write_stores_nothing_and_the_others_everything(place: str) ->
     assert made.writes == 3
 
 
-def test_a_point_is_passed_once_the_log_has_it(tmp_path: Path) -> None:
+def test_a_point_in_the_log_is_skipped(tmp_path: Path) -> None:
     log = tmp_path / "log"
     made = storage("refuse:before:1", log=log)
     with pytest.raises(Unavailable):
@@ -94,7 +94,7 @@ for number in (1, 2, 3):
     ("point", "said", "stored"),
     [("kill:before:2", "1\n", ["1"]), ("kill:after:2", "1\n", ["1", "2"])],
 )
-def test_a_process_that_finds_the_plugin_ends_where_it_is_told_to(
+def test_a_process_with_the_plugin_ends_at_its_point(
     tmp_path: Path, point: str, said: str, stored: list[str]
 ) -> None:
     site = announce(tmp_path / "site", failpoints="memservice.testing.failpoints")

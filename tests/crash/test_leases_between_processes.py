@@ -27,9 +27,7 @@ def say(service: Service) -> None:
     service.say("s", *[("alice", fact) for fact in FACTS])
 
 
-def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on(
-    serve: Serve, gates: Gates
-) -> None:
+def test_a_suspended_worker_that_lost_its_lease_stores_nothing(serve: Serve, gates: Gates) -> None:
     short = {"DERIVER_STALE_SESSION_TIMEOUT_MINUTES": "0.02", **SOON}
     service = serve("--no-worker", REASONER="gated", **short)
     gates.close(DERIVE)
@@ -56,7 +54,7 @@ def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on
         assert worker.wait(20) == 0
 
 
-def test_a_worker_that_is_ended_at_work_is_replaced_and_its_work_done_once(
+def test_a_worker_killed_during_work_is_replaced_and_its_work_done_once(
     serve: Serve, gates: Gates
 ) -> None:
     service = serve(REASONER="gated")
@@ -75,7 +73,7 @@ def test_a_worker_that_is_ended_at_work_is_replaced_and_its_work_done_once(
     assert service.rows("SELECT attempts FROM tasks WHERE kind = 'representation'") == [(0,), (0,)]
 
 
-def test_sigterm_lets_the_work_in_hand_be_finished(serve: Serve, gates: Gates) -> None:
+def test_sigterm_lets_the_current_work_finish(serve: Serve, gates: Gates) -> None:
     service = serve(REASONER="gated")
     gates.close(DERIVE)
     say(service)
@@ -93,7 +91,7 @@ def test_sigterm_lets_the_work_in_hand_be_finished(serve: Serve, gates: Gates) -
 
 
 @pytest.mark.heavy
-def test_work_that_takes_longer_than_the_patience_is_taken_up_by_the_next_start(
+def test_work_beyond_the_shutdown_timeout_is_repeated_after_the_next_start(
     serve: Serve, gates: Gates
 ) -> None:
     service = serve(REASONER="gated", GRACEFUL_TIMEOUT_SECONDS="0")

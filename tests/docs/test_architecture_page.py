@@ -19,7 +19,7 @@ def test_every_package_is_in_the_table(root: Path, page: str) -> None:
     assert described == packages, "add a row to the table of packages in docs/architecture.md"
 
 
-def test_every_file_that_is_named_exists(root: Path, page: str) -> None:
+def test_every_named_file_exists(root: Path, page: str) -> None:
     named = re.findall(r"`([\w/]+\.py)", page)
     assert len(named) >= 12
     missing = [
@@ -30,7 +30,7 @@ def test_every_file_that_is_named_exists(root: Path, page: str) -> None:
     assert missing == []
 
 
-def test_every_wing_of_the_services_is_described(root: Path, page: str) -> None:
+def test_every_package_of_services_is_described(root: Path, page: str) -> None:
     row = next(line for line in page.splitlines() if line.startswith("| `memservice/services`"))
     wings = {path.parent.name for path in (root / "memservice" / "services").glob("*/__init__.py")}
     assert wings <= set(re.findall(r"`(\w+)`", row))

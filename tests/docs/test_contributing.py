@@ -94,7 +94,7 @@ def _path() -> str:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_can_be_followed(root: Path, copy: Path, name: str) -> None:
+def test_the_steps_of_each_page_work(root: Path, copy: Path, name: str) -> None:
     page = (root / "docs" / "contributing" / f"{name}.md").read_text(encoding="utf-8")
     # Whatever the newest revision is, the page's example comes after it.
     page = page.replace("0005", f"{int(HEAD) + 1:04}").replace("0004", HEAD)

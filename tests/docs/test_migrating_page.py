@@ -99,7 +99,7 @@ def test_the_programs_run_as_printed(page: Path, tmp_path: Path) -> None:
     assert [printed] == [block.text for block in blocks(page, "text")]
 
 
-def test_the_clients_are_those_that_tests_run(page: Path) -> None:
+def test_the_listed_clients_are_tested(page: Path) -> None:
     listed = set()
     for client, *_ in table(page, "clients"):
         for package, versions in re.findall(
@@ -116,7 +116,7 @@ def test_the_clients_are_those_that_tests_run(page: Path) -> None:
     assert listed == {*python, *NODE_CORES, *NODE_SDK, *NODE_CLIENT}
 
 
-def test_every_operation_of_the_first_generation_has_a_place(page: Path) -> None:
+def test_every_operation_of_the_first_generation_is_mapped(page: Path) -> None:
     rows = table(page, "from v1")
     left = [operation for row in rows for operation in named(row[0], V1_USER)]
     assert len(left) == len(set(left))
@@ -128,7 +128,7 @@ def test_every_operation_of_the_first_generation_has_a_place(page: Path) -> None
         assert set(named(row[2], V3_WORKSPACE)) <= operations("v3")
 
 
-def test_what_changes_its_path_after_the_second_generation(page: Path) -> None:
+def test_changed_paths_of_the_second_generation_are_listed(page: Path) -> None:
     rows = table(page, "from v2")
     moved = {operation for row in rows for operation in named(row[0], V2_WORKSPACE)}
     newest = operations("v3")
@@ -142,7 +142,7 @@ def test_what_changes_its_path_after_the_second_generation(page: Path) -> None:
         assert named(row[1], V3_WORKSPACE)
 
 
-def test_the_words_that_change(page: Path) -> None:
+def test_renamed_fields_are_listed(page: Path) -> None:
     older, newer = json.dumps(document("v2")), json.dumps(document("v3"))
     for old, new, _ in table(page, "words"):
         assert f'"{old}"' in older
@@ -157,7 +157,7 @@ def test_the_settings_exist(page: Path) -> None:
     assert {name for name in known if name.startswith("API_V")} - said == {"API_V3_ENABLED"}
 
 
-def test_the_claims_are_those_that_are_read(page: Path) -> None:
+def test_the_listed_claims_are_supported(page: Path) -> None:
     from memservice.domain.auth.jwt_claims import Claims, write_claims
 
     whole = Claims(

@@ -25,7 +25,7 @@ OF_OTHERS = {"HTTPS_PROXY", "SSL_CERT_FILE"}
 
 
 @pytest.mark.parametrize("block", FILES, ids=[str(block.title) for block in FILES])
-def test_every_file_can_be_used(block: Block, tmp_path: Path) -> None:
+def test_every_configuration_file_can_be_opened(block: Block, tmp_path: Path) -> None:
     """Its models, and its embedder, can be opened; nothing is asked of them."""
     config = tmp_path / str(block.title)
     config.write_text(block.text, encoding="utf-8")
@@ -51,7 +51,7 @@ def test_every_file_can_be_used(block: Block, tmp_path: Path) -> None:
         plugins.open_provider(provider, connections.of_embedder(settings, provider.name), context)
 
 
-def test_the_protocols_are_those_that_there_are() -> None:
+def test_the_listed_protocols_exist() -> None:
     from memservice_anthropic import BASE_URL as ANTHROPIC
     from memservice_gemini import BASE_URL as GEMINI
     from memservice_openai import BASE_URL as OPENAI
@@ -66,7 +66,7 @@ def test_the_protocols_are_those_that_there_are() -> None:
     }
 
 
-def test_settings_and_bounds_are_the_codes() -> None:
+def test_settings_and_bounds_equal_those_of_the_code() -> None:
     from memservice_http.client import MAX_ANSWER, SECONDS
     from memservice_minilm.embedder import MAX_TOKENS
 

@@ -46,7 +46,7 @@ def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) ->
     assert [message["content"] for message in copied["items"]] == ["I keep bees."]
 
 
-def test_every_option_is_one(root: Path) -> None:
+def test_every_documented_option_exists(root: Path) -> None:
     text = (root / "docs" / "moving.md").read_text(encoding="utf-8")
     commands: list[click.Command] = [
         export_command,

@@ -23,12 +23,12 @@ SWITCHES = {"MEMSERVICE_CONFIG", "MEMSERVICE_TEST_CACHE"}
 """Variables that say where to look, before any setting is read."""
 
 
-def test_every_setting_is_documented_as_it_is(root: Path) -> None:
+def test_every_setting_is_documented_correctly(root: Path) -> None:
     there = (root / "docs" / "settings.md").read_text(encoding="utf-8")
     assert there == page(), "make it anew: scripts/settings-page"
 
 
-def test_no_setting_is_left_out() -> None:
+def test_every_setting_is_documented() -> None:
     text = page()
     names = set(re.findall(r"^\| `([A-Z0-9_]+)`", text, re.M))
     groups = set(re.findall(r"^- `([A-Z0-9_]+)`$", text, re.M))
@@ -37,7 +37,7 @@ def test_no_setting_is_left_out() -> None:
         assert leaf.name in names or (match and match[1] in groups and match[2] in names), leaf.name
 
 
-def test_every_setting_is_read_or_says_that_it_is_not() -> None:
+def test_every_setting_is_used_or_marked_as_unused() -> None:
     rows = re.findall(r"^\| `([A-Z0-9_]+)`( †)? \|[^|]*\| (.*) \|$", page(), re.M)
     assert len(rows) > 150
     assert {name for name, mark, _ in rows if mark} == WITHOUT_EFFECT
@@ -47,7 +47,7 @@ def test_every_setting_is_read_or_says_that_it_is_not() -> None:
     assert told == WITHOUT_EFFECT
 
 
-def test_settings_in_prose_exist_with_the_value_that_is_told(root: Path) -> None:
+def test_settings_in_prose_exist_with_the_stated_value(root: Path) -> None:
     known = tree(Settings).by_variable
     for name in ("README.md", "docs/operations.md", "docs/plugins.md", "docs/storage.md"):
         for variable in re.findall(

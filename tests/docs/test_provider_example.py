@@ -34,7 +34,7 @@ def shown(root: Path) -> SimpleNamespace:
     "behaviour", ["ok", "think", "single quotes", "call written as text, Hermes"]
 )
 @pytest.mark.parametrize("task", TASKS)
-def test_it_does_every_task(shown: SimpleNamespace, task: str, behaviour: str) -> None:
+def test_the_example_does_every_task(shown: SimpleNamespace, task: str, behaviour: str) -> None:
     plugins = load_plugins(extra=[shown.plugin])
     with bad_model(behaviour) as model:
         llm = reasoner(model, plugins, "tiny", **tiny(model.url))
@@ -42,7 +42,9 @@ def test_it_does_every_task(shown: SimpleNamespace, task: str, behaviour: str) -
 
 
 @pytest.mark.parametrize("behaviour", ["401", "500", "cut connection"])
-def test_its_failures_are_the_providers(shown: SimpleNamespace, behaviour: str) -> None:
+def test_failures_of_the_example_are_faults_of_the_provider(
+    shown: SimpleNamespace, behaviour: str
+) -> None:
     plugins = load_plugins(extra=[shown.plugin])
     with bad_model(behaviour) as model, pytest.raises(ModelFailure) as caught:
         TASKS["derive"](reasoner(model, plugins, "tiny", **tiny(model.url)))
@@ -53,6 +55,6 @@ def tiny(url: str) -> dict[str, str]:
     return {"LLM_TINY_API_KEY": "sk-test", "LLM_TINY_BASE_URL": f"{url}/v1"}
 
 
-def test_it_is_small(shown: SimpleNamespace) -> None:
+def test_the_example_is_short(shown: SimpleNamespace) -> None:
     code = shown.text[shown.text.index("class TinyModel") : shown.text.index("class TinyPlugin")]
     assert len([line for line in code.splitlines() if line.strip()]) <= MAX_LINES

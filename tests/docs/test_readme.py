@@ -32,7 +32,7 @@ def commands(text: str, *homes: str) -> list[list[str]]:
     return [shlex.split(part) for part in text.strip().split(" && ")]
 
 
-def test_the_test_command_is_the_one_that_ci_runs(root: Path, readme: Path) -> None:
+def test_the_test_command_is_that_of_ci(root: Path, readme: Path) -> None:
     (line,) = [block.text for block in blocks(readme, "sh") if "tox" in block.text]
     assert line in [block.text for block in blocks(root / "CONTRIBUTING.md", "sh")]
     script = (root / ".ci" / "run").read_text(encoding="utf-8").splitlines()
@@ -46,7 +46,7 @@ def test_the_test_command_is_the_one_that_ci_runs(root: Path, readme: Path) -> N
     ]
 
 
-def test_the_start_command_installs_apart_and_serves(readme: Path) -> None:
+def test_the_start_command_installs_into_an_environment_and_serves(readme: Path) -> None:
     first = blocks(readme, "sh")[0].text
     assert commands(first, "~/.memservice") == [
         ["python3", "-m", "venv", "HOME"],
@@ -78,7 +78,7 @@ def test_the_example_runs_as_printed(
     assert done.stdout == printed.text
 
 
-def test_the_curl_example_is_a_request_that_is_served(readme: Path) -> None:
+def test_the_curl_example_works(readme: Path) -> None:
     (line,) = [block.text for block in blocks(readme, "sh") if block.text.startswith("curl")]
     words = shlex.split(line)
     (url,) = [word for word in words if word.startswith("http")]

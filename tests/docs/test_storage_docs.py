@@ -17,7 +17,7 @@ def page(root: Path) -> str:
     return (root / "docs" / "storage.md").read_text(encoding="utf-8")
 
 
-def test_what_only_postgres_knows_is_listed_with_its_defaults(root: Path) -> None:
+def test_settings_of_postgres_are_listed_with_their_defaults(root: Path) -> None:
     _, _, rest = page(root).partition("| In `DB_OPTIONS` |")
     listed = re.findall(r"^\| `(\w+)` \| `(.+?)` \|", rest.split("\n\n")[0], re.M)
     common = {*vars(Settings().db), *Db.__dataclass_fields__, "uri"}
@@ -29,7 +29,7 @@ def test_what_only_postgres_knows_is_listed_with_its_defaults(root: Path) -> Non
     assert {name: json.loads(value) for name, value in listed} == own
 
 
-def test_the_numbers_are_those_of_the_code(root: Path) -> None:
+def test_the_numbers_equal_those_of_the_code(root: Path) -> None:
     text = " ".join(page(root).split())
     assert f"one by one up to {LARGE:,};" in text
     assert f"filters that leave {EXACT:,} rows or fewer are always exact" in text

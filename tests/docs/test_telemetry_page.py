@@ -43,7 +43,7 @@ def test_every_metric_is_listed_with_its_labels(page: Path) -> None:
     assert told == {line.split()[0]: set(line.split()[2:]) for line in LISTED.strip().splitlines()}
 
 
-def test_settings_exist_with_the_value_that_is_told(page: Path) -> None:
+def test_settings_exist_with_the_stated_value(page: Path) -> None:
     known = tree(Settings).by_variable
     text = page.read_text(encoding="utf-8")
     for variable in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", text):

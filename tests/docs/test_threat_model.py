@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 
-def test_every_defence_names_tests_that_are_there(root: Path) -> None:
+def test_every_defence_names_existing_tests(root: Path) -> None:
     text = (root / "docs" / "threat-model.md").read_text(encoding="utf-8")
     _, _, rest = text.partition("## What is defended")
     rows = [
@@ -23,7 +23,7 @@ def test_every_defence_names_tests_that_are_there(root: Path) -> None:
         ] == []
 
 
-def test_it_is_linked_from_where_a_reader_begins(root: Path) -> None:
+def test_the_page_is_linked_from_the_first_pages(root: Path) -> None:
     readme = (root / "README.md").read_text(encoding="utf-8")
     assert "(SECURITY.md)" in readme
     assert "(docs/threat-model.md)" in readme

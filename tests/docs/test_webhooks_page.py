@@ -56,7 +56,7 @@ def signed(body: bytes, **settings: str) -> dict[str, str]:
     }
 
 
-def test_the_check_accepts_what_is_delivered(
+def test_the_signature_check_accepts_deliveries(
     page: Path, is_genuine: Callable[[str, dict[str, str], bytes], bool]
 ) -> None:
     (example,) = blocks(page, "json")
@@ -74,7 +74,7 @@ def test_the_check_accepts_what_is_delivered(
     )
 
 
-def test_the_example_is_written_as_events_are(page: Path) -> None:
+def test_the_example_has_the_form_of_events(page: Path) -> None:
     (example,) = blocks(page, "json")
     assert (
         json.dumps(json.loads(example.text), sort_keys=True, separators=(",", ":"))
@@ -82,7 +82,7 @@ def test_the_example_is_written_as_events_are(page: Path) -> None:
     )
 
 
-def test_kinds_and_defaults_are_those_of_the_code(page: Path) -> None:
+def test_kinds_and_defaults_equal_those_of_the_code(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert dict(re.findall(r"^\| `(\w+)` \| `([\w.]+)`", text, re.M)) == dict(WIRE_TYPES)
     known = tree(Settings).by_variable

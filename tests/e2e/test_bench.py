@@ -14,7 +14,7 @@ from memservice_bench.run import RESULTS, read_facts, read_results
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
-def test_a_run_grades_what_the_model_was_shown_and_continues(tmp_path: Path) -> None:
+def test_a_run_grades_the_prompts_and_can_be_continued(tmp_path: Path) -> None:
     words = ["run", str(tmp_path), "--count", "1", "--limit", "8"]
     outcome = CliRunner().invoke(bench, words)
     assert outcome.exit_code == 0, outcome.output

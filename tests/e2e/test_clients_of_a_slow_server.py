@@ -40,7 +40,9 @@ def run(*words: str, **further: str) -> None:
     assert json.loads(done.stdout) == "as expected"
 
 
-def test_python(published_client: Path, held: Server, tmp_path: Path) -> None:
+def test_the_python_client_retries_and_reports_the_server(
+    published_client: Path, held: Server, tmp_path: Path
+) -> None:
     module = (
         str(published_client),
         "-m",
@@ -51,7 +53,9 @@ def test_python(published_client: Path, held: Server, tmp_path: Path) -> None:
     run(*module, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
 
 
-def test_node(node_client: Path, held: Server, tmp_path: Path) -> None:
+def test_the_node_client_retries_and_reports_the_server(
+    node_client: Path, held: Server, tmp_path: Path
+) -> None:
     run(
         "node", str(CLIENTS / "node_client" / "slow.mjs"), held.url, str(node_client), str(tmp_path)
     )
@@ -74,7 +78,9 @@ def place_taken(server: Server, heard: Path) -> Iterator[None]:
         time.sleep(0.05)
 
 
-def test_commands(commands: Path, held: Server, tmp_path: Path) -> None:
+def test_the_commands_retry_and_report_the_server(
+    commands: Path, held: Server, tmp_path: Path
+) -> None:
     """A command tries again as often as its client does, and then says by its exit code that it was
     the server."""
     honcho = Commands(commands, held.url, tmp_path, "w")

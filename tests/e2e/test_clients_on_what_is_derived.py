@@ -42,10 +42,14 @@ def look(made: dict[str, Any], *words: str, **further: str) -> None:
     assert json.loads(done.stdout) == "as expected"
 
 
-def test_python(published_client: Path, server: Server, made: dict[str, Any]) -> None:
+def test_the_python_client_reads_derived_conclusions(
+    published_client: Path, server: Server, made: dict[str, Any]
+) -> None:
     module = (str(published_client), "-m", "support.clients.published_client.derived", server.url)
     look(made, *module, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
 
 
-def test_node(node_client: Path, server: Server, made: dict[str, Any]) -> None:
+def test_the_node_client_reads_derived_conclusions(
+    node_client: Path, server: Server, made: dict[str, Any]
+) -> None:
     look(made, "node", str(CLIENTS / "node_client" / "derived.mjs"), server.url, str(node_client))

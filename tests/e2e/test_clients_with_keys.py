@@ -82,7 +82,9 @@ def outcomes(keys: dict[str, str], *words: str, **further: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_python(published_client: Path, keyed_server: Server, keys: dict[str, str]) -> None:
+def test_the_python_client_works_with_keys(
+    published_client: Path, keyed_server: Server, keys: dict[str, str]
+) -> None:
     module = (
         str(published_client),
         "-m",
@@ -96,7 +98,9 @@ def test_python(published_client: Path, keyed_server: Server, keys: dict[str, st
     assert {name: faces["async"] for name, faces in found.items()} == EXPECTED
 
 
-def test_node(node_client: Path, keyed_server: Server, keys: dict[str, str]) -> None:
+def test_the_node_client_works_with_keys(
+    node_client: Path, keyed_server: Server, keys: dict[str, str]
+) -> None:
     driver = (
         "node",
         str(CLIENTS / "node_client" / "keyed.mjs"),
@@ -106,7 +110,7 @@ def test_node(node_client: Path, keyed_server: Server, keys: dict[str, str]) -> 
     assert outcomes(keys, *driver, OWN, OTHER) == EXPECTED
 
 
-def test_commands(
+def test_the_commands_work_with_keys(
     commands: Path, keyed_server: Server, keys: dict[str, str], tmp_path: Path
 ) -> None:
     honcho = Commands(commands, keyed_server.url, tmp_path, OWN, keys["admin"])

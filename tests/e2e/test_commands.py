@@ -62,7 +62,7 @@ def told(honcho: Commands) -> dict[str, Any]:
     return {"messages": [message["id"] for message in stored]}
 
 
-def test_the_executable(honcho: Commands, commands: Path) -> None:
+def test_the_executable_runs_as_a_process(honcho: Commands, commands: Path) -> None:
     """What the others leave out: that the commands start as a process of their own, and need
     nothing but their settings."""
     place = f"w-{uuid.uuid4().hex[:12]}"
@@ -84,7 +84,7 @@ def test_the_executable(honcho: Commands, commands: Path) -> None:
     )
 
 
-def test_workspaces(honcho: Commands) -> None:
+def test_commands_of_workspaces(honcho: Commands) -> None:
     name = f"w-{uuid.uuid4().hex[:12]}"
     assert honcho("workspace", "create", name, "--metadata", '{"plan": "gold"}') == {
         "workspace_id": name,
@@ -114,7 +114,7 @@ def test_workspaces(honcho: Commands) -> None:
     assert name not in [item["id"] for item in honcho("workspace", "list")]
 
 
-def test_messages_in_order(honcho: Commands, told: dict[str, Any]) -> None:
+def test_commands_of_messages_keep_the_order(honcho: Commands, told: dict[str, Any]) -> None:
     messages = told["messages"]
     listed, turned, last, of_bob, one, viewed, newest, paged = honcho.several(
         ("message", "list", "talk"),
@@ -136,7 +136,7 @@ def test_messages_in_order(honcho: Commands, told: dict[str, Any]) -> None:
     assert ids(paged) == messages[2:]
 
 
-def test_sessions_and_peers(honcho: Commands, told: dict[str, Any]) -> None:
+def test_commands_of_sessions_and_peers(honcho: Commands, told: dict[str, Any]) -> None:
     inspected, context, summaries, members, metadata, peer, representation, narrow, of_carol = (
         honcho.several(
             ("session", "inspect", "talk"),
@@ -190,7 +190,7 @@ def test_peers_and_sessions_are_changed(honcho: Commands) -> None:
     assert honcho("session", "list", *place) == []
 
 
-def test_search(honcho: Commands, told: dict[str, Any]) -> None:
+def test_commands_of_search(honcho: Commands, told: dict[str, Any]) -> None:
     everywhere, of_peer, of_session, none = honcho.several(
         ("workspace", "search", "who teaches physics", "--limit", "1"),
         ("peer", "search", "tortoise physics", "-p", "alice"),
@@ -203,7 +203,7 @@ def test_search(honcho: Commands, told: dict[str, Any]) -> None:
     assert none.output == []
 
 
-def test_conclusions(honcho: Commands, told: dict[str, Any]) -> None:
+def test_commands_of_conclusions(honcho: Commands, told: dict[str, Any]) -> None:
     made = honcho(
         "conclusion",
         "create",
@@ -251,7 +251,7 @@ def test_conclusions(honcho: Commands, told: dict[str, Any]) -> None:
     assert (again.code, again.error["code"]) == (1, "CONCLUSION_NOT_FOUND")
 
 
-def test_what_rests_on_what(honcho: Commands, server: Server) -> None:
+def test_the_provenance_of_conclusions_is_shown(honcho: Commands, server: Server) -> None:
     workspace = f"w-{uuid.uuid4().hex[:12]}"
     place = ("-w", workspace)
     honcho("peer", "create", "alice", *place)
@@ -295,7 +295,7 @@ def test_what_rests_on_what(honcho: Commands, server: Server) -> None:
     )
 
 
-def test_chat(honcho: Commands, told: dict[str, Any]) -> None:
+def test_commands_of_chat(honcho: Commands, told: dict[str, Any]) -> None:
     asked, everywhere, read, nowhere, unscoped = honcho.several(
         ("peer", "chat", "What is the name of the tortoise?", "-p", "alice", "-r", "high"),
         ("workspace", "chat", "Who teaches physics in Lyon?"),
@@ -325,7 +325,7 @@ def test_chat(honcho: Commands, told: dict[str, Any]) -> None:
     assert "typo" in unscoped.error["message"]
 
 
-def test_scopes(honcho: Commands, told: dict[str, Any]) -> None:
+def test_commands_of_scopes(honcho: Commands, told: dict[str, Any]) -> None:
     made = honcho(
         "scope", "create", "private", "--sessions", "talk", "--metadata", '{"colour": "green"}'
     )
@@ -360,7 +360,7 @@ def test_scopes(honcho: Commands, told: dict[str, Any]) -> None:
     assert [item["id"] for item in honcho("scope", "sessions", "private")] == ["talk"]
 
 
-def test_the_doctor_is_content(honcho: Commands, told: dict[str, Any]) -> None:
+def test_the_doctor_reports_no_problem(honcho: Commands, told: dict[str, Any]) -> None:
     found = honcho("doctor", HONCHO_PEER_ID="alice")
     assert [check["check"] for check in found["checks"]] == [
         "Config file",
@@ -374,7 +374,7 @@ def test_the_doctor_is_content(honcho: Commands, told: dict[str, Any]) -> None:
     assert found["checks"][4]["detail"].endswith("0 pending")
 
 
-def test_wrong_words_end_with_one(honcho: Commands, told: dict[str, Any]) -> None:
+def test_wrong_arguments_exit_with_1(honcho: Commands, told: dict[str, Any]) -> None:
     missing, name, dots, card, none = honcho.several(
         ("message", "get", "x" * 21, "-s", "talk"),
         ("peer", "create", "two words"),

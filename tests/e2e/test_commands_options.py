@@ -59,7 +59,7 @@ def statements(done: Done) -> list[str]:
     ]
 
 
-def test_a_representation_is_of_whom_and_of_what_is_asked(
+def test_options_select_the_peers_and_content_of_a_representation(
     honcho: Commands, said: list[str]
 ) -> None:
     whole, of_another, found, latest, within, narrow, of_another_there, found_there, by_option = (
@@ -100,7 +100,7 @@ def test_a_representation_is_of_whom_and_of_what_is_asked(
     assert statements(of_another_there) == [CELLO]
 
 
-def test_messages_are_shown_as_asked(honcho: Commands, said: list[str]) -> None:
+def test_options_select_and_order_messages(honcho: Commands, said: list[str]) -> None:
     brief, of_session, last, with_ids, of_bob, context, plain, summarised = honcho.several(
         ("message", "list", "talk", "--brief"),
         ("message", "list", "-s", "talk", "--last", "2"),
@@ -126,7 +126,7 @@ def test_messages_are_shown_as_asked(honcho: Commands, said: list[str]) -> None:
         )
 
 
-def test_a_summary_is_left_out_where_it_is_not_wanted(honcho: Commands, server: Server) -> None:
+def test_an_option_leaves_out_the_summary(honcho: Commands, server: Server) -> None:
     texts = [f"On day {day} I counted {day * 7} birds at the harbour." for day in range(20)]
     place = honcho.settings["HONCHO_WORKSPACE_ID"]
     messages = [{"peer_id": "alice", "content": text} for text in texts]
@@ -183,7 +183,9 @@ def test_a_peer_is_named_by_an_option_as_well(honcho: Commands, said: list[str])
     assert len(column(found)) == 2
 
 
-def test_a_question_is_asked_of_whom_and_where(honcho: Commands, said: list[str]) -> None:
+def test_options_select_the_peer_and_session_of_a_question(
+    honcho: Commands, said: list[str]
+) -> None:
     honcho("scope", "create", "office", "--sessions", "work")
     honcho.until(
         {"pending": 0, "completed": 1, "failed": 0}, "scope", "status", "office", part="summary"
@@ -208,7 +210,7 @@ def test_a_question_is_asked_of_whom_and_where(honcho: Commands, said: list[str]
     assert "Balthazar" in deep.output["response"]
 
 
-def test_work_is_counted_by_who_and_where(honcho: Commands, said: list[str]) -> None:
+def test_options_filter_the_queue_status(honcho: Commands, said: list[str]) -> None:
     fresh = ("-w", f"w-{uuid.uuid4().hex[:12]}")
     for peer, session in (("alice", "one"), ("bob", "one"), ("alice", "two")):
         honcho("message", "create", TORTOISE, "-p", peer, "-s", session, *fresh)
@@ -224,7 +226,7 @@ def test_work_is_counted_by_who_and_where(honcho: Commands, said: list[str]) -> 
     ] == [3, 2, 1, 2]
 
 
-def test_what_is_derived_is_found_by_level_and_source(honcho: Commands, server: Server) -> None:
+def test_options_filter_conclusions_by_level_and_source(honcho: Commands, server: Server) -> None:
     made = seeded(server)
     place = ("-w", made["workspace"])
     newest, pattern, pair, of_nobody, levels = honcho.several(

@@ -46,7 +46,7 @@ def saved(home: Path) -> dict[str, Any]:
     return found
 
 
-def test_init_tries_the_server_and_keeps_what_works(
+def test_init_checks_the_server_and_saves_a_working_configuration(
     fresh: Commands, server: Server, tmp_path: Path
 ) -> None:
     (tmp_path / "config.json").unlink()
@@ -65,12 +65,12 @@ def test_init_tries_the_server_and_keeps_what_works(
     assert again == {"apiKey": "***1234", "baseUrl": server.url}
 
 
-def test_init_says_that_nobody_answers(fresh: Commands) -> None:
+def test_init_reports_an_unreachable_server(fresh: Commands) -> None:
     refused = fresh.run("init", "--base-url", "http://127.0.0.1:1", "--api-key", "k", "--json")
     assert (refused.code, refused.error["code"]) == (1, "CONNECTION_FAILED")
 
 
-def test_init_tells_a_good_key_from_a_bad_one(commands: Path, tmp_path: Path) -> None:
+def test_init_distinguishes_valid_and_invalid_keys(commands: Path, tmp_path: Path) -> None:
     secret = "a secret of this test that is long enough"
     (home := tmp_path / "home").mkdir()
     (folder := tmp_path / "served").mkdir()
@@ -111,7 +111,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def test_a_server_is_started_looked_at_and_stopped(fresh: Commands, docker: str) -> None:
+def test_a_server_is_started_checked_and_stopped(fresh: Commands, docker: str) -> None:
     """`start`, `status` and `stop`: what they wait for and look at is the server's health."""
     port = str(free_port())
     place, url = f"w-{new_uid()}", f"http://127.0.0.1:{port}"

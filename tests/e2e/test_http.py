@@ -53,7 +53,7 @@ def eventually(look: Any, seconds: float = 30.0) -> Any:
     return result
 
 
-def test_the_main_job(http: httpx.Client, place: str) -> None:
+def test_messages_become_conclusions_and_answers(http: httpx.Client, place: str) -> None:
     workspace = place.rpartition("/")[2]
     made = http.post("/v3/workspaces", json={"id": workspace})
     assert made.status_code == 201
@@ -159,7 +159,7 @@ def test_a_trailing_slash_is_redirected(http: httpx.Client, place: str) -> None:
         b"[" * 100_000,
     ],
 )
-def test_malformed_bodies_are_told_apart(http: httpx.Client, place: str, body: bytes) -> None:
+def test_malformed_bodies_have_distinct_errors(http: httpx.Client, place: str, body: bytes) -> None:
     answer = http.post(
         f"{place}/sessions/s/messages", content=body, headers={"Content-Type": "application/json"}
     )
@@ -170,7 +170,7 @@ def test_malformed_bodies_are_told_apart(http: httpx.Client, place: str, body: b
         assert problem["msg"]
 
 
-def test_bad_queries_are_told_apart(http: httpx.Client, place: str) -> None:
+def test_invalid_queries_have_distinct_errors(http: httpx.Client, place: str) -> None:
     for query in (
         "size=0",
         "size=101",
@@ -225,7 +225,7 @@ def test_a_retried_create_is_answered_not_repeated(http: httpx.Client, place: st
     assert http.post(f"{place}/sessions/s/messages/list").json()["total"] == 2
 
 
-def test_many_writers_at_once(http: httpx.Client, place: str) -> None:
+def test_many_concurrent_writers_lose_and_double_nothing(http: httpx.Client, place: str) -> None:
     """Across server processes: no message is lost or doubled, batches stay together."""
 
     def write(number: int) -> int:
@@ -248,7 +248,7 @@ def test_many_writers_at_once(http: httpx.Client, place: str) -> None:
     assert [text.replace("first", "second") for text in items[::2]] == items[1::2]
 
 
-def test_what_is_acknowledged_survives_the_end_of_the_process(tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_the_end_of_the_process(tmp_path: Path) -> None:
     """SIGKILL of the supervisor: the children end too, nothing acknowledged is lost, and the work
     is done after the next start."""
     server = Server(tmp_path, "--no-worker")
@@ -307,7 +307,7 @@ def test_sigterm_lets_requests_finish(tmp_path: Path) -> None:
     assert len(stored - set(acknowledged)) <= 4, "at most the one that each writer heard nothing of"
 
 
-def test_a_connection_is_kept_and_a_slow_one_holds_nobody_up(
+def test_connections_are_kept_alive_and_a_slow_one_delays_no_other(
     server: Server, http: httpx.Client
 ) -> None:
     port = int(server.url.rpartition(":")[2])
@@ -322,7 +322,7 @@ def test_a_connection_is_kept_and_a_slow_one_holds_nobody_up(
         assert answer.headers.get("connection", "keep-alive").lower() == "keep-alive"
 
 
-def test_nobody_moves_the_application_by_a_header(http: httpx.Client) -> None:
+def test_the_script_name_header_is_ignored(http: httpx.Client) -> None:
     """What a proxy might say of a path's beginning is not believed, since anybody behind one could
     say it."""
     assert http.get("/health", headers={"SCRIPT_NAME": "/health"}).json() == {"status": "ok"}

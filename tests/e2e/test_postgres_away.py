@@ -108,7 +108,9 @@ class Load:
 
 @pytest.mark.timeout(180)
 @pytest.mark.heavy
-def test_stopped_and_started_under_load(own_server: OwnServer, tmp_path: Path) -> None:
+def test_a_postgres_stopped_and_started_under_load_loses_nothing(
+    own_server: OwnServer, tmp_path: Path
+) -> None:
     with serving(tmp_path, DB_CONNECTION_URI=own_server.uri, DB_POOL_TIMEOUT="2") as server:
         load = Load(server.url)
         with httpx.Client(base_url=server.url, timeout=20) as http:

@@ -74,7 +74,7 @@ def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Ite
 
 
 @pytest.mark.parametrize("face", ["sync", pytest.param("async", marks=pytest.mark.heavy)])
-def test_every_scenario(published_client: Path, url: str, face: str) -> None:
+def test_every_scenario_works_on_each_index(published_client: Path, url: str, face: str) -> None:
     result = Runs(published_client, PACKAGE, url).result(face)
     assert sorted(result["scenarios"]) == scenarios(PACKAGE)
     assert {

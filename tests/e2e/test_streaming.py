@@ -140,7 +140,7 @@ def next_event(answer: http.client.HTTPResponse) -> Any:
     return json.loads(line[6:])
 
 
-def test_the_first_piece_arrives_before_the_last_is_made(held: Server, tmp_path: Path) -> None:
+def test_the_first_piece_arrives_before_the_last_is_created(held: Server, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     with stream_when_free(held, str(heard)) as answer:
         assert answer.status == 200
@@ -153,7 +153,7 @@ def test_the_first_piece_arrives_before_the_last_is_made(held: Server, tmp_path:
         assert answer.read() == b""
 
 
-def test_slow_answers_leave_room_for_everything_else(held: Server, tmp_path: Path) -> None:
+def test_slow_answers_leave_threads_for_other_requests(held: Server, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     with stream_when_free(held, str(heard), "chat") as answer:
         next_event(answer)
@@ -181,7 +181,7 @@ def test_an_answer_that_fails_is_cut_off(held: Server) -> None:
 
 
 @pytest.mark.parametrize("again", range(3))
-def test_who_hangs_up_gives_its_place_back(held: Server, tmp_path: Path, again: int) -> None:
+def test_a_client_that_disconnects_frees_its_slot(held: Server, tmp_path: Path, again: int) -> None:
     """Noticed when the next piece is sent, at the latest; until then the only place is taken."""
     heard, logged = tmp_path / "heard", len(held.log)
     connection = socket.create_connection(("127.0.0.1", urlsplit(held.url).port or 0), PATIENCE)

@@ -112,7 +112,7 @@ def chosen(folder: Path) -> None:
     (folder / "memservice.toml").write_text("\n".join(lines), encoding="utf-8")
 
 
-def test_what_requires_is_satisfied_and_comes_from_the_environment(scripts: Path) -> None:
+def test_its_requirements_are_installed_in_the_environment(scripts: Path) -> None:
     _run(str(scripts / "python"), "-m", "pip", "check")
     look = (
         "import memservice, memservice_toybox; print(memservice.__file__, "
@@ -122,7 +122,7 @@ def test_what_requires_is_satisfied_and_comes_from_the_environment(scripts: Path
     assert [Path(place).is_relative_to(scripts.parent) for place in where.split()] == [True, True]
 
 
-def test_it_imports_nothing_but_the_seams() -> None:
+def test_it_imports_the_seams_only() -> None:
     """And what its own dependencies give."""
     imported = set()
     for source in (HERE / "toybox" / "memservice_toybox").glob("*.py"):
@@ -145,7 +145,7 @@ def test_it_is_listed(scripts: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_a_mistake_in_its_settings_is_said(scripts: Path, tmp_path: Path) -> None:
+def test_a_mistake_in_its_settings_is_reported(scripts: Path, tmp_path: Path) -> None:
     chosen(tmp_path)
     settings = tmp_path / "memservice.toml"
     settings.write_text(
@@ -213,7 +213,7 @@ def _until_worked_off(client: httpx.Client) -> None:
         time.sleep(0.1)
 
 
-def test_one_command_tells_whether_it_keeps_its_contract(scripts: Path, tmp_path: Path) -> None:
+def test_one_command_checks_its_contract(scripts: Path, tmp_path: Path) -> None:
     check = (str(scripts / "memservice"), "plugins", "check", "toybox")
     told = _run(*check, cwd=tmp_path)
     assert "vector index toybox, of plugin toybox from memservice-toybox 1.0" in told

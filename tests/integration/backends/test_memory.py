@@ -37,7 +37,7 @@ def rows_of(tx: Transaction) -> MemoryRows:
     return tx.rows
 
 
-def test_memory_is_a_storage_that_the_configuration_can_name() -> None:
+def test_memory_can_be_configured_as_storage() -> None:
     (provider,) = memservice_memory.memservice_storages()
     assert (provider.name, provider.schemes, provider.capabilities) == (
         "memory",
@@ -51,7 +51,7 @@ def test_memory_is_a_storage_that_the_configuration_can_name() -> None:
         assert tx.rows.count(Fact) == 0, "each opening is a store of its own"
 
 
-def test_a_closed_storage_says_so() -> None:
+def test_using_a_closed_storage_is_an_error() -> None:
     storage = MemoryStorage()
     storage.close()
     with pytest.raises(Unavailable):
@@ -62,7 +62,7 @@ def test_a_closed_storage_says_so() -> None:
         pass
 
 
-def test_a_write_that_waits_too_long_for_its_turn_is_refused() -> None:
+def test_a_write_that_waits_too_long_for_the_lock_is_refused() -> None:
     storage = MemoryStorage(lock_seconds=0.05)
 
     def hold(tx: Transaction) -> None:
@@ -131,7 +131,7 @@ class Conflicting(MemoryStorage):
             raise TransientConflict("lost")
 
 
-def test_a_write_that_meets_a_conflict_runs_again() -> None:
+def test_a_conflicting_write_runs_again() -> None:
     storage, runs = Conflicting(), []
     storage.conflicts = 2
 
@@ -145,7 +145,7 @@ def test_a_write_that_meets_a_conflict_runs_again() -> None:
     assert count(storage) == 1
 
 
-def test_a_write_that_meets_conflicts_without_end_is_given_up() -> None:
+def test_a_write_with_endless_conflicts_fails() -> None:
     storage = Conflicting()
     storage.conflicts, storage.attempts = 100, 3
     with pytest.raises(Unavailable) as caught:
@@ -170,7 +170,7 @@ class Refusing(MemoryStorage):
             yield tx
 
 
-def test_a_store_whose_last_write_failed_is_tried_again_until_one_succeeds() -> None:
+def test_a_store_is_probed_after_a_failed_write_until_one_succeeds() -> None:
     storage = Refusing()
     storage.write(note)
     storage.error = Unavailable("it is full")
@@ -184,7 +184,7 @@ def test_a_store_whose_last_write_failed_is_tried_again_until_one_succeeds() -> 
     assert storage.examine() == [], "it is tried, though nobody writes"
 
 
-def test_a_store_that_nobody_wrote_to_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_without_recent_writes_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Refusing()
     storage.error = Unavailable("it is full")
     assert [finding.state for finding in storage.examine()] == ["failed"]
@@ -195,7 +195,7 @@ def test_a_store_that_nobody_wrote_to_is_tried(monkeypatch: pytest.MonkeyPatch) 
     assert [finding.state for finding in storage.examine()] == ["failed"]
 
 
-def test_damage_stays_told_after_writes_that_succeed() -> None:
+def test_damage_is_reported_after_later_successful_writes() -> None:
     storage = Refusing()
     storage.error = Damaged("a page is no page")
     assert [finding.found for finding in storage.examine()] == ["a page is no page"]
@@ -204,7 +204,7 @@ def test_damage_stays_told_after_writes_that_succeed() -> None:
     assert [finding.found for finding in storage.examine()] == ["a page is no page"]
 
 
-def test_a_storage_can_be_asked_for_changes_that_other_processes_made() -> None:
+def test_a_storage_is_polled_for_changes_of_other_processes() -> None:
     class Polled(MemoryStorage):
         poll_seconds = 0.01
         polls = 0

@@ -65,7 +65,7 @@ def fill(rt: Runtime, number: int) -> None:
 @pytest.mark.parametrize(
     "number", [1_000, pytest.param(50_000, marks=[pytest.mark.heavy, pytest.mark.timeout(3_600)])]
 )
-def test_there_and_back_again(tmp_path: Path, number: int) -> None:
+def test_a_workspace_moved_there_and_back_is_unchanged(tmp_path: Path, number: int) -> None:
     uri = new_database()
     try:
         with store(f"sqlite:///{tmp_path}/a.db", tmp_path) as first, store(uri, tmp_path) as second:
@@ -108,7 +108,7 @@ def turn(rt: Runtime) -> None:
 
 
 @pytest.mark.parametrize("index", ["postgres", "redis", "qdrant"])
-def test_vectors_are_compared(tmp_path: Path, index: str) -> None:
+def test_moved_vectors_are_unchanged(tmp_path: Path, index: str) -> None:
     """In an index that keeps them bit by bit, and in ones that scale them once more. They come back
     as they were."""
     with ExitStack() as stack:

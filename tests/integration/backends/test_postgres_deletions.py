@@ -101,7 +101,7 @@ def test_a_workspace_that_is_deleted_while_it_is_changed_stays_deleted(
     assert set(states.values()) <= {ACTIVE}
 
 
-def test_a_message_of_a_new_session_never_goes_with_the_workspace_that_it_was_meant_for(
+def test_a_concurrent_message_never_disappears_with_its_deleted_workspace(
     runtime: Runtime, meanwhile: Meanwhile
 ) -> None:
     before = workspaces.update(runtime, ME, "w", {"n": 0}, None)
@@ -116,7 +116,7 @@ def test_a_message_of_a_new_session_never_goes_with_the_workspace_that_it_was_me
     assert after.uid != before.uid
 
 
-def test_a_workspace_with_a_session_that_is_just_being_stored_is_not_deleted(
+def test_a_workspace_with_an_uncommitted_session_is_not_deleted(
     runtime: Runtime, meanwhile: Meanwhile
 ) -> None:
     workspaces.update(runtime, ME, "w", {}, None)
@@ -136,7 +136,7 @@ def test_a_workspace_with_a_session_that_is_just_being_stored_is_not_deleted(
     assert sessions.get_or_create(runtime, ME, "w", "s") == (session, False)
 
 
-def test_a_session_is_not_copied_into_a_workspace_that_is_deleted_meanwhile(
+def test_a_session_is_not_cloned_into_a_workspace_being_deleted(
     runtime: Runtime, meanwhile: Meanwhile
 ) -> None:
     messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])
@@ -151,9 +151,7 @@ def test_a_session_is_not_copied_into_a_workspace_that_is_deleted_meanwhile(
     meanwhile.join()
 
 
-def test_nobody_joins_a_session_that_is_deleted_meanwhile(
-    runtime: Runtime, meanwhile: Meanwhile
-) -> None:
+def test_no_peer_joins_a_session_being_deleted(runtime: Runtime, meanwhile: Meanwhile) -> None:
     session = sessions.add_peers(runtime, ME, "w", "s", {"ann": MemberConfig()})
     meanwhile.after(
         sessions, "_peers_to_join", lambda: deletion.delete_session(runtime, ME, "w", "s")
@@ -166,7 +164,7 @@ def test_nobody_joins_a_session_that_is_deleted_meanwhile(
     assert [(member.peer, member.left_at) for member in members] == [("ann", None)]
 
 
-def test_a_message_whose_session_is_deleted_meanwhile_is_changed_before(
+def test_a_change_of_a_message_precedes_the_deletion_of_its_session(
     runtime: Runtime, meanwhile: Meanwhile
 ) -> None:
     (message,) = messages.create(runtime, ME, "w", "s", [Draft("hello", "ann")])

@@ -122,7 +122,7 @@ def wire(uri: str) -> Iterator[Wire]:
     shutil.rmtree(folder)
 
 
-def test_a_commit_whose_answer_was_lost_is_no_error(wire: Wire) -> None:
+def test_a_commit_whose_answer_was_lost_is_a_success(wire: Wire) -> None:
     storage = opened(wire.uri)
     storage.write(note("a"))
     wire.cut = "after"
@@ -133,7 +133,7 @@ def test_a_commit_whose_answer_was_lost_is_no_error(wire: Wire) -> None:
     storage.close()
 
 
-def test_an_error_of_a_commit_that_did_not_reach_the_server_means_that_nothing_was_stored(
+def test_a_commit_that_did_not_reach_the_server_stored_nothing(
     wire: Wire,
 ) -> None:
     storage = opened(wire.uri)
@@ -162,7 +162,7 @@ def test_a_transaction_number_that_a_crashed_server_has_not_reached_was_not_comm
     storage.close()
 
 
-def test_where_nobody_can_say_what_became_of_a_commit_that_is_told(
+def test_an_unknown_outcome_of_a_commit_is_reported(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = opened(wire.uri)
@@ -201,7 +201,7 @@ def test_when_all_connections_are_in_use_a_read_ends_in_unavailable_in_time(uri:
     storage.close()
 
 
-def test_a_paused_view_holds_no_connection(uri: str) -> None:
+def test_a_released_transaction_holds_no_connection(uri: str) -> None:
     storage = opened(uri, pool_timeout=0.3, pool_size=1, max_overflow=0)
     with storage.read() as tx:
         assert tx.facts.get("a") is None
@@ -246,7 +246,7 @@ def test_a_statement_that_takes_too_long_is_ended(uri: str) -> None:
     storage.close()
 
 
-def test_a_deadlock_is_tried_again(uri: str) -> None:
+def test_a_deadlock_is_retried(uri: str) -> None:
     storage = opened(uri)
     storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="") for name in "ab"]))
     met = threading.Barrier(2)
@@ -267,7 +267,7 @@ def test_a_deadlock_is_tried_again(uri: str) -> None:
     storage.close()
 
 
-def test_a_server_that_is_not_there_is_unavailable_at_once() -> None:
+def test_a_refused_connection_is_unavailable_at_once() -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         storage = opened(f"postgresql://user:s3cret@127.0.0.1:{nobody.getsockname()[1]}/memory")
@@ -294,7 +294,7 @@ def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:
         storage.close()
 
 
-def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: PostgresStorage) -> None:
+def test_a_reference_to_a_row_erased_concurrently_is_a_conflict(storage: PostgresStorage) -> None:
     dataset = storage.write(lambda tx: populate(tx, "w"))
     with pytest.raises(Conflict, match="deleted at the same time"):
         storage.write(
@@ -322,7 +322,7 @@ def test_a_workspace_may_be_erased_in_any_order(storage: PostgresStorage) -> Non
         ] == [0] * 5
 
 
-def test_a_forked_process_opens_connections_of_its_own(storage: PostgresStorage) -> None:
+def test_a_forked_process_opens_its_own_connections(storage: PostgresStorage) -> None:
     storage.write(note("parent"))
     storage.wait_for_work(0)
     child = os.fork()
@@ -393,7 +393,7 @@ def test_two_schemas_of_one_database_are_two_stores() -> None:
     drop_database(uri)
 
 
-def test_stores_in_schemas_of_their_own_share_the_extension() -> None:
+def test_stores_in_separate_schemas_share_the_extension() -> None:
     uri = new_database()
     for schema in ("one", "other"):
         store = opened(uri, schema=schema)
@@ -424,7 +424,7 @@ def test_a_database_that_cannot_hold_every_text_is_refused_before_it_is_upgraded
     drop_database(uri)
 
 
-def test_an_empty_database_says_what_to_do() -> None:
+def test_the_error_for_an_empty_database_says_what_to_do() -> None:
     uri = new_database()
     storage = opened(uri)
     for attempt in (storage.check, lambda: storage.write(note("a"))):
@@ -434,7 +434,7 @@ def test_an_empty_database_says_what_to_do() -> None:
     drop_database(uri)
 
 
-def test_without_pgvector_it_says_what_to_do_and_works_without_vectors(
+def test_without_pgvector_the_storage_works_without_vectors_and_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     uri = new_database()
@@ -467,7 +467,7 @@ def test_an_old_pgvector_is_refused(
             vector_schema.ensure(driver, "memory")
 
 
-def test_an_acknowledged_write_is_on_disk_unless_told_otherwise(uri: str) -> None:
+def test_an_acknowledged_write_is_on_disk_unless_configured_otherwise(uri: str) -> None:
     for level, wanted in (("full", "on"), ("normal", "off")):
         storage = opened(uri, synchronous=level)
         with storage.engine.connect() as connection:
@@ -483,6 +483,6 @@ def test_an_acknowledged_write_is_on_disk_unless_told_otherwise(uri: str) -> Non
         ("postgresql://host:port/db", "not a URI"),
     ],
 )
-def test_a_uri_that_cannot_be_opened_says_what_to_write(uri: str, words: str) -> None:
+def test_the_error_for_an_invalid_uri_shows_a_valid_one(uri: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"{words}.*postgresql\+psycopg://"):
         config_of(uri)

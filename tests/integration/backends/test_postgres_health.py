@@ -59,7 +59,7 @@ def names(storage: PostgresStorage) -> list[str]:
         return [fact.name for fact in tx.rows.page(Fact)]
 
 
-def test_a_sound_database_has_no_findings(uri: str) -> None:
+def test_a_healthy_database_has_no_findings(uri: str) -> None:
     storage = opened(uri)
     storage.write(note("a"))
     assert storage.examine() == []
@@ -67,7 +67,7 @@ def test_a_sound_database_has_no_findings(uri: str) -> None:
     storage.close()
 
 
-def test_a_server_that_takes_no_writes_is_told(uri: str) -> None:
+def test_a_read_only_server_is_reported(uri: str) -> None:
     name = make_url(uri).database
     with connect(uri) as connection:
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
@@ -86,7 +86,7 @@ def test_a_server_that_takes_no_writes_is_told(uri: str) -> None:
     storage.close()
 
 
-def test_more_connections_than_the_server_has_are_told(uri: str) -> None:
+def test_a_pool_larger_than_the_servers_limit_is_reported(uri: str) -> None:
     storage = opened(uri, pool_size=150)
     storage.write(note("a"))  # from now on it is told of work, and so counted
     deadline = time.monotonic() + 10
@@ -121,7 +121,7 @@ class TestFewConnections:
             connection.execute(f"DROP OWNED BY {role}".encode())
             connection.execute(f"DROP ROLE {role}".encode())
 
-    def test_writes_wait_for_a_connection_of_their_own_process(self, few: str) -> None:
+    def test_writes_wait_for_a_connection_of_their_process(self, few: str) -> None:
         storage = opened(few, pool_size=10, pool_timeout=20)
 
         def work(tx: Transaction) -> None:
@@ -133,7 +133,7 @@ class TestFewConnections:
                 done.result(60)
         storage.close()
 
-    def test_they_wait_no_longer_than_they_may(self, few: str) -> None:
+    def test_the_wait_is_limited(self, few: str) -> None:
         storage = opened(few, pool_timeout=0.5)
         with psycopg.connect(_text(few)), psycopg.connect(_text(few)):
             began = time.monotonic()
@@ -143,7 +143,7 @@ class TestFewConnections:
         storage.check()
         storage.close()
 
-    def test_what_the_server_says_of_that_is_known(self) -> None:
+    def test_the_servers_error_is_recognised(self) -> None:
         said = [
             "connection failed: FATAL:  sorry, too many clients already",
             (
@@ -208,7 +208,7 @@ def without_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("without_settings")
-def test_a_connection_with_other_settings_has_ours_in_every_transaction(
+def test_our_settings_apply_in_every_transaction(
     uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = opened(uri)
@@ -235,7 +235,7 @@ def test_a_connection_with_other_settings_has_ours_in_every_transaction(
 
 
 @pytest.mark.usefixtures("without_settings")
-def test_the_tables_of_another_schema_are_not_made_in_public(empty: str) -> None:
+def test_tables_of_a_configured_schema_are_not_created_in_public(empty: str) -> None:
     storage = migrated(empty, schema="elsewhere")
     storage.check()
     storage.write(note("a"))
@@ -308,7 +308,7 @@ logfile = {folder}/log
             started.wait(10)
             shutil.rmtree(folder)
 
-    def test_writers_through_it(self, pooled: str, empty: str) -> None:
+    def test_concurrent_writers_succeed(self, pooled: str, empty: str) -> None:
         storage = migrated(pooled, schema="elsewhere")
         storage.check()
         assert (tables(empty, "public"), tables(empty, "elsewhere") > 10) == (0, True)

@@ -138,7 +138,7 @@ def test_filters_lose_nothing_in_a_large_space(crowded: Crowded, where: IndexFil
     assert len({key - 1 for key in keys(hits)} & set(best)) >= 22
 
 
-def test_where_shared_memory_is_short_one_process_builds_the_index(
+def test_with_little_shared_memory_one_process_builds_the_index(
     store: tuple[str, PostgresStorage], storage: PostgresStorage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As in a container whose /dev/shm holds 64 MB."""
@@ -199,7 +199,7 @@ def test_memory_for_building_follows_the_vectors_up_to_the_limit() -> None:
     assert full.megabytes(20_000) == 47
 
 
-def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes(
+def test_an_unfinished_index_is_rebuilt_and_one_without_rows_dropped(
     store: tuple[str, PostgresStorage], storage: PostgresStorage
 ) -> None:
     uri = store[0]
@@ -229,7 +229,7 @@ def test_an_index_that_was_not_finished_is_built_again_and_one_without_rows_goes
         assert connection.execute(named).fetchall() == []
 
 
-def test_an_index_is_built_unasked_once_a_space_is_large(
+def test_an_index_is_built_automatically_once_a_space_is_large(
     store: tuple[str, PostgresStorage], storage: PostgresStorage
 ) -> None:
     index = PostgresVectorIndex(SpaceIndexes(place(store[0]), log, large=3))

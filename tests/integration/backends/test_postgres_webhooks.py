@@ -88,7 +88,7 @@ def test_an_attempt_that_ends_while_its_endpoint_is_deleted_leaves_no_record(
         assert tx.rows.page(Delivery) == []
 
 
-def test_what_is_delivered_while_somebody_asks_for_it_is_not_taken_back(
+def test_a_delivery_during_a_retry_request_is_not_undone(
     rt: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asking reads that it waits; before that is written, a worker has delivered it."""
@@ -121,7 +121,7 @@ def test_what_is_delivered_while_somebody_asks_for_it_is_not_taken_back(
 
 
 @pytest.mark.parametrize("error", ["a\0b", "a\ud800b"], ids=["NUL", "surrogate"])
-def test_an_error_that_no_column_takes_is_recorded_all_the_same(
+def test_an_error_text_that_no_column_accepts_is_recorded_in_part(
     rt: Runtime, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, error: str
 ) -> None:
     endpoint, unit = ready(rt, receiver)

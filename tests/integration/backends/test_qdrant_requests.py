@@ -180,7 +180,7 @@ def test_a_collection_is_made_for_tenants_with_an_index_for_every_field(server: 
     assert {key for _, _, _, key in server.requests} == {"k-1"}
 
 
-def test_indexes_that_a_process_did_not_come_to_are_made_by_the_next(server: Server) -> None:
+def test_missing_indexes_are_created_by_the_next_process(server: Server) -> None:
     server.collections[NAME] = {"space": {"data_type": "keyword", "points": 0}}
     open_at(server.url).upsert(None, OURS, [row(1)])
     assert server.bodies("PUT", f"/collections/{NAME}") == []
@@ -189,13 +189,13 @@ def test_indexes_that_a_process_did_not_come_to_are_made_by_the_next(server: Ser
     }  # fmt: skip
 
 
-def test_a_collection_that_another_process_made_in_between_is_used(server: Server) -> None:
+def test_a_collection_created_concurrently_is_used(server: Server) -> None:
     server.created_by_another = True
     open_at(server.url).upsert(None, OURS, [row(1)])
     assert len(server.bodies("PUT", f"/collections/{NAME}/points")) == 1
 
 
-def test_points_are_sent_in_portions_with_their_tenant(server: Server) -> None:
+def test_points_are_sent_in_batches_with_their_tenant(server: Server) -> None:
     index = open_at(server.url)
     index.upsert(
         None,
@@ -229,7 +229,7 @@ def test_points_are_sent_in_portions_with_their_tenant(server: Server) -> None:
     )
 
 
-def test_every_query_is_the_tenants(server: Server) -> None:
+def test_every_query_is_limited_to_its_tenant(server: Server) -> None:
     index = open_at(server.url)
     index.upsert(None, OURS, [row(1)])
     index.query(None, OURS, at_angle(0), 5, IndexFilter())
@@ -261,7 +261,7 @@ def test_every_query_is_the_tenants(server: Server) -> None:
     assert conditions(dropped) == [TENANT]
 
 
-def test_what_cannot_match_is_not_asked(server: Server) -> None:
+def test_a_filter_that_matches_nothing_sends_no_request(server: Server) -> None:
     index = open_at(server.url)
     assert index.query(None, OURS, at_angle(0), 5, IndexFilter(sessions=())) == []
     assert index.query(None, OURS, at_angle(0), 0, IndexFilter()) == []
@@ -274,7 +274,7 @@ def test_what_cannot_match_is_not_asked(server: Server) -> None:
     ("status", "words"),
     [(500, "500"), (503, "503"), (401, "VECTOR_STORE_API_KEY"), (403, "VECTOR_STORE_API_KEY")],
 )
-def test_a_server_that_fails_is_told_of(server: Server, status: int, words: str) -> None:
+def test_an_error_of_the_server_is_reported(server: Server, status: int, words: str) -> None:
     index = open_at(server.url)
     server.fails_with = status
     for ask in (
@@ -290,14 +290,14 @@ def test_a_server_that_fails_is_told_of(server: Server, status: int, words: str)
     assert index.count(None, OURS) == 3
 
 
-def test_a_server_that_hangs_is_left_after_the_time_out(server: Server) -> None:
+def test_a_server_that_hangs_is_abandoned_after_the_timeout(server: Server) -> None:
     index = open_at(server.url, options={"timeout_seconds": 1})
     server.hangs.set()
     with pytest.raises(IndexUnavailable, match="cannot be reached"):
         index.count(None, OURS)
 
 
-def test_a_server_that_is_away_or_has_no_address() -> None:
+def test_an_unreachable_server_and_a_missing_url_are_errors() -> None:
     index = open_at("http://127.0.0.1:9")
     with pytest.raises(IndexUnavailable, match=r"127\.0\.0\.1:9"):
         index.query(None, OURS, at_angle(0), 5, IndexFilter())

@@ -90,7 +90,7 @@ def test_every_condition_on_every_value(
 
 
 @pytest.mark.parametrize("record", RESOURCES, ids=lambda record: record.__name__)
-def test_any_filter(
+def test_any_filter_agrees_with_the_reference(
     storage: SqlStorage, rows: dict[type[Any], list[Any]], record: type[Any]
 ) -> None:
     @settings(
@@ -168,7 +168,7 @@ def test_values_of_another_type_match_nothing(
 
 
 @pytest.mark.parametrize("number", [8, 9, 40])
-def test_many_alternatives(
+def test_many_alternatives_agree_with_the_reference(
     storage: SqlStorage, rows: dict[type[Any], list[Any]], number: int
 ) -> None:
     """Also where some of them differ from the others in shape."""
@@ -249,7 +249,7 @@ def test_statements_are_compiled_once_per_shape(
 
 @given(st.text(max_size=20))
 @settings(max_examples=examples(50), deadline=None, derandomize=True, database=None)
-def test_shapes_hold_no_value(text: str) -> None:
+def test_statement_texts_contain_no_values(text: str) -> None:
     """Whatever a caller sends, it is a value of a statement and no part of its text."""
     from memservice_sql.conditions import Filterable, shape
     from memservice_sql.tables import messages

@@ -31,7 +31,7 @@ def ours(thing: Any, name: str | None, kind: str, reflected: bool, other: Any) -
     return kind != "table" or not reflected or name in metadata.tables
 
 
-def test_the_migrations_make_the_tables_of_the_code(tmp_path: Path) -> None:
+def test_the_migrations_create_the_tables_of_the_code(tmp_path: Path) -> None:
     storage = migrated(tmp_path / "memory.db")
     with storage.engine.connect() as connection:
         context = MigrationContext.configure(
@@ -53,7 +53,7 @@ def statements(engine: sa.Engine) -> dict[str, str]:
     }
 
 
-def test_the_migrations_say_it_in_the_same_words(tmp_path: Path) -> None:
+def test_the_migrations_create_identical_definitions(tmp_path: Path) -> None:
     """Comparing metadata sees neither conditions of indexes nor what happens on delete."""
     storage = migrated(tmp_path / "memory.db")
     there = statements(storage.engine)
@@ -65,13 +65,13 @@ def test_the_migrations_say_it_in_the_same_words(tmp_path: Path) -> None:
     assert {name: there.get(name) for name in wanted} == wanted
 
 
-def test_the_history_is_the_one_that_is_written_down() -> None:
+def test_the_history_equals_the_recorded_one() -> None:
     revisions = [script.revision for script in scripts().walk_revisions()]
     assert tuple(reversed(revisions)) == HISTORY
     assert scripts().get_heads() == [HEAD]
 
 
-def test_looking_at_the_version_imports_no_alembic(tmp_path: Path) -> None:
+def test_reading_the_version_does_not_import_alembic(tmp_path: Path) -> None:
     migrated(tmp_path / "memory.db").close()
     code = f"""
 import sys
@@ -88,7 +88,7 @@ print(sorted({{"alembic", "numpy"}} & set(sys.modules)))
     assert (found.returncode, found.stdout.strip()) == (0, "[]"), found.stderr
 
 
-def test_an_empty_store_says_how_to_make_the_tables(tmp_path: Path) -> None:
+def test_the_error_for_an_empty_store_says_how_to_create_the_tables(tmp_path: Path) -> None:
     (tmp_path / "memory.db").touch()
     storage = opened(tmp_path / "memory.db")
     assert storage.schema_version() is None
@@ -99,7 +99,7 @@ def test_an_empty_store_says_how_to_make_the_tables(tmp_path: Path) -> None:
     storage.close()
 
 
-def test_an_older_store_says_how_to_bring_it_up_to_date(
+def test_the_error_for_an_older_store_says_how_to_upgrade_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = migrated(tmp_path / "memory.db")
@@ -111,7 +111,7 @@ def test_an_older_store_says_how_to_bring_it_up_to_date(
 
 
 @pytest.mark.parametrize("old", HISTORY[:-1])
-def test_a_store_of_each_older_schema_is_brought_up_to_date(tmp_path: Path, old: str) -> None:
+def test_a_store_of_each_older_schema_is_upgraded(tmp_path: Path, old: str) -> None:
     (tmp_path / "memory.db").touch()
     storage = opened(tmp_path / "memory.db")
     with storage.engine.begin() as connection:
@@ -129,7 +129,7 @@ def test_a_store_of_each_older_schema_is_brought_up_to_date(tmp_path: Path, old:
     storage.close()
 
 
-def test_keys_of_an_older_store_belong_to_what_bears_their_names(tmp_path: Path) -> None:
+def test_keys_of_an_older_store_get_the_uids_of_their_names(tmp_path: Path) -> None:
     (tmp_path / "memory.db").touch()
     storage = opened(tmp_path / "memory.db")
     with storage.engine.begin() as connection:
@@ -180,7 +180,7 @@ INSERT INTO api_keys (uid, admin, workspace, peer, session, created_at) VALUES
 """
 
 
-def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_newer_store_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     storage = migrated(path)
     storage.write(lambda tx: tx.facts.set("a", "b"))

@@ -63,7 +63,7 @@ def test_a_table_has_the_unique_constraints_of_its_record(spec: TableSpec) -> No
         )
 
 
-def test_there_is_a_table_for_every_record_and_list_and_no_other() -> None:
+def test_there_is_exactly_one_table_for_every_record_and_list() -> None:
     listed = {one.table.name for tables in LIST_TABLES.values() for one in tables}
     assert set(metadata.tables) == {spec.name for spec in TABLES} | listed
     hints = get_type_hints(Conclusion)

@@ -97,7 +97,7 @@ def test_when_all_connections_are_in_use_a_read_ends_in_unavailable(path: Path) 
     storage.close()
 
 
-def test_without_a_pool_each_use_opens_a_connection(path: Path) -> None:
+def test_without_a_pool_each_transaction_opens_a_connection(path: Path) -> None:
     storage = migrated(path, pool_class="null")
     storage.write(note("a"))
     with storage.read(), storage.read(), storage.read():
@@ -221,7 +221,7 @@ def test_several_processes_write_to_one_session(path: Path, root: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_opens_connections_of_its_own(storage: SqliteStorage) -> None:
+def test_a_forked_process_opens_its_own_connections(storage: SqliteStorage) -> None:
     storage.write(note("parent"))
     storage.wait_for_work(0)
     child = os.fork()
@@ -264,7 +264,7 @@ storage.write(die)
     storage.close()
 
 
-def test_what_refers_to_something_erased_meanwhile_is_a_conflict(storage: SqliteStorage) -> None:
+def test_a_reference_to_a_row_erased_concurrently_is_a_conflict(storage: SqliteStorage) -> None:
     dataset = storage.write(lambda tx: populate(tx, "w"))
 
     def lost(tx: Transaction) -> None:
@@ -292,7 +292,7 @@ def test_a_workspace_may_be_erased_in_any_order(storage: SqliteStorage) -> None:
         ] == [0] * 5
 
 
-def test_a_file_that_is_no_database_is_left_alone(path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_not_changed(path: Path) -> None:
     path.write_text("my diary\n" * 200)
     storage = opened(path)
     with pytest.raises(Damaged, match="not a SQLite database"):
@@ -302,7 +302,7 @@ def test_a_file_that_is_no_database_is_left_alone(path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_a_file_that_may_not_be_written_is_unavailable(storage: SqliteStorage, path: Path) -> None:
+def test_a_read_only_file_is_unavailable(storage: SqliteStorage, path: Path) -> None:
     storage.close()
     path.chmod(0o400)
     reopened = opened(path)
@@ -311,7 +311,7 @@ def test_a_file_that_may_not_be_written_is_unavailable(storage: SqliteStorage, p
     reopened.close()
 
 
-def test_a_directory_that_vanished_is_no_store(tmp_path: Path) -> None:
+def test_a_deleted_directory_is_a_missing_store(tmp_path: Path) -> None:
     place = tmp_path / "gone"
     place.mkdir()
     storage = opened(place / "memory.db")
@@ -329,7 +329,7 @@ def test_a_closed_store_is_unavailable(storage: SqliteStorage) -> None:
 
 
 @pytest.mark.parametrize(("level", "number"), [("full", 2), ("normal", 1)])
-def test_how_much_is_flushed_is_a_setting(path: Path, level: str, number: int) -> None:
+def test_a_setting_controls_flushing(path: Path, level: str, number: int) -> None:
     storage = migrated(path, synchronous=level)
     with storage.engine.connect() as connection:
         found = {
@@ -340,7 +340,7 @@ def test_how_much_is_flushed_is_a_setting(path: Path, level: str, number: int) -
     storage.close()
 
 
-def test_the_log_is_copied_into_the_file_when_nobody_writes(
+def test_the_log_is_copied_into_the_file_while_idle(
     storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memservice_sqlite.connections.IDLE_SECONDS", 0.2)
@@ -366,12 +366,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("uri", "words"), WRONG.items())
-def test_a_uri_that_cannot_be_opened_says_what_to_write(uri: str, words: str) -> None:
+def test_the_error_for_an_invalid_uri_shows_a_valid_one(uri: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         file_of(uri)
 
 
-def test_a_relative_path_is_in_the_working_directory(
+def test_a_relative_path_is_resolved_in_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -382,7 +382,7 @@ def test_a_relative_path_is_in_the_working_directory(
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
-def test_a_statement_that_takes_too_long_is_ended_where_it_only_reads(path: Path) -> None:
+def test_only_a_reading_statement_that_takes_too_long_is_ended(path: Path) -> None:
     """And not where it writes. The connection goes on."""
     storage = migrated(path, statement_timeout_seconds=0.2)
     storage.write(note("a"))
@@ -405,7 +405,7 @@ def test_a_statement_that_takes_too_long_is_ended_where_it_only_reads(path: Path
     storage.close()
 
 
-def test_conditions_that_python_answers_are_ended_as_well(
+def test_slow_conditions_evaluated_in_python_are_ended(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite takes few steps between two of them, however long each takes."""

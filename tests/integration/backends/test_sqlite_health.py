@@ -111,7 +111,7 @@ def test_doctor_finds_a_damaged_page(path: Path, table: str) -> None:
     assert found == [("failed", RESTORE)]
 
 
-def test_damage_that_was_met_is_told_from_then_on_and_logged_once(
+def test_damage_is_reported_from_then_on_and_logged_once(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = migrated(path)
@@ -140,7 +140,7 @@ def test_damage_that_was_met_is_told_from_then_on_and_logged_once(
     storage.close()
 
 
-def test_a_file_whose_beginning_is_damaged_is_damaged(path: Path) -> None:
+def test_a_damaged_file_header_is_reported_as_damage(path: Path) -> None:
     migrated(path).close()
     with path.open("r+b") as file:
         file.write(random.Random(7).randbytes(4_096))
@@ -180,7 +180,7 @@ storage.close()
 
 
 @pytest.mark.parametrize("before", ["written", "quiet"])
-def test_a_full_disk_is_told_whether_or_not_anybody_wrote(
+def test_a_full_disk_is_reported_with_and_without_recent_writes(
     path: Path, root: Path, before: str
 ) -> None:
     migrated(path).close()
@@ -192,7 +192,7 @@ def test_a_full_disk_is_told_whether_or_not_anybody_wrote(
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_file_that_is_deleted_or_replaced_takes_no_write_any_more(
+def test_writes_to_a_deleted_or_replaced_file_fail(
     storage: SqliteStorage, path: Path, replaced: bool
 ) -> None:
     storage.write(note("before"))
@@ -215,9 +215,7 @@ def test_a_file_that_is_deleted_or_replaced_takes_no_write_any_more(
     assert path.exists() == replaced, "it is not made anew under a process that had another one"
 
 
-def test_a_file_that_is_deleted_while_a_write_is_under_way_is_not_written_to(
-    storage: SqliteStorage, path: Path
-) -> None:
+def test_a_write_during_the_deletion_of_the_file_fails(storage: SqliteStorage, path: Path) -> None:
     def work(tx: Transaction) -> None:
         tx.facts.set("lost", "")
         path.unlink()
@@ -226,7 +224,7 @@ def test_a_file_that_is_deleted_while_a_write_is_under_way_is_not_written_to(
         storage.write(work)
 
 
-def test_a_file_that_was_moved_and_put_back_is_the_same(storage: SqliteStorage, path: Path) -> None:
+def test_a_file_that_is_moved_and_restored_works(storage: SqliteStorage, path: Path) -> None:
     storage.write(note("before"))
     path.rename(path.with_name("elsewhere"))
     with pytest.raises(Unavailable, match="was deleted or moved"):
@@ -237,7 +235,7 @@ def test_a_file_that_was_moved_and_put_back_is_the_same(storage: SqliteStorage, 
     assert storage.examine() == []
 
 
-def test_only_migrating_makes_a_file(path: Path) -> None:
+def test_only_migrating_creates_a_file(path: Path) -> None:
     storage = opened(path)
     for attempt in (
         storage.check,

@@ -46,7 +46,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "cannot_change", lambda path: True)
 
 
-def test_it_is_read_without_a_trace_and_not_written_to(backup: Path, read_only: None) -> None:
+def test_a_read_only_file_is_read_without_creating_files(backup: Path, read_only: None) -> None:
     storage = opened(backup)
     with storage.read() as tx:
         assert tx.workspaces.locate("w").workspace is not None
@@ -56,7 +56,7 @@ def test_it_is_read_without_a_trace_and_not_written_to(backup: Path, read_only: 
     assert [path.name for path in backup.parent.iterdir()] == ["backup.db"]
 
 
-def test_a_file_whose_latest_changes_are_beside_it_is_refused(
+def test_a_read_only_file_with_a_write_ahead_log_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read without them, it would lack what was acknowledged."""

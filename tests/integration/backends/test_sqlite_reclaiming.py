@@ -85,7 +85,7 @@ def reclaim(storage: SqliteStorage) -> int:
 
 @pytest.mark.parametrize("others", [False, True], ids=["nothing else", "beside others"])
 @pytest.mark.parametrize("thorough", [False, True])
-def test_words_that_were_erased_are_nowhere_in_the_file(
+def test_erased_words_are_nowhere_in_the_file(
     storage: SqliteStorage, path: Path, others: bool, thorough: bool
 ) -> None:
     dataset = storage.write(lambda tx: populate(tx, "w"))
@@ -126,7 +126,7 @@ def test_nothing_is_merged_where_nothing_was_removed(storage: SqliteStorage) -> 
         assert connection.exec_driver_sql("PRAGMA data_version").scalar() == before
 
 
-def test_what_is_removed_during_a_round_is_merged_by_the_next(
+def test_rows_removed_during_a_round_are_merged_in_the_next(
     storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, other = (
@@ -149,7 +149,7 @@ def test_what_is_removed_during_a_round_is_merged_by_the_next(
     )
 
 
-def test_a_reader_delays_the_end_of_it_and_no_more(
+def test_a_reader_only_delays_the_end_of_reclaiming(
     storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reclaiming, "LOG_SECONDS", 0.01)
@@ -165,7 +165,7 @@ def test_a_reader_delays_the_end_of_it_and_no_more(
     assert written(path, MARKER) == 0
 
 
-def test_statistics_of_a_workspace_go_with_it(storage: SqliteStorage) -> None:
+def test_statistics_of_an_erased_workspace_are_removed(storage: SqliteStorage) -> None:
     dataset = storage.write(lambda tx: populate(tx, "w"))
     say(storage, dataset, MARKER)
 

@@ -33,7 +33,7 @@ def test_only_the_owner_may_read_a_new_file(tmp_path: Path) -> None:
     assert not [name for name in found if not name.startswith("m.db")]
 
 
-def test_rights_that_somebody_gave_are_kept(tmp_path: Path) -> None:
+def test_changed_file_permissions_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     path.touch()
     path.chmod(0o640)
@@ -45,7 +45,9 @@ def test_rights_that_somebody_gave_are_kept(tmp_path: Path) -> None:
     assert rights(path) == 0o640
 
 
-def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_links_is_supported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def link(*_: object, **__: object) -> None:
         raise OSError("no links here")
 

@@ -80,7 +80,7 @@ def plan(file: SqliteFile, sql: str, parameters: Any) -> str:
         )
 
 
-def test_a_view_of_another_storage_is_refused() -> None:
+def test_a_transaction_of_another_storage_is_refused() -> None:
     with pytest.raises(TypeError, match="SQLite storage"):
         SqliteTextIndex().search(None, "message", 1, ["fox"], 1, EVERYTHING)
 
@@ -93,7 +93,7 @@ def test_an_unknown_kind_is_refused(file: SqliteFile) -> None:
         SqliteTextIndex().search(tx, "poem", 1, ["fox"], 1, EVERYTHING)
 
 
-def test_of_common_terms_rows_with_several_come_first(file: SqliteFile) -> None:
+def test_rows_with_several_common_terms_come_first(file: SqliteFile) -> None:
     add(
         file,
         [
@@ -109,7 +109,7 @@ def test_of_common_terms_rows_with_several_come_first(file: SqliteFile) -> None:
     assert dict(found.frequencies) == {"salt": 51, "pepper": 52}
 
 
-def test_terms_past_the_budget_still_count_in_hits(file: SqliteFile) -> None:
+def test_terms_beyond_the_budget_count_in_hits(file: SqliteFile) -> None:
     add(
         file,
         [
@@ -123,7 +123,7 @@ def test_terms_past_the_budget_still_count_in_hits(file: SqliteFile) -> None:
     }
 
 
-def test_of_one_common_term_the_newest_are_returned(file: SqliteFile) -> None:
+def test_the_newest_rows_of_one_common_term_are_returned(file: SqliteFile) -> None:
     add(file, [TextRow(key=n, terms=["common"]) for n in range(1, 101)])
     assert {hit.key for hit in search(file, ["common"], k=10, budget=20).hits} == set(
         range(91, 101)
@@ -147,7 +147,7 @@ def test_few_rows_of_a_session_are_read_instead_of_many_postings(file: SqliteFil
     assert not any("MATCH" in statement for statement in file.statements)
 
 
-def test_statements_are_as_many_for_many_terms_and_rows(file: SqliteFile) -> None:
+def test_the_number_of_statements_does_not_depend_on_terms_and_rows(file: SqliteFile) -> None:
     counts = []
     for rows in (10, 1_000):
         add(file, [TextRow(key=n, terms=["fox", f"n{n}"]) for n in range(1, rows + 1)])
@@ -224,7 +224,7 @@ def test_postings_are_those_of_the_stored_rows(file: SqliteFile) -> None:
     assert len(stored) == 40
 
 
-def test_two_connections_count_as_one(file: SqliteFile, tmp_path: Path) -> None:
+def test_counts_include_the_changes_of_other_connections(file: SqliteFile, tmp_path: Path) -> None:
     other = SqliteFile(tmp_path / "text.db")
     for n in range(10):
         add(file if n % 2 else other, [TextRow(key=n + 1, terms=["fox", f"n{n}"])])

@@ -98,12 +98,12 @@ def delete(file: SqliteFile, index: SqliteVectorIndex, gone: Sequence[int]) -> N
     file.write(lambda tx: index.delete(tx, OURS, gone))
 
 
-def test_a_view_of_another_storage_is_refused() -> None:
+def test_a_transaction_of_another_storage_is_refused() -> None:
     with pytest.raises(TypeError, match="SQLite storage"):
         SqliteVectorIndex().count(None, OURS)
 
 
-def test_keys_of_a_rolled_back_transaction_are_given_out_again_and_do_no_harm(
+def test_reused_keys_of_a_rolled_back_transaction_do_no_harm(
     file: SqliteFile,
 ) -> None:
     index, bystander = SqliteVectorIndex(), SqliteVectorIndex()
@@ -154,7 +154,7 @@ def test_a_rolled_back_deletion_does_no_harm(file: SqliteFile) -> None:
     assert found(file, index) == [1, 2, 3]
 
 
-def test_others_do_not_see_what_is_not_committed(file: SqliteFile) -> None:
+def test_uncommitted_vectors_are_invisible_to_others(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 10)])
 
@@ -167,7 +167,7 @@ def test_others_do_not_see_what_is_not_committed(file: SqliteFile) -> None:
     assert found(file, index) == [2, 1]
 
 
-def test_an_older_view_stays_at_its_moment(file: SqliteFile) -> None:
+def test_an_older_transaction_keeps_its_state(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(n, n) for n in range(1, 11)])
     with file.transaction("BEGIN") as connection:
@@ -180,7 +180,7 @@ def test_an_older_view_stays_at_its_moment(file: SqliteFile) -> None:
     assert found(file, index) == list(range(2, 13))
 
 
-def test_growth_reads_only_what_is_new(file: SqliteFile) -> None:
+def test_after_growth_only_new_rows_are_read(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(n, n / 10) for n in range(1, 501)])
     assert len(found(file, index)) == 500
@@ -200,7 +200,7 @@ def test_growth_reads_only_what_is_new(file: SqliteFile) -> None:
     assert len(file.statements) == 3, "begin, one read, commit"
 
 
-def test_deltas_are_sought_not_scanned(file: SqliteFile) -> None:
+def test_changes_are_found_by_an_index_seek(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 1)])
     found(file, index)
@@ -226,7 +226,7 @@ def test_deltas_are_sought_not_scanned(file: SqliteFile) -> None:
             assert "r.vector" not in sql or "USE TEMP B-TREE" not in plan, (sql, plan)
 
 
-def test_memory_is_bounded_and_answers_stay_right(file: SqliteFile) -> None:
+def test_memory_is_bounded_and_results_stay_correct(file: SqliteFile) -> None:
     index = SqliteVectorIndex(max_cache_bytes=30_000)
     upsert(file, index, [row(n, n / 10, observer=1 + n % 10, observed=1) for n in range(1, 1_001)])
     for observer in (1, 2, 3, 1, 9, 10, 1):
@@ -240,7 +240,7 @@ def test_memory_is_bounded_and_answers_stay_right(file: SqliteFile) -> None:
     assert index.cached_bytes <= 30_000
 
 
-def test_the_dead_leave_memory(file: SqliteFile) -> None:
+def test_deleted_vectors_leave_memory(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(n, n / 10) for n in range(1, 1_001)])
     found(file, index)
@@ -250,7 +250,7 @@ def test_the_dead_leave_memory(file: SqliteFile) -> None:
     assert index.cached_bytes < full / 5
 
 
-def test_pruned_tombstones_are_noticed(file: SqliteFile) -> None:
+def test_pruned_tombstones_are_detected(file: SqliteFile) -> None:
     writer, reader = SqliteVectorIndex(max_tombstones=3), SqliteVectorIndex()
     upsert(file, writer, [row(n, n) for n in range(1, 31)])
     assert len(found(file, reader)) == 30
@@ -269,7 +269,7 @@ def test_pruned_tombstones_are_noticed(file: SqliteFile) -> None:
     )
 
 
-def test_deleting_behind_the_index_is_noticed(file: SqliteFile) -> None:
+def test_deletions_that_bypass_the_index_are_detected(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(n, n) for n in range(1, 5)])
     assert len(found(file, index)) == 4
@@ -278,7 +278,7 @@ def test_deleting_behind_the_index_is_noticed(file: SqliteFile) -> None:
     assert found(file, index) == [1, 3, 4]
 
 
-def test_another_process_is_followed(file: SqliteFile, tmp_path: Path, root: Path) -> None:
+def test_changes_of_another_process_are_read(file: SqliteFile, tmp_path: Path, root: Path) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 1), row(2, 2)])
     assert found(file, index) == [1, 2]
@@ -331,7 +331,7 @@ def test_many_threads_on_one_index(file: SqliteFile) -> None:
     assert len(found(file, index)) == 60
 
 
-def test_equal_vectors_score_alike_wherever_they_lie(file: SqliteFile) -> None:
+def test_equal_vectors_have_equal_scores_at_any_position(file: SqliteFile) -> None:
     wide = space(5, dimension=384)
     chance = np.random.default_rng(3)
     common = chance.standard_normal(384).astype(np.float32)
@@ -442,7 +442,7 @@ class Histories(RuleBasedStateMachine):
         self.file.close()
 
 
-def test_any_history_reads_as_a_dict(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_history_behaves_like_a_dict(tmp_path_factory: pytest.TempPathFactory) -> None:
     class InFolder(Histories):
         folder = staticmethod(lambda: str(tmp_path_factory.mktemp("history")))
 
@@ -452,7 +452,7 @@ def test_any_history_reads_as_a_dict(tmp_path_factory: pytest.TempPathFactory) -
     )
 
 
-def test_memory_of_spaces_that_are_gone_is_given_back(file: SqliteFile) -> None:
+def test_memory_of_dropped_spaces_is_freed(file: SqliteFile) -> None:
     index, other = SqliteVectorIndex(), SqliteVectorIndex()
     upsert(file, index, [row(1, 10), row(2, 20)])
     assert found(file, index) == found(file, other) == [1, 2]
@@ -466,7 +466,7 @@ def test_memory_of_spaces_that_are_gone_is_given_back(file: SqliteFile) -> None:
     assert found(file, index) == found(file, other) == [3]
 
 
-def test_memory_of_spaces_that_are_there_is_kept(file: SqliteFile) -> None:
+def test_memory_of_existing_spaces_is_kept(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 10), row(2, 20)])
     assert found(file, index) == [1, 2]
@@ -480,7 +480,7 @@ def test_memory_of_spaces_that_are_there_is_kept(file: SqliteFile) -> None:
     assert found(file, index) == [2]
 
 
-def test_a_drop_that_is_rolled_back_costs_reading_it_again(file: SqliteFile) -> None:
+def test_a_rolled_back_drop_only_reads_the_space_again(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 10)])
     assert found(file, index) == [1]
@@ -494,7 +494,7 @@ def test_a_drop_that_is_rolled_back_costs_reading_it_again(file: SqliteFile) -> 
     assert found(file, index) == [1]
 
 
-def test_a_process_that_is_looked_at_gives_memory_back(tmp_path: Path) -> None:
+def test_a_health_check_frees_memory_of_dropped_spaces(tmp_path: Path) -> None:
     """Vectors were dropped by another process; this one is asked for its readiness and for nothing
     else."""
     one, other = open_whole(tmp_path / "memory.db"), open_whole(tmp_path / "memory.db")

@@ -59,7 +59,7 @@ def page(*items: Any, pages: Any = 1) -> dict[str, Any]:
         page({**WORKSPACE, **PEER, "id": ["x"]}),
     ],
 )
-def test_answers_of_another_shape(answer: Any) -> None:
+def test_answers_of_another_form_are_errors(answer: Any) -> None:
     """The same to whatever is asked."""
     with pytest.raises(RemoteFailed) as refused:
         list(lines(remote(lambda request: httpx.Response(200, json=answer)), "acme", NOW))
@@ -76,12 +76,12 @@ def test_answers_of_another_shape(answer: Any) -> None:
         b'{"items": ["\\ud800"]}',
     ],
 )
-def test_answers_that_no_store_could_keep(content: bytes) -> None:
+def test_answers_that_no_store_can_store_are_errors(content: bytes) -> None:
     with pytest.raises(RemoteFailed, match="is not JSON"):
         names(remote(lambda request: httpx.Response(200, content=content)))
 
 
-def test_a_listing_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_listing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_workspace, "MAX_ITEMS", 1_000)
     asked: list[str] = []
 
@@ -94,7 +94,7 @@ def test_a_listing_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) == 11
 
 
-def test_pages_that_are_empty_for_ever() -> None:
+def test_endless_empty_pages_are_an_error() -> None:
     asked: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -106,7 +106,7 @@ def test_pages_that_are_empty_for_ever() -> None:
     assert len(asked) == 1
 
 
-def test_an_answer_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_workspace, "MAX_BYTES", 2**20)
     sent: list[int] = []
 
@@ -120,7 +120,7 @@ def test_an_answer_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(sent) < 20
 
 
-def test_a_small_answer_that_unpacks_into_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decompression_bomb_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_workspace, "MAX_BYTES", 2**20)
     bomb = gzip.compress(b" " * 2**24)
     with pytest.raises(RemoteFailed, match="larger than"):
@@ -153,7 +153,7 @@ def test_redirects_are_not_followed(status: int) -> None:
 @pytest.mark.parametrize(
     "token", ["geheim\n", "geheim\r\nX-Evil: 1", " geheim", "gehe\u0131m", "geheim\x00"]
 )
-def test_a_key_that_is_none_is_never_quoted(token: str) -> None:
+def test_an_invalid_key_is_never_quoted(token: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         client("http://other", token)
     assert "gehe" not in str(refused.value)
@@ -163,12 +163,12 @@ def test_a_key_that_is_none_is_never_quoted(token: str) -> None:
     "url",
     ["other", "ftp://other", "http://", "http://[::1", "file:///etc/passwd", "", "http://a\nb"],
 )
-def test_urls_that_are_none(url: str) -> None:
+def test_invalid_urls_are_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="server's URL"):
         client(url, None)
 
 
-def test_a_password_in_the_url_is_not_told() -> None:
+def test_a_password_in_the_url_is_not_shown() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(404, text="no"))
     with (
         httpx.Client(base_url="http://me:geheim@other", transport=transport) as asked,
@@ -179,7 +179,7 @@ def test_a_password_in_the_url_is_not_told() -> None:
     assert "other" in str(refused.value)
 
 
-def test_what_a_terminal_would_obey_is_told_as_text() -> None:
+def test_control_characters_are_shown_as_text() -> None:
     assert (
         printable("a\x1b]0;x\x07\r\x9b2J\tb\nc\u00e9") == "a\\x1b]0;x\\x07\\x0d\\x9b2J\tb\nc\u00e9"
     )
@@ -190,7 +190,7 @@ ROW = {"type": "header", "format": "memservice-workspace", "version": 1}
 
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
-def test_whatever_is_wrong_ends_in_one_sentence(memservice: Run, tmp_path: Path) -> None:
+def test_every_error_is_one_line_without_traceback(memservice: Run, tmp_path: Path) -> None:
     """Exit code 1 (2 where the command line itself is wrong), one line, no traceback: `memservice`
     looks for that itself."""
     memservice("db", "upgrade")

@@ -54,14 +54,14 @@ def has_workers(place: Place) -> bool:
     return "workers" in {one.name for one in doctor.look(place.rt)}
 
 
-def test_all_is_well(place: Place) -> None:
+def test_a_working_installation_has_no_findings(place: Place) -> None:
     heartbeats.register(place.rt, "w1")
     place.say("s", ("alice", "I keep bees."))
     place.work()
     assert {one.state for one in doctor.look(place.rt)} == {OK}, doctor.look(place.rt)
 
 
-def test_nobody_works(place: Place) -> None:
+def test_pending_work_without_a_worker_is_reported(place: Place) -> None:
     place.say("s", ("alice", "I keep bees."))
     if has_workers(place):
         assert check(place, "workers").state == DEGRADED
@@ -71,7 +71,7 @@ def test_nobody_works(place: Place) -> None:
     assert (check(place, "work").state, "90 s" in check(place, "work").found) == (DEGRADED, True)
 
 
-def test_a_worker_that_is_silent_is_gone(place: Place) -> None:
+def test_a_worker_without_heartbeats_is_not_listed(place: Place) -> None:
     heartbeats.register(place.rt, "w1")
     with place.rt.storage.read() as tx:
         assert [worker.name for worker in heartbeats.workers(tx, place.clock())] == ["w1"]
@@ -84,7 +84,9 @@ def test_a_worker_that_is_silent_is_gone(place: Place) -> None:
         assert heartbeats.workers(tx, place.clock()) == []
 
 
-def test_workers_with_other_models_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_with_different_models_are_reported(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not has_workers(place):
         pytest.skip("a storage that lives inside one process has no workers beside it")
     with monkeypatch.context() as other:
@@ -96,7 +98,7 @@ def test_workers_with_other_models_are_told(place: Place, monkeypatch: pytest.Mo
     )
 
 
-def test_failed_work_is_told(place: Place) -> None:
+def test_failed_tasks_are_reported(place: Place) -> None:
     messages.create(place.rt, PRINCIPAL, "w", "s", [messages.Draft("I keep bees.", "alice")])
     place.rt.storage.write(
         lambda tx: tx.rows.change(Task, equals(kind="representation"), state=FAILED)
@@ -104,7 +106,7 @@ def test_failed_work_is_told(place: Place) -> None:
     assert "jobs list --state failed" in check(place, "work").advice
 
 
-def test_vectors_that_cannot_be_used_are_told(place: Place) -> None:
+def test_unusable_vectors_are_reported(place: Place) -> None:
     place.say("s", ("alice", "I keep bees."))
     conclusions.create(
         place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")]
@@ -144,7 +146,7 @@ class Away:
 class TestVectors:
     """An index outside the storage."""
 
-    def test_one_that_is_away_is_told_before_there_is_any_vector(
+    def test_an_unreachable_index_is_reported_before_the_first_vector(
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(place.rt, "vectors", Away(None))
@@ -159,7 +161,7 @@ class TestVectors:
             not in create_app(runtime=place.rt).test_client().get("/health/ready").text
         )
 
-    def test_it_is_looked_at_though_the_storage_has_failed(
+    def test_the_index_is_checked_even_if_the_storage_has_failed(
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse() -> None:
@@ -170,7 +172,7 @@ class TestVectors:
         found = {one.name: one.state for one in doctor.look(place.rt)}
         assert found == {"storage": BROKEN, "vectors": DEGRADED, "embedder": OK, "plugins": OK}
 
-    def test_one_that_takes_too_long_is_not_waited_for(
+    def test_a_slow_index_is_not_waited_for(
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         index = Away(0)
@@ -187,7 +189,7 @@ class TestVectors:
         assert waited == []
         answers.set()
 
-    def test_one_that_was_emptied_or_has_another_dimension_is_told(
+    def test_an_emptied_index_or_another_dimension_is_reported(
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         place.say("s", ("alice", "I keep bees."))
@@ -207,7 +209,7 @@ class TestVectors:
         )
 
 
-def test_a_space_of_another_dimension_than_the_embedders_is_told(place: Place) -> None:
+def test_a_space_of_another_dimension_than_the_embedders_is_reported(place: Place) -> None:
     place.say("s", ("alice", "I keep bees."))
     conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice")])
     with place.rt.storage.read() as tx:
@@ -220,7 +222,7 @@ def test_a_space_of_another_dimension_than_the_embedders_is_told(place: Place) -
 
 
 class TestReady:
-    def test_over_http(self, place: Place) -> None:
+    def test_checks_are_served_over_http(self, place: Place) -> None:
         heartbeats.register(place.rt, "w1")
         client = create_app(runtime=place.rt).test_client()
         answer = client.get("/health/ready")
@@ -231,9 +233,7 @@ class TestReady:
         }
         assert all(one.keys() == {"name", "state", "advice"} for one in answer.get_json()["checks"])
 
-    def test_503_when_the_store_takes_no_writes(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_503_if_writes_fail(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(*args: object, **how: object) -> list[Finding]:
             return [Finding("failed", "/var/lib/x.db is full", "check that its disk is not full")]
 
@@ -246,7 +246,7 @@ class TestReady:
         )
         assert "/var/lib" not in answer.text
 
-    def test_it_reads_no_more_than_it_must_and_the_command_everything(
+    def test_readiness_reads_little_and_the_command_everything(
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[bool] = []
@@ -260,7 +260,7 @@ class TestReady:
         doctor.look(place.rt, thorough=True)
         assert asked == [False, True]
 
-    def test_503_when_the_store_is_broken(
+    def test_503_if_the_store_is_damaged(
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse() -> None:
@@ -275,7 +275,7 @@ class TestReady:
 
 @pytest.mark.e2e
 class TestCommand:
-    def test_beside_a_running_service(self, memservice: Run, tmp_path: Path) -> None:
+    def test_works_beside_a_running_service(self, memservice: Run, tmp_path: Path) -> None:
         with serving(tmp_path) as server:
             deadline = time.monotonic() + 30
             while (
@@ -289,7 +289,7 @@ class TestCommand:
             with urllib.request.urlopen(f"{server.url}/health/ready", timeout=10) as answer:
                 assert json.loads(answer.read())["status"] == "ok"
 
-    def test_no_store_yet(self, memservice: Run, tmp_path: Path) -> None:
+    def test_a_missing_store_is_reported(self, memservice: Run, tmp_path: Path) -> None:
         done = memservice("doctor")
         assert done.returncode == 1
         assert "FAILED    storage" in done.stdout
@@ -299,12 +299,12 @@ class TestCommand:
         assert "memservice db upgrade" in done.stdout
         assert list(tmp_path.iterdir()) == []
 
-    def test_settings_that_are_wrong(self, memservice: Run) -> None:
+    def test_wrong_settings_are_reported(self, memservice: Run) -> None:
         done = memservice("doctor", "--json", DB_CONNECTION_URI="nosuch://x")
         assert done.returncode == 1
         assert json.loads(done.stdout)["state"] == BROKEN
 
-    def test_redis_that_is_away(self, memservice: Run) -> None:
+    def test_an_unreachable_redis_is_reported(self, memservice: Run) -> None:
         memservice("db", "upgrade")
         with socket.socket() as nobody:
             nobody.bind(("127.0.0.1", 0))
@@ -316,7 +316,7 @@ class TestCommand:
         assert redis["state"] == DEGRADED
 
     @pytest.mark.parametrize("kind", ["qdrant", "redis"])
-    def test_an_index_that_is_away_before_anything_is_stored(
+    def test_an_unreachable_index_is_reported_for_an_empty_store(
         self, memservice: Run, kind: str
     ) -> None:
         memservice("db", "upgrade")
@@ -330,7 +330,7 @@ class TestCommand:
             "vectors"
         ] == DEGRADED
 
-    def test_a_postgres_that_is_away_hides_nothing_else(self, memservice: Run) -> None:
+    def test_an_unreachable_postgres_does_not_hide_other_findings(self, memservice: Run) -> None:
         uri = "postgresql+psycopg://nobody@127.0.0.1:1/nothing"
         found = memservice(
             "doctor", "--json", DB_CONNECTION_URI=uri, REDIS_URL="redis://127.0.0.1:1/0"
@@ -345,14 +345,14 @@ class TestCommand:
         }
         assert "cannot be reached" in checks["storage"]["found"]
 
-    def test_a_redis_url_that_is_none(self, memservice: Run) -> None:
+    def test_an_invalid_redis_url_is_reported(self, memservice: Run) -> None:
         memservice("db", "upgrade")
         found = memservice("doctor", "--json", REDIS_URL="rediss//nonsense")
         (redis,) = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "redis"]
         assert (found.returncode, redis["state"]) == (1, BROKEN)
         assert "REDIS_URL" in redis["advice"]
 
-    def test_a_schema_that_is_newer(self, memservice: Run, tmp_path: Path) -> None:
+    def test_a_newer_schema_is_reported(self, memservice: Run, tmp_path: Path) -> None:
         memservice("db", "upgrade")
         with closing(sqlite3.connect(tmp_path / "memservice.db")) as database:
             database.execute("UPDATE alembic_version SET version_num = '9999'")
@@ -363,7 +363,7 @@ class TestCommand:
         assert "Upgrade memservice" in found.stdout
         assert "plugins" in found.stdout
 
-    def test_a_driver_that_is_missing(self, memservice: Run, tmp_path: Path) -> None:
+    def test_a_missing_driver_is_reported(self, memservice: Run, tmp_path: Path) -> None:
         (tmp_path / "sitecustomize.py").write_text(
             "import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8"
         )
@@ -377,7 +377,7 @@ class TestCommand:
         assert "pip install 'memservice[postgres]'" in found.stdout
         assert "plugins" in found.stdout
 
-    def test_models_are_asked_only_on_request(self, memservice: Run, tmp_path: Path) -> None:
+    def test_models_are_called_only_on_request(self, memservice: Run, tmp_path: Path) -> None:
         memservice("db", "upgrade")
         with socket.socket() as nobody:
             nobody.bind(("127.0.0.1", 0))

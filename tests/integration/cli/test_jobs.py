@@ -82,7 +82,7 @@ def listed(store: Store, *options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_what_failed_is_listed_without_its_text_and_shown_with_it(store: Store) -> None:
+def test_failed_tasks_are_listed_without_and_shown_with_their_error_text(store: Store) -> None:
     store.say("s", "I like tea.")
     store.work(fails=True)
     (failed,) = listed(store, "--state", "failed")
@@ -120,7 +120,7 @@ def test_what_failed_is_listed_without_its_text_and_shown_with_it(store: Store) 
     )
 
 
-def test_a_retry_makes_it_pending_and_another_try_does_it(store: Store, memservice: Run) -> None:
+def test_a_retried_task_becomes_pending_and_succeeds(store: Store, memservice: Run) -> None:
     store.say("s", "I like tea.")
     store.work(fails=True)
     (failed,) = listed(store, "--state", "failed")
@@ -132,7 +132,7 @@ def test_a_retry_makes_it_pending_and_another_try_does_it(store: Store, memservi
     assert done["outcome"]["stored"] == 1
 
 
-def test_what_derived_nothing_says_so(store: Store) -> None:
+def test_a_task_without_results_shows_its_outcome(store: Store) -> None:
     store.say("s", "  ")
     store.work()
     (done,) = listed(store, "--kind", "representation")
@@ -141,7 +141,7 @@ def test_what_derived_nothing_says_so(store: Store) -> None:
     assert "derived_nothing 1" in store("show", done["id"]).stdout
 
 
-def test_what_is_cancelled_is_not_done_until_it_is_retried(store: Store) -> None:
+def test_a_cancelled_task_is_not_processed_until_it_is_retried(store: Store) -> None:
     store.say("s", "I like tea.")
     store.say("t", "I own a boat.")
     pending = listed(store, "--state", "pending")
@@ -158,7 +158,7 @@ def test_what_is_cancelled_is_not_done_until_it_is_retried(store: Store) -> None
     assert {job["state"] for job in listed(store, "--kind", "representation")} == {"done"}
 
 
-def test_what_is_over_is_erased_by_age_and_state(store: Store) -> None:
+def test_ended_tasks_are_purged_by_age_and_state(store: Store) -> None:
     store.say("s", "I like tea.")
     store.work(fails=True)
     store.say("t", "I own a boat.")
@@ -184,7 +184,7 @@ def test_what_is_over_is_erased_by_age_and_state(store: Store) -> None:
         (("purge", "--older-than", "soon"), 2, "'soon' is not a duration"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     store: Store, arguments: tuple[str, ...], status: int, said: str
 ) -> None:
     done = store(*arguments)

@@ -28,7 +28,7 @@ def claims_of(token: str) -> dict[str, object]:
     return found
 
 
-def test_the_first_key_is_made_before_the_first_start(memservice: Run) -> None:
+def test_the_first_key_is_created_before_the_first_start(memservice: Run) -> None:
     made = memservice("keys", "create", "--admin", "--expires", "1h30m", **AUTH)
     assert made.returncode == 0
     assert made.stdout.count("\n") == 1, "the token alone"
@@ -39,7 +39,7 @@ def test_the_first_key_is_made_before_the_first_start(memservice: Run) -> None:
     assert "everything, until 20" in made.stderr
 
 
-def test_narrow_keys_and_the_list(memservice: Run) -> None:
+def test_narrow_keys_are_created_and_listed(memservice: Run) -> None:
     made = memservice(
         "keys",
         "create",
@@ -85,7 +85,7 @@ def test_narrow_keys_and_the_list(memservice: Run) -> None:
     assert made.stdout.strip() not in "\n".join(lines)
 
 
-def test_a_label_does_not_make_lines_of_its_own(memservice: Run) -> None:
+def test_a_label_cannot_add_lines_to_the_output(memservice: Run) -> None:
     memservice(
         "keys",
         "create",
@@ -115,13 +115,15 @@ def test_a_label_does_not_make_lines_of_its_own(memservice: Run) -> None:
         (("--admin", "--expires", "9000y"), "expire after the year 9999"),
     ],
 )
-def test_what_makes_no_key(memservice: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_arguments_create_no_key(
+    memservice: Run, arguments: tuple[str, ...], said: str
+) -> None:
     refused = memservice("keys", "create", *arguments, **AUTH)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert said in " ".join(refused.stderr.split())
 
 
-def test_revoking(memservice: Run) -> None:
+def test_a_key_is_revoked(memservice: Run) -> None:
     made = memservice("keys", "create", "--admin", **AUTH).stdout.strip()
     other = memservice("keys", "create", "--admin", **AUTH).stdout.strip()
     foreign = signed({"t": "", "w": "acme"})
@@ -145,7 +147,7 @@ def test_revoking(memservice: Run) -> None:
     assert memservice("keys", "revoke", uid, "--token", made, **AUTH).returncode == 2
 
 
-def test_without_a_secret_it_is_said_how_to_make_one(memservice: Run) -> None:
+def test_without_a_secret_the_error_says_how_to_create_one(memservice: Run) -> None:
     recipe = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
     refused = memservice("keys", "create", "--admin")
     assert (refused.returncode, refused.stdout) == (1, "")
@@ -155,7 +157,7 @@ def test_without_a_secret_it_is_said_how_to_make_one(memservice: Run) -> None:
     assert recipe in refused.stderr
 
 
-def test_a_short_secret_makes_no_key(memservice: Run) -> None:
+def test_a_short_secret_creates_no_key(memservice: Run) -> None:
     for settings in (
         {"AUTH_JWT_SECRET": "x" * 15},
         {"AUTH_JWT_SECRET": SECRET, "AUTH_JWT_SECRET_PREVIOUS": "x" * 15},
@@ -170,7 +172,7 @@ def test_a_short_secret_makes_no_key(memservice: Run) -> None:
             assert 'python -c "import secrets; print(secrets.token_urlsafe(32))"' in refused.stderr
 
 
-def test_a_key_of_nothing_says_so(memservice: Run, tmp_path: Path) -> None:
+def test_a_key_for_an_unknown_row_is_marked_in_the_list(memservice: Run, tmp_path: Path) -> None:
     settings = load_settings(
         environ={"DB_CONNECTION_URI": f"sqlite:///{tmp_path / 'memservice.db'}", **AUTH},
         cwd=tmp_path,
@@ -183,20 +185,22 @@ def test_a_key_of_nothing_says_so(memservice: Run, tmp_path: Path) -> None:
     assert line.endswith("app unheard-of")
 
 
-def test_where_keys_would_be_lost_none_is_made(memservice: Run) -> None:
+def test_a_storage_in_memory_creates_no_key(memservice: Run) -> None:
     refused = memservice("keys", "create", "--admin", DB_CONNECTION_URI="memory://", **AUTH)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "exists in one process only" in refused.stderr
 
 
-def test_while_authentication_is_off_it_says_so(memservice: Run) -> None:
+def test_a_key_created_while_authentication_is_off_comes_with_a_note(memservice: Run) -> None:
     made = memservice("keys", "create", "--admin", AUTH_JWT_SECRET=SECRET)
     assert claims_of(made.stdout)["ad"] is True
     assert "WARNING: AUTH_USE_AUTH is false" in made.stderr
 
 
 @pytest.mark.e2e
-def test_beside_a_running_server(tmp_path: Path, memservice: Run) -> None:
+def test_a_key_revoked_by_command_is_refused_by_running_servers(
+    tmp_path: Path, memservice: Run
+) -> None:
     """Two server processes; a key that the shell revokes is refused by both from the next request
     on."""
     token = memservice("keys", "create", "--workspace", "acme", **AUTH).stdout.strip()

@@ -29,7 +29,7 @@ def rows(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
-def test_what_is_installed_is_listed(memservice: Run) -> None:
+def test_installed_plugins_are_listed(memservice: Run) -> None:
     from memservice import __version__
 
     done = memservice("plugins")
@@ -82,7 +82,9 @@ def test_a_broken_plugin_is_listed_with_its_reason(
     assert (silenced.returncode, "brittle" in silenced.stdout) == (0, False)
 
 
-def test_a_broken_plugin_that_is_needed_stops_the_start(memservice: Run, install: Install) -> None:
+def test_a_broken_plugin_that_is_needed_prevents_the_start(
+    memservice: Run, install: Install
+) -> None:
     path = install("brittle", "raise RuntimeError('no luck')")
     done = memservice("serve", "--port", "0", PYTHONPATH=path, REASONER="brittle")
     assert done.returncode == 1
@@ -102,7 +104,7 @@ def test_a_missing_driver_is_named(memservice: Run, install: Install) -> None:
     assert "needs oracle, which is not installed: pip install oracle" in done.stderr
 
 
-def test_an_unknown_protocol_of_a_model_is_told_before_anything_starts(memservice: Run) -> None:
+def test_an_unknown_transport_is_reported_before_the_start(memservice: Run) -> None:
     done = memservice(
         "serve",
         "--port",
@@ -115,7 +117,7 @@ def test_an_unknown_protocol_of_a_model_is_told_before_anything_starts(memservic
     assert "no plugin offers a language-model protocol called 'opnai'" in done.stderr
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones(memservice: Run) -> None:
+def test_the_error_for_an_unknown_name_lists_the_known_ones(memservice: Run) -> None:
     done = memservice("serve", "--port", "0", EMBEDDER="hashd")
     assert done.returncode == 1
     assert "no plugin offers an embedder called 'hashd'" in done.stderr
@@ -129,7 +131,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(memservice: Run) -> Non
     assert "hunter2" not in storage.stderr
 
 
-def test_commands_of_plugins(memservice: Run, install: Install) -> None:
+def test_plugins_can_add_commands(memservice: Run, install: Install) -> None:
     install(
         "greeter",
         """
@@ -179,7 +181,7 @@ def test_commands_of_plugins(memservice: Run, install: Install) -> None:
 
 
 @pytest.mark.e2e
-def test_a_model_for_everything_serves(tmp_path: Path) -> None:
+def test_a_server_with_a_model_for_every_task_starts_without_calling_it(tmp_path: Path) -> None:
     """Nobody is asked before there is something to ask."""
     with serving(tmp_path, REASONER="llm", LLM_OPENAI_BASE_URL="http://127.0.0.1:9/v1") as server:
         assert "reasoner    llm" in server.output

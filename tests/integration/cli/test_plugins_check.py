@@ -48,7 +48,7 @@ capabilities=Same.capabilities)
 """
 
 
-def test_a_provider_that_keeps_its_contract(memservice: Run) -> None:
+def test_a_provider_that_fulfils_its_contract_passes(memservice: Run) -> None:
     done = memservice("plugins", "check", "hashed")
     assert done.returncode == 0, done.stdout
     assert done.stdout.startswith("embedder hashed, of plugin hashed from memservice ")
@@ -61,7 +61,7 @@ def test_a_provider_that_keeps_its_contract(memservice: Run) -> None:
     assert re.search(r"\d+ passed", done.stdout)
 
 
-def test_one_that_does_not(memservice: Run, install: Install) -> None:
+def test_a_provider_that_violates_its_contract_fails(memservice: Run, install: Install) -> None:
     done = memservice("plugins", "check", "same", PYTHONPATH=install("same", BROKEN))
     assert done.returncode == 1
     assert "FAILED" in done.stdout
@@ -69,7 +69,7 @@ def test_one_that_does_not(memservice: Run, install: Install) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_what_keeps_something_is_tried_in_a_place_of_its_own(
+def test_a_storing_provider_is_checked_in_a_location_for_test_data(
     memservice: Run, tmp_path: Path
 ) -> None:
     untried = memservice("plugins", "check", "memory")
@@ -81,7 +81,7 @@ def test_what_keeps_something_is_tried_in_a_place_of_its_own(
 
 
 @pytest.mark.timeout(300)
-def test_an_index_that_ends_with_its_process_is_not_asked_to_outlive_it(memservice: Run) -> None:
+def test_persistence_is_not_checked_for_an_index_in_memory(memservice: Run) -> None:
     tried = memservice("plugins", "check", "qdrant", "--scratch", ":memory:")
     assert tried.returncode == 0, tried.stdout
     assert re.search(
@@ -91,7 +91,7 @@ def test_an_index_that_ends_with_its_process_is_not_asked_to_outlive_it(memservi
 
 
 @pytest.mark.timeout(300)
-def test_an_index_on_a_server_is_tried_in_namespaces_that_are_gone_afterwards(
+def test_an_index_on_a_server_is_checked_in_temporary_namespaces(
     memservice: Run,
 ) -> None:
     url = redis_vectors.real_url()
@@ -111,7 +111,7 @@ def test_an_index_on_a_server_is_tried_in_namespaces_that_are_gone_afterwards(
 
 @pytest.mark.heavy
 @pytest.mark.timeout(900)
-def test_a_storage_on_a_server_is_tried_in_schemas_that_are_gone_afterwards(tmp_path: Path) -> None:
+def test_a_storage_on_a_server_is_checked_in_temporary_schemas(tmp_path: Path) -> None:
     uri = new_database()
     try:
         command = [str(MEMSERVICE), "plugins", "check", "postgres", "--scratch", uri]
@@ -141,7 +141,7 @@ def test_a_storage_on_a_server_is_tried_in_schemas_that_are_gone_afterwards(tmp_
         drop_database(uri)
 
 
-def test_what_would_try_all_tests_in_one_file_is_refused(memservice: Run, tmp_path: Path) -> None:
+def test_a_location_shared_by_all_tests_is_refused(memservice: Run, tmp_path: Path) -> None:
     done = memservice("plugins", "check", "sqlite", "--scratch", f"sqlite:///{tmp_path}/memory.db")
     assert (done.returncode, "write {path} or {unique} into --scratch" in done.stdout) == (1, True)
     assert list(tmp_path.iterdir()) == []
@@ -169,7 +169,7 @@ def test_what_would_try_all_tests_in_one_file_is_refused(memservice: Run, tmp_pa
         ),
     ],
 )
-def test_a_server_that_is_away_is_said_to_be_in_one_line(
+def test_an_unreachable_server_is_reported_in_one_line(
     memservice: Run, name: str, place: str, said: str
 ) -> None:
     done = memservice("plugins", "check", name, "--scratch", place)
@@ -182,7 +182,7 @@ def test_a_server_that_is_away_is_said_to_be_in_one_line(
     assert "hunter2" not in done.stdout
 
 
-def test_a_driver_that_is_missing_is_named_with_what_installs_it(
+def test_a_missing_driver_is_reported_with_the_install_command(
     memservice: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
@@ -205,7 +205,7 @@ def test_a_driver_that_is_missing_is_named_with_what_installs_it(
 
 
 @pytest.mark.parametrize("name", [pytest.param("http", marks=pytest.mark.heavy), "jsonl"])
-def test_a_transport_is_tried_on_this_machine(memservice: Run, tmp_path: Path, name: str) -> None:
+def test_a_transport_is_checked_on_this_machine(memservice: Run, tmp_path: Path, name: str) -> None:
     done = memservice("plugins", "check", name)
     assert done.returncode == 0, done.stdout
     assert "A webhook transport has no optional capabilities" in done.stdout
@@ -216,7 +216,7 @@ def test_a_transport_is_tried_on_this_machine(memservice: Run, tmp_path: Path, n
 @pytest.mark.parametrize(
     "name", [pytest.param("openai", marks=pytest.mark.heavy), "anthropic", "gemini"]
 )
-def test_what_is_not_configured_says_what_it_takes(memservice: Run, name: str) -> None:
+def test_checking_an_unconfigured_provider_shows_what_to_set(memservice: Run, name: str) -> None:
     done = memservice("plugins", "check", name)
     assert done.returncode == 0, done.stdout
     assert f"LLM_{name.upper()}_API_KEY" in done.stdout
@@ -228,7 +228,7 @@ def test_what_is_not_configured_says_what_it_takes(memservice: Run, name: str) -
     assert memservice("plugins", "check", name, "--costly").returncode == 1
 
 
-def test_what_costs_something_is_not_asked_for_without_being_told(memservice: Run) -> None:
+def test_a_costly_provider_is_checked_on_request_only(memservice: Run) -> None:
     with scripted() as server:
         done = memservice("plugins", "check", "openai", LLM_OPENAI_BASE_URL=f"{server.url}/v1")
         assert (done.returncode, done.stdout.count("--costly runs the tests")) == (0, 2)
@@ -253,7 +253,7 @@ def model_answers(handler: Handler, request: Request) -> None:
         handler.json(OpenAiWire().whole(said))
 
 
-def test_a_model_that_the_settings_name_is_put_to_what_can_be_asked_of_it(memservice: Run) -> None:
+def test_a_configured_model_is_checked_by_the_live_contract(memservice: Run) -> None:
     with scripted() as server:
         server.then(model_answers)
         kind = ("--kind", "language-model protocol", "--costly")
@@ -272,7 +272,7 @@ def test_a_model_that_the_settings_name_is_put_to_what_can_be_asked_of_it(memser
         assert re.search(r"suite: not run: .*401", done.stdout.splitlines()[-1])
 
 
-def test_an_embedder_that_the_settings_name_is_asked_if_that_is_wanted(memservice: Run) -> None:
+def test_a_configured_embedder_is_called_on_request(memservice: Run) -> None:
     with scripted() as server:
         server.then(openai_vectors)
         place = {
@@ -288,7 +288,7 @@ def test_an_embedder_that_the_settings_name_is_asked_if_that_is_wanted(memservic
     assert re.search(r"1[0-9] passed", done.stdout)
 
 
-def test_a_name_that_nobody_offers(memservice: Run) -> None:
+def test_an_unknown_provider_is_an_error(memservice: Run) -> None:
     done = memservice("plugins", "check", "hashd")
     assert done.returncode == 1
     assert "known: anthropic, " in done.stderr

@@ -208,7 +208,7 @@ def begin(folder: Path, **settings: str) -> subprocess.Popen[str]:
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.heavy)])
-def test_under_load_killed_in_the_middle_and_two_at_once(
+def test_reembedding_survives_load_a_kill_and_a_second_process(
     tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch, storage: str
 ) -> None:
     with store_of(storage, tmp_path) as uri:
@@ -295,7 +295,9 @@ def _worked_off(server: Server) -> None:
     until(done)
 
 
-def test_one_workspace_then_the_others(memservice: Run, tmp_path: Path, install: Install) -> None:
+def test_one_workspace_can_be_moved_before_the_others(
+    memservice: Run, tmp_path: Path, install: Install
+) -> None:
     plugins = install("two_embedders", TWO_EMBEDDERS)
     settings = {"PYTHONPATH": plugins, "EMBEDDER": "first"}
     _begun(tmp_path, plugins)
@@ -317,7 +319,7 @@ def test_one_workspace_then_the_others(memservice: Run, tmp_path: Path, install:
     assert again.stdout == "2 workspaces checked, 0 moved to second-1\n"
 
 
-def test_what_there_is_not_is_said(memservice: Run) -> None:
+def test_unknown_workspaces_and_embedders_are_reported(memservice: Run) -> None:
     memservice("db", "upgrade")
     none = memservice("reembed", "--to", "hashd")
     assert none.returncode == 1

@@ -26,7 +26,7 @@ def test_help_and_version(memservice: Run) -> None:
     assert (unknown.returncode, "No such command 'dream'" in unknown.stderr) == (2, True)
 
 
-def test_config_show_names_sources_and_masks_secrets(memservice: Run, tmp_path: Path) -> None:
+def test_config_show_lists_sources_and_masks_secrets(memservice: Run, tmp_path: Path) -> None:
     (tmp_path / "memservice.toml").write_text(
         (
             '[db]\nconnection_uri = "sqlite:///mine.db"\npool_size = 3\n[auth]\njwt_secret = '
@@ -71,7 +71,7 @@ def test_config_show_names_sources_and_masks_secrets(memservice: Run, tmp_path: 
     assert rows["PORT"].split() == ["PORT", "8000", "default"]
 
 
-def test_config_show_all_shows_more(memservice: Run) -> None:
+def test_config_show_all_lists_every_setting(memservice: Run) -> None:
     usual, everything = (
         table(memservice("config", "show").stdout),
         table(memservice("config", "show", "--all").stdout),
@@ -97,7 +97,7 @@ def test_config_show_all_shows_more(memservice: Run) -> None:
         ("", {"AUTH_USE_AUTH": "true"}, "needs AUTH_JWT_SECRET"),
     ],
 )
-def test_a_wrong_setting_is_told_in_one_sentence(
+def test_a_wrong_setting_is_reported_in_one_sentence(
     memservice: Run, tmp_path: Path, toml: str, settings: dict[str, str], said: str
 ) -> None:
     (tmp_path / "memservice.toml").write_text(toml, encoding="utf-8")
@@ -110,7 +110,7 @@ def test_a_wrong_setting_is_told_in_one_sentence(
     assert memservice("--help", **settings).returncode == 0
 
 
-def test_a_wrong_secret_is_not_repeated(memservice: Run) -> None:
+def test_a_wrong_secret_is_not_shown(memservice: Run) -> None:
     done = memservice(
         "config", "show", DB_CONNECTION_URI="postgres://me:hunter2@db/x", DB_POOL_SIZE="none"
     )

@@ -15,7 +15,7 @@ from integration.cli.conftest import Run
 from support.clients.server import MEMSERVICE, Server, environment
 
 
-def test_the_schema_is_looked_at_and_brought_up(memservice: Run, tmp_path: Path) -> None:
+def test_the_schema_is_shown_and_upgraded(memservice: Run, tmp_path: Path) -> None:
     (tmp_path / "memservice.db").touch()
     assert memservice("db", "current").stdout == "empty\n"
     first = memservice("db", "upgrade")
@@ -59,7 +59,7 @@ def test_a_worker_waits_for_the_schema(tmp_path: Path, memservice: Run) -> None:
     assert not (tmp_path / "memservice.db").exists(), "and it does not migrate"
 
 
-def test_a_taken_port_is_told(memservice: Run) -> None:
+def test_a_used_port_is_reported(memservice: Run) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -81,7 +81,7 @@ def test_a_taken_port_is_told(memservice: Run) -> None:
         (("--workers", "0"), "0 is not in the range"),
     ],
 )
-def test_a_wrong_option_is_told(memservice: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_a_wrong_option_is_reported(memservice: Run, arguments: tuple[str, ...], said: str) -> None:
     done = memservice("serve", *arguments)
     assert done.returncode == 2
     assert said in done.stderr
@@ -100,7 +100,7 @@ def test_a_storage_inside_one_process_is_refused(memservice: Run) -> None:
     assert "exists in one process only, so a worker cannot share it" in worker.stderr
 
 
-def test_a_store_that_cannot_be_opened_is_told(memservice: Run, tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_opened_is_reported(memservice: Run, tmp_path: Path) -> None:
     absent = memservice(
         "serve", "--port", "0", DB_CONNECTION_URI=f"sqlite:///{tmp_path}/absent/x.db"
     )
@@ -112,7 +112,7 @@ def test_a_store_that_cannot_be_opened_is_told(memservice: Run, tmp_path: Path) 
     assert "is not a SQLite database" in other.stderr
 
 
-def test_what_serve_says_at_its_start_and_end(tmp_path: Path) -> None:
+def test_serve_logs_its_start_and_end(tmp_path: Path) -> None:
     from memservice import __version__
 
     server = Server(
@@ -156,7 +156,7 @@ def test_what_serve_says_at_its_start_and_end(tmp_path: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_a_mistyped_place_is_told_and_nothing_is_made_there(
+def test_a_mistyped_location_is_reported_and_nothing_is_created(
     memservice: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     done = memservice(*command, DB_CONNECTION_URI="sqlite:///mistyped.db")
@@ -171,7 +171,7 @@ def test_a_mistyped_place_is_told_and_nothing_is_made_there(
 @pytest.mark.parametrize(
     "command", [("db", "upgrade"), ("keys", "create", "--admin")], ids=" ".join
 )
-def test_what_makes_a_store_still_does(
+def test_commands_that_create_a_store_do_so(
     memservice: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     done = memservice(*command, AUTH_JWT_SECRET="x" * 32)
@@ -179,7 +179,7 @@ def test_what_makes_a_store_still_does(
     assert (tmp_path / "memservice.db").stat().st_size
 
 
-def test_vacuum_gives_room_back_and_lets_a_file_shrink_from_then_on(
+def test_vacuum_frees_disk_space_and_enables_automatic_shrinking(
     memservice: Run, tmp_path: Path
 ) -> None:
     memservice("db", "upgrade")

@@ -120,7 +120,7 @@ def beside(told: Server) -> dict[str, str]:
     return {"DB_CONNECTION_URI": f"sqlite:///{told.folder}/memservice.db"}
 
 
-def test_out_and_in_again(memservice: Run, told: Server, tmp_path: Path) -> None:
+def test_an_export_can_be_imported(memservice: Run, told: Server, tmp_path: Path) -> None:
     done = memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(told))
     assert done.returncode == 0, done.stderr
     with gzip.open(tmp_path / "acme.jsonl.gz") as file:
@@ -135,7 +135,7 @@ def test_out_and_in_again(memservice: Run, told: Server, tmp_path: Path) -> None
         assert seen(ask_copy) == seen(partial(ask, told.url))
 
 
-def test_to_standard_output(memservice: Run, told: Server) -> None:
+def test_an_export_goes_to_standard_output(memservice: Run, told: Server) -> None:
     plain = memservice("export", "-w", "acme", "--without-vectors", "-", **beside(told))
     # what is told of the progress is no part of it
     lines = [json.loads(line) for line in plain.stdout.splitlines()]
@@ -143,7 +143,9 @@ def test_to_standard_output(memservice: Run, told: Server) -> None:
     assert sum(line["type"] == "messages" for line in lines) == 24
 
 
-def test_a_copy_between_two_settings(memservice: Run, told: Server, tmp_path: Path) -> None:
+def test_a_workspace_is_copied_between_two_configurations(
+    memservice: Run, told: Server, tmp_path: Path
+) -> None:
     (tmp_path / "a.toml").write_text(
         f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8"
     )
@@ -155,7 +157,9 @@ def test_a_copy_between_two_settings(memservice: Run, told: Server, tmp_path: Pa
     assert again.stdout.split("sha256")[1] == done.stdout.split("sha256")[1]
 
 
-def test_the_same_storage_on_both_sides(memservice: Run, told: Server, tmp_path: Path) -> None:
+def test_copying_to_the_same_storage_is_refused(
+    memservice: Run, told: Server, tmp_path: Path
+) -> None:
     (tmp_path / "link").symlink_to(told.folder)
     (tmp_path / "a.toml").write_text(
         f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8"
@@ -189,7 +193,7 @@ def piped(content: bytes, folder: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def test_from_standard_input(exported: Path, tmp_path: Path) -> None:
+def test_an_import_reads_standard_input(exported: Path, tmp_path: Path) -> None:
     """Compressed or not, into a store that is made; whatever is wrong is found before anything is
     stored."""
     plain = gzip.decompress(exported.read_bytes())
@@ -202,7 +206,7 @@ def test_from_standard_input(exported: Path, tmp_path: Path) -> None:
     assert b"nothing new" in piped(plain, tmp_path).stdout
 
 
-def test_while_the_index_is_away(memservice: Run, exported: Path) -> None:
+def test_an_import_works_while_the_index_is_unreachable(memservice: Run, exported: Path) -> None:
     away = {"VECTOR_STORE_TYPE": "redis", "VECTOR_STORE_URL": "redis://127.0.0.1:1/0"}
     done = memservice("import", exported.name, **away)
     assert done.returncode == 0, done.stderr
@@ -217,7 +221,7 @@ def test_while_the_index_is_away(memservice: Run, exported: Path) -> None:
     )
 
 
-def test_vectors_that_are_not_taken_are_told_of(memservice: Run, exported: Path) -> None:
+def test_rejected_vectors_are_reported(memservice: Run, exported: Path) -> None:
     memservice("import", exported.name)
     lines = [json.loads(line) for line in gzip.decompress(exported.read_bytes()).splitlines()]
     for line in lines:
@@ -240,7 +244,9 @@ def test_vectors_that_are_not_taken_are_told_of(memservice: Run, exported: Path)
     assert "memservice reembed --workspace acme --to NAME" in done.stderr
 
 
-def test_stopped_by_hand(exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_transfer_can_be_continued(
+    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def stop(*arguments: object) -> None:
         raise KeyboardInterrupt
 
@@ -251,7 +257,9 @@ def test_stopped_by_hand(exported: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert "run the same command again to continue" in done.stderr
 
 
-def test_from_another_server(memservice: Run, told: Server, tmp_path: Path) -> None:
+def test_a_workspace_is_imported_from_another_server(
+    memservice: Run, told: Server, tmp_path: Path
+) -> None:
     done = memservice("import-from", told.url)
     assert done.returncode == 0, done.stderr
     assert "24 messages" in done.stdout
@@ -271,7 +279,7 @@ def test_from_another_server(memservice: Run, told: Server, tmp_path: Path) -> N
             assert there[part] == here[part], part
 
 
-def test_with_the_key_of_a_workspace(memservice: Run, tmp_path: Path) -> None:
+def test_a_workspace_key_suffices_for_an_import(memservice: Run, tmp_path: Path) -> None:
     auth = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}
     (folder := tmp_path / "guarded").mkdir()
     memservice("db", "upgrade")
@@ -304,7 +312,7 @@ def test_with_the_key_of_a_workspace(memservice: Run, tmp_path: Path) -> None:
         (("import-from", "http://127.0.0.1:1"), "ConnectError"),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_impossible_transfers_are_reported(
     memservice: Run, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     memservice("db", "upgrade")
@@ -316,7 +324,7 @@ def test_what_cannot_be_done_is_said(
 
 
 class TestARemoteThatFails:
-    def test_now_and_then(self, told: Server) -> None:
+    def test_temporary_errors_are_retried(self, told: Server) -> None:
         """Every third answer is an error that passes."""
         flaky = Flaky(told.url, every=3, status=503)
         with flaky.client() as client:
@@ -324,17 +332,17 @@ class TestARemoteThatFails:
         assert sum(b'"type":"messages"' in line for line in found) == 24
         assert flaky.failed > 0
 
-    def test_for_good(self, told: Server) -> None:
+    def test_permanent_errors_are_reported(self, told: Server) -> None:
         with Flaky(told.url, every=1, status=500).client() as client:
             with pytest.raises(RemoteFailed, match="status 500"):
                 list(lines(Remote(client, pause=0.01), "acme", now=Flaky.now))
 
-    def test_with_something_else(self, told: Server) -> None:
+    def test_answers_that_are_not_json_are_reported(self, told: Server) -> None:
         with Flaky(told.url, every=1, status=200).client() as client:
             with pytest.raises(RemoteFailed, match="is not JSON"):
                 list(lines(Remote(client, pause=0.01), "acme", now=Flaky.now))
 
-    def test_there_is_none(self, told: Server) -> None:
+    def test_an_unknown_workspace_is_reported(self, told: Server) -> None:
         with httpx.Client(base_url=told.url) as client:
             with pytest.raises(RemoteFailed, match="has no workspace 'nowhere'"):
                 list(lines(Remote(client), "nowhere", now=Flaky.now))

@@ -68,7 +68,7 @@ def test_usage_since_a_day_as_json(memservice: Run, spent: str) -> None:
     )
 
 
-def test_usage_refuses_what_it_does_not_know(memservice: Run, spent: str) -> None:
+def test_usage_refuses_unknown_arguments(memservice: Run, spent: str) -> None:
     wrong = memservice("usage", "--since", "soon")
     assert wrong.returncode == 2
     assert "7d" in wrong.stderr
@@ -83,7 +83,7 @@ PRICES = {
 }
 
 
-def test_usage_in_money(memservice: Run, spent: str) -> None:
+def test_usage_is_shown_in_money(memservice: Run, spent: str) -> None:
     done = memservice("usage", "--cost", LLM_PRICES=json.dumps(PRICES))
     head, large, small, total = [line.split() for line in done.stdout.splitlines()]
     assert (head[-1], large[-1], small[-1], total[-1]) == ("COST", "0.0510", "0.0005", "0.0515")

@@ -29,7 +29,7 @@ from memservice.cli import cli
         ((), {"DB_CONNECTION_URI": "memory://"}, "a worker cannot share it"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],

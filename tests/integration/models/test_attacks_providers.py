@@ -50,12 +50,12 @@ def endpoint(answer: httpx.Response, asked: list[str]) -> Endpoint:
 
 
 class TestJsonDeeperThanAnyReaderGoes:
-    def test_as_an_answer(self) -> None:
+    def test_in_an_answer(self) -> None:
         answer = httpx.Response(200, text=DEEP, headers={"content-type": "application/json"})
         with pytest.raises(ModelFailure, match="cannot be read"):
             endpoint(answer, []).post("/chat", {})
 
-    def test_as_an_error(self) -> None:
+    def test_in_an_error(self) -> None:
         answer = httpx.Response(500, text=DEEP, headers={"content-type": "application/json"})
         with pytest.raises(ModelFailure, match="status 500"):
             endpoint(answer, []).post("/chat", {})
@@ -64,11 +64,11 @@ class TestJsonDeeperThanAnyReaderGoes:
         )
         assert "status 400" in str(found)
 
-    def test_as_arguments_of_a_tool(self) -> None:
+    def test_in_arguments_of_a_tool(self) -> None:
         with pytest.raises(ModelFailure, match="no JSON object"):
             arguments_of("a model", DEEP, cut=False)
 
-    def test_as_an_answer_of_a_form(self) -> None:
+    def test_in_a_structured_answer(self) -> None:
         with pytest.raises(InvalidAnswer):
             check_answer({"type": "object"}, DEEP)
         with pytest.raises(ValueError, match="no JSON document"):

@@ -318,13 +318,15 @@ def outcomes(plugins: Plugins, behaviour: str, transport: str) -> dict[str, str]
 
 
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
-def test_what_comes_of_each_behaviour(plugins: Plugins, behaviour: str) -> None:
+def test_each_behaviour_has_the_documented_result(plugins: Plugins, behaviour: str) -> None:
     assert outcomes(plugins, behaviour, "openai") == USUAL | OUTCOMES[behaviour]
 
 
 @pytest.mark.parametrize("transport", ["openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("behaviour", IN_EVERY_PROTOCOL)
-def test_it_is_the_same_in_every_protocol(plugins: Plugins, behaviour: str, transport: str) -> None:
+def test_results_are_equal_in_every_protocol(
+    plugins: Plugins, behaviour: str, transport: str
+) -> None:
     expected = USUAL | OUTCOMES[behaviour]
     if behaviour == "think, unclosed" and transport in ("gemini", "openai-responses"):
         # The server counts the tokens of reasoning, so the first answer already leads to more room.
@@ -354,7 +356,7 @@ def test_a_long_message_is_derived_in_parts(plugins: Plugins) -> None:
     assert requests <= 12
 
 
-def test_a_small_limit_of_the_operator_loses_nothing_either(plugins: Plugins) -> None:
+def test_a_small_output_limit_loses_nothing(plugins: Plugins) -> None:
     talk = [say(n, "alice", f"I was in town number {n}. I liked it.") for n in range(1, 9)]
     with bad_model("obeys max_tokens") as model:
         llm = reasoner(model, plugins, DERIVER_MODEL_CONFIG__MAX_OUTPUT_TOKENS="80")
@@ -364,7 +366,7 @@ def test_a_small_limit_of_the_operator_loses_nothing_either(plugins: Plugins) ->
     )
 
 
-def test_one_refused_message_does_not_take_the_others_along(plugins: Plugins) -> None:
+def test_a_refused_message_does_not_affect_the_others(plugins: Plugins) -> None:
     talk = [say(n, "alice", f"I was in town number {n}.") for n in range(1, 17)]
     talk[11] = say(12, "alice", f"I know a {FORBIDDEN} word.")
     with bad_model("refuses one") as model:
@@ -375,7 +377,7 @@ def test_one_refused_message_does_not_take_the_others_along(plugins: Plugins) ->
     assert cited == set(range(1, 17)) - {12}
 
 
-def test_what_another_peer_said_may_be_what_is_refused(plugins: Plugins) -> None:
+def test_a_message_of_another_peer_can_be_refused(plugins: Plugins) -> None:
     talk = [say(1, "bob", f"{FORBIDDEN}!"), say(2, "alice", "I keep bees.")]
     with bad_model("refuses one") as model:
         derived = reasoner(model, plugins).derive(DeriveRequest("alice", talk))
@@ -383,7 +385,7 @@ def test_what_another_peer_said_may_be_what_is_refused(plugins: Plugins) -> None
     assert derived.refused == ()
 
 
-def test_a_small_context_is_fed_in_smaller_pieces(plugins: Plugins) -> None:
+def test_a_small_context_window_gets_smaller_parts(plugins: Plugins) -> None:
     text = "\n\n".join(LONG)
     with bad_model("context too long") as model:
         derived = reasoner(model, plugins, DERIVER_MAX_INPUT_TOKENS="20000").derive(
@@ -392,13 +394,13 @@ def test_a_small_context_is_fed_in_smaller_pieces(plugins: Plugins) -> None:
     assert len(derived.statements) == 280
 
 
-def test_an_overloaded_provider_says_how_long_to_wait(plugins: Plugins) -> None:
+def test_an_overloaded_provider_sets_the_pause(plugins: Plugins) -> None:
     with bad_model("429") as model, pytest.raises(ModelFailure) as caught:
         reasoner(model, plugins).derive(DeriveRequest("alice", TALK))
     assert caught.value.retry_after == RETRY_AFTER
 
 
-def test_a_stream_is_as_fast_as_a_plain_answer(plugins: Plugins) -> None:
+def test_a_stream_needs_no_request_beyond_a_plain_answer(plugins: Plugins) -> None:
     """The first piece comes out of the request that answers: there is none after it."""
     with bad_model("slow") as model:
         pieces = reasoner(model, plugins).answer(
@@ -408,7 +410,7 @@ def test_a_stream_is_as_fast_as_a_plain_answer(plugins: Plugins) -> None:
         assert len(model.requests) == 2
 
 
-def test_an_anthropic_budget_becomes_an_effort_where_thinking_is_adaptive(
+def test_an_anthropic_budget_becomes_an_effort_for_adaptive_thinking(
     plugins: Plugins,
 ) -> None:
     settings = {"DERIVER_MODEL_CONFIG__THINKING_BUDGET_TOKENS": "4096"}
@@ -448,7 +450,7 @@ def test_the_effort_is_none_only_in_requests_with_tools(plugins: Plugins) -> Non
         ),
     ],
 )
-def test_a_probe_says_what_a_model_can_do(
+def test_a_probe_reports_the_features_of_a_model(
     plugins: Plugins, behaviour: str, capabilities: str
 ) -> None:
     def answer(request: ModelRequest) -> Say:

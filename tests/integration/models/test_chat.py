@@ -116,7 +116,7 @@ def test_a_stream_that_breaks_never_looks_complete(
     assert json.loads(received.split(b"\n\n")[0].removeprefix(b"data: "))["delta"]["content"]
 
 
-def test_a_protocol_that_refuses_the_key_is_done_without(spoken: Spoken) -> None:
+def test_chat_answers_without_a_model_whose_key_is_refused(spoken: Spoken) -> None:
     spoken.peer.fails(401)
     for body in ({"stream": False}, {"stream": True}):
         answer = spoken.api.post("/peers/alice/chat", {"query": "What?", **body})

@@ -28,7 +28,7 @@ def fails(status: int, **headers: str) -> Answer:
     return answer
 
 
-def test_nothing_is_asked_before_a_vector_is_needed(
+def test_no_request_is_sent_before_a_vector_is_needed(
     server: Server, open_embedder: OpenEmbedder
 ) -> None:
     server.then(fails(500))
@@ -39,9 +39,7 @@ def test_nothing_is_asked_before_a_vector_is_needed(
     assert server.requests == []
 
 
-def test_the_dimension_is_what_the_endpoint_gives(
-    server: Server, open_embedder: OpenEmbedder
-) -> None:
+def test_the_dimension_is_that_of_the_endpoint(server: Server, open_embedder: OpenEmbedder) -> None:
     server.then(openai_vectors)
     embedder = open_embedder("openai", "/v1", model="nomic-embed-text")
     assert embedder.dimension == 384
@@ -60,7 +58,7 @@ def test_the_dimension_is_what_the_endpoint_gives(
         ("mxbai", "always", True),
     ],
 )
-def test_a_dimension_is_asked_of_those_that_can_be_asked(
+def test_a_dimension_is_requested_from_models_that_support_it(
     server: Server, open_embedder: OpenEmbedder, model: str | None, mode: str, asked: bool
 ) -> None:
     server.then(openai_vectors)
@@ -72,7 +70,7 @@ def test_a_dimension_is_asked_of_those_that_can_be_asked(
     assert server.requests[0].body.get("dimensions") == (256 if asked else None)
 
 
-def test_a_dimension_that_was_not_given_is_an_error_that_says_what_to_do(
+def test_an_unexpected_dimension_is_an_error_that_says_what_to_do(
     server: Server, open_embedder: OpenEmbedder
 ) -> None:
     server.then(openai_vectors)
@@ -85,7 +83,7 @@ def test_a_dimension_that_was_not_given_is_an_error_that_says_what_to_do(
     assert not caught.value.retryable
 
 
-def test_another_model_behind_the_name_is_noticed(
+def test_another_model_under_the_same_name_is_detected(
     server: Server, open_embedder: OpenEmbedder
 ) -> None:
     def smaller(handler: Handler, request: Request) -> None:
@@ -101,7 +99,7 @@ def test_another_model_behind_the_name_is_noticed(
 @pytest.mark.parametrize(
     ("mode", "sent"), [("auto", None), ("float", "float"), ("base64", "base64")]
 )
-def test_vectors_travel_as_they_are_told_to(
+def test_vectors_are_sent_in_the_configured_encoding(
     server: Server, open_embedder: OpenEmbedder, mode: str, sent: str | None
 ) -> None:
     server.then(openai_vectors)
@@ -112,7 +110,7 @@ def test_vectors_travel_as_they_are_told_to(
     assert server.requests[0].body.get("encoding_format") == sent
 
 
-def test_texts_go_in_batches_and_stay_in_order(
+def test_texts_are_sent_in_batches_in_order(
     server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall]
 ) -> None:
     server.then(openai_vectors)
@@ -126,7 +124,7 @@ def test_texts_go_in_batches_and_stay_in_order(
     assert [(call.input_count, call.input_tokens) for call in calls] == [(3, 5), (3, 5), (2, 5)]
 
 
-def test_a_call_holds_only_so_many_tokens(server: Server, open_embedder: OpenEmbedder) -> None:
+def test_the_tokens_of_a_call_are_limited(server: Server, open_embedder: OpenEmbedder) -> None:
     server.then(openai_vectors)
     embedder = open_embedder("openai", "/v1", model="m", max_tokens_per_request=10)
     embedder.embed(["one two three four five six"] * 3)
@@ -164,7 +162,7 @@ def test_a_server_that_takes_fewer_texts_gets_fewer(
     )
 
 
-def test_documents_are_tried_a_few_times_and_each_try_is_told(
+def test_documents_are_retried_and_each_try_is_reported(
     server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall]
 ) -> None:
     server.then(fails(503), fails(429, Retry_After="0.1"), openai_vectors)
@@ -183,7 +181,7 @@ def test_documents_are_tried_a_few_times_and_each_try_is_told(
     )
 
 
-def test_who_asks_for_a_long_pause_is_left_alone(
+def test_a_long_requested_pause_is_not_waited_for(
     server: Server, open_embedder: OpenEmbedder, calls: list[ModelCall]
 ) -> None:
     server.then(fails(429, Retry_After="60"))
@@ -192,7 +190,7 @@ def test_who_asks_for_a_long_pause_is_left_alone(
     assert (caught.value.retryable, caught.value.retry_after, len(calls)) == (True, 60.0, 1)
 
 
-def test_a_query_is_tried_once_and_no_longer_than_anybody_waits(
+def test_a_query_is_tried_once_within_its_timeout(
     server: Server, open_embedder: OpenEmbedder
 ) -> None:
     server.then(fails(503))
@@ -232,7 +230,7 @@ def test_a_query_is_tried_once_and_no_longer_than_anybody_waits(
         "null",
     ],
 )
-def test_what_is_no_answer_is_a_failure(
+def test_an_unusable_answer_is_a_failure(
     server: Server, open_embedder: OpenEmbedder, answer: object
 ) -> None:
     server.then(lambda handler, request: handler.json(answer))
@@ -258,7 +256,7 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
         assert "hidden-in-the-url" not in text
 
 
-def test_gemini_is_told_what_a_text_is_for(server: Server, open_embedder: OpenEmbedder) -> None:
+def test_gemini_gets_the_purpose_of_a_text(server: Server, open_embedder: OpenEmbedder) -> None:
     server.then(gemini_vectors)
     embedder = open_embedder("gemini", vector_dimensions=128)
     assert embedder.id == "gemini:gemini-embedding-001@128"
@@ -275,7 +273,7 @@ def test_gemini_is_told_what_a_text_is_for(server: Server, open_embedder: OpenEm
     assert first.body["requests"][0]["outputDimensionality"] == 128
 
 
-def test_gemini_takes_a_hundred_texts_at_once(server: Server, open_embedder: OpenEmbedder) -> None:
+def test_gemini_gets_a_hundred_texts_per_call(server: Server, open_embedder: OpenEmbedder) -> None:
     server.then(gemini_vectors)
     open_embedder("gemini", max_batch_size=500, dimensions_mode="never").embed(
         [f"text {n}" for n in range(130)]
@@ -286,7 +284,7 @@ def test_gemini_takes_a_hundred_texts_at_once(server: Server, open_embedder: Ope
 @pytest.mark.parametrize(
     ("name", "setting"), [("openai", "LLM_OPENAI_API_KEY"), ("gemini", "LLM_GEMINI_API_KEY")]
 )
-def test_an_embedder_without_key_and_url_says_what_to_set(
+def test_the_error_for_an_embedder_without_key_and_url_says_what_to_set(
     plugins: Plugins, context: Context, name: str, setting: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=setting):

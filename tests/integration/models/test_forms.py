@@ -75,7 +75,7 @@ def bodies(server: Server) -> list[Any]:
         ),
     ],
 )
-def test_a_schema_is_told_in_the_best_way_that_works(
+def test_a_schema_is_sent_in_the_best_supported_way(
     server: Server, open_model: OpenModel, name: str, complaints: list[tuple[str, str]], tries: int
 ) -> None:
     """And for each model it is remembered which that is."""
@@ -92,7 +92,7 @@ def test_a_schema_is_told_in_the_best_way_that_works(
     assert len(server.requests) == 2 * tries + 1, "of this model only"
 
 
-def test_a_schema_that_is_refused_is_not_held_against_the_model(
+def test_a_refused_schema_does_not_disable_schemas_for_the_model(
     server: Server, open_model: OpenModel
 ) -> None:
     server.then(lacks("openai", ('"odd"', "Invalid schema for response_format 'answer'")))
@@ -102,7 +102,7 @@ def test_a_schema_that_is_refused_is_not_held_against_the_model(
     assert bodies(server)[-1]["response_format"]["type"] == "json_schema"
 
 
-def test_a_setting_says_where_to_begin(server: Server, open_model: OpenModel) -> None:
+def test_a_setting_selects_the_first_way(server: Server, open_model: OpenModel) -> None:
     server.then(lacks("openai"))
     open_model("openai").complete(
         ask(response_schema=SCHEMA, options={"structured_output_mode": "json_object"})
@@ -123,7 +123,7 @@ def test_openai_guarantees_only_closed_schemas(
     assert bodies(server)[0]["response_format"]["json_schema"]["strict"] == (schema is SCHEMA)
 
 
-def test_the_name_of_the_bound_is_learnt(server: Server, open_model: OpenModel) -> None:
+def test_the_name_of_the_token_limit_is_detected(server: Server, open_model: OpenModel) -> None:
     complaint = (
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
         "'max_completion_tokens' instead."
@@ -141,7 +141,7 @@ def test_the_name_of_the_bound_is_learnt(server: Server, open_model: OpenModel) 
     ]
 
 
-def test_a_value_that_is_wrong_is_not_taken_for_a_part_that_is_unknown(
+def test_a_wrong_value_does_not_count_as_an_unknown_field(
     server: Server, open_model: OpenModel
 ) -> None:
     server.then(
@@ -155,7 +155,7 @@ def test_a_value_that_is_wrong_is_not_taken_for_a_part_that_is_unknown(
     assert (type(caught.value), len(server.requests)) == (ModelFailure, 1)
 
 
-def test_what_a_reasoning_model_does_not_take_is_left_out(
+def test_fields_that_reasoning_models_reject_are_left_out(
     server: Server, open_model: OpenModel
 ) -> None:
     complaint = (
@@ -185,7 +185,7 @@ def continued(model: LanguageModel, options: dict[str, Any]) -> None:
 CALL = Say((), (ToolCall("call-1", "clock", {}), ToolCall("call-2", "clock", {})), "tool_calls")
 
 
-def test_anthropic_sees_its_thinking_again(server: Server, open_model: OpenModel) -> None:
+def test_anthropic_gets_its_reasoning_back(server: Server, open_model: OpenModel) -> None:
     server.then(lambda handler, request: handler.json(AnthropicWire().whole(CALL)))
     continued(open_model("anthropic"), {"thinking_budget_tokens": 2048})
     first, second = bodies(server)
@@ -200,7 +200,9 @@ def test_anthropic_sees_its_thinking_again(server: Server, open_model: OpenModel
     ], "all in one message"
 
 
-def test_anthropic_does_not_think_where_it_may_not(server: Server, open_model: OpenModel) -> None:
+def test_anthropic_does_not_reason_if_the_api_forbids_it(
+    server: Server, open_model: OpenModel
+) -> None:
     server.then(lambda handler, request: handler.json(AnthropicWire().whole(Say())))
     model = open_model("anthropic")
     thinking = {"thinking_budget_tokens": 2048}
@@ -217,7 +219,7 @@ def test_anthropic_does_not_think_where_it_may_not(server: Server, open_model: O
     assert ["thinking" in body for body in bodies(server)] == [False, False, False]
 
 
-def test_gemini_sees_its_signature_again(server: Server, open_model: OpenModel) -> None:
+def test_gemini_gets_its_signature_back(server: Server, open_model: OpenModel) -> None:
     server.then(lambda handler, request: handler.json(GeminiWire().whole(CALL)))
     continued(open_model("gemini"), {"thinking_effort": "low"})
     call, results = bodies(server)[1]["contents"][1:]
@@ -245,7 +247,7 @@ def test_rounds_with_tools_are_cached_unless_a_policy_forbids_it(
     assert "cache_control" not in str((plain, forbidden))
 
 
-def test_prompts_are_cached_where_that_is_asked(server: Server, open_model: OpenModel) -> None:
+def test_prompts_are_cached_on_request(server: Server, open_model: OpenModel) -> None:
     server.then(lambda handler, request: handler.json(AnthropicWire().whole(Say())))
     model = open_model("anthropic")
     model.complete(ask(options={"cache_policy": {"mode": "auto", "ttl_seconds": 3600}}))
@@ -270,7 +272,7 @@ def test_prompts_are_cached_where_that_is_asked(server: Server, open_model: Open
         ("gemini", "/v1", "/v1/models/model-1:generateContent"),
     ],
 )
-def test_a_base_url_is_taken_as_it_is_meant(
+def test_a_base_url_is_accepted_in_every_spelling(
     server: Server, open_model: OpenModel, name: str, path: str, expected: str
 ) -> None:
     server.then(lacks(name))
@@ -286,7 +288,7 @@ def test_a_base_url_is_taken_as_it_is_meant(
         ("gemini", "x-goog-api-key", KEY),
     ],
 )
-def test_extras_go_with_each_call(
+def test_extra_fields_are_sent_with_each_call(
     server: Server, open_model: OpenModel, name: str, header: str, value: str
 ) -> None:
     server.then(lacks(name))
@@ -306,14 +308,14 @@ def test_extras_go_with_each_call(
     assert KEY not in request.path
 
 
-def test_a_server_of_ones_own_needs_no_key(server: Server, open_model: OpenModel) -> None:
+def test_a_self_hosted_server_needs_no_key(server: Server, open_model: OpenModel) -> None:
     server.then(lacks("openai"))
     open_model("openai", api_key=None).complete(ask())
     assert "authorization" not in server.requests[0].headers
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic", "gemini"])
-def test_a_model_without_key_and_url_says_what_to_set(
+def test_the_error_for_a_model_without_key_and_url_says_what_to_set(
     plugins: Plugins, context: Context, name: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"LLM_{name.upper()}_API_KEY"):
@@ -324,7 +326,7 @@ def test_a_model_without_key_and_url_says_what_to_set(
         )
 
 
-def test_a_wait_may_be_told_in_milliseconds_or_in_the_body(
+def test_the_pause_is_read_in_milliseconds_and_from_the_body(
     server: Server, open_model: OpenModel
 ) -> None:
     server.then(lambda handler, request: handler.json({}, 429, {"retry-after-ms": "2500"}))
@@ -344,9 +346,7 @@ def test_a_wait_may_be_told_in_milliseconds_or_in_the_body(
     assert caught.value.retry_after == 12
 
 
-def test_arguments_that_are_no_json_are_worth_another_try(
-    server: Server, open_model: OpenModel
-) -> None:
+def test_arguments_that_are_not_json_are_retryable(server: Server, open_model: OpenModel) -> None:
     call = {
         "id": "c",
         "type": "function",
@@ -373,13 +373,13 @@ def test_a_redirect_is_not_followed(server: Server, open_model: OpenModel) -> No
     assert len(server.requests) == 1
 
 
-def test_a_server_that_is_not_there_is_worth_another_try(open_model: OpenModel) -> None:
+def test_a_refused_connection_is_retryable(open_model: OpenModel) -> None:
     with pytest.raises(ModelFailure, match="cannot be reached") as caught:
         open_model("openai", base_url="http://127.0.0.1:9").complete(ask())
     assert caught.value.retryable
 
 
-def test_nothing_is_left_of_an_exchange(server: Server, open_model: OpenModel) -> None:
+def test_an_exchange_leaves_no_thread_behind(server: Server, open_model: OpenModel) -> None:
     server.then(lacks("openai"))
     model = open_model("openai")
     for _ in range(5):
@@ -391,7 +391,7 @@ def test_nothing_is_left_of_an_exchange(server: Server, open_model: OpenModel) -
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_events_are_read_wherever_they_are_cut(size: int) -> None:
+def test_events_are_read_at_any_chunk_boundary(size: int) -> None:
     stream = (
         '\ufeff: hello\r\nevent: x\r\ndata: {"a":\r\ndata: '
         '"\u2028\u0085é"}\r\n\r\ndata:two\n\n: end\n\nid: 3\ndata: three'

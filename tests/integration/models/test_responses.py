@@ -75,7 +75,7 @@ def bodies(server: Server) -> list[Any]:
     return [request.body for request in server.requests]
 
 
-def test_a_request_has_the_shape_of_the_api(server: Server, model: LanguageModel) -> None:
+def test_a_request_has_the_form_of_the_api(server: Server, model: LanguageModel) -> None:
     options = {
         "thinking_effort": "max",
         "cache_policy": {"ttl_seconds": 7200, "key_version": "k"},
@@ -138,7 +138,7 @@ def test_reasoning_is_sent_again_with_the_results(server: Server, model: Languag
     assert [item["call_id"] for item in items[3:]] == ["call-1", "call-2"] * 2
 
 
-def test_what_another_protocol_carries_is_left_out(server: Server, model: LanguageModel) -> None:
+def test_data_of_another_protocol_is_left_out(server: Server, model: LanguageModel) -> None:
     for carried in ("c2ln", [{"type": "thinking", "thinking": "Hm."}]):
         call = ToolCall("c", "clock", {}, carried)
         turns = (*ask().turns, Turn("assistant", "", [call]), Turn("tool", "1", tool_call_id="c"))
@@ -202,7 +202,7 @@ def test_in_json_mode_the_input_contains_the_word_json(
         ),
     ],
 )
-def test_a_response_that_is_no_answer_raises(
+def test_an_unusable_response_raises(
     server: Server,
     model: LanguageModel,
     way: str,

@@ -114,7 +114,7 @@ def work(queues: JobQueues, *names: str) -> None:
     )
 
 
-def test_a_unit_is_read() -> None:
+def test_the_unit_of_a_valid_job_is_read() -> None:
     assert unit_of(zlib.compress(called())) == "summary:1:1"
 
 
@@ -141,21 +141,21 @@ def test_a_unit_is_read() -> None:
     ],
 )
 @pytest.mark.parametrize("packed", [True, False])
-def test_no_unit_is_read(data: bytes, packed: bool, touched: Callable[[], bool]) -> None:
+def test_no_unit_is_read_from_other_jobs(
+    data: bytes, packed: bool, touched: Callable[[], bool]
+) -> None:
     assert unit_of(zlib.compress(data) if packed else data) is None
     assert not touched()
 
 
-def test_what_unpacks_to_much_is_not_unpacked() -> None:
+def test_a_decompression_bomb_is_not_unpacked() -> None:
     bomb = zlib.compress(b" " * 200_000_000)
     began = time.process_time()
     assert unit_of(bomb) is None
     assert time.process_time() - began < 0.1
 
 
-def test_a_job_has_its_unit_and_nothing_else(
-    connection: Redis, touched: Callable[[], bool]
-) -> None:
+def test_a_job_has_only_its_unit(connection: Redis, touched: Callable[[], bool]) -> None:
     """Whatever a release of RQ stores with a job: what is read is what a new job without anything
     has."""
     write(
@@ -253,7 +253,7 @@ def test_a_job_like_ours_sends_no_requests(
     assert (touched(), requests[1]) == (False, [])
 
 
-def test_a_job_of_another_function_is_refused_and_gone(
+def test_a_job_of_another_function_is_refused_and_removed(
     queues: JobQueues,
     hostile: Queue,
     requests: tuple[str, list[str]],
@@ -276,7 +276,7 @@ def test_a_job_of_another_function_is_refused_and_gone(
     assert (seen, touched(), requests[1], hostile.fetch_job("foreign")) == ([], False, [], None)
 
 
-def test_what_rq_offers_with_a_job_is_left_out(
+def test_callbacks_and_retries_of_jobs_are_ignored(
     queues: JobQueues, hostile: Queue, touched: Callable[[], bool], seen: list[str]
 ) -> None:
     """By RQ's own calls: callbacks, retries, repeats, dependents, and a unit that fails."""
@@ -294,7 +294,7 @@ def test_what_rq_offers_with_a_job_is_left_out(
     assert (seen, touched()) == (["summary:1:1", "summary:1:2"], False)
 
 
-def test_a_time_out_that_a_job_names_is_not_kept_to(
+def test_the_timeout_of_a_job_is_ignored(
     queues: JobQueues, hostile: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RQ raises an error in the middle of a job whose time is over."""
@@ -328,7 +328,7 @@ def test_a_job_leaves_nothing_in_redis(
     assert kept() - before == set()
 
 
-def test_a_job_that_cannot_be_read_stops_no_later_one(
+def test_an_unreadable_job_does_not_stop_later_ones(
     queues: JobQueues, hostile: Queue, seen: list[str]
 ) -> None:
     write(
@@ -347,7 +347,9 @@ def test_a_job_that_cannot_be_read_stops_no_later_one(
     assert seen == ["summary:1:1"]
 
 
-def test_rq_itself_would_do_all_that(hostile: Queue, touched: Callable[[], bool]) -> None:
+def test_rqs_own_job_class_would_fail_these_tests(
+    hostile: Queue, touched: Callable[[], bool]
+) -> None:
     """These tests would notice: RQ's own class reads and imports what the names say."""
     write(hostile.connection, "plain", called(f"{STRANGE}.f"), failure_callback_name=f"{STRANGE}.f")
     job = Job.fetch("plain", connection=hostile.connection, serializer=JSONSerializer)

@@ -32,7 +32,7 @@ def only_job(queues: JobQueues) -> Job:
     return Job.fetch(id, connection=queue.connection, serializer=queue.serializer)
 
 
-def test_urgent_work_has_queues_of_its_own() -> None:
+def test_urgent_work_has_separate_queues() -> None:
     assert QUEUES == ("ingest", "summary", "webhook", "dream", "maintenance")
     found = {kind: queue_of(f"{kind}:1") for kind in KINDS}
     assert found == {
@@ -69,7 +69,7 @@ def test_a_wake_up_after_a_job_began_is_another_job(queues: JobQueues) -> None:
     assert waiting(queues) == [UNIT]
 
 
-def test_a_job_id_is_made_of_what_rq_allows_and_tells_units_and_installations_apart(
+def test_job_ids_are_valid_and_differ_by_unit_and_installation(
     queues: JobQueues, connection: Redis
 ) -> None:
     other = JobQueues(connection, "another")
@@ -98,9 +98,7 @@ def test_a_job_is_json_has_no_time_out_no_retry_and_keeps_no_result(
     assert json.loads(zlib.decompress(stored)) == [FUNCTION, None, [UNIT], {}]
 
 
-def test_jobs_that_were_lost_are_made_again_and_no_others(
-    queues: JobQueues, connection: Redis
-) -> None:
+def test_only_lost_jobs_are_enqueued_again(queues: JobQueues, connection: Redis) -> None:
     units = [f"representation:1:1:{number}" for number in range(3)]
     queues.wake(units)
     (ingest,) = queues.named(["ingest"])
@@ -116,7 +114,7 @@ def test_jobs_that_were_lost_are_made_again_and_no_others(
     assert sorted(waiting(queues)) == units
 
 
-def test_a_url_that_is_none_is_told_in_a_sentence() -> None:
+def test_an_invalid_url_is_reported_in_one_sentence() -> None:
     with pytest.raises(
         ConfigurationError, match=r"REDIS_URL is not a Redis URL: .*redis://127\.0\.0\.1:6379/0"
     ):

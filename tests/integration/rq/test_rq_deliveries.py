@@ -24,9 +24,7 @@ BEES, BOAT = "I keep bees behind the house.", "I repaired the old boat in May."
 
 @pytest.mark.crash
 @pytest.mark.timeout(120)
-def test_an_endpoint_that_hangs_keeps_no_other_work_waiting(
-    deliver: Deliver, receiver: Receiver
-) -> None:
+def test_an_endpoint_that_hangs_delays_no_other_work(deliver: Deliver, receiver: Receiver) -> None:
     place = deliver(
         WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="25", REASONER="extractive"
     )
@@ -101,7 +99,7 @@ class Endpoint:
         self.done.append(unit)
 
 
-def test_a_unit_is_worked_on_once_at_a_time_and_once_more_for_what_came_meanwhile() -> None:
+def test_a_unit_runs_once_at_a_time_and_again_for_new_tasks() -> None:
     endpoint = Endpoint()
     deliveries = UnitThreads(endpoint)
     assert not deliveries.wait(0)
@@ -117,7 +115,7 @@ def test_a_unit_is_worked_on_once_at_a_time_and_once_more_for_what_came_meanwhil
     assert sorted(endpoint.done) == ["webhook:1", "webhook:1", "webhook:2"]
 
 
-def test_a_unit_that_is_asked_for_again_goes_behind_those_that_wait(
+def test_a_unit_that_runs_again_is_queued_behind_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(deliveries_module, "MAX_CONCURRENT_DELIVERIES", 1)
@@ -135,7 +133,7 @@ def test_a_unit_that_is_asked_for_again_goes_behind_those_that_wait(
     assert endpoint.done == ["webhook:1", "webhook:2", "webhook:1"]
 
 
-def test_the_end_waits_for_those_that_were_begun() -> None:
+def test_closing_waits_for_started_units() -> None:
     endpoint = Endpoint()
     deliveries = UnitThreads(endpoint)
     deliveries.begin("webhook:1")

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
 Deliver = Callable[..., Delivery]
 
 
-def test_one_port_tells_of_all_processes_whichever_of_them_ends(
+def test_one_port_serves_the_metrics_of_all_processes_whichever_ends(
     deliver: Deliver, tmp_path: Path
 ) -> None:
     temporary = tmp_path / "tmp"

@@ -74,9 +74,7 @@ def kill_the_worker(place: Delivery, pool: int) -> None:
     send(child, signal.SIGKILL)
 
 
-def test_derivation_that_is_cut_off_in_the_middle_of_a_call_is_done_once(
-    deliver: Deliver, server: Server
-) -> None:
+def test_deriving_interrupted_during_a_call_is_done_once(deliver: Deliver, server: Server) -> None:
     def reply(role: str, told: bool) -> Say:
         assert role.startswith(derive.PROMPT.text)
         found = {
@@ -126,7 +124,7 @@ def test_a_session_is_erased_while_the_only_worker_waits_on_a_model(
     assert model.calls == 1
 
 
-def test_calls_that_came_to_their_end_are_in_the_ledger_after_a_second_sigterm(
+def test_completed_calls_are_in_the_ledger_after_a_second_sigterm(
     deliver: Deliver, server: Server
 ) -> None:
     """The one in hand is not: nobody knows what it cost. Nothing that it was for is lost."""
@@ -156,7 +154,7 @@ def test_calls_that_came_to_their_end_are_in_the_ledger_after_a_second_sigterm(
     ]
 
 
-def test_redis_and_logs_hold_nothing_of_what_was_said_however_work_ends(
+def test_redis_and_logs_contain_no_message_text_however_work_ends(
     deliver: Deliver, server: Server, own_redis: RedisServer
 ) -> None:
     """In hand, waiting, and failed with an answer that quotes everything."""
@@ -197,7 +195,7 @@ def test_redis_and_logs_hold_nothing_of_what_was_said_however_work_ends(
 @pytest.mark.parametrize(
     "cuts", [(3,), pytest.param((1, 2, 3, 4), marks=pytest.mark.heavy)], ids=["one", "every"]
 )
-def test_a_dream_that_is_cut_off_in_any_of_its_calls_leaves_nothing_half_done(
+def test_a_dream_interrupted_in_any_call_leaves_no_partial_result(
     deliver: Deliver, server: Server, cuts: tuple[int, ...]
 ) -> None:
     uids: dict[str, str] = {}

@@ -51,7 +51,7 @@ def test_work_is_done_in_order_and_leaves_nothing_in_redis(
     assert "Traceback" not in place.log() + place.log(1)
 
 
-def test_a_worker_killed_at_work_is_replaced_and_its_work_done_once(deliver: Deliver) -> None:
+def test_a_worker_killed_during_work_is_replaced_and_its_work_done_once(deliver: Deliver) -> None:
     place = deliver()
     place.gates.close(DERIVE)
     worker = place.worker()
@@ -97,9 +97,7 @@ def test_sigterm_drains_and_a_second_one_ends_at_once_and_loses_nothing(deliver:
     assert place.rows("SELECT DISTINCT attempts FROM tasks WHERE kind = 'representation'") == [(0,)]
 
 
-def test_a_flushed_redis_costs_delay_and_nothing_else(
-    deliver: Deliver, own_redis: RedisServer
-) -> None:
+def test_a_flushed_redis_only_delays_work(deliver: Deliver, own_redis: RedisServer) -> None:
     own_redis.start()
     place = deliver(REDIS_URL=own_redis.url)
     place.gates.close(DERIVE)
@@ -116,7 +114,7 @@ def test_a_flushed_redis_costs_delay_and_nothing_else(
     place.derived(BEES, "t is a letter that I like.", "u is a letter that I like.")
 
 
-def test_a_redis_that_was_down_when_it_was_written_and_came_back_later(
+def test_work_written_while_redis_was_down_is_done_when_it_is_back(
     deliver: Deliver, own_redis: RedisServer
 ) -> None:
     place = deliver(REDIS_URL=own_redis.url)
@@ -164,7 +162,9 @@ def test_two_workers_that_race_for_units_do_each_task_once_and_in_order(deliver:
     ) == [("done", 0)]
 
 
-def test_what_always_fails_rests_and_is_seen_and_later_work_goes_on(deliver: Deliver) -> None:
+def test_a_task_that_always_fails_is_visible_and_does_not_block_later_ones(
+    deliver: Deliver,
+) -> None:
     place = deliver(WORKER_MAX_ATTEMPTS="3")
     place.gates.close(DERIVE)
     place.worker(MEMSERVICE_TEST_GATE_FAILS="poison")
@@ -183,7 +183,7 @@ def test_what_always_fails_rests_and_is_seen_and_later_work_goes_on(deliver: Del
     assert "poison" not in place.log()
 
 
-def test_a_worker_that_stood_still_past_its_lease_stores_nothing_when_it_goes_on(
+def test_a_suspended_worker_that_lost_its_lease_stores_nothing(
     deliver: Deliver,
 ) -> None:
     place = deliver(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.03")
@@ -215,9 +215,7 @@ def test_workers_drain_when_their_pool_is_killed(deliver: Deliver) -> None:
     place.derived(BEES)
 
 
-def test_a_job_of_somebody_else_is_refused(
-    deliver: Deliver, queues: JobQueues, namespace: str
-) -> None:
+def test_a_foreign_job_is_refused(deliver: Deliver, queues: JobQueues, namespace: str) -> None:
     place = deliver()
     (ingest,) = queues.named(["ingest"])
     trace = place.folder / "trace"

@@ -75,7 +75,9 @@ def vectors(http: httpx.Client) -> tuple[int, str, str]:
     "empty",
     [pytest.param(False, marks=pytest.mark.heavy, id="as-it-was"), pytest.param(True, id="empty")],
 )
-def test_it_heals_by_itself(http: httpx.Client, qdrant: QdrantStandIn, empty: bool) -> None:
+def test_vectors_are_repaired_automatically_after_an_outage(
+    http: httpx.Client, qdrant: QdrantStandIn, empty: bool
+) -> None:
     before = {"Alice likes green tea.", "Alice owns a boat."}
     conclude(http, *before)
     eventually(lambda: qdrant.points == 2, 20, "the worker stores the vectors")

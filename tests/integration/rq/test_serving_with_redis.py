@@ -38,7 +38,7 @@ def test_the_worker_beside_the_server_takes_its_work_from_redis(
         service.end()
 
 
-def test_a_server_whose_redis_is_away_serves_and_catches_up(
+def test_a_server_works_without_redis_and_catches_up(
     tmp_path: Path, own_redis: RedisServer, namespace: str
 ) -> None:
     service = Service(

@@ -44,9 +44,7 @@ def waiting(queues: JobQueues) -> list[str]:
     return [job.unit for job in jobs if isinstance(job, UnitJob) and job.unit is not None]
 
 
-def test_what_nobody_was_woken_for_is_put_into_its_queue_once(
-    place: Place, queues: JobQueues
-) -> None:
+def test_a_unit_without_a_wake_up_is_enqueued_once(place: Place, queues: JobQueues) -> None:
     place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
     units = place.ready()
     assert sweep.sweep(place.rt, queues) == 2
@@ -54,7 +52,7 @@ def test_what_nobody_was_woken_for_is_put_into_its_queue_once(
     assert waiting(queues) == units
 
 
-def test_a_unit_that_is_worked_on_is_left_alone(place: Place, queues: JobQueues) -> None:
+def test_a_leased_unit_is_not_enqueued(place: Place, queues: JobQueues) -> None:
     place.say("s", ("alice", "I like tea."))
     swept: list[int] = []
     place.reasoner.act = lambda request: swept.append(sweep.sweep(place.rt, queues))
@@ -62,9 +60,7 @@ def test_a_unit_that_is_worked_on_is_left_alone(place: Place, queues: JobQueues)
     assert swept == [0]
 
 
-def test_a_back_off_and_a_timer_are_found_when_they_are_over(
-    place: Place, queues: JobQueues
-) -> None:
+def test_units_are_enqueued_when_a_back_off_or_timer_ends(place: Place, queues: JobQueues) -> None:
     def fail(request: object) -> None:
         raise RuntimeError("no")
 
@@ -98,7 +94,7 @@ def test_one_process_leads_at_a_time(place: Place, queues: JobQueues) -> None:
         assert tx.tasks.leases() == []
 
 
-def test_nothing_is_written_while_there_is_nothing_to_do(
+def test_an_idle_sweep_writes_nothing(
     place: Place, queues: JobQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes: list[int] = []
@@ -113,7 +109,7 @@ def test_nothing_is_written_while_there_is_nothing_to_do(
     assert writes == []
 
 
-def test_a_redis_that_is_away_leaves_no_leader_behind(place: Place, namespace: str) -> None:
+def test_an_unreachable_redis_leaves_no_leader_lease(place: Place, namespace: str) -> None:
     with closing(socket.socket()) as nobody:
         nobody.bind(("127.0.0.1", 0))
         away = JobQueues(connect(f"redis://127.0.0.1:{nobody.getsockname()[1]}/0"), namespace)

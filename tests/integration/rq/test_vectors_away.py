@@ -130,7 +130,7 @@ def held(rt: Runtime) -> int:
     return rt.vectors.count(None, space)
 
 
-def test_it_heals_by_itself(runtime: Runtime, wire: Wire) -> None:
+def test_vectors_are_repaired_automatically_after_an_outage(runtime: Runtime, wire: Wire) -> None:
     conclude(runtime, "Alice likes green tea.", "Alice owns a boat.")
     Worker(runtime).run_until_idle(10)
     assert held(runtime) == 2

@@ -93,7 +93,7 @@ def test_a_write_wakes_its_units_after_the_commit(rt: Runtime, recorded: Recorde
     assert seen == [1], "the task is committed when Redis hears of it"
 
 
-def test_a_write_that_is_rolled_back_wakes_nobody(rt: Runtime, recorded: Recorded) -> None:
+def test_a_rolled_back_write_wakes_no_unit(rt: Runtime, recorded: Recorded) -> None:
     say(rt)
 
     def fails(tx: Transaction) -> None:
@@ -108,7 +108,7 @@ def test_a_write_that_is_rolled_back_wakes_nobody(rt: Runtime, recorded: Recorde
     assert recorded.units == ["representation:1:1:1"]
 
 
-def test_what_is_retried_is_woken_too(rt: Runtime, recorded: Recorded) -> None:
+def test_a_retried_task_wakes_its_unit(rt: Runtime, recorded: Recorded) -> None:
     say(rt)
     with rt.storage.read() as tx:
         (task,) = tx.tasks.pending("representation:1:1:1")
@@ -119,7 +119,7 @@ def test_what_is_retried_is_woken_too(rt: Runtime, recorded: Recorded) -> None:
     assert recorded.units == ["representation:1:1:1"] * 2
 
 
-def test_an_outage_is_told_of_once_and_its_end_too(
+def test_an_outage_and_its_end_are_logged_once(
     rt: Runtime,
     recorded: Recorded,
     monkeypatch: pytest.MonkeyPatch,
@@ -143,7 +143,7 @@ def test_an_outage_is_told_of_once_and_its_end_too(
 
 
 @pytest.mark.parametrize("state", ["refuses", "hangs"])
-def test_a_redis_that_is_away_neither_fails_nor_slows_a_write(tmp_path: Path, state: str) -> None:
+def test_an_unreachable_redis_neither_fails_nor_slows_a_write(tmp_path: Path, state: str) -> None:
     with closing(socket.socket()) as silent:
         silent.bind(("127.0.0.1", 0))
         if state == "hangs":
@@ -162,7 +162,7 @@ def test_a_redis_that_is_away_neither_fails_nor_slows_a_write(tmp_path: Path, st
     assert sorted(took)[10] < 0.5
 
 
-def test_many_units_are_remembered_within_bounds(
+def test_the_number_of_queued_units_is_limited(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wakeups, "MAX_WAITING", 10)
@@ -224,7 +224,7 @@ def test_the_application_wakes_workers(
     app.extensions["memservice"].close()
 
 
-def test_redis_that_comes_back_is_told_again_without_a_restart(
+def test_redis_gets_wake_ups_again_after_an_outage_without_a_restart(
     tmp_path: Path, own_redis: RedisServer, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     rt = opened(tmp_path, REDIS_URL=own_redis.url, NAMESPACE=namespace)

@@ -39,7 +39,7 @@ def pair() -> Iterator[tuple[ClientSocket, socket.socket]]:
         yield patient, theirs
 
 
-def test_who_sends_nothing_is_left(
+def test_a_client_that_sends_nothing_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     monkeypatch.setattr(clients, "SECONDS", 0.1)
@@ -50,7 +50,7 @@ def test_who_sends_nothing_is_left(
         patient.recv(100)
 
 
-def test_who_sends_drop_by_drop_is_left(
+def test_a_client_that_sends_too_slowly_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     """However short each wait is."""
@@ -73,7 +73,7 @@ def test_who_sends_drop_by_drop_is_left(
         dripping.join()
 
 
-def test_who_takes_nothing_is_left(
+def test_a_client_that_reads_nothing_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     monkeypatch.setattr(clients, "SECONDS", 0.1)
@@ -82,7 +82,7 @@ def test_who_takes_nothing_is_left(
         pair[0].sendall(b"x" * 50_000_000)
 
 
-def test_a_line_that_is_slow_but_alive_is_waited_for(
+def test_a_slow_but_steady_connection_is_served(
     monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     """What came buys time for what is to come, and each request has its own."""
@@ -100,7 +100,7 @@ def test_a_line_that_is_slow_but_alive_is_waited_for(
         patient.recv(100)
 
 
-def test_all_of_a_long_answer_is_sent(pair: tuple[ClientSocket, socket.socket]) -> None:
+def test_a_long_answer_is_sent_completely(pair: tuple[ClientSocket, socket.socket]) -> None:
     patient, theirs = pair
     whole = bytes(range(256)) * 20_000
     sending = threading.Thread(target=patient.sendall, args=(whole,))
@@ -172,7 +172,7 @@ def healthy(port: int) -> bool:
         ),
     ],
 )
-def test_half_requests_hold_up_nobody(port: int, half: bytes) -> None:
+def test_incomplete_requests_delay_no_others(port: int, half: bytes) -> None:
     """More of them than there are threads."""
     started = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(4)]
     try:
@@ -194,7 +194,7 @@ def test_half_requests_hold_up_nobody(port: int, half: bytes) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("chunk", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}x\r\n0\r\n\r\n", b"-1\r\n"])
-def test_chunks_that_are_none_are_no_error_of_the_server(port: int, chunk: bytes) -> None:
+def test_malformed_chunks_are_the_clients_error(port: int, chunk: bytes) -> None:
     head = (
         b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
         b"application/json\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -40,7 +40,7 @@ def asked(job: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_request_in_hand_is_answered_and_no_other_accepted(
+def test_the_current_request_is_answered_and_no_other_accepted(
     serve: Serve, gates: Gates, number: signal.Signals
 ) -> None:
     service = serve("--port", "0")
@@ -75,7 +75,7 @@ def test_the_children_end_when_the_supervisor_is_killed(serve: Serve) -> None:
     eventually(lambda: not any(running(pid) for pid in children), 15, "they end")
 
 
-def test_a_worker_that_ends_is_started_again_and_later_each_time(serve: Serve) -> None:
+def test_a_worker_that_ends_is_restarted_after_growing_pauses(serve: Serve) -> None:
     service = serve("--port", "0")
     pauses: list[float] = []
     for _ in range(2):
@@ -96,7 +96,7 @@ def test_a_worker_that_ends_is_started_again_and_later_each_time(serve: Serve) -
     assert service.server.stop() == 0
 
 
-def test_a_server_process_that_ends_is_replaced_but_the_end_of_their_master_is_the_end(
+def test_a_server_process_is_replaced_but_the_end_of_the_master_ends_all(
     serve: Serve,
 ) -> None:
     service = serve("--port", "0")
@@ -114,7 +114,7 @@ def test_a_server_process_that_ends_is_replaced_but_the_end_of_their_master_is_t
     eventually(lambda: "the server ended with status" in service.server.log, 5)
 
 
-def test_a_worker_alone_ends_when_told(serve: Serve) -> None:
+def test_a_worker_without_server_ends_on_a_signal(serve: Serve) -> None:
     service = serve("--port", "0", "--no-worker", DERIVER_POLLING_STARTUP_JITTER_SECONDS="0")
     assert service.roles()["worker"] == []
     worker = service.add_worker()

@@ -36,7 +36,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_it_serves_counts_and_drains(root: Path, tmp_path: Path, gates: Gates) -> None:
+def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gates: Gates) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

@@ -59,14 +59,14 @@ def test_a_request_is_ready_with_its_last_byte(whole: bytes, data: st.DataObject
         b"Transfer-Encoding: chunked\r\n\r\n",
     ],
 )
-def test_what_is_wrong_is_handed_on_at_once(fields: bytes) -> None:
+def test_an_invalid_request_is_passed_on_at_once(fields: bytes) -> None:
     """Before anything more is waited for: gunicorn, or the application, refuses it."""
     arriving = IncomingRequest(1000)
     arriving.add(HEAD + fields + b"\r\n\r\n")
     assert arriving.ready
 
 
-def test_what_does_not_end_is_handed_on() -> None:
+def test_an_endless_request_is_passed_on() -> None:
     endless, chunks, line = (IncomingRequest(1000) for _ in range(3))
     endless.add(b"GET /" + b"x" * (MAX_HEAD + 1))
     chunks.add(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -98,7 +98,7 @@ def test_a_head_of_blanks_is_read_in_linear_time() -> None:
     ("field", "expects"),
     [(b"Expect: 100-Continue\r\n", True), (b"", False), (b"X-Expect: 100-continue\r\n", False)],
 )
-def test_who_waits_for_an_invitation_is_known(field: bytes, expects: bool) -> None:
+def test_expect_100_continue_is_recognised(field: bytes, expects: bool) -> None:
     arriving = IncomingRequest(1000)
     arriving.add(HEAD + field + b"Content-Length: 5\r\n\r\n")
     assert arriving.expects_continue is expects
@@ -106,7 +106,7 @@ def test_who_waits_for_an_invitation_is_known(field: bytes, expects: bool) -> No
 
 @given(st.lists(st.integers(0, MAX_IN_MEMORY), max_size=4), st.integers(5_000, 100_000))
 @settings(deadline=None, max_examples=30)
-def test_bytes_are_kept_in_order_in_memory_and_on_disk(sizes: list[int], step: int) -> None:
+def test_bytes_stay_in_order_in_memory_and_on_disk(sizes: list[int], step: int) -> None:
     kept, whole = RequestBuffer(), b""
     for number, size in enumerate(sizes):
         data = bytes([number + 1]) * size

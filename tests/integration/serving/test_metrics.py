@@ -38,7 +38,7 @@ def directories(tmp: Path) -> list[Path]:
     return list(tmp.glob("memservice-metrics-*"))
 
 
-def test_counts_of_all_processes_are_told_by_each_and_the_worker_tells_its_own(
+def test_each_process_serves_the_counts_of_all_and_the_worker_its_own(
     serve: Serve, tmp_path: Path
 ) -> None:
     tmp = tmp_path / "tmp"
@@ -102,7 +102,7 @@ def test_counts_of_all_processes_are_told_by_each_and_the_worker_tells_its_own(
     assert directories(tmp) == []
 
 
-def test_metrics_are_off_unless_wanted(serve: Serve) -> None:
+def test_metrics_are_off_by_default(serve: Serve) -> None:
     service = serve("--port", "0")
     service.server.wait_until_healthy()
     with pytest.raises(urllib.error.HTTPError) as refused:

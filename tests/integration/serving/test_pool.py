@@ -75,7 +75,7 @@ def test_the_second_signal_ends_them_at_once(start: Start, tmp_path: Path) -> No
     assert marks(tmp_path, "ended") == 0
 
 
-def test_one_that_dies_is_replaced(start: Start, tmp_path: Path) -> None:
+def test_a_process_that_dies_is_replaced(start: Start, tmp_path: Path) -> None:
     pool = start("stop.wait()", 1)
     eventually(lambda: marks(tmp_path, "started") == 1)
     (child,) = below(pool.pid)
@@ -85,7 +85,7 @@ def test_one_that_dies_is_replaced(start: Start, tmp_path: Path) -> None:
     assert pool.wait(20) == 0
 
 
-def test_with_once_those_that_returned_are_not_replaced_and_the_worst_is_told(
+def test_with_once_processes_are_not_replaced_and_the_worst_status_is_returned(
     start: Start, tmp_path: Path
 ) -> None:
     assert start("pass", once=True).wait(20) == 0
@@ -95,7 +95,7 @@ def test_with_once_those_that_returned_are_not_replaced_and_the_worst_is_told(
     assert (failing.returncode, said) == (1, "memservice: Redis is away\n")
 
 
-def test_what_cannot_start_is_not_tried_again(start: Start, tmp_path: Path) -> None:
+def test_a_process_that_cannot_start_is_not_restarted(start: Start, tmp_path: Path) -> None:
     pool = start("raise ConfigurationError('there is no such storage')", 1)
     _, said = pool.communicate(timeout=20)
     assert (pool.returncode, said) == (1, "memservice: there is no such storage\n")

@@ -87,7 +87,7 @@ def others_are_answered(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("number", "half"), HALF.values(), ids=HALF.keys())
-def test_others_are_answered_meanwhile(
+def test_other_clients_are_answered_meanwhile(
     server: Server, connect: Connect, number: int, half: bytes
 ) -> None:
     for _ in range(number):
@@ -98,7 +98,7 @@ def test_others_are_answered_meanwhile(
 @pytest.mark.parametrize(
     "begun", [b"POST /v3/workspaces HTTP/1.1\r\nX-Long: ", POST + b"Content-Length: 1000\r\n\r\n"]
 )
-def test_others_are_answered_while_bytes_drip(
+def test_other_clients_are_answered_while_one_sends_slowly(
     server: Server, connect: Connect, begun: bytes
 ) -> None:
     dripping, over = [connect(begun) for _ in range(100)], threading.Event()
@@ -120,7 +120,7 @@ def test_others_are_answered_while_bytes_drip(
         thread.join()
 
 
-def test_a_head_that_drips_has_five_seconds(connect: Connect) -> None:
+def test_a_slow_head_has_five_seconds(connect: Connect) -> None:
     one, began = connect(b"GET /health HTTP/1.1\r\n"), time.monotonic()
     one.settimeout(0.3)
     while time.monotonic() - began < PATIENCE:
@@ -135,7 +135,7 @@ def test_a_head_that_drips_has_five_seconds(connect: Connect) -> None:
     assert 4.0 < time.monotonic() - began < 12.0
 
 
-def test_more_connections_than_there_may_be_are_answered(server: Server, connect: Connect) -> None:
+def test_connections_beyond_the_limit_are_answered(server: Server, connect: Connect) -> None:
     """The ones that have said nothing for longest make room."""
     for _ in range(1100):
         connect()
@@ -197,7 +197,7 @@ def test_a_large_body_in_small_pieces_is_read_whole(connect: Connect, coded: boo
     assert json.loads(answer)["metadata"] == json.loads(body)["metadata"]
 
 
-def test_who_waits_for_an_invitation_gets_it(connect: Connect) -> None:
+def test_expect_100_continue_is_answered(connect: Connect) -> None:
     body = b'{"id": "invited"}'
     one = connect(POST + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
     assert one.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -218,7 +218,9 @@ def test_who_waits_for_an_invitation_gets_it(connect: Connect) -> None:
         (b"GET / HTTP/1.1\r\nExpect: coffee\r\n\r\n", 417),
     ],
 )
-def test_what_is_no_http_is_refused_in_json(connect: Connect, head: bytes, status: int) -> None:
+def test_a_request_that_is_not_http_is_refused_in_json(
+    connect: Connect, head: bytes, status: int
+) -> None:
     one = connect(head)
     answer = b"".join(iter(lambda: one.recv(10_000), b""))
     top, _, body = answer.partition(b"\r\n\r\n")
@@ -227,7 +229,7 @@ def test_what_is_no_http_is_refused_in_json(connect: Connect, head: bytes, statu
     assert isinstance(json.loads(body)["detail"], str)
 
 
-def test_slow_clients_do_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_slow_clients_do_not_delay_the_shutdown(tmp_path: Path) -> None:
     """Those that said nothing are left, a request that comes meanwhile is answered."""
     server = Server(tmp_path, "--no-worker", "--workers", "1", "--threads", "2")
     server.wait_until_healthy()

@@ -60,7 +60,9 @@ def refused(folder: Path, *options: str, **settings: str) -> str:
     return told
 
 
-def test_a_bare_start_makes_the_database_and_says_what_it_runs_on(serve: Serve) -> None:
+def test_a_start_without_settings_creates_the_database_and_logs_its_components(
+    serve: Serve,
+) -> None:
     service = serve("--port", "0")
     said = service.server.output
     for pattern in (
@@ -109,7 +111,7 @@ def until_derived(service: Service, number: int) -> float:
     return time.monotonic() - began
 
 
-def test_a_port_in_use_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_used_port_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         told = refused(tmp_path, "--port", str(port))
@@ -118,13 +120,13 @@ def test_a_port_in_use_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert not (tmp_path / "memservice.db").exists(), "nothing was touched"
 
 
-def test_an_address_that_is_not_ours_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_foreign_address_is_reported_in_one_sentence(tmp_path: Path) -> None:
     assert "cannot listen on 192.0.2.7:0" in refused(
         tmp_path, "--host", "192.0.2.7", "--port", "0", AUTH_USE_AUTH="false"
     )
 
 
-def test_a_newer_schema_is_refused_at_once_and_left_as_it_is(serve: Serve) -> None:
+def test_a_newer_schema_is_refused_at_once_and_not_changed(serve: Serve) -> None:
     service = serve("--port", "0", "--no-worker")
     assert service.server.stop() == 0
     with closing(sqlite3.connect(service.database)) as connection:
@@ -147,7 +149,7 @@ def test_a_newer_schema_is_refused_at_once_and_left_as_it_is(serve: Serve) -> No
         ({"WORKERS": "many"}, "WORKERS"),
     ],
 )
-def test_a_mistake_in_the_settings_is_told_in_a_sentence(
+def test_a_mistake_in_the_settings_is_reported_in_one_sentence(
     tmp_path: Path, settings: dict[str, str], said: str
 ) -> None:
     assert said in refused(tmp_path, "--port", "0", **settings)
@@ -161,7 +163,7 @@ WITH_KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
 
 
 @pytest.mark.parametrize("host", [*OPEN, *LOOPBACK])
-def test_an_address_for_everybody_without_keys_is_refused_unless_it_was_decided(host: str) -> None:
+def test_a_public_address_without_keys_is_refused_unless_confirmed(host: str) -> None:
     by_default, decided, with_keys = (
         load_settings(environ=given, cwd=Path("/"))
         for given in ({}, {"AUTH_USE_AUTH": "false"}, WITH_KEYS)
@@ -190,7 +192,7 @@ def test_serve_refuses_an_open_address_without_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [".env", "memservice.toml"])
-def test_a_decision_for_no_keys_may_stand_in_any_source(tmp_path: Path, where: str) -> None:
+def test_the_confirmation_may_be_in_any_source(tmp_path: Path, where: str) -> None:
     text = "AUTH_USE_AUTH=false\n" if where == ".env" else "[auth]\nuse_auth = false\n"
     (tmp_path / where).write_text(text, encoding="utf-8")
     exposure.refuse_undecided(load_settings(environ={}, cwd=tmp_path), "0.0.0.0")

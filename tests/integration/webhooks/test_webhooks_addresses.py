@@ -157,7 +157,7 @@ def test_a_public_address_is_accepted(address: str) -> None:
         "a.b.localhost.",
     ],
 )
-def test_other_ways_to_write_an_internal_host_are_seen(
+def test_other_spellings_of_internal_hosts_are_detected(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = resolver(monkeypatch, lambda host: ["8.8.8.8"])
@@ -205,14 +205,14 @@ def test_other_ways_to_write_an_internal_host_are_seen(
         ("http://example.com\\@127.0.0.1/", NO_USER),
     ],
 )
-def test_what_is_no_good_url_is_refused_with_a_reason(url: str, message: str) -> None:
+def test_an_invalid_url_is_refused_with_a_reason(url: str, message: str) -> None:
     assert refusal(url) == message
 
 
 @pytest.mark.parametrize(
     "leads_to", [["10.0.0.1"], ["93.184.215.14", "10.0.0.1"], ["93.184.215.14"], None]
 )
-def test_no_name_is_looked_up_when_it_is_registered(
+def test_registration_resolves_no_name(
     leads_to: Sequence[str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer, and how long it takes, would tell which names there are inside the network."""
@@ -229,7 +229,7 @@ def test_no_name_is_looked_up_when_it_is_registered(
 
 
 @pytest.mark.parametrize("leads_to", [["10.0.0.1"], ["93.184.215.14", "10.0.0.1"], None])
-def test_a_delivery_does_not_tell_whether_a_name_leads_inside(
+def test_a_delivery_does_not_reveal_whether_a_name_is_internal(
     leads_to: Sequence[str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(host: str) -> Sequence[str]:
@@ -261,7 +261,7 @@ def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.Mon
     assert 1.9 < took < 15, "the resolver would take twenty"
 
 
-def test_slow_names_of_one_workspace_leave_room_for_those_of_others(
+def test_slow_names_of_one_workspace_do_not_block_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     over, places = (
@@ -309,7 +309,7 @@ def test_slow_names_of_one_workspace_leave_room_for_those_of_others(
         assert time.monotonic() < deadline, "places are given back"
 
 
-def test_waiting_for_its_turn_is_part_of_the_time_that_a_look_up_has(
+def test_the_timeout_of_a_look_up_includes_waiting_for_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waited: list[float] = []
@@ -339,7 +339,7 @@ def test_waiting_for_its_turn_is_part_of_the_time_that_a_look_up_has(
     assert 0 <= seconds <= 0.7
 
 
-def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_names_do_not_prevent_other_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
 
     def answer(host: str) -> Sequence[str]:
@@ -362,7 +362,7 @@ def test_slow_names_do_not_keep_others_from_being_resolved(monkeypatch: pytest.M
     over.set()
 
 
-def test_what_the_operator_allows_is_allowed_in_every_form() -> None:
+def test_an_allowed_network_is_allowed_in_every_notation() -> None:
     allowed = ("127.0.0.0/8", "fd00::/8")
     for url in (
         "http://127.0.0.1:9/",
@@ -376,7 +376,7 @@ def test_what_the_operator_allows_is_allowed_in_every_form() -> None:
     assert refusal("http://[fe80::1]/", *allowed) == INTERNAL
 
 
-def test_a_network_that_is_none_is_an_error() -> None:
+def test_an_invalid_network_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"10\.0\.0\.0/33"):
         HttpTransport(("10.0.0.0/33",))
 
@@ -385,9 +385,7 @@ def test_a_network_that_is_none_is_an_error() -> None:
     inner=st.ip_addresses(v=4),
     outside=st.sampled_from(["::ffff:0:0/96", "64:ff9b::/96", "2002::/16"]),
 )
-def test_an_address_inside_another_is_judged_by_what_it_is(
-    inner: ipaddress.IPv4Address, outside: str
-) -> None:
+def test_an_embedded_ipv4_address_is_checked(inner: ipaddress.IPv4Address, outside: str) -> None:
     network = ipaddress.ip_network(outside)
     shift = 128 - network.prefixlen - 32
     wrapped = ipaddress.IPv6Address(int(network.network_address) | int(inner) << shift)
@@ -403,7 +401,7 @@ def test_allowing_everything_allows_everything(
     assert Guard(("0.0.0.0/0", "::/0")).permits(address)
 
 
-def test_a_blocked_host_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_blocked_host_names_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
     resolver(monkeypatch, lambda host: ["192.168.0.7"])
     with pytest.raises(
         BlockedAddress,

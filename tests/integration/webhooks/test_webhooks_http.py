@@ -68,7 +68,7 @@ def refuse_to_connect(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return tried
 
 
-def test_the_request_is_what_a_receiver_expects(receiver: Receiver) -> None:
+def test_the_request_has_the_expected_method_headers_and_body(receiver: Receiver) -> None:
     outcome = transport().deliver(receiver.url("/hook?x=1&y=%20"), BODY, {"webhook-id": "m"})
     assert outcome.status == 204
     (request,) = receiver.requests
@@ -102,9 +102,7 @@ def test_a_redirect_is_not_followed(receiver: Receiver, status: int) -> None:
 
 
 @pytest.mark.parametrize("behave", [hang, drip, go_on])
-def test_an_answer_that_does_not_come_is_given_up_in_time(
-    receiver: Receiver, behave: Callable[[Handler], None]
-) -> None:
+def test_a_missing_answer_times_out(receiver: Receiver, behave: Callable[[Handler], None]) -> None:
     receiver.behave = behave
     began = time.monotonic()
     outcome = transport(0.5).deliver(receiver.url(), BODY, {})
@@ -115,7 +113,7 @@ def test_an_answer_that_does_not_come_is_given_up_in_time(
     assert 400 < outcome.duration_ms < 5_000
 
 
-def test_a_body_that_does_not_end_does_not_take_back_the_status(receiver: Receiver) -> None:
+def test_an_endless_body_does_not_change_the_status(receiver: Receiver) -> None:
     receiver.behave = drip_body
     began = time.monotonic()
     outcome = transport(0.5).deliver(receiver.url(), BODY, {})
@@ -123,7 +121,7 @@ def test_a_body_that_does_not_end_does_not_take_back_the_status(receiver: Receiv
     assert (outcome.status, outcome.error) == (200, None)
 
 
-def test_of_a_huge_answer_little_is_read(receiver: Receiver) -> None:
+def test_only_the_beginning_of_a_huge_answer_is_read(receiver: Receiver) -> None:
     receiver.behave = flood
     began = time.monotonic()
     outcome = transport(10).deliver(receiver.url(), BODY, {})
@@ -133,14 +131,14 @@ def test_of_a_huge_answer_little_is_read(receiver: Receiver) -> None:
     assert receiver.taken < MAX_RESPONSE_BYTES + 16 * 2**20, "what the sockets buffer, and no more"
 
 
-def test_endless_headers_are_given_up(receiver: Receiver) -> None:
+def test_endless_headers_time_out(receiver: Receiver) -> None:
     receiver.behave = flood_headers
     outcome = transport(5).deliver(receiver.url(), BODY, {})
     assert outcome.status is None
     assert outcome.error is not None
 
 
-def test_what_is_not_http_is_a_failure(receiver: Receiver) -> None:
+def test_an_answer_that_is_not_http_is_a_failure(receiver: Receiver) -> None:
     def talk(handler: Handler) -> None:
         handler.wfile.write(b"220 smtp.example ESMTP\r\n")
 
@@ -164,7 +162,7 @@ def test_without_leave_loopback_is_not_connected_to(receiver: Receiver) -> None:
     assert receiver.requests == []
 
 
-def test_a_name_that_changes_its_address_after_registration_leads_nowhere(
+def test_a_name_that_changes_to_an_internal_address_is_blocked(
     monkeypatch: pytest.MonkeyPatch, receiver: Receiver
 ) -> None:
     """DNS rebinding: public at the first delivery, private at the second."""
@@ -180,7 +178,7 @@ def test_a_name_that_changes_its_address_after_registration_leads_nowhere(
     assert [address for address, _ in tried] == ["93.184.215.14"]
 
 
-def test_the_operator_is_told_where_a_blocked_name_leads_and_nobody_else(
+def test_only_the_log_names_the_address_of_a_blocked_host(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Else whoever may register endpoints could look up names of the inner network."""
@@ -192,7 +190,7 @@ def test_the_operator_is_told_where_a_blocked_name_leads_and_nobody_else(
     assert "inner.example is at 10.20.30.40, which is not a public address" in caplog.text
 
 
-def test_what_was_checked_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checked_address_is_the_connected_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """One look-up for each delivery: there is no second one whose answer nobody checks."""
     tried = refuse_to_connect(monkeypatch)
     asked = resolve_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
@@ -201,7 +199,9 @@ def test_what_was_checked_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatc
     assert tried == [("93.184.215.14", 80)]
 
 
-def test_one_bad_address_among_good_ones_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_internal_address_among_public_ones_blocks_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tried = refuse_to_connect(monkeypatch)
     resolve_to(monkeypatch, ["93.184.215.14", "169.254.169.254"])
     outcome = HttpTransport((), 2).deliver("http://both.example/", BODY, {})
@@ -262,7 +262,7 @@ def test_https_is_never_spoken_in_the_clear(receiver: Receiver) -> None:
     assert receiver.requests == []
 
 
-def test_hanging_endpoints_do_not_hold_up_others(receiver: Receiver) -> None:
+def test_endpoints_that_hang_do_not_delay_others(receiver: Receiver) -> None:
     with receiving() as stuck:
         stuck.behave = hang
         shared = transport(60)

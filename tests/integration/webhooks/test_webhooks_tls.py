@@ -46,14 +46,14 @@ def https(receiver: Receiver, host: str = NAME) -> str:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_who_proves_to_be_the_host_is_delivered_to(receiver: Receiver) -> None:
+def test_a_valid_certificate_is_accepted(receiver: Receiver) -> None:
     outcome = HttpTransport((LOOPBACK,), 20).deliver(https(receiver), BODY, {"webhook-id": "m"})
     assert (outcome.status, outcome.error) == (204, None)
     (request,) = receiver.requests
     assert (request.body, request.headers["host"]) == (BODY, f"{NAME}:{receiver.port}")
 
 
-def test_a_certificate_that_nobody_vouches_for_is_not_accepted(receiver: Receiver) -> None:
+def test_a_self_signed_certificate_is_not_accepted(receiver: Receiver) -> None:
     outcome = HttpTransport((LOOPBACK,), 20).deliver(https(receiver), BODY, {})
     assert outcome.status is None
     assert outcome.error is not None
@@ -72,7 +72,7 @@ def test_a_certificate_of_another_host_is_not_accepted(receiver: Receiver, host:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_what_is_trusted_is_read_once_and_not_for_each_delivery(
+def test_trusted_certificates_are_read_once(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transport = HttpTransport((LOOPBACK,), 20)
@@ -88,7 +88,7 @@ def test_what_is_trusted_is_read_once_and_not_for_each_delivery(
     assert read == []
 
 
-def test_a_handshake_that_does_not_end_is_given_up_in_time() -> None:
+def test_an_endless_handshake_times_out() -> None:
     """A byte now and then of a first record that is said to be long."""
     over = threading.Event()
 
