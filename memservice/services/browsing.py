@@ -1,6 +1,5 @@
-"""Listings for people who look around: pages that continue after a row, so that the cost of a page
-does not depend on how many rows there are. Nothing is counted.
-"""
+"""Listings for interactive browsing: each page continues after a row, so the cost of a page does
+not depend on the number of rows. There are no totals."""
 
 from __future__ import annotations
 
@@ -36,13 +35,13 @@ from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
 MAX_RELATED = 200
-"""Rows of a kind that belong to one row: members of a session, observers of a peer."""
+"""Maximum number of related rows: members of a session, observers of a peer."""
 
 
 def list_workspaces(
     rt: Runtime, principal: Principal, after: str | None = None
 ) -> Listing[Workspace]:
-    """Those that `policy.listable` names; for the key of a workspace, its own."""
+    """The workspaces that `policy.listable` allows; for the key of a workspace, only that one."""
     if principal.admin or principal.is_member:
         condition = all_of(policy.listable(principal), equals(state=ACTIVE))
         with rt.storage.read() as tx:
@@ -60,9 +59,10 @@ class WorkspaceOverview:
     peers: Listing[Peer]
     sessions: Listing[Session]
     messages: int
-    """Messages in the text index: those whose session is being erased count until they are."""
+    """Number of messages in the text index, including those of sessions that are still being
+    erased."""
     conclusions: int
-    """Live conclusions in the text index."""
+    """Number of live conclusions in the text index."""
     last_message_at: datetime | None
 
 
@@ -100,16 +100,16 @@ def _indexed(rt: Runtime, tx: Transaction, kind: str, workspace: Workspace) -> i
 class PeerOverview:
     peer: Peer
     observers: Sequence[str]
-    """Ids of the peers that hold conclusions about this one, itself first."""
+    """Ids of the peers with conclusions about this one, itself first."""
     observer: str
-    """Whose card and conclusions these are."""
+    """The id of the observer of the card and the conclusions."""
     card: Sequence[str]
     conclusions: Listing[Conclusion]
     """Live and superseded ones."""
     sources: Mapping[int, Message]
-    """The messages that the conclusions were derived from, by key, as far as they exist."""
+    """Key → source message of the conclusions, if it exists."""
     successors: Mapping[int, Conclusion]
-    """Of superseded conclusions, by key."""
+    """Key → successor of the superseded conclusions."""
 
 
 def peer_overview(
@@ -120,7 +120,8 @@ def peer_overview(
     observer_id: str | None = None,
     after: str | None = None,
 ) -> PeerOverview:
-    """What an observer (by default the peer itself) holds about a peer. Raises `NotFound`."""
+    """The card and conclusions of an observer (by default the peer itself) about a peer. Raises
+    `NotFound`."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         workspace = workspaces.require(tx, workspace_id)
@@ -177,9 +178,9 @@ class Transcript:
     messages: Sequence[Message]
     """One run of the session, oldest first."""
     members: Sequence[Member]
-    """Peers that are or were members, in the order in which they joined."""
+    """Peers that are or were members, in the order of joining."""
     summaries: Mapping[int, Sequence[Summary]]
-    """By the seq of the last message that they cover."""
+    """Seq of the last covered message → summaries."""
 
     @property
     def earlier(self) -> int | None:

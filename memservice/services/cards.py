@@ -1,4 +1,4 @@
-"""Peer cards: a few lines that one peer (the observer) keeps about another, or about itself."""
+"""Peer cards: short facts that one peer (the observer) has about another, or about itself."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from memservice.spi.storage import Transaction
 
 
 def tidy(lines: Sequence[str]) -> list[str]:
-    """As a card is stored: the first 40 lines after removing repetitions that differ only in case
-    and white space, and blank ones."""
-    kept: dict[str, str] = {}
+    """The lines of a card as stored: the first 40 lines, without blank ones and duplicates that
+    differ only in case and white space."""
+    unique: dict[str, str] = {}
     for line in lines:
         text: str = strip_nul(line)
-        if mark := folded(text):
-            kept.setdefault(mark, text)
-    return list(kept.values())[:MAX_LINES]
+        if normalised := folded(text):
+            unique.setdefault(normalised, text)
+    return list(unique.values())[:MAX_LINES]
 
 
 def of(tx: Transaction, workspace_id: str, peer_id: str, target: str | None) -> list[str] | None:
-    """The card inside an open view; None where there is none."""
+    """The card, read in an open transaction; None if there is none."""
     peer = tx.workspaces.locate(workspace_id, peer_id=peer_id).peer
     if peer is None:
         raise no_observer(workspace_id, peer_id)
@@ -48,8 +48,7 @@ def read_lines(tx: Transaction, observer: Peer, target: str) -> list[str] | None
 def get(
     rt: Runtime, principal: Principal, workspace_id: str, peer_id: str, target: str | None = None
 ) -> list[str] | None:
-    """The card that the peer keeps about the target (itself, if none is given); None where there is
-    none."""
+    """The peer's card of the target (by default itself); None if there is none."""
     policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         return of(tx, workspace_id, peer_id, target)
@@ -83,7 +82,7 @@ def put(
             observer_key=observer.key,
             target=target or observer.slug,
             lines=stored,
-            given=_given(tx.cards.one(observer.key, target or observer.slug), stored),
+            given=_caller_lines(tx.cards.one(observer.key, target or observer.slug), stored),
             updated_at=rt.clock(),
         )
         tx.cards.save(card)
@@ -92,11 +91,11 @@ def put(
     return rt.storage.write(change)
 
 
-def _given(before: Card | None, stored: Sequence[str]) -> list[str]:
-    """The lines that are the caller's own. One that the service had written stays the service's,
-    though the caller sent it back."""
+def _caller_lines(before: Card | None, stored: Sequence[str]) -> list[str]:
+    """The lines that belong to the caller. A line that the service wrote remains the service's,
+    even if the caller sends it back."""
     if before is None:
         return list(stored)
-    own = {folded(line) for line in before.given}
-    made = {folded(line) for line in before.lines} - own
-    return [line for line in stored if folded(line) not in made]
+    caller_lines = {folded(line) for line in before.given}
+    service_lines = {folded(line) for line in before.lines} - caller_lines
+    return [line for line in stored if folded(line) not in service_lines]

@@ -1,4 +1,4 @@
-"""Cloning sessions: messages and members are copied, nothing is derived from the copy."""
+"""Cloning sessions: messages and members are copied; the copy causes no derivation."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from memservice.services.tasks import outbox
 from memservice.services.tasks.kinds import unit_of
 from memservice.spi.storage import Transaction
 
-Copied = Callable[[Transaction, Session, Mapping[int, int]], None]
-"""Told of a copy in its transaction: the new session, and for the key of each message that was
-copied that of its copy."""
+CopyHook = Callable[[Transaction, Session, Mapping[int, int]], None]
+"""Called in the transaction of the copy with the new session, and the keys of the copied messages →
+those of their copies."""
 
 COPY_BATCH_SIZE = 1_000
-"""Messages stored in one write. SQLite has one writer at a time, and all others wait for it."""
+"""Number of messages per write. SQLite has a single writer, and all others wait for it."""
 ABANDONED_AFTER = timedelta(hours=1)
-"""A copy that is not whole by then is erased: the process that made it has ended."""
+"""Time after which an incomplete copy is erased: its process has ended."""
 INDEX_BATCH_SIZE = 2_000
-"""The newest messages of a clone are indexed in the write that stores it, others soon after:
-indexing takes most of the time."""
+"""Number of the newest messages that are indexed in the write that stores the clone; tasks index
+the others, since indexing takes most of the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What is copied, read in one view."""
+    """The source of a copy, read in one transaction."""
 
     session: Session
     members: Sequence[Member]
@@ -45,11 +45,11 @@ class Original:
 def clone(
     rt: Runtime, principal: Principal, workspace_id: str, slug: str, upto: str | None = None
 ) -> Session:
-    """A new session, named by its own uid, with the metadata, configuration, members and messages
-    of an active one; with `upto` (the uid of one of its messages) only the messages up to and
-    including that one.
+    """Create a session, named by its own uid, with the metadata, configuration, members and
+    messages of an active one; with `upto` (the uid of one of its messages) only the messages up to
+    and including that one.
 
-    Messages keep their order, positions and token counts; they get new uids and the present time.
+    Messages keep their order, positions and token counts; they get new uids and the current time.
     It becomes visible as a whole.
     """
     policy.require(principal, workspace_id, session_id=slug)
@@ -62,7 +62,7 @@ def clone(
 
 
 def original_of(tx: Transaction, session: Session, upto: str | None = None) -> Original:
-    """What there is to copy of a session, up to and including the message of the uid `upto`."""
+    """The contents of a session to copy, up to and including the message with the uid `upto`."""
     last = session.message_count
     if upto is not None:
         message = tx.messages.by_uid(session.key, upto)
@@ -76,15 +76,14 @@ def original_of(tx: Transaction, session: Session, upto: str | None = None) -> O
     )
 
 
-def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session:
-    """Store the copy, and what `also` copies. It becomes visible in one transaction, in which
-    `also` is called.
+def copy(rt: Runtime, original: Original, also: CopyHook | None = None) -> Session:
+    """Store the copy. It becomes visible in one transaction, which also calls `also`.
 
-    Other writers of the storage wait for a portion of it at most: the messages of a long session
-    are stored before that, in a session that counts as deleted. If this ends before the copy is
-    whole, a task that is due by then erases what was stored.
+    Other writers wait for one batch of it at most: the messages of a long session are stored before
+    that transaction, in a session with the state of a deleted one. If the process ends before the
+    copy is complete, a task erases it after `ABANDONED_AFTER`.
     """
-    # takes long: not in a transaction
+    # slow, so before the transaction
     terms = [analyse(message.content) for message in original.messages[-INDEX_BATCH_SIZE:]]
     through = original.messages[-1].tokens_through if original.messages else 0
     uid, now = new_uid(), rt.clock()
@@ -99,16 +98,16 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
         created_at=now,
     )
 
-    def portion(tx: Transaction, room: Session, messages: Sequence[Message]) -> list[Message]:
-        if not workspaces.hold(tx, session.workspace_key):
+    def store_batch(tx: Transaction, target: Session, messages: Sequence[Message]) -> list[Message]:
+        if not workspaces.lock_active(tx, session.workspace_key):
             raise NotFound("Original session not found")
         copies = [
             replace(
                 message,
                 key=0,
                 uid=new_uid(),
-                session_key=room.key,
-                session=room.slug,
+                session_key=target.key,
+                session=target.slug,
                 created_at=now,
             )
             for message in messages
@@ -116,7 +115,7 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
         return list(tx.messages.append(copies)) if copies else []
 
     def begin(tx: Transaction) -> Session:
-        if not workspaces.hold(tx, session.workspace_key):
+        if not workspaces.lock_active(tx, session.workspace_key):
             raise NotFound("Original session not found")
         hidden = tx.sessions.save(replace(session, state=DELETING))
         tx.tasks.add([replace(outbox.erase_session(rt, hidden), not_before=now + ABANDONED_AFTER)])
@@ -126,48 +125,47 @@ def copy(rt: Runtime, original: Original, also: Copied | None = None) -> Session
     hidden: Session | None = None
     last = original.messages
     while len(last) > COPY_BATCH_SIZE:
-        room = hidden = hidden or rt.storage.write(begin)
+        target = hidden = hidden or rt.storage.write(begin)
         first, last = last[:COPY_BATCH_SIZE], last[COPY_BATCH_SIZE:]
-        stored += rt.storage.write(partial(portion, room=room, messages=first))
+        stored += rt.storage.write(partial(store_batch, target=target, messages=first))
 
     def complete(tx: Transaction) -> Session:
         if hidden is None:
-            if not workspaces.hold(tx, session.workspace_key):
+            if not workspaces.lock_active(tx, session.workspace_key):
                 raise NotFound("Original session not found")
-            room = tx.sessions.save(session)
+            target = tx.sessions.save(session)
         else:
-            _require_whole(tx, hidden, len(stored))
-            room = tx.sessions.save(replace(hidden, state=ACTIVE))
-            tx.rows.delete(Task, equals(unit=unit_of(outbox.erase_session(rt, room))))
-        tx.members.put([_member_of(room, member) for member in original.members])
-        messages = [*stored, *portion(tx, room, last)]
+            _require_complete(tx, hidden, len(stored))
+            target = tx.sessions.save(replace(hidden, state=ACTIVE))
+            tx.rows.delete(Task, equals(unit=unit_of(outbox.erase_session(rt, target))))
+        tx.members.put([_member_of(target, member) for member in original.members])
+        messages = [*stored, *store_batch(tx, target, last)]
         like = {new.key: old.key for new, old in zip(messages, original.messages, strict=True)}
         if messages:
             newest, older = messages[-INDEX_BATCH_SIZE:], messages[:-INDEX_BATCH_SIZE]
             authors = tx.peers.by_keys(sorted({message.author_key for message in newest}))
             tasks = indexing.index_messages(
-                rt, tx, room.workspace_key, newest, terms, authors, like
+                rt, tx, target.workspace_key, newest, terms, authors, like
             )
             tx.tasks.add(
-                [*indexing.index_messages_later(rt, tx, room.workspace_key, older, like), *tasks]
+                [*indexing.index_messages_later(rt, tx, target.workspace_key, older, like), *tasks]
             )
         if also is not None:
-            also(tx, room, {old: new for new, old in like.items()})
-        return room
+            also(tx, target, {old: new for new, old in like.items()})
+        return target
 
     return rt.storage.write(complete)
 
 
-def _require_whole(tx: Transaction, hidden: Session, messages: int) -> None:
-    """What was stored of a copy is still there: it took less time than after which it counts as
-    abandoned."""
+def _require_complete(tx: Transaction, hidden: Session, messages: int) -> None:
+    """Check that the stored batches still exist: the copy took less than `ABANDONED_AFTER`."""
     session = tx.sessions.by_key(hidden.key, lock=True)
     if session is None or tx.rows.count(Message, equals(session_key=hidden.key)) != messages:
-        raise Unavailable("copying the session took too long and was given up: try again")
+        raise Unavailable("copying the session took too long and was cancelled: try again")
 
 
 def _member_of(copied: Session, member: Member) -> Member:
-    """As in the original, whose later messages the copy may not have."""
+    """The member's copy. Its positions are limited to the copied messages."""
     last = copied.message_count
     return replace(
         member,

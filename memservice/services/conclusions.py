@@ -1,4 +1,4 @@
-"""Conclusions: what is held about peers, by whom."""
+"""Conclusions: statements of an observer about an observed peer."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class ConclusionDraft:
     observed: str
     session: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Free-form; only documents have it."""
+    """Arbitrary JSON; only documents have it."""
 
 
 def create(
     rt: Runtime, principal: Principal, workspace_id: str, drafts: Sequence[ConclusionDraft]
 ) -> list[Conclusion]:
-    """Store explicit conclusions, all or none. Peers and sessions must exist; equal ones are not
-    merged on this way in."""
+    """Store explicit conclusions, all or none. Peers and sessions must exist. Duplicates are not
+    merged."""
     policy.require(principal, workspace_id)
     for index, draft in enumerate(drafts):
         validation.require_length(draft.content, MAX_CONCLUSION, ("conclusions", index, "content"))
@@ -64,8 +64,8 @@ def store(
     *,
     max_tokens: int | None,
 ) -> list[Conclusion]:
-    """As `create`, after the caller was authorised. Contents may have `max_tokens`; None: any
-    number, and an embedding covers only the beginning of a long one."""
+    """Like `create`, for an authorised caller. `max_tokens` limits each content; None: no limit,
+    and an embedding covers only the beginning of a long one."""
     texts = [
         checked_content(draft.content, ("conclusions", index, "content"), max_tokens)
         for index, draft in enumerate(drafts)
@@ -75,7 +75,7 @@ def store(
 
     def add(tx: Transaction) -> list[Conclusion]:
         workspace = workspaces.require(tx, workspace_id)
-        known = tx.peers.by_slugs(
+        peers = tx.peers.by_slugs(
             workspace.key,
             sorted({name for draft in drafts for name in (draft.observer, draft.observed)}),
         )
@@ -84,7 +84,7 @@ def store(
         rows, counts = [], dict[int, int]()
         collections: dict[tuple[int, int], Collection] = {}
         for index, (draft, text) in enumerate(zip(drafts, texts, strict=True)):
-            observer, observed = _pair(workspace, known, draft, index)
+            observer, observed = _pair(workspace, peers, draft, index)
             pair = (observer.key, observed.key)
             if pair not in collections:
                 collections[pair] = ensure_collection(rt, tx, observer, observed)
@@ -121,8 +121,8 @@ def store(
 def _check_write_hooks(
     rt: Runtime, drafts: Sequence[ConclusionDraft], texts: Sequence[str]
 ) -> None:
-    """Plugins may refuse a conclusion, and with it the request. They are asked before the
-    transaction, so rows have no keys yet."""
+    """Plugins may refuse a conclusion, and with it the request. They run before the transaction, so
+    rows have no keys yet."""
     now = rt.clock()
     for index, (draft, text) in enumerate(zip(drafts, texts, strict=True)):
         conclusion = Conclusion(
@@ -167,30 +167,30 @@ def _sessions(
     tx: Transaction, workspace: Workspace, drafts: Sequence[ConclusionDraft]
 ) -> dict[str, Session]:
     names = sorted({draft.session for draft in drafts if draft.session})
-    found = {
+    sessions = {
         session.slug: session
         for session in tx.sessions.by_slugs(workspace.key, names)
         if session.state == ACTIVE
     }
     for name in names:
-        if name not in found:
+        if name not in sessions:
             raise NotFound(f"Session {name} not found in workspace {workspace.slug}")
-    return found
+    return sessions
 
 
 def _pair(
-    workspace: Workspace, known: Mapping[str, Peer], draft: ConclusionDraft, index: int
+    workspace: Workspace, peers: Mapping[str, Peer], draft: ConclusionDraft, index: int
 ) -> tuple[Peer, Peer]:
     validation.refuse_scope(
         draft.observed,
-        known.get(draft.observed),
+        peers.get(draft.observed),
         ("conclusions", index, "observed_id"),
         unknown_too=False,
     )
     for name in (draft.observer, draft.observed):
-        if name not in known:
+        if name not in peers:
             raise NotFound(f"Peer {name} not found in workspace {workspace.slug}")
-    return known[draft.observer], known[draft.observed]
+    return peers[draft.observer], peers[draft.observed]
 
 
 def ensure_collection(rt: Runtime, tx: Transaction, observer: Peer, observed: Peer) -> Collection:
@@ -219,8 +219,8 @@ def page(
     of_scopes: bool = True,
     superseded: bool = False,
 ) -> Page[Conclusion]:
-    """Live conclusions, newest first; oldest first if reversed. Without those `of_scopes`, those
-    that scopes hold are left out. `superseded`: also superseded ones."""
+    """Live conclusions, newest first; oldest first if reversed. `of_scopes` false: without the
+    conclusions of scopes. `superseded`: with superseded ones."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     with rt.storage.read() as tx:
@@ -228,12 +228,12 @@ def page(
         if workspace is None:
             return paging.empty()
         matching = (
-            condition if of_scopes else all_of(condition, scopes.held_by_others(tx, workspace))
+            condition if of_scopes else all_of(condition, scopes.not_of_scopes(tx, workspace))
         )
         order = paging.order("created_at", newest_first=True)
         if superseded:
-            held = equals(workspace_key=workspace.key, state=(LIVE, SUPERSEDED))
-            return listing(tx.rows, paging, Conclusion, all_of(held, matching), order=order)
+            stored = equals(workspace_key=workspace.key, state=(LIVE, SUPERSEDED))
+            return listing(tx.rows, paging, Conclusion, all_of(stored, matching), order=order)
         return listing(tx.conclusions, paging, workspace.key, matching, order=order)
 
 
@@ -242,7 +242,7 @@ def missing(workspace_id: str, uid: str) -> NotFound:
 
 
 def get(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Conclusion:
-    """A live conclusion."""
+    """A live conclusion. Raises NotFound."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
@@ -264,12 +264,12 @@ def query(
     distance: float | None = None,
     filters: object = None,
 ) -> list[Conclusion]:
-    """Live conclusions that answer a query best. The filters must name one observer and one
+    """The live conclusions that match a query best. The filters must name one observer and one
     observed."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
-    given = filters if isinstance(filters, Mapping) else {}
+    values = filters if isinstance(filters, Mapping) else {}
     named = {
-        part: strip_nul(next((given[name] for name in names if name in given), None))
+        part: strip_nul(next((values[name] for name in names if name in values), None))
         for part, names in _PAIR.items()
     }
     if not all(isinstance(value, str) for value in named.values()):
@@ -286,18 +286,18 @@ def query(
         observer, observed = pair.get(str(named["observer"])), pair.get(str(named["observed"]))
         if observer is None or observed is None:
             return []
-        fitting = IndexFilter(
+        index_filter = IndexFilter(
             sessions=sessions_named(tx, workspace, condition),
             observers=(observer.key,),
             observed=(observed.key,),
             levels=texts_named(condition, "level"),
         )
-        within = bounds_for(tx, principal, workspace).with_conclusions(condition, fitting)
-        return [item.conclusion for item in lookup.conclusions(tx, within, top_k, distance)]
+        bounds = bounds_for(tx, principal, workspace).with_conclusions(condition, index_filter)
+        return [item.conclusion for item in lookup.conclusions(tx, bounds, top_k, distance)]
 
 
 def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:
-    """Hide a conclusion at once; it is erased some minutes later."""
+    """Hide a conclusion immediately; it is erased some minutes later."""
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> None:

@@ -1,4 +1,4 @@
-"""Deleting sessions and workspaces: gone for callers at once, erased by a task."""
+"""Deletion of sessions and workspaces: hidden from callers immediately, erased by a task."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ log = logging.getLogger("memservice.keys")
 
 
 def delete_session(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> None:
-    """From now on the session cannot be written to, and its keys are revoked; it keeps its name
-    until it is erased. NotFound unless it is active."""
+    """Delete a session: it cannot be written to any more, and its keys are revoked; its name
+    remains in use until it is erased. NotFound unless it is active."""
     policy.require(principal, workspace_id, session_id=slug)
 
     def change(tx: Transaction) -> int:
@@ -32,7 +32,8 @@ def delete_session(rt: Runtime, principal: Principal, workspace_id: str, slug: s
 
 
 def begin_erasure(rt: Runtime, tx: Transaction, workspace: Workspace, session: Session) -> int:
-    """Give up a session whose row the caller holds. Returns how many keys were revoked with it."""
+    """Mark a session as being deleted. The caller has locked its row. Returns the number of revoked
+    keys."""
     tx.sessions.save(replace(session, state=DELETING))
     tx.tasks.add([outbox.erase_session(rt, session)])
     return tx.keys.revoke_of(rt.clock(), workspace.slug, session.slug)
@@ -41,11 +42,10 @@ def begin_erasure(rt: Runtime, tx: Transaction, workspace: Workspace, session: S
 def delete_workspace(
     rt: Runtime, principal: Principal, slug: str, *, with_sessions: bool = False
 ) -> Workspace:
-    """From now on there is no such workspace, its keys are revoked, and its id is free. Returns
-    what it was.
+    """Delete a workspace: it is hidden, its keys are revoked, and its id is free. Returns the
+    deleted workspace.
 
-    Conflict while a session is active, unless they are to go `with_sessions`; archived ones do not
-    count.
+    Conflict while a session is active, except `with_sessions`; archived ones do not count.
     """
     policy.require(principal, slug, needs=Permission.DELETE_WORKSPACES)
 
@@ -60,11 +60,11 @@ def delete_workspace(
         tx.tasks.add([outbox.erase_workspace(rt, workspace)])
         return workspace, tx.keys.revoke_of(rt.clock(), workspace.slug)
 
-    was, revoked = rt.storage.write(change)
+    deleted_workspace, revoked = rt.storage.write(change)
     _log_revoked(revoked, "workspace")
-    return was
+    return deleted_workspace
 
 
-def _log_revoked(number: int, of: str) -> None:
+def _log_revoked(number: int, resource: str) -> None:
     if number:
-        log.info("revoked %d keys together with their %s", number, of)
+        log.info("revoked %d keys together with their %s", number, resource)

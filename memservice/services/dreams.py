@@ -1,5 +1,5 @@
-"""Dreams: when what one peer holds about another is consolidated. What a dream does is
-`memservice.pipeline.dream.handler`."""
+"""Scheduling of dreams, which consolidate one peer's conclusions about another.
+`memservice.pipeline.dream.handler` runs them."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ MANUAL, THRESHOLD, SCOPE_BACKFILL, SCOPE_REMOVAL = (
     "scope_backfill",
     "scope_removal",
 )
-"""Why a dream was asked for."""
+"""Triggers of a dream."""
 
 OFF = "Dreams are not enabled in the system configuration"
 
 
 @dataclass(frozen=True, slots=True)
 class DreamRequest:
-    """What a caller asks for. `observed` is the observer itself if nothing is said."""
+    """A caller's request for a dream. `observed` None: the observer itself."""
 
     observer: str
     kind: Kind
     observed: str | None = None
     session: str | None = None
     rebuild: bool = False
-    """Of a card: write it without looking at what the service had written there."""
+    """For a card: write it without reading the lines that the service wrote."""
 
 
 def schedule(rt: Runtime, principal: Principal, workspace_id: str, request: DreamRequest) -> bool:
-    """Let a dream run as soon as a worker is free. False if the same one is waiting or running
-    already, or if there is nothing to dream of: of peers that nobody has named to the service yet
-    nothing is held, and of a session that is not there nothing can be held.
+    """Schedule a dream to run as soon as a worker is free. False if the same dream is already
+    waiting or running, or if a peer or the session does not exist, so there is nothing to
+    consolidate.
 
-    Raises Refused while dreams are switched off, NotFound for a workspace that does not exist.
+    Raises Refused while dreams are disabled, NotFound for a workspace that does not exist.
     """
     policy.require(principal, workspace_id, needs=Permission.MANAGE_JOBS)
     if not rt.settings.dream.enabled:
@@ -75,18 +75,18 @@ def schedule(rt: Runtime, principal: Principal, workspace_id: str, request: Drea
     def change(tx: Transaction) -> bool:
         workspace = workspaces.require(tx, workspace_id)
         observed = request.observed or request.observer
-        found = tx.peers.by_slugs(workspace.key, sorted({request.observer, observed}))
-        validation.refuse_scope(observed, found.get(observed), ("observed",))
+        peers = tx.peers.by_slugs(workspace.key, sorted({request.observer, observed}))
+        validation.refuse_scope(observed, peers.get(observed), ("observed",))
         session = tx.sessions.by_slug(workspace.key, request.session) if request.session else None
-        if not {request.observer, observed} <= found.keys() or (
+        if not {request.observer, observed} <= peers.keys() or (
             request.session and (session is None or session.state != ACTIVE)
         ):
             return False
         return enqueue(
             rt,
             tx,
-            found[request.observer],
-            found[observed],
+            peers[request.observer],
+            peers[observed],
             request.kind,
             session=session,
             rebuild=request.rebuild,
@@ -106,8 +106,8 @@ def enqueue(
     rebuild: bool = False,
     trigger: str = MANUAL,
 ) -> bool:
-    """Store the task of a dream, due now, in the caller's transaction. False if dreams are off or
-    the same one is waiting or running."""
+    """Store the task of a dream, due now, in the caller's transaction. False if dreams are disabled
+    or the same one is waiting or running."""
     collection = ensure_collection(rt, tx, observer, observed)
     return _add(
         rt,
@@ -132,14 +132,14 @@ def _add(
 ) -> bool:
     if not rt.settings.dream.enabled:
         return False
-    # Held until commit, so that two callers do not both find that no such dream is waiting.
-    held = (
+    # Lock it until commit, so that two callers cannot both find no waiting dream.
+    locked = (
         tx.conclusions.collection(collection.observer_key, collection.observed_key, lock=True)
         or collection
     )
     task = outbox.dream(
         rt,
-        held,
+        locked,
         {
             "type": kind,
             "session": session_key,
@@ -148,7 +148,7 @@ def _add(
             "delay": "idle_timeout"
             if trigger == THRESHOLD and rt.settings.dream.idle_timeout_minutes
             else "immediate",
-            "new": held.explicit_count - held.explicit_at_last_dream,
+            "new": locked.explicit_count - locked.explicit_at_last_dream,
         },
     )
     pending = [other for other in tx.tasks.pending(task.unit) if other.payload.get("type") == kind]
@@ -174,13 +174,13 @@ def _add(
 def after_save(
     rt: Runtime, tx: Transaction, collection: Collection, explicit: int, session: Session
 ) -> None:
-    """Explicit conclusions were derived from a session into a collection, which has `explicit` live
-    ones now.
+    """Set the timer of a dream after conclusions were derived from a session into a collection,
+    which now has `explicit` live ones.
 
-    Once enough of them are new, a timer is set; each further save winds it up again, so that it
-    goes off when the pair is quiet.
+    The timer is set once enough of them are new; each further save restarts it, so that it expires
+    when the pair is quiet.
     """
-    if not _ripe(rt, collection, explicit) or not configured(rt, tx, collection, session).dream:
+    if not _is_due(rt, collection, explicit) or not configured(rt, tx, collection, session).dream:
         return
     at = max(
         rt.clock() + timedelta(minutes=rt.settings.dream.idle_timeout_minutes),
@@ -197,11 +197,11 @@ def after_save(
         tx.tasks.add([timer])
 
 
-def went_off(rt: Runtime, tx: Transaction, timer: Task) -> dict[str, Any] | datetime:
-    """A timer is due: make the dreams due that run by themselves, unless what it was set for no
-    longer holds. A time: not before then."""
+def on_timer(rt: Runtime, tx: Transaction, timer: Task) -> dict[str, Any] | datetime:
+    """Handle an expired timer: schedule the automatic dreams, unless its condition no longer holds.
+    Returns the outcome, or a time: run again then."""
     collection = tx.conclusions.collection(timer.observer_key or 0, timer.observed_key or 0)
-    if collection is None or not _ripe(rt, collection, collection.explicit_count):
+    if collection is None or not _is_due(rt, collection, collection.explicit_count):
         return {"skipped": "not enough is new"}
     earliest = _earliest(rt, collection)
     if earliest > rt.clock():
@@ -237,61 +237,74 @@ def newest_explicit(tx: Transaction, collection: Collection) -> Conclusion | Non
     return conclusions[0] if conclusions else None
 
 
-def dreamt(rt: Runtime, tx: Transaction, collection: Collection) -> None:
-    """Note that what a collection holds was consolidated now, in the transaction that stores the
-    result and after it."""
-    held = (
+def mark_consolidated(rt: Runtime, tx: Transaction, collection: Collection) -> None:
+    """Record that a collection was consolidated now, in the transaction that stores the result and
+    after it."""
+    locked = (
         tx.conclusions.collection(collection.observer_key, collection.observed_key, lock=True)
         or collection
     )
     tx.rows.change(
         Collection,
-        equals(key=held.key),
+        equals(key=locked.key),
         last_dream_at=rt.clock(),
-        explicit_at_last_dream=held.explicit_count,
+        explicit_at_last_dream=locked.explicit_count,
     )
 
 
-def give_back(rt: Runtime, tx: Transaction, gone: Sequence[Conclusion], session_key: int) -> int:
-    """Conclusions go because their session does, not because they are wrong: what gave way to them
-    and comes from elsewhere is live again, or gives way to what they gave way to themselves.
-    Returns how many are live again. Called with the rows as they were."""
-    if not gone:
+def restore_superseded(
+    rt: Runtime, tx: Transaction, removed: Sequence[Conclusion], session_key: int
+) -> int:
+    """Restore conclusions that were superseded by conclusions of a session that is being erased
+    (`removed`), since the latter were not wrong. A superseded conclusion from another session
+    becomes live again, or gets the next successor in the chain that remains.
+
+    Returns the number of conclusions that are live again. Call it with the rows as they were.
+    """
+    if not removed:
         return 0
-    left = {row.key: row for row in gone}
-    indexes = tuple({row.collection_key for row in gone})
+    removed_by_key = {row.key: row for row in removed}
+    indexes = tuple({row.collection_key for row in removed})
     conclusions = tx.rows.page(
-        Conclusion, equals(collection_key=indexes, state=SUPERSEDED, superseded_by=tuple(left))
+        Conclusion,
+        equals(collection_key=indexes, state=SUPERSEDED, superseded_by=tuple(removed_by_key)),
     )
-    waiting = [row for row in conclusions if row.key not in left and row.session_key != session_key]
-    ends = {row.key: _end(left, row.superseded_by) for row in waiting}
-    wanted = tuple({end for end in ends.values() if end is not None})
-    stays = (
-        {row.key for row in tx.rows.page(Conclusion, equals(key=wanted, state=(LIVE, SUPERSEDED)))}
-        if wanted
+    superseded = [
+        row
+        for row in conclusions
+        if row.key not in removed_by_key and row.session_key != session_key
+    ]
+    ends = {row.key: _end(removed_by_key, row.superseded_by) for row in superseded}
+    end_keys = tuple({end for end in ends.values() if end is not None})
+    remaining = (
+        {
+            row.key
+            for row in tx.rows.page(Conclusion, equals(key=end_keys, state=(LIVE, SUPERSEDED)))
+        }
+        if end_keys
         else set()
     )
-    back: list[Conclusion] = []
-    for row in waiting:
-        if ends[row.key] in stays:
+    restored: list[Conclusion] = []
+    for row in superseded:
+        if ends[row.key] in remaining:
             tx.rows.change(Conclusion, equals(key=row.key), superseded_by=ends[row.key])
         else:
-            back.append(row)
-    dream_changes.discard_citing(tx, gone[0].workspace_key, [row.uid for row in gone])
-    return len(dream_changes.make_live(rt, tx, back))
+            restored.append(row)
+    dream_changes.discard_citing(tx, removed[0].workspace_key, [row.uid for row in removed])
+    return len(dream_changes.make_live(rt, tx, restored))
 
 
-def _end(left: Mapping[int, Conclusion], key: int | None) -> int | None:
-    """The first row in a chain of successors that is not among those that leave."""
-    while key is not None and key in left:
-        key = left[key].superseded_by
+def _end(removed_by_key: Mapping[int, Conclusion], key: int | None) -> int | None:
+    """The key of the first row in a chain of successors that is not removed."""
+    while key is not None and key in removed_by_key:
+        key = removed_by_key[key].superseded_by
     return key
 
 
 def configured(
     rt: Runtime, tx: Transaction, collection: Collection, session: Session | None
 ) -> Resolved:
-    """What the session, if a dream has one, and the workspace say."""
+    """The configuration of the session, if a dream has one, and the workspace."""
     workspace = tx.workspaces.by_key(collection.workspace_key)
     return resolve(
         rt.defaults,
@@ -300,7 +313,7 @@ def configured(
     )
 
 
-def _ripe(rt: Runtime, collection: Collection, explicit: int) -> bool:
+def _is_due(rt: Runtime, collection: Collection, explicit: int) -> bool:
     dream = rt.settings.dream
     threshold = dream.document_threshold
     if collection.last_dream_at is None:
@@ -310,7 +323,7 @@ def _ripe(rt: Runtime, collection: Collection, explicit: int) -> bool:
 
 
 def _earliest(rt: Runtime, collection: Collection) -> datetime:
-    """The first moment at which the collection may be consolidated again by itself."""
+    """The earliest time of the next automatic dream."""
     last = collection.last_dream_at
     return (
         rt.clock()

@@ -1,6 +1,6 @@
-"""`Idempotency-Key`: a retried message create answers what the first one stored.
+"""`Idempotency-Key`: a repeated request to create messages returns the messages of the first one.
 
-What a key stored is remembered for at least `RETENTION_IDEMPOTENCY_HOURS`, with its session.
+A key is stored for at least `RETENTION_IDEMPOTENCY_HOURS`, per session.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from memservice.spi.storage import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for, and under which key of the caller's choice; both as digests."""
+    """The digests of a caller's key and of its request."""
 
     digest: str
-    asked: str
+    content_digest: str
 
 
-def request(key: str, asked: Sequence[Mapping[str, Any]]) -> Request:
-    return Request(_digest(key), _digest(json.dumps(asked, sort_keys=True, default=str)))
+def request(key: str, content: Sequence[Mapping[str, Any]]) -> Request:
+    return Request(_digest(key), _digest(json.dumps(content, sort_keys=True, default=str)))
 
 
 def _digest(text: str) -> str:
@@ -35,11 +35,11 @@ def _digest(text: str) -> str:
 
 
 def replayed(tx: Transaction, session: Session, request: Request | None) -> list[Message] | None:
-    """What was stored under this key before, in order; None if it is new. To be asked while the
-    session's row is held.
+    """The messages stored under this key before, in order; None if it is new. Call it while the
+    session's row is locked.
 
-    InvalidInput if it was another request: to answer as if that had been this one would lose
-    messages.
+    InvalidInput if the key belongs to another request: with the response of that one, the new
+    messages would be lost.
     """
     idempotency_key = (
         None
@@ -48,7 +48,7 @@ def replayed(tx: Transaction, session: Session, request: Request | None) -> list
     )
     if request is None or idempotency_key is None:
         return None
-    if idempotency_key.request != request.asked:
+    if idempotency_key.request != request.content_digest:
         raise InvalidInput.at(
             "idempotency_key",
             message="This key was used for other messages; each request needs its own",
@@ -69,7 +69,7 @@ def remember(
             workspace_key=session.workspace_key,
             session_key=session.key,
             digest=request.digest,
-            request=request.asked,
+            request=request.content_digest,
             message_keys=[message.key for message in messages],
             created_at=rt.clock(),
         )

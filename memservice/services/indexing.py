@@ -1,5 +1,4 @@
-"""What is stored so that messages and conclusions can be found: analysed text in the write, vectors
-in it or soon after."""
+"""Indexes of messages and conclusions: analysed text in the write, vectors in it or soon after."""
 
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ DOCUMENT: Kind = "document"
 
 
 SIMILAR_BATCH_SIZE = 100
-"""Rows of one task that copies vectors."""
+"""Number of rows per task that copies vectors."""
 TEXT_BATCH_SIZE = 500
-"""Messages of one task that indexes them."""
+"""Number of messages per task that indexes their text."""
 
 
 def index_messages(
@@ -40,10 +39,9 @@ def index_messages(
     authors: Mapping[int, Peer],
     like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """Index messages; `terms` are those of their content. Returns the tasks that are still to be
-    stored.
+    """Index messages; `terms` are those of their content. Returns tasks that the caller must store.
 
-    `like`: for a message's key that of an indexed message with the same content.
+    `like`: key of a message → key of an indexed message with the same content.
     """
     add_message_texts(rt, tx, workspace_key, messages, terms, authors)
     return message_vectors_later(rt, tx, workspace_key, messages, like)
@@ -56,8 +54,7 @@ def index_messages_later(
     messages: Sequence[Message],
     like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """The tasks that do what `index_messages` does, for so many messages that the write would take
-    long."""
+    """The tasks that do the work of `index_messages`, for too many messages for one write."""
     keys = [message.key for message in messages]
     tasks = [
         outbox.index(rt, workspace_key, keys[start : start + TEXT_BATCH_SIZE])
@@ -73,9 +70,9 @@ def message_vectors_later(
     messages: Sequence[Message],
     like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """The tasks that give messages their vectors, where messages have any."""
-    # Hashed vectors of messages measured no gain over text, so messages get vectors only from an
-    # embedder that understands: the configured one, or one that the workspace was moved to.
+    """The tasks that embed messages; none if messages have no vectors."""
+    # Hashed vectors of messages measured no gain over text, so messages get vectors only from a
+    # semantic embedder: the configured one, or one that the workspace was moved to.
     if not rt.settings.app.embed_messages:
         return []
     if (
@@ -100,20 +97,20 @@ def add_message_texts(
     terms: Sequence[list[str]],
     authors: Mapping[int, Peer],
 ) -> None:
-    """Put messages into the text index, in place of what it has of them."""
+    """Add messages to the text index, replacing existing entries."""
     rows = []
-    for message, own in zip(messages, terms, strict=True):
-        # The speaker and the day are part of what a message can be found by: "[8 May 2023]
-        # Caroline: text", analysed in two parts, because the text was analysed before the
-        # transaction and the name is known only in it.
-        head = analyse(
+    for message, content_terms in zip(messages, terms, strict=True):
+        # The speaker and the day are searchable parts of a message: "[8 May 2023] Caroline: text",
+        # analysed in two parts, because the text was analysed before the transaction and the name
+        # is known only in it.
+        header = analyse(
             f"{message.created_at.day} {message.created_at:%B %Y} "
             f"{spoken_name(authors[message.author_key])}"
         )
         rows.append(
             TextRow(
                 message.key,
-                [*head, *own],
+                [*header, *content_terms],
                 session=message.session_key,
                 author=message.author_key,
                 at=message.created_at,
@@ -129,8 +126,8 @@ def embed_later(
     keys: Sequence[int],
     like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """The tasks that give these rows their vectors, or copy those of the rows in `like`, which have
-    the same text."""
+    """The tasks that embed these rows, or copy the vectors of the rows in `like`, which have the
+    same text."""
     if like is None:
         return [outbox.embed(rt, kind, workspace_key, keys)]
     parts = [
@@ -145,7 +142,7 @@ def embed_later(
 def add_conclusion_texts(
     rt: Runtime, tx: Transaction, workspace_key: int, conclusions: Sequence[Conclusion]
 ) -> None:
-    """Put conclusions into the text index, in place of what it has of them."""
+    """Add conclusions to the text index, replacing existing entries."""
     rows = [
         TextRow(
             conclusion.key,
@@ -169,10 +166,10 @@ def index_conclusions(
     vectors: Sequence[Vector] | None = None,
     like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """Index conclusions, whose `vectors` are given where the embedder is an inline one. Returns the
-    tasks that are still to be stored.
+    """Index conclusions, with their `vectors` if the embedder is inline. Returns tasks that the
+    caller must store.
 
-    `like`: for a conclusion's key that of an indexed conclusion with the same content.
+    `like`: key of a conclusion → key of an indexed conclusion with the same content.
     """
     if not conclusions:
         return []
@@ -231,8 +228,8 @@ def index_documents(
     documents: Sequence[Document],
     vectors: Sequence[Vector] | None = None,
 ) -> list[Task]:
-    """As `index_conclusions`, for documents: the collection stands where a conclusion's observer
-    does, its owner where the observed."""
+    """Like `index_conclusions`, for documents: the collection is in the column of the observer, its
+    owner in that of the observed."""
     rows = [
         TextRow(
             document.key,
@@ -271,23 +268,23 @@ def document_vectors(documents: Sequence[Document], vectors: Sequence[Vector]) -
 
 
 def embed_inline(rt: Runtime, texts: Sequence[str]) -> list[Vector] | None:
-    """Vectors of these texts if the embedder is one for the request path, else None. To be called
-    before the transaction."""
+    """Vectors of these texts if the embedder is inline, else None. Call it before the
+    transaction."""
     if Capability.INLINE not in rt.embedder.capabilities:
         return None
     return rt.embedder.embed(texts)
 
 
 def writing_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: Kind) -> Space | None:
-    """The active space if it is the configured embedder's. The first write of a workspace settles
-    which embedder it has."""
+    """The active space if it is the configured embedder's. The first write of a workspace decides
+    its embedder."""
     space = tx.spaces.active(workspace_key, kind) or new_space(rt, tx, workspace_key, kind)
     return space if space.embedder == rt.embedder.id else None
 
 
 def new_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: Kind) -> Space:
-    """The first space of a workspace and kind, by the configured embedder, which must have made a
-    vector: only then is its dimension known without asking it."""
+    """Create the first space of a workspace and kind, with the configured embedder, which must have
+    returned a vector before: only then is its dimension known without a call."""
     return tx.spaces.save(
         Space(
             workspace_key=workspace_key,
@@ -303,15 +300,15 @@ def new_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: Kind) -> S
 def forget_conclusions(
     rt: Runtime, tx: Transaction, workspace_key: int, keys: Sequence[int]
 ) -> None:
-    """Conclusions that are no longer live can no longer be found. An index outside the storage is
-    told by a task."""
+    """Remove conclusions that are no longer live from the indexes. A task removes them from an
+    index outside the storage."""
     forget_rows(rt, tx, CONCLUSION, workspace_key, keys)
 
 
 def forget_rows(
     rt: Runtime, tx: Transaction, kind: Kind, workspace_key: int, keys: Sequence[int]
 ) -> None:
-    """As `forget`; an index outside the storage is told by a task."""
+    """Like `forget`, with a task for an index outside the storage."""
     forget(rt, tx, kind, workspace_key, keys)
     if (
         keys
@@ -324,7 +321,7 @@ def forget_rows(
 def forget(
     rt: Runtime, tx: Transaction, kind: str, workspace_key: int, keys: Sequence[int]
 ) -> None:
-    """Take rows out of the indexes that live in the storage."""
+    """Remove rows from the indexes in the storage."""
     if not keys:
         return
     rt.storage.text.remove(tx, kind, workspace_key, keys)
@@ -335,7 +332,7 @@ def forget(
 def forget_vectors(
     rt: Runtime, tx: Transaction | None, kind: str, spaces: Sequence[Space], keys: Sequence[int]
 ) -> None:
-    """Take rows out of the vector index; `tx` is None for one outside the storage, which must not
+    """Remove rows from the vector index; `tx` is None for one outside the storage, which must not
     be called inside a transaction."""
     for space in spaces:
         if space.kind == kind:

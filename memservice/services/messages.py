@@ -36,7 +36,7 @@ from memservice.spi.storage import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message to be stored."""
+    """A message that is not stored yet."""
 
     content: str
     author: str
@@ -48,10 +48,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A draft after everything that can be done before the transaction."""
+    """A draft after all work that needs no transaction."""
 
     message: Message
-    """Without keys, names and positions, which only the transaction knows."""
+    """The message without keys, names and positions, which are known only in the transaction."""
     author: str
     configuration: Mapping[str, Any] | None
     terms: list[str]
@@ -65,11 +65,11 @@ def create(
     drafts: Sequence[Draft],
     idempotency_key: str | None = None,
 ) -> list[Message]:
-    """Store messages in order, all or none, with the background work that they make necessary.
+    """Store messages in order, all or none, with the tasks that they cause.
 
     Creates the workspace, the session and the authors that are missing, and makes the authors
-    members. With an idempotency key that this session has seen before, the messages stored then are
-    returned and nothing is stored; InvalidInput if they are other messages.
+    members. With an idempotency key that was used in this session before, returns the messages
+    stored then and stores nothing; InvalidInput if the request differs.
     """
     policy.require(principal, workspace_id, session_id=session_id)
     return create_in(rt, workspace_id, session_id, drafts, idempotency_key)
@@ -82,11 +82,11 @@ def create_in(
     drafts: Sequence[Draft],
     idempotency_key: str | None = None,
 ) -> list[Message]:
-    """As `create`, where it is settled that the caller may."""
+    """Like `create`, for an authorised caller."""
     once = (
         None
         if idempotency_key is None
-        else idempotency.request(idempotency_key, [_asked(draft) for draft in drafts])
+        else idempotency.request(idempotency_key, [_request_content(draft) for draft in drafts])
     )
     prepared = [prepare(rt, draft, ("messages", index)) for index, draft in enumerate(drafts)]
 
@@ -115,8 +115,8 @@ def append(
     authors: Mapping[str, Peer],
     prepared: Sequence[Prepared],
 ) -> list[Message]:
-    """Store messages at the end of a session whose row is held, with the background work that they
-    make necessary. Their authors become members."""
+    """Store messages at the end of a session whose row is locked, with the tasks that they cause.
+    Their authors become members."""
     sessions.join(rt, tx, session, authors)
     seq, through = session.message_count, session.token_total
     rows: list[Message] = []
@@ -151,13 +151,13 @@ def append(
     return messages
 
 
-def _asked(draft: Draft) -> dict[str, Any]:
-    """What the caller wants, without what the service notes about it."""
+def _request_content(draft: Draft) -> dict[str, Any]:
+    """The caller's part of a draft, without the service's notes."""
     return asdict(replace(draft, internal=None))
 
 
 def prepare(rt: Runtime, draft: Draft, argument: validation.Argument) -> Prepared:
-    """What can be done before the transaction; `argument` names the draft."""
+    """The work on a draft before the transaction; `argument` names the draft."""
     content: str = strip_nul(draft.content)
     message = Message(
         uid=new_uid(),
@@ -187,14 +187,18 @@ def _authors(
     rt: Runtime, tx: Transaction, workspace_key: int, prepared: Sequence[Prepared]
 ) -> dict[str, Peer]:
     slugs = [item.author for item in prepared]
-    known = tx.peers.by_slugs(workspace_key, sorted(set(slugs)))
+    peers_by_id = tx.peers.by_slugs(workspace_key, sorted(set(slugs)))
     for index, slug in enumerate(slugs):
-        validation.refuse_scope(slug, known.get(slug), ("messages", index, "peer_id"))
-    missing = [slug for slug in slugs if slug not in known]
+        validation.refuse_scope(slug, peers_by_id.get(slug), ("messages", index, "peer_id"))
+    missing = [slug for slug in slugs if slug not in peers_by_id]
     for index, slug in enumerate(slugs):
-        if slug not in known:
+        if slug not in peers_by_id:
             validation.require_name(slug, ("messages", index, "peer_id"))
-    return known | peers.ensure(rt, tx, workspace_key, missing, ("messages",)) if missing else known
+    return (
+        peers_by_id | peers.ensure(rt, tx, workspace_key, missing, ("messages",))
+        if missing
+        else peers_by_id
+    )
 
 
 def page(
@@ -205,7 +209,7 @@ def page(
     filters: object,
     paging: Paging,
 ) -> Page[Message]:
-    """Messages in the order in which they were stored, whatever their `created_at`."""
+    """Messages in the order of storage, whatever their `created_at`."""
     policy.require(
         principal, workspace_id, session_id=session_id, member=True, needs=Permission.VIEW
     )
@@ -220,7 +224,7 @@ def page(
 def page_of(
     tx: Transaction, session: Session, condition: Condition, paging: Paging
 ) -> Page[Message]:
-    """The matching messages of a session, in the order in which they were stored."""
+    """The matching messages of a session, in the order of storage."""
     if condition == TRUE:
         # Positions are dense, so a page is an index range and the total is known: page 90 costs
         # what page 1 costs.
@@ -263,8 +267,8 @@ def update(
     uid: str,
     metadata: Mapping[str, Any] | None,
 ) -> Message:
-    """Metadata is replaced; None leaves it. The content never changes, and nothing is derived
-    again."""
+    """Replace the metadata; None: unchanged. The content never changes, and the message is not
+    derived again."""
     policy.require(principal, workspace_id, session_id=session_id)
     stored = validation.metadata(metadata)
 

@@ -19,7 +19,7 @@ NEWEST_FIRST = (Order("key", descending=True),)
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Which page of a listing to read. `page` counts from 1; `reverse` reverses its order, ties
+    """The requested page of a listing. `page` counts from 1; `reverse` reverses its order, ties
     included."""
 
     page: int = 1
@@ -49,7 +49,7 @@ class Page(Generic[T]):
 
     @property
     def pages(self) -> int:
-        """0 when there is nothing."""
+        """Number of pages; 0 if there are no items."""
         return -(-self.total // self.size)
 
 
@@ -65,8 +65,8 @@ class Listable(Protocol[T]):
 def listing(
     repository: Listable[T], paging: Paging, *narrowing: Any, order: Sequence[Order] | None = None
 ) -> Page[T]:
-    """A page of the rows of a repository that fit `narrowing`: the key of a workspace, a condition,
-    or both. Empty if one of them is None: the workspace does not exist."""
+    """A page of the rows of a repository that match `narrowing`: the key of a workspace, a
+    condition, or both. Empty if one of them is None: the workspace does not exist."""
     if any(part is None for part in narrowing):
         return paging.empty()
     order = paging.order() if order is None else order
@@ -87,7 +87,7 @@ def records(rows: Rows, kind: type[R], condition: Condition, paging: Paging) -> 
 
 
 def read_page(paging: Paging, rows: Callable[[], list[T]], count: Callable[[], int]) -> Page[T]:
-    """A page of `rows()`. `count()` is called only if the rows do not tell the total."""
+    """A page of `rows()`. `count()` is called only if the rows are not enough to know the total."""
     items = rows()
     partial = len(items) < paging.size and (bool(items) or paging.page == 1)
     total = paging.offset + len(items) if partial else count()
@@ -96,12 +96,12 @@ def read_page(paging: Paging, rows: Callable[[], list[T]], count: Callable[[], i
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """A page that continues after a row, so that its cost does not depend on how many rows there
-    are. Nothing is counted."""
+    """A page that continues after a row, so its cost does not depend on the number of rows. It has
+    no total."""
 
     items: Sequence[T]
     after: str | None = None
-    """Continues with the next page: the uid of the last row. None: this is the last page."""
+    """The uid of the last row, to request the next page. None: this is the last page."""
 
 
 def page_after(
@@ -111,7 +111,7 @@ def page_after(
     after: str | None,
     limit: int = LISTING_SIZE,
 ) -> Listing[Any]:
-    """Rows of a record type that has uids, newest first. An `after` that does not exist (any more)
+    """Rows of a record type with uids, newest first. An `after` that does not exist, or no longer,
     starts from the beginning."""
     # Some stores cannot look for NUL, and no uid has it.
     named = None if after is None or "\0" in after else all_of(condition, equals(uid=after))

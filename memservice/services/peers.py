@@ -23,13 +23,12 @@ from memservice.services.paging import Page, Paging, listing
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import Transaction
 
-NAMESAKES_LOOKED_AT = 200
-"""Names (words of them) that are looked at to see whether two peers go by the same one."""
+MAX_NAMESAKES = 200
+"""Maximum number of name words that are compared to detect whether two peers have the same name."""
 
 
 def display_name(peer: Peer) -> str | None:
-    """The name that the peer's metadata gives it, else the one that generation 1 gave it, if
-    any."""
+    """The name in the peer's metadata, else the one from generation 1, if any."""
     name = peer.metadata.get("name")
     if isinstance(name, str) and name.strip():
         return name.strip()
@@ -37,24 +36,24 @@ def display_name(peer: Peer) -> str | None:
 
 
 def spoken_name(peer: Peer) -> str:
-    """How the peer is called in texts: its metadata's `name`, else its id."""
+    """The peer's name in texts: its metadata's `name`, else its id."""
     return display_name(peer) or peer.slug
 
 
 def shown_names(tx: Transaction, workspace_key: int, peers: Iterable[Peer]) -> dict[str, str]:
-    """The display names of those peers that have one, by slug. One that another peer of the
-    workspace goes by as well, as its display name or its id, has the peer's id beside it,
-    `Bob (eve)`: any peer may call itself whatever it likes.
+    """Slug → display name, for the peers that have one. A name that is also the display name or the
+    id of another peer of the workspace is followed by the peer's id, `Bob (eve)`, since a peer can
+    choose any name.
 
-    One look-up of at most `NAMESAKES_LOOKED_AT` names; where there are more, every name has the id.
+    One query of at most `MAX_NAMESAKES` names; if there are more, every name is followed by the id.
     """
     names = {peer.slug: name for peer in peers if (name := display_name(peer)) is not None}
     tokens = {slug: name_tokens("", name) for slug, name in names.items()}
-    wanted = sorted(
+    forms = sorted(
         {
             form
-            for several in tokens.values()
-            for token in several
+            for name_words in tokens.values()
+            for token in name_words
             for form in (token, CAPITALISED + token)
         }
     )
@@ -63,25 +62,25 @@ def shown_names(tx: Transaction, workspace_key: int, peers: Iterable[Peer]) -> d
     rows = (
         tx.rows.page(
             PeerName,
-            equals(workspace_key=workspace_key, token=tuple(wanted)),
-            limit=NAMESAKES_LOOKED_AT,
+            equals(workspace_key=workspace_key, token=tuple(forms)),
+            limit=MAX_NAMESAKES,
         )
-        if wanted
+        if forms
         else []
     )
     others = tx.peers.by_keys(sorted({row.peer_key for row in rows}))
-    taken: dict[str, set[str]] = {}
+    slugs_by_name: dict[str, set[str]] = {}
     for other in others.values():
         for name in (display_name(other), other.slug):
             if name is not None:
-                taken.setdefault(fold(name), set()).add(other.slug)
-    sure = len(rows) < NAMESAKES_LOOKED_AT
+                slugs_by_name.setdefault(fold(name), set()).add(other.slug)
+    is_complete = len(rows) < MAX_NAMESAKES
 
-    def is_its_own(slug: str, name: str) -> bool:
-        return sure and bool(tokens[slug]) and taken.get(fold(name), set()) <= {slug}
+    def is_unique(slug: str, name: str) -> bool:
+        return is_complete and bool(tokens[slug]) and slugs_by_name.get(fold(name), set()) <= {slug}
 
     return {
-        slug: name if is_its_own(slug, name) or name == slug else f"{name} ({slug})"
+        slug: name if is_unique(slug, name) or name == slug else f"{name} ({slug})"
         for slug, name in names.items()
     }
 
@@ -94,12 +93,12 @@ def ensure(
     argument: validation.Argument,
     **fields: Any,
 ) -> dict[str, Peer]:
-    """The peers of these names, by name; missing ones are created, in sorted order so that writers
-    never wait on each other in a ring."""
-    found = tx.peers.by_slugs(workspace_key, sorted(set(slugs)))
-    missing = sorted(set(slugs) - found.keys())
+    """The peers of these names, by name. Missing ones are created in sorted order, so that writers
+    never deadlock."""
+    peers_by_name = tx.peers.by_slugs(workspace_key, sorted(set(slugs)))
+    missing = sorted(set(slugs) - peers_by_name.keys())
     if not missing:
-        return found
+        return peers_by_name
     validation.require_names(missing, argument, by_index=False)
     new = [
         Peer(
@@ -114,10 +113,10 @@ def ensure(
     ]
     try:
         peers = tx.peers.put(new)
-    except UniqueViolation as taken:
-        if "v1_name" not in taken.fields:
+    except UniqueViolation as violation:
+        if "v1_name" not in violation.fields:
             raise
-        # Generation 1 users were renamed to some of these ids; the ids are free all the same.
+        # Users of generation 1 were renamed to some of these ids; the ids are free nevertheless.
         renamed = tx.rows.page(Peer, equals(workspace_key=workspace_key, v1_name=tuple(missing)))
         names = {peer.v1_name for peer in renamed}
         peers = tx.peers.put(
@@ -125,19 +124,19 @@ def ensure(
         )
     for peer in peers:
         _index_names(tx, peer)
-        found[peer.slug] = peer
-    return found
+        peers_by_name[peer.slug] = peer
+    return peers_by_name
 
 
 def add(tx: Transaction, peer: Peer) -> Peer:
-    """Store a new peer, whose names the caller looked after."""
+    """Store a new peer. The caller has checked its names."""
     stored = tx.peers.put([peer])[0]
     _index_names(tx, stored)
     return stored
 
 
 def change(tx: Transaction, peer: Peer, changed: Peer) -> Peer:
-    """Store a peer in place of what it was."""
+    """Replace a stored peer."""
     tx.peers.put([changed])
     if display_name(changed) != display_name(peer):
         _index_names(tx, changed)
@@ -157,7 +156,7 @@ def get_or_create(
     metadata: Mapping[str, Any] | None,
     config: Mapping[str, Any] | None,
 ) -> tuple[Peer, bool]:
-    """The peer and whether it was created now. Given metadata and configuration replace those of an
+    """The peer, and whether it was created. Metadata and configuration, if set, replace those of an
     existing peer."""
     policy.require_create_peer(principal, workspace_id, slug)
     validation.require_name(slug, ("peer_id",))
@@ -184,8 +183,7 @@ def update(
     metadata: Mapping[str, Any] | None,
     config: Mapping[str, Any] | None,
 ) -> Peer:
-    """Given metadata and configuration each replace the stored ones. Creates a peer that is
-    missing."""
+    """Metadata and configuration, if set, each replace the stored one. Creates a missing peer."""
     policy.require(principal, workspace_id, peer_id=slug)
     return _upsert(rt, workspace_id, slug, metadata, config)[0]
 
@@ -209,7 +207,7 @@ def _upsert(
         validation.refuse_scope(slug, peer, ("peer_id",))
         if peer is None:
             validation.require_name(slug, ("peer_id",))
-            made = ensure(
+            created = ensure(
                 rt,
                 tx,
                 workspace.key,
@@ -218,7 +216,7 @@ def _upsert(
                 metadata=stored or {},
                 configuration=settings or {},
             )
-            return made[slug], True
+            return created[slug], True
         if not updating or (stored is None and settings is None):
             return peer, False
         changed = replace(
@@ -239,7 +237,7 @@ def page(
     paging: Paging,
     kind: Literal["scope", "all"] | None = None,
 ) -> Page[Peer]:
-    """Ordinary peers; with `kind` scopes, or both."""
+    """Peers that are not scopes; with `kind`, scopes or both."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     condition = parse_filters(filters, resources.PEER, workspace_id=workspace_id)
     if kind != "all":
@@ -258,8 +256,8 @@ def sessions(
     filters: object,
     paging: Paging,
 ) -> Page[Session]:
-    """Every session that the peer is or was a member of, those awaiting erasure included, archived
-    ones not."""
+    """All sessions that the peer is or was a member of, including those being erased, without
+    archived ones."""
     policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     condition = all_of(
         parse_filters(filters, resources.SESSION, workspace_id=workspace_id),

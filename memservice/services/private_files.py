@@ -1,5 +1,4 @@
-"""Files that hold what users wrote, or secrets: only the user that the process runs as may read
-them."""
+"""Files with users' texts or secrets: readable only by the user of the process."""
 
 from __future__ import annotations
 
@@ -18,16 +17,16 @@ RIGHTS = 0o600
 
 
 class Unwritable(MemserviceError):
-    """A file that cannot be made or written. The message names it and says why."""
+    """A file cannot be created or written. The message contains its name and the reason."""
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A new file that takes the place of `target` when it is whole and on the disk; `target` stays
-    as it was if that fails.
+    """Write a new file that replaces `target` when it is complete and on the disk; after a failure
+    `target` is unchanged.
 
-    It is written under a name of its own, so two that write to one target do not meet: the last one
-    to end wins. Raises Unwritable.
+    It is written under a unique name, so two writers of one target do not interfere: the last one
+    to finish wins. Raises Unwritable.
     """
     if not target.parent.is_dir():
         raise Unwritable(f"{target} cannot be written: there is no folder {target.parent}")
@@ -50,40 +49,39 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
 
 
 def append(path: Path) -> IO[str]:
-    """A file to add text to. A new one is private; one that exists keeps its rights. No link to a
-    file that does not exist is followed."""
+    """Open a file to append text. A new file is private; an existing one keeps its permissions.
+    Never follows a dangling link."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
     try:
         opened = os.open(path, flags)
     except FileNotFoundError:
         try:
             opened = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, RIGHTS)
-        except FileExistsError:  # another process has made it meanwhile, or it is a link to nothing
+        except FileExistsError:  # another process has created it, or it is a dangling link
             opened = os.open(path, flags | os.O_NOFOLLOW)
     return os.fdopen(opened, "a", encoding="utf-8", errors="surrogatepass")
 
 
 @contextmanager
 def temporary() -> Iterator[IO[bytes]]:
-    """A file without a name, to be written and then read. Raises Unwritable that says where it
-    lies."""
+    """A temporary file without a name, for writing and then reading. Raises Unwritable with its
+    location."""
     name = f"a temporary file in {tempfile.gettempdir()}"
-    with _named(name), tempfile.TemporaryFile(buffering=0) as made:
-        opened = os.dup(made.fileno())
+    with _named(name), tempfile.TemporaryFile(buffering=0) as unnamed:
+        opened = os.dup(unnamed.fileno())
     with io.BufferedRandom(_Reporting(opened, name)) as file:
         yield file
 
 
 class _Reporting(io.FileIO):
-    """Says which file it was that could not be written: a full disk is noticed in the middle of
-    it."""
+    """A file whose errors name it: a full disk is only detected during a write."""
 
     def __init__(self, opened: int, name: str) -> None:
         super().__init__(opened, "r+b")
-        self._called = name
+        self._name = name
 
     def write(self, data: Any, /) -> int:
-        with _named(self._called):
+        with _named(self._name):
             return super().write(data)
 
 
@@ -96,7 +94,7 @@ def _named(name: str) -> Iterator[None]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a power cut as well."""
+    """Sync the folder, so that the new name survives a power failure."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(opened)

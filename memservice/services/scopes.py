@@ -1,5 +1,5 @@
-"""Scopes: named sets of sessions with a memory of their own. A scope is a hidden peer that observes
-its sessions and never speaks."""
+"""Scopes: named sets of sessions with their own conclusions. A scope is a hidden peer that observes
+its sessions and has no messages."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from memservice.spi.storage import Transaction
 
 
 def require_name(name: str, argument: validation.Argument) -> None:
-    """The name of a scope that is about to be created, without the prefix."""
+    """Validate the name of a new scope, without the prefix."""
     problem = name_problem(name, SCOPE_NAME_MAX)
     if problem is not None:
         raise InvalidInput(Problem(argument, problem, "string_pattern_mismatch"))
 
 
 def require_names(names: Sequence[str]) -> None:
-    """The names of scopes as a session's creation lists them; all bad ones are reported."""
+    """Validate the names of scopes in the creation of a session; reports all invalid ones."""
     problems = []
     for index, name in enumerate(names):
         problem = name_problem(name, SCOPE_NAME_MAX)
@@ -57,8 +57,8 @@ def missing(name: str, workspace_id: str) -> NotFound:
     return NotFound(f"Scope {name} not found in workspace {workspace_id}")
 
 
-def held_by_others(tx: Transaction, workspace: Workspace) -> Condition:
-    """The condition of conclusions that no scope holds: a scope has copies of what others hold."""
+def not_of_scopes(tx: Transaction, workspace: Workspace) -> Condition:
+    """Condition for the conclusions of other observers than scopes: a scope has copies of them."""
     keys = tuple(
         peer.key for peer in tx.rows.page(Peer, equals(workspace_key=workspace.key, kind=SCOPE))
     )
@@ -73,7 +73,7 @@ def find(tx: Transaction, workspace: Workspace, name: str, *, lock: bool = False
 
 
 def _locate(tx: Transaction, workspace_id: str, name: str) -> Peer:
-    """As `find`, from the workspace's name. One statement."""
+    """Like `find`, by the workspace's name. One statement."""
     peer = tx.workspaces.locate(workspace_id, peer_id=SCOPE_PREFIX + name).peer
     if peer is None or peer.kind != SCOPE:
         raise missing(name, workspace_id)
@@ -87,13 +87,13 @@ def ensure(
     name: str,
     metadata: Mapping[str, Any] | None = None,
 ) -> tuple[Peer, bool]:
-    """The scope of that name and whether it was created now, with this metadata if it was."""
+    """The scope of that name, and whether it was created, then with this metadata."""
     slug = SCOPE_PREFIX + name
-    found = tx.peers.by_slug(workspace.key, slug)
-    if found is not None:
-        if found.kind != SCOPE:
+    scope = tx.peers.by_slug(workspace.key, slug)
+    if scope is not None:
+        if scope.kind != SCOPE:
             raise Conflict(f"The name {slug} is taken by a peer that is not a scope")
-        return found, False
+        return scope, False
     uid = new_uid()
     peer = Peer(
         uid=uid,
@@ -115,8 +115,8 @@ def get_or_create(
     name: str,
     metadata: Mapping[str, Any] | None,
 ) -> tuple[Peer, bool]:
-    """The scope and whether it was created now. Given metadata replaces that of an existing one.
-    Creates a workspace that is missing."""
+    """The scope, and whether it was created. Metadata, if set, replaces that of an existing scope.
+    Creates a missing workspace."""
     policy.require(principal, workspace_id)
     require_name(name, ("scope_id",))
     stored = validation.metadata(metadata)
@@ -151,7 +151,7 @@ def page(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -
 def sessions_page(
     rt: Runtime, principal: Principal, workspace_id: str, name: str, paging: Paging
 ) -> Page[Session]:
-    """Active sessions that are in the scope now, in the order in which they joined it."""
+    """Active sessions that are in the scope now, in the order of joining."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         scope = _locate(tx, workspace_id, name)
@@ -164,8 +164,8 @@ def sessions_page(
 def status(
     rt: Runtime, principal: Principal, workspace_id: str, name: str
 ) -> dict[str, ScopeSession]:
-    """How far the copying of what is known from each session is, by session. A session that had no
-    messages when it joined has no entry."""
+    """Session → progress of copying its conclusions. A session without messages when it joined has
+    no entry."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         scope = _locate(tx, workspace_id, name)
@@ -178,13 +178,13 @@ def status(
 def add_sessions(
     rt: Runtime, principal: Principal, workspace_id: str, name: str, session_ids: Sequence[str]
 ) -> None:
-    """Put sessions into the scope, all or none: each must exist and be active. Those that are in it
-    already stay as they are."""
+    """Add sessions to the scope, all or none: each must exist and be active. Existing members do
+    not change."""
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> None:
         workspace, scope = _require(tx, workspace_id, name)
-        # In sorted order, so that two callers never wait on each other in a ring.
+        # In sorted order, so that two callers never deadlock.
         for slug in sorted(set(session_ids)):
             add_session(rt, tx, scope, _active(tx, workspace, slug))
 
@@ -194,29 +194,31 @@ def add_sessions(
 def remove_session(
     rt: Runtime, principal: Principal, workspace_id: str, name: str, session_id: str
 ) -> None:
-    """Take a session out of the scope. What the scope knows from it is taken away by a task. A
-    session that is not in it stays out."""
+    """Remove a session from the scope. A task removes the scope's conclusions from it. No effect
+    for a session that is not in the scope."""
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> None:
         workspace, scope = _require(tx, workspace_id, name)
         session = _active(tx, workspace, session_id)
         member = tx.members.one(session.key, scope.key, lock=True)
-        inside = member is not None and member.left_at is None
-        if member is not None and inside:
+        is_member = member is not None and member.left_at is None
+        if member is not None and is_member:
             tx.members.put([replace(member, left_at=rt.clock(), left_seq=session.message_count)])
-        # What a removal that failed has left behind is tried again.
-        if inside or _knows(tx, scope, session):
+        # Repeat a failed removal.
+        if is_member or _has_data_of(tx, scope, session):
             tx.tasks.add([outbox.scope_removal(rt, scope, session)])
 
     rt.storage.write(change)
 
 
-def _knows(tx: Transaction, scope: Peer, session: Session) -> bool:
-    """Does the scope hold anything from that session, or wait for it?"""
+def _has_data_of(tx: Transaction, scope: Peer, session: Session) -> bool:
+    """Whether the scope has conclusions from that session, or waits for them."""
     entry = tx.rows.get(ScopeSession, equals(scope_key=scope.key, session_key=session.key))
-    held = equals(observer_key=scope.key, session_key=session.key, level=EXPLICIT)
-    return entry is not None or bool(tx.conclusions.page(session.workspace_key, held, limit=1))
+    of_session = equals(observer_key=scope.key, session_key=session.key, level=EXPLICIT)
+    return entry is not None or bool(
+        tx.conclusions.page(session.workspace_key, of_session, limit=1)
+    )
 
 
 def _require(tx: Transaction, workspace_id: str, name: str) -> tuple[Workspace, Peer]:
@@ -227,7 +229,7 @@ def _require(tx: Transaction, workspace_id: str, name: str) -> tuple[Workspace, 
 
 
 def _active(tx: Transaction, workspace: Workspace, slug: str) -> Session:
-    """The active session of that name, held until commit."""
+    """The active session of that name, locked until commit."""
     session = tx.sessions.by_slug(workspace.key, slug, lock=True)
     if session is None or session.state != ACTIVE:
         raise NotFound(f"Session {slug} not found in workspace {workspace.slug}")
@@ -235,9 +237,9 @@ def _active(tx: Transaction, workspace: Workspace, slug: str) -> Session:
 
 
 def add_session(rt: Runtime, tx: Transaction, scope: Peer, session: Session) -> bool:
-    """Make the scope a member that observes; False if it was one. A session that has messages waits
-    for its backfill, and one whose backfill failed waits for another. The session's row is held by
-    the caller."""
+    """Make the scope an observing member; False if it is one already. Adds a backfill task for a
+    session with messages, and repeats a failed backfill. The caller has locked the session's
+    row."""
     member = tx.members.one(session.key, scope.key, lock=True)
     if member is not None and member.left_at is None:
         if (
@@ -246,7 +248,7 @@ def add_session(rt: Runtime, tx: Transaction, scope: Peer, session: Session) -> 
             )
             is not None
         ):
-            _await_backfill(rt, tx, scope, session)
+            _start_backfill(rt, tx, scope, session)
         return False
     now = rt.clock()
     if member is None:
@@ -263,11 +265,11 @@ def add_session(rt: Runtime, tx: Transaction, scope: Peer, session: Session) -> 
         )
     tx.members.put([replace(member, joined_at=now, left_at=None, left_seq=None)])
     if session.message_count:
-        _await_backfill(rt, tx, scope, session)
+        _start_backfill(rt, tx, scope, session)
     return True
 
 
-def _await_backfill(rt: Runtime, tx: Transaction, scope: Peer, session: Session) -> None:
+def _start_backfill(rt: Runtime, tx: Transaction, scope: Peer, session: Session) -> None:
     tx.rows.delete(ScopeSession, equals(scope_key=scope.key, session_key=session.key))
     entry = ScopeSession(
         workspace_key=session.workspace_key,
@@ -282,5 +284,5 @@ def _await_backfill(rt: Runtime, tx: Transaction, scope: Peer, session: Session)
 
 
 def member_sessions(tx: Transaction, scope: Peer) -> list[Member]:
-    """The scope's present memberships."""
+    """The scope's current memberships."""
     return tx.members.of_peer(scope.key, active=True)

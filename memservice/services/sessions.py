@@ -1,4 +1,4 @@
-"""Sessions, and the peers in them."""
+"""Sessions and their members."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ARGUMENT = ("session_id",)
 
 @dataclass(frozen=True, slots=True)
 class MemberConfig:
-    """How a peer takes part in a session; None where nothing is said."""
+    """Options of a peer's membership; None: not set."""
 
     observe_me: bool | None = None
     observe_others: bool | None = None
@@ -33,12 +33,12 @@ class MemberConfig:
 
 @dataclass(frozen=True, slots=True)
 class SessionFields:
-    """What a caller may set of a session; None or empty where nothing is said."""
+    """Fields of a session that a caller may set; None or empty: not set."""
 
     metadata: Mapping[str, Any] | None = None
     """Replaces the metadata."""
     configuration: Mapping[str, Any] | None = None
-    """Is merged by section."""
+    """Merged by section."""
     members: Mapping[str, MemberConfig] = field(default_factory=dict)
     """Peers that join, by id."""
     scopes: Sequence[str] = ()
@@ -46,8 +46,8 @@ class SessionFields:
 
     @property
     def is_empty(self) -> bool:
-        is_said = self.metadata is not None or self.configuration is not None
-        return not is_said and not self.members and not self.scopes
+        has_values = self.metadata is not None or self.configuration is not None
+        return not has_values and not self.members and not self.scopes
 
 
 NO_FIELDS = SessionFields()
@@ -60,7 +60,7 @@ def not_found(workspace_id: str, session_id: str) -> NotFound:
 def require(
     tx: Transaction, workspace_id: str, slug: str, *, lock: bool = False
 ) -> tuple[Workspace, Session]:
-    """An active session, for writing to it."""
+    """An active session, for writing to it. Raises NotFound."""
     workspace = tx.workspaces.by_slug(workspace_id)
     session = None if workspace is None else tx.sessions.by_slug(workspace.key, slug, lock=lock)
     if workspace is None or session is None or session.state != ACTIVE:
@@ -75,19 +75,19 @@ def ensure(
     slug: str,
     **fields: Any,
 ) -> tuple[Session, bool]:
-    """The active session of that name, its row held until commit, and whether it was created now.
+    """The active session of that name, its row locked until commit, and whether it was created.
 
-    A session that awaits erasure keeps its name: NotFound.
+    The name of a session that is being erased is still in use: NotFound.
     """
-    found = tx.sessions.by_slug(workspace.key, slug, lock=True)
-    if found is not None:
-        if found.state != ACTIVE:
+    session = tx.sessions.by_slug(workspace.key, slug, lock=True)
+    if session is not None:
+        if session.state != ACTIVE:
             raise not_found(workspace.slug, slug)
-        return found, False
+        return session, False
     validation.require_name(slug, ARGUMENT)
-    if not workspaces.hold(tx, workspace.key):
-        # the next try makes another
-        raise TransientConflict(f"workspace {workspace.slug} was deleted meanwhile")
+    if not workspaces.lock_active(tx, workspace.key):
+        # the next try creates another
+        raise TransientConflict(f"workspace {workspace.slug} was deleted at the same time")
     session = Session(
         uid=new_uid(), workspace_key=workspace.key, slug=slug, created_at=rt.clock(), **fields
     )
@@ -101,19 +101,19 @@ def join(
     joining: Mapping[str, Peer],
     config: Mapping[str, MemberConfig] | None = None,
 ) -> None:
-    """Make peers members of a session whose row is held. An active member keeps its configuration;
-    one that returns takes the new one."""
+    """Add peers to a session whose row is locked. An active member keeps its configuration; a
+    returning one gets the new one."""
     config = config or {}
     members = tx.members.of_session(
         session.key, active=False, peer_keys=[peer.key for peer in joining.values()]
     )
-    known = {member.peer_key: member for member in members}
+    members_by_peer = {member.peer_key: member for member in members}
     changed: list[Member] = []
     now = rt.clock()
     for slug in sorted(joining):
         peer = joining[slug]
         member_config = config.get(slug, MemberConfig())
-        member = known.get(peer.key)
+        member = members_by_peer.get(peer.key)
         if member is None:
             changed.append(
                 Member(
@@ -147,7 +147,7 @@ def join(
 def _check_observers(
     rt: Runtime, tx: Transaction, session: Session, added: Sequence[Member]
 ) -> None:
-    """At most so many members of a session observe the others; scopes do not count."""
+    """Raises Refused if too many members observe the others; scopes do not count."""
     if not any(member.kind == PEER for member in added):
         return
     limit = rt.settings.app.session_observers_limit
@@ -167,29 +167,29 @@ def get_or_create(
     slug: str,
     fields: SessionFields = NO_FIELDS,
 ) -> tuple[Session, bool]:
-    """The session and whether it was created now.
+    """The session, and whether it was created.
 
-    A key of a peer or a session gets one that exists as it is: it is all its members', and nothing
-    of the request is applied.
+    For the key of a peer or a session, an existing session does not change, since it belongs to all
+    its members, and the request's fields are ignored.
     """
     policy.require_create_session(principal, workspace_id, slug, fields.scopes)
     validation.require_name(slug, ARGUMENT)
-    as_it_is = not policy.may_update_sessions(principal)
-    if as_it_is or fields.is_empty:
+    unchanged = not policy.may_update_sessions(principal)
+    if unchanged or fields.is_empty:
         with rt.storage.read() as tx:
             session = tx.workspaces.locate(workspace_id, session_id=slug).session
-            if session is not None and as_it_is:
-                return _as_it_is(tx, principal, workspace_id, session), False
+            if session is not None and unchanged:
+                return _existing(tx, principal, workspace_id, session), False
         if session is not None and session.state == ACTIVE:
             return session, False
     policy.require_new_session(principal, slug, fields.members)
-    return _upsert(rt, workspace_id, slug, fields, principal if as_it_is else None)
+    return _upsert(rt, workspace_id, slug, fields, principal if unchanged else None)
 
 
-def _as_it_is(
+def _existing(
     tx: Transaction, principal: Principal, workspace_id: str, session: Session
 ) -> Session:
-    # First: that it is there, or about to be erased, is for its members alone.
+    # Check this first: only members may know that it exists, or is being erased.
     policy.require_memberships(tx, principal, [session.slug])
     if session.state != ACTIVE:
         raise not_found(workspace_id, session.slug)
@@ -204,7 +204,7 @@ def update(
     metadata: Mapping[str, Any] | None,
     config: Mapping[str, Any] | None,
 ) -> Session:
-    """Metadata is replaced, configuration merged by section. Creates a session that is missing."""
+    """Metadata is replaced, configuration merged by section. Creates a missing session."""
     policy.require(principal, workspace_id, session_id=slug)
     return _upsert(rt, workspace_id, slug, SessionFields(metadata, config))[0]
 
@@ -214,26 +214,27 @@ def _upsert(
     workspace_id: str,
     slug: str,
     fields: SessionFields,
-    as_it_is_for: Principal | None = None,
+    restricted_to: Principal | None = None,
 ) -> tuple[Session, bool]:
-    """`as_it_is_for`: a caller who gets an existing session as it is."""
+    """`restricted_to`: a caller that may not change an existing session."""
     stored = validation.metadata(fields.metadata)
     settings = validation.settings_of(rt, fields.configuration)
     scopes.require_names(fields.scopes)
 
     def change(tx: Transaction) -> tuple[Session, bool]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
-        # Peers are made before the session's row is held, so a caller who may not change it is
-        # answered before either.
-        found = None if as_it_is_for is None else tx.sessions.by_slug(workspace.key, slug)
-        if as_it_is_for is not None and found is not None:
-            return _as_it_is(tx, as_it_is_for, workspace_id, found), False
+        # Peers are created before the session's row is locked, so a caller that may not change it
+        # gets its answer before both.
+        session_before = None if restricted_to is None else tx.sessions.by_slug(workspace.key, slug)
+        if restricted_to is not None and session_before is not None:
+            return _existing(tx, restricted_to, workspace_id, session_before), False
         joining = _peers_to_join(rt, tx, workspace, fields.members)
         session, created = ensure(
             rt, tx, workspace, slug, metadata=stored or {}, configuration=settings or {}
         )
-        if as_it_is_for is not None and not created:
-            raise TransientConflict(f"session {slug} was made meanwhile")  # the next try finds it
+        if restricted_to is not None and not created:
+            # the next try reads it
+            raise TransientConflict(f"session {slug} was created at the same time")
         if not created and (stored is not None or settings is not None):
             session = tx.sessions.save(
                 replace(
@@ -259,11 +260,13 @@ def _peers_to_join(
 ) -> dict[str, Peer]:
     if not members:
         return {}
-    known = tx.peers.by_slugs(workspace.key, sorted(members))
+    existing = tx.peers.by_slugs(workspace.key, sorted(members))
     for slug in members:
-        validation.refuse_scope(slug, known.get(slug), ("peers", slug))
-    missing = [slug for slug in members if slug not in known]
-    return known | peers.ensure(rt, tx, workspace.key, missing, ("peers",)) if missing else known
+        validation.refuse_scope(slug, existing.get(slug), ("peers", slug))
+    missing = [slug for slug in members if slug not in existing]
+    return (
+        existing | peers.ensure(rt, tx, workspace.key, missing, ("peers",)) if missing else existing
+    )
 
 
 def page(
@@ -287,7 +290,7 @@ def add_peers(
     slug: str,
     members: Mapping[str, MemberConfig],
 ) -> Session:
-    """Add peers; creates the session and the peers that are missing."""
+    """Add peers; creates the session and the peers if they are missing."""
     policy.require(principal, workspace_id, session_id=slug)
 
     def change(tx: Transaction) -> Session:
@@ -307,23 +310,27 @@ def set_peers(
     slug: str,
     members: Mapping[str, MemberConfig],
 ) -> Session:
-    """Replace the ordinary members: others leave, scopes stay."""
+    """Replace the members that are not scopes: others leave, scopes remain."""
     policy.require(principal, workspace_id, session_id=slug)
 
     def change(tx: Transaction) -> Session:
         workspace, session = require(tx, workspace_id, slug)
         joining = _peers_to_join(rt, tx, workspace, members)
-        held = tx.sessions.by_key(session.key, lock=True)
-        if held is None or held.state != ACTIVE:
+        locked = tx.sessions.by_key(session.key, lock=True)
+        if locked is None or locked.state != ACTIVE:
             raise not_found(workspace_id, slug)
-        session = held
-        keep = {peer.key for peer in joining.values()}
-        present = tx.members.of_session(session.key)
+        session = locked
+        new_keys = {peer.key for peer in joining.values()}
+        members_before = tx.members.of_session(session.key)
         _leave(
             rt,
             tx,
             session,
-            [member for member in present if member.kind == PEER and member.peer_key not in keep],
+            [
+                member
+                for member in members_before
+                if member.kind == PEER and member.peer_key not in new_keys
+            ],
         )
         join(rt, tx, session, joining, members)
         return session
@@ -334,19 +341,19 @@ def set_peers(
 def remove_peers(
     rt: Runtime, principal: Principal, workspace_id: str, slug: str, names: Sequence[str]
 ) -> Session:
-    """Let members leave. Unknown names are ignored."""
+    """Remove members. Unknown names are ignored."""
     policy.require(principal, workspace_id, session_id=slug)
 
     def change(tx: Transaction) -> Session:
         workspace, session = require(tx, workspace_id, slug, lock=True)
-        known = tx.peers.by_slugs(workspace.key, sorted(set(names)))
+        existing = tx.peers.by_slugs(workspace.key, sorted(set(names)))
         for index, name in enumerate(names):
-            validation.refuse_scope(name, known.get(name), ("peers", index), unknown_too=False)
+            validation.refuse_scope(name, existing.get(name), ("peers", index), unknown_too=False)
         _leave(
             rt,
             tx,
             session,
-            tx.members.of_session(session.key, peer_keys=[peer.key for peer in known.values()]),
+            tx.members.of_session(session.key, peer_keys=[peer.key for peer in existing.values()]),
         )
         return session
 
@@ -363,7 +370,7 @@ def _leave(rt: Runtime, tx: Transaction, session: Session, members: Sequence[Mem
 def members_page(
     rt: Runtime, principal: Principal, workspace_id: str, slug: str, paging: Paging
 ) -> Page[Peer]:
-    """Ordinary peers that are members now, in the order they joined."""
+    """Current members that are not scopes, in the order of joining."""
     policy.require(principal, workspace_id, session_id=slug, member=True, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=slug).session
@@ -378,7 +385,7 @@ def members_page(
 def get_peer_config(
     rt: Runtime, principal: Principal, workspace_id: str, slug: str, peer_id: str
 ) -> MemberConfig:
-    """Also of a member that left."""
+    """The options of a membership, even after it ended."""
     policy.require(principal, workspace_id, session_id=slug, member=True, needs=Permission.VIEW)
     policy.require_own_peer(principal, peer_id)
     with rt.storage.read() as tx:
@@ -402,7 +409,7 @@ def set_peer_config(
     peer_id: str,
     config: MemberConfig,
 ) -> None:
-    """Merge the given switches into a membership. A peer that never was a member joins."""
+    """Merge these options into a membership. A peer that was never a member joins."""
     policy.require(principal, workspace_id, session_id=slug)
 
     def change(tx: Transaction) -> None:
@@ -431,7 +438,7 @@ def set_peer_config(
 def summaries(
     rt: Runtime, principal: Principal, workspace_id: str, slug: str
 ) -> dict[str, Summary]:
-    """The newest summaries by kind (`short`, `long`); none of an unknown session."""
+    """The newest summaries by kind (`short`, `long`); empty for an unknown session."""
     policy.require(principal, workspace_id, session_id=slug, member=True, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=slug).session

@@ -1,8 +1,8 @@
-"""What a store was built with: its token counts and its text index are only as good as the counter
-and the analysis that made them.
+"""Compatibility of a store with this release: its token counts and its text index depend on the
+counter and the analyser that produced them.
 
-Both are recorded at the first start. A process that would count or analyse otherwise refuses to
-work on the store until it has been brought up to date.
+Both are recorded at the first start. A process with another counter or analyser refuses to work on
+the store until it has been recounted or reindexed.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ COUNTER, TEXT = "token_counter", "text_analysis"
 BATCH_SIZE = 500
 
 Progress = Callable[[int], None]
-"""Called with the number of rows that were done since the last call."""
+"""Called with the number of rows processed since the last call."""
 
 
-def _present() -> dict[str, str]:
+def _current() -> dict[str, str]:
     return {COUNTER: tokens.counter_id(), TEXT: ANALYSER}
 
 
 _REMEDY = {COUNTER: "memservice db recount", TEXT: "memservice db reindex"}
-_WORDS = {COUNTER: "Its tokens were counted by", TEXT: "Its texts were analysed by"}
+_ORIGIN = {COUNTER: "Its tokens were counted by", TEXT: "Its texts were analysed by"}
 
 
 def initialise(rt: Runtime) -> None:
-    """Record what a new store is built with; then as `check`."""
+    """Record the counter and analyser of a new store; then `check`."""
 
     def record(tx: Transaction) -> None:
-        for name, value in _present().items():
+        for name, value in _current().items():
             if tx.facts.get(name) is None:
                 tx.facts.set(name, value)
 
@@ -49,22 +49,22 @@ def initialise(rt: Runtime) -> None:
 
 
 def check(rt: Runtime) -> None:
-    """Raise ConfigurationError if the store was built with another counter or another analysis than
-    this process has."""
+    """Raise ConfigurationError if the store was built with another counter or analyser than this
+    process has."""
     with rt.storage.read() as tx:
         recorded = {name: tx.facts.get(name) for name in _REMEDY}
-    for name, present in _present().items():
-        built = recorded[name]
-        if built is not None and built != present:
+    for name, current in _current().items():
+        stored = recorded[name]
+        if stored is not None and stored != current:
             raise ConfigurationError(
-                f"{_WORDS[name]} {built!r}, but this release uses {present!r}. Stop every "
+                f"{_ORIGIN[name]} {stored!r}, but this release uses {current!r}. Stop every "
                 f"server and worker, then run: {_REMEDY[name]}"
             )
 
 
 def recount(rt: Runtime, progress: Progress = lambda done: None) -> int:
-    """Count every message's tokens again, one session a transaction; returns how many messages. May
-    be run again after a break."""
+    """Count every message's tokens again, one session per transaction; returns the number of
+    messages. It can be repeated after an interruption."""
     done, last = 0, 0
     while True:
         with rt.storage.read() as tx:
@@ -98,8 +98,8 @@ def _recount_session(tx: Transaction, key: int) -> int:
 
 
 def reindex(rt: Runtime, progress: Progress = lambda done: None) -> int:
-    """Analyse every message and conclusion again and replace the text index; returns how many rows.
-    May be run again after a break."""
+    """Analyse every message and conclusion again and replace the text index; returns the number of
+    rows. It can be repeated after an interruption."""
     done = 0
     with rt.storage.read() as tx:
         workspace_keys = [workspace.key for workspace in tx.rows.page(Workspace)]
@@ -151,7 +151,7 @@ def _reindex_conclusions(
 
 
 def rows_to_do(rt: Runtime) -> tuple[int, int]:
-    """How many rows `recount` and `reindex` go through, for a progress bar."""
+    """The numbers of rows that `recount` and `reindex` process, for a progress bar."""
     with rt.storage.read() as tx:
         messages = tx.rows.count(Message)
         return messages, messages + tx.rows.count(Conclusion, equals(state=LIVE))

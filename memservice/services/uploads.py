@@ -1,4 +1,4 @@
-"""Files that become messages."""
+"""Upload of files as messages."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 SUPPORTED = (PDF, "text/*", JSON, DOCX)
 
 _UNTYPED = ("", "application/octet-stream")
-_BY_ENDING = {
+_TYPE_BY_SUFFIX = {
     ".txt": "text/plain", ".md": "text/markdown", ".markdown": "text/markdown", ".csv": "text/csv",
     ".json": JSON, ".pdf": PDF,
     ".docx": DOCX,
 }  # fmt: skip
-"""What a file is that was sent without a type, as browsers and simple clients do where they know
-none."""
+"""Suffix → type of a file that was sent without one, as browsers and simple clients do for types
+that they do not know."""
 MAX_NAME = 255
 _TEXT = re.compile(r"text/[a-z0-9!#$&^_.+*-]{1,127}")
-"""What is kept with every message of a file must be a name of the length that such names have."""
+"""Media types of text files with the permitted length: the type is stored with every message of a
+file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file, as it was sent."""
+    """A file as sent."""
 
     data: bytes
     filename: str
@@ -50,7 +51,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What all messages of a file have in common."""
+    """The common fields of all messages of a file."""
 
     author: str
     metadata: Mapping[str, Any] | None = None
@@ -68,7 +69,7 @@ def create(
     idempotency_key: str | None = None,
 ) -> list[Message]:
     """Store a file's text as messages, in order, all or none; a text that is too long for one
-    message is cut where it reads best.
+    message is split at the best boundary.
 
     Raises TooLarge, UnsupportedMedia, InvalidInput (a file that cannot be read), and what
     `messages.create` raises.
@@ -78,14 +79,14 @@ def create(
     kind = kind_of(file)
     text: str = strip_nul(_text(rt, kind, file.data))
     parts = list(chunks(text, rt.settings.app.max_message_size))
-    about = {
+    file_fields = {
         "file_id": new_uid(),
         "filename": strip_nul(PurePath(file.filename).name)[:MAX_NAME],
         "original_file_size": len(file.data),
         "content_type": kind,
         "total_chunks": len(parts),
     }
-    drafts = [_draft(part, index, frame, about) for index, part in enumerate(parts)]
+    drafts = [_draft(part, index, frame, file_fields) for index, part in enumerate(parts)]
     return messages.create(rt, principal, workspace_id, session_id, drafts, idempotency_key)
 
 
@@ -96,11 +97,10 @@ def check_size(rt: Runtime, size: int) -> None:
 
 
 def kind_of(file: Upload) -> str:
-    """The type that the file is read as: the declared one or, where none is, that of its name's
-    ending."""
+    """The effective type of the file: the declared one or, without one, that of its suffix."""
     declared = file.content_type.strip().lower()
     kind = (
-        _BY_ENDING.get(PurePath(file.filename.lower()).suffix, declared)
+        _TYPE_BY_SUFFIX.get(PurePath(file.filename.lower()).suffix, declared)
         if declared in _UNTYPED
         else declared
     )
@@ -121,12 +121,16 @@ def _text(rt: Runtime, kind: str, data: bytes) -> str:
     return formats.text_of("pdf" if kind == PDF else "docx", data, rt.settings.app.max_file_size)
 
 
-def _draft(part: Chunk, index: int, frame: Frame, about: Mapping[str, Any]) -> Draft:
+def _draft(part: Chunk, index: int, frame: Frame, file_fields: Mapping[str, Any]) -> Draft:
     return Draft(
         content=part.text,
         author=frame.author,
         metadata=frame.metadata,
         configuration=frame.configuration,
         created_at=frame.created_at,
-        internal={**about, "chunk_index": index, "chunk_character_range": [part.start, part.end]},
+        internal={
+            **file_fields,
+            "chunk_index": index,
+            "chunk_character_range": [part.start, part.end],
+        },
     )

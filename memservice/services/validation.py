@@ -1,5 +1,4 @@
-"""The rules for names, metadata and configuration that callers give. Every way in goes through
-here."""
+"""Validation of names, metadata and configuration from callers. Every write path uses it."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ Argument = tuple[str | int, ...]
 
 
 def require_name(name: str, argument: Argument) -> str:
-    """A name that something is about to be created with."""
+    """Validate the name of a new resource. Raises InvalidInput."""
     problem = name_problem(name)
     if problem is not None:
         raise InvalidInput(Problem(argument, problem, "string_pattern_mismatch"))
@@ -33,7 +32,7 @@ def require_length(text: str, maximum: int, argument: Argument) -> None:
 
 
 def require_names(names: Sequence[str], argument: Argument, by_index: bool = True) -> None:
-    """Several names; all bad ones are reported."""
+    """Validate several names; reports all invalid ones."""
     problems = []
     for index, name in enumerate(names):
         problem = name_problem(name)
@@ -50,23 +49,24 @@ def require_names(names: Sequence[str], argument: Argument, by_index: bool = Tru
 
 
 def metadata(
-    given: Mapping[str, Any] | None, argument: Argument = ("metadata",)
+    value: Mapping[str, Any] | None, argument: Argument = ("metadata",)
 ) -> dict[str, Any] | None:
-    """Caller's metadata as it is stored; None stays None."""
-    if given is None:
+    """The caller's metadata in its stored form; None for None."""
+    if value is None:
         return None
-    stored: dict[str, Any] = strip_nul(dict(given))
+    stored: dict[str, Any] = strip_nul(dict(value))
     check_metadata(stored, argument)
     return stored
 
 
 def settings_of(
-    rt: Runtime, given: Mapping[str, Any] | None, argument: Argument = ("configuration",)
+    rt: Runtime, value: Mapping[str, Any] | None, argument: Argument = ("configuration",)
 ) -> dict[str, Any] | None:
-    """Caller's workspace, session or message configuration as it is stored; None stays None."""
-    if given is None:
+    """The caller's configuration of a workspace, session or message in its stored form; None for
+    None."""
+    if value is None:
         return None
-    stored = configuration.clean(strip_nul(dict(given)))
+    stored = configuration.clean(strip_nul(dict(value)))
     problems = [*_summary_problems(stored, argument), *_instruction_problems(rt, stored, argument)]
     if problems:
         raise InvalidInput(*problems)
@@ -146,9 +146,10 @@ def is_scope_name(name: str) -> bool:
 def refuse_scope(
     name: str, peer: Peer | None, argument: Argument, unknown_too: bool = True
 ) -> None:
-    """A scope observes; it is never observed, spoken for or addressed as a peer.
+    """Raise InvalidInput for a scope: it observes, but cannot be observed, be an author or be used
+    as a peer.
 
-    Refused is a peer that is a scope and, with `unknown_too`, a name of that form that nobody has.
+    Also raised, with `unknown_too`, for the name of a scope that does not exist.
     """
     if (peer is not None and peer.kind == SCOPE) or (
         peer is None and unknown_too and is_scope_name(name)

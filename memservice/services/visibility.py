@@ -1,4 +1,4 @@
-"""Which sessions are visible: archived ones only where a caller includes them."""
+"""Visibility of sessions: archived ones are hidden unless a caller includes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memservice.spi.storage import Transaction
 def find(
     tx: Transaction, workspace_id: str, session_id: str | None = None, peer_id: str | None = None
 ) -> Located:
-    """As `tx.workspaces.locate`, without an archived session."""
+    """Like `tx.workspaces.locate`, without an archived session."""
     located = tx.workspaces.locate(workspace_id, session_id, peer_id)
     if located.session is not None and located.session.state == ARCHIVED:
         return replace(located, session=None)
@@ -22,8 +22,8 @@ def find(
 
 
 def visible(tx: Transaction, workspace_key: int, *, include_archived: bool = False) -> Condition:
-    """The condition on messages that leaves out those of sessions that await erasure and, unless
-    `include_archived`, those of archived ones."""
+    """Condition that excludes the messages of sessions being erased and, unless `include_archived`,
+    of archived ones."""
     states = (DELETING,) if include_archived else (ARCHIVED, DELETING)
     hidden = tuple(
         session.key

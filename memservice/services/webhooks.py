@@ -1,6 +1,7 @@
-"""Webhooks: endpoints that are told of events, and the record of every attempt to tell them.
+"""Webhooks: endpoints that receive events, and the log of all delivery attempts.
 
-Delivering is background work: one unit per endpoint, so that one that hangs holds up nobody else.
+Deliveries are background tasks with one unit per endpoint, so that a slow endpoint does not delay
+others.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from memservice.spi.storage import Transaction
 
 QUEUE_EMPTY, TEST = "queue_empty", "test"
 MODEL_UNAVAILABLE, MODEL_RECOVERED = "model_unavailable", "model_recovered"
-"""Kinds of event, as our own API and documents name them."""
+"""Kinds of event by their names in this API and its documentation."""
 
 WIRE_TYPES: Mapping[str, str] = {
     QUEUE_EMPTY: "queue.empty",
@@ -48,17 +49,16 @@ WIRE_TYPES: Mapping[str, str] = {
     MODEL_UNAVAILABLE: "model.unavailable",
     MODEL_RECOVERED: "model.recovered",
 }
-"""As `type` says in what is delivered."""
+"""Kind → `type` in the delivered event."""
 
 MAX_URL = 2048
 IS_PAUSED = "the endpoint is paused"
-SECRET_PREFIX = "whsec_"  # noqa: S105  # marks secrets, is none
+SECRET_PREFIX = "whsec_"  # noqa: S105  # a prefix, not a secret
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened, as plugins are told of it and, under its name on the wire,
-    webhooks."""
+    """An event, for plugins and, under its wire type, for webhooks."""
 
     kind: str
     data: Mapping[str, Any]
@@ -77,7 +77,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An event that an endpoint never took."""
+    """An event that an endpoint never accepted."""
 
     uid: str
     event_uid: str
@@ -88,21 +88,20 @@ class DeadLetter:
 
 
 def register(rt: Runtime, principal: Principal, workspace_id: str, url: str) -> Registered:
-    """The workspace's endpoint of that URL, made if there is none. The URL is checked by the
-    transport of its scheme."""
+    """The workspace's endpoint with that URL, created if there is none. The transport of its scheme
+    validates the URL."""
     policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
     address: str = strip_nul(url).strip()
     check_url(rt, address)
 
     def store(tx: Transaction) -> Registered:
-        # Held until commit, so that two registrations at once cannot both be the last that the
-        # limit allows.
+        # Lock it until commit, so that two simultaneous registrations cannot exceed the limit.
         workspace = tx.workspaces.by_slug(workspace_id, lock=True)
         if workspace is None:
             raise workspaces.not_found(workspace_id)
-        found = tx.webhooks.by_url(workspace.key, address)
-        if found is not None:
-            return Registered(found, False)
+        endpoint = tx.webhooks.by_url(workspace.key, address)
+        if endpoint is not None:
+            return Registered(endpoint, False)
         limit = rt.settings.webhook.max_workspace_limit
         if tx.webhooks.count(workspace.key) >= limit:
             raise Conflict(
@@ -125,8 +124,8 @@ def _secret() -> str:
 
 
 def check_url(rt: Runtime, url: str) -> None:
-    """Raises InvalidInput unless events may be sent there. May resolve a host's name, so it is not
-    for a transaction."""
+    """Raises InvalidInput unless events may be sent to the URL. May resolve a host name, so do not
+    call it inside a transaction."""
     argument = ("url",)
     if len(url) > MAX_URL:
         raise InvalidInput(
@@ -164,12 +163,12 @@ def _unknown(workspace_id: str, uid: str) -> NotFound:
 
 
 def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:
-    """Forget an endpoint, what waits to be delivered to it, and the record of what was."""
+    """Delete an endpoint, its pending deliveries, and its log."""
     policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
 
     def remove(tx: Transaction) -> None:
-        # Held, so that an attempt that ends at this moment is recorded before its endpoint's
-        # records go, or not at all.
+        # Lock it, so that an attempt that ends now is logged before the endpoint's log is deleted,
+        # or not at all.
         endpoint = tx.webhooks.by_key(_require(tx, workspace_id, uid).key, lock=True)
         if endpoint is None:
             raise _unknown(workspace_id, uid)
@@ -191,12 +190,12 @@ def send_test(rt: Runtime, principal: Principal, workspace_id: str) -> None:
             else emit(rt, tx, workspace.key, Event(TEST, {"workspace_id": workspace_id}))
         )
 
-    tell(rt, rt.storage.write(store))
+    notify_plugins(rt, rt.storage.write(store))
 
 
 def emit(rt: Runtime, tx: Transaction, workspace_key: int, event: Event) -> Event:
-    """Queue an event for every endpoint of a workspace; returns it, to be told once it is
-    committed. What is meant for a paused endpoint is kept as failed, so that it can be delivered
+    """Queue an event for every endpoint of a workspace; returns it, for `notify_plugins` after the
+    commit. An event for a paused endpoint is stored as failed, so that it can be delivered
     later."""
     endpoints = tx.webhooks.of_workspace(workspace_key)
     kind, now = WIRE_TYPES[event.kind], rt.clock()
@@ -213,22 +212,22 @@ def emit(rt: Runtime, tx: Transaction, workspace_key: int, event: Event) -> Even
 
 
 def emit_everywhere(rt: Runtime, tx: Transaction, event: Event) -> Event:
-    """As `emit`, for every workspace that has endpoints."""
+    """Like `emit`, for every workspace that has endpoints."""
     endpoints = tx.rows.page(WebhookEndpoint)
     for workspace_key in sorted({endpoint.workspace_key for endpoint in endpoints}):
         emit(rt, tx, workspace_key, event)
     return event
 
 
-def tell(rt: Runtime, event: Event | None) -> None:
-    """Tell plugins of an event that was committed."""
+def notify_plugins(rt: Runtime, event: Event | None) -> None:
+    """Pass a committed event to plugins."""
     if event is not None:
         rt.plugins.emit(event.kind, lambda: dict(event.data))
 
 
 def queue_empty(rt: Runtime, tx: Transaction, task: Task) -> Event | None:
-    """A work unit was worked off: tell the workspace's endpoints. `task` is one of those that were
-    done."""
+    """Queue the event that a work unit is finished, for the workspace's endpoints. `task` is one of
+    its tasks."""
     if task.workspace_key is None or not (
         tx.webhooks.count(task.workspace_key) or rt.plugins.hears_events
     ):
@@ -269,7 +268,7 @@ def deliveries(
 def attempts(
     rt: Runtime, principal: Principal, workspace_id: str, uid: str, after: str | None = None
 ) -> tuple[WebhookEndpoint, Listing[Delivery]]:
-    """An endpoint, and the attempts to deliver to it, continuing after one of them."""
+    """An endpoint, and its delivery attempts after the attempt `after`."""
     policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
     with rt.storage.read() as tx:
         endpoint = _require(tx, workspace_id, uid)
@@ -279,7 +278,7 @@ def attempts(
 def set_paused(
     rt: Runtime, principal: Principal, workspace_id: str, uid: str, paused: bool
 ) -> WebhookEndpoint:
-    """Pause an endpoint: its events rest as dead letters from now on. Or end its pause."""
+    """Pause an endpoint, so that its events become dead letters, or end its pause."""
     policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
 
     def change(tx: Transaction) -> WebhookEndpoint:
@@ -295,7 +294,7 @@ def set_paused(
 def dead_letters(
     rt: Runtime, principal: Principal, workspace_id: str, uid: str, paging: Paging
 ) -> Page[DeadLetter]:
-    """Events that an endpoint never took, oldest first."""
+    """Events that an endpoint never accepted, oldest first."""
     policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
     with rt.storage.read() as tx:
         condition = equals(unit=outbox.webhook_unit(_require(tx, workspace_id, uid)), state=FAILED)
@@ -327,8 +326,8 @@ def redeliver(rt: Runtime, principal: Principal, workspace_id: str, uid: str) ->
     """Deliver an event again: that of an attempt, or a dead letter, by its id. Works for a paused
     endpoint; success ends the pause.
 
-    What still waits for its next try is tried at once; what rests gets all its tries again. Only
-    what was delivered is queued anew.
+    A pending delivery becomes due; a dead letter gets all its tries again. Only a delivered event
+    is queued anew.
     """
     policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
 
@@ -338,8 +337,8 @@ def redeliver(rt: Runtime, principal: Principal, workspace_id: str, uid: str) ->
         endpoint = None if event is None else tx.webhooks.by_key(int(event["endpoint"]))
         if event is None or endpoint is None:
             raise NotFound(f"Delivery {uid} not found in workspace {workspace_id}")
-        waiting = _waiting(tx, endpoint, event, uid)
-        if waiting is None:
+        undelivered = _undelivered_task(tx, endpoint, event, uid)
+        if undelivered is None:
             return tx.tasks.add(
                 [
                     outbox.webhook(
@@ -351,17 +350,17 @@ def redeliver(rt: Runtime, principal: Principal, workspace_id: str, uid: str) ->
                     )
                 ]
             )[0]
-        # Only what has to change is written: it may be in hand at this moment.
-        if not tx.tasks.make_due(waiting):
-            tx.tasks.retry([waiting.key])
-        return waiting
+        # Write only the necessary columns: a worker may have the task now.
+        if not tx.tasks.make_due(undelivered):
+            tx.tasks.retry([undelivered.key])
+        return undelivered
 
     return rt.storage.write(store)
 
 
 def _event(tx: Transaction, workspace_key: int, uid: str) -> Mapping[str, Any] | None:
-    """What was to be delivered, and where, as tasks say it: by an attempt, or by what was or is a
-    dead letter."""
+    """The event and its endpoint in the form of a task's payload: of an attempt, or of a present or
+    former dead letter."""
     attempt = tx.webhooks.delivery(workspace_key, uid)
     if attempt is not None:
         return {
@@ -380,10 +379,10 @@ def _event(tx: Transaction, workspace_key: int, uid: str) -> Mapping[str, Any] |
     )
 
 
-def _waiting(
+def _undelivered_task(
     tx: Transaction, endpoint: WebhookEndpoint, event: Mapping[str, Any], uid: str
 ) -> Task | None:
-    """The task that is to deliver an event, or has given up; None if it was delivered."""
+    """The pending or failed task of an event; None if it was delivered."""
     letter = tx.tasks.by_uid(uid)
     if letter is not None and letter.state in (PENDING, FAILED):
         return letter

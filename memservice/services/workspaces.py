@@ -30,20 +30,20 @@ def ensure(
     lock: bool = False,
     **fields: Any,
 ) -> tuple[Workspace, bool]:
-    """The workspace of that name, its row held until commit if it is to be changed, and whether it
-    was created now. `fields` are its columns if it is."""
-    found = tx.workspaces.by_slug(slug, lock=lock)
-    if found is not None:
-        return found, False
+    """The workspace of that name, and whether it was created, then with these `fields`. `lock`: its
+    row is locked until commit, to change it."""
+    workspace_before = tx.workspaces.by_slug(slug, lock=lock)
+    if workspace_before is not None:
+        return workspace_before, False
     validation.require_name(slug, ARGUMENT)
     uid = new_uid()
     workspace = Workspace(uid=uid, slug=slug, v1_name=slug, created_at=rt.clock(), **fields)
     try:
         return tx.workspaces.save(workspace), True
-    except UniqueViolation as taken:
-        if taken.fields != ("v1_name",):
+    except UniqueViolation as violation:
+        if violation.fields != ("v1_name",):
             raise
-        # Another workspace was renamed to this by generation 1; the id is free all the same.
+        # Generation 1 renamed another workspace to this name; the id is free nevertheless.
         return tx.workspaces.save(replace(workspace, v1_name=uid)), True
 
 
@@ -58,10 +58,10 @@ def require(tx: Transaction, slug: str) -> Workspace:
     return workspace
 
 
-def hold(tx: Transaction, key: int) -> bool:
-    """Whether the workspace is not being deleted; then nobody begins to before commit. To be asked
-    before a session is stored: what its caller is told is stored would go with the workspace,
-    though an active session is what keeps one from being deleted."""
+def lock_active(tx: Transaction, key: int) -> bool:
+    """Lock the workspace until commit; False if it is being deleted. Call it before you store a
+    session: an active session prevents the deletion of its workspace, so it must not be stored in
+    one that is being deleted."""
     workspace = tx.workspaces.by_key(key, lock=True)
     return workspace is not None and workspace.state == ACTIVE
 
@@ -73,9 +73,8 @@ def get_or_create(
     metadata: Mapping[str, Any] | None,
     config: Mapping[str, Any] | None,
 ) -> tuple[Workspace, bool]:
-    """The workspace and whether it was created now. An existing one is returned as it is: the body
-    changes nothing. A key of a peer or a session creates one without metadata and configuration
-    only."""
+    """The workspace, and whether it was created. An existing one does not change. A key of a peer
+    or a session can create one only without metadata and configuration."""
     policy.require_key_of(principal, slug)
     validation.require_name(slug, ARGUMENT)
     stored = validation.metadata(metadata) or {}
@@ -104,8 +103,8 @@ def update(
     metadata: Mapping[str, Any] | None,
     config: Mapping[str, Any] | None,
 ) -> Workspace:
-    """Metadata is replaced, configuration merged by section; None leaves either. Creates a
-    workspace that is missing."""
+    """Metadata is replaced, configuration merged by section; None: unchanged. Creates a missing
+    workspace."""
     policy.require(principal, slug)
     stored = validation.metadata(metadata)
     settings = validation.settings_of(rt, config)

@@ -1,4 +1,4 @@
-"""Plugins that have a word in what is stored."""
+"""Plugin hooks that may change or refuse a write."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from memservice.plugins import Plugins
 
 
 def apply(plugins: Plugins, message: Message) -> Message:
-    """The message as it is to be stored: each listener may change what the one before it returned,
-    or raise to refuse it."""
+    """The message after all listeners: each may change the result of the one before it, or raise to
+    refuse it."""
     for listener in reversed(plugins.hook.memservice_message_storing.get_hookimpls()):
         answer = listener.function(*([message] if listener.argnames else []))
         message = answer if isinstance(answer, Message) else message

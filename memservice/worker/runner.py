@@ -179,7 +179,7 @@ class _Drain:
         if released is None:
             return True
         self._report.more_due = released.more_due
-        webhooks.tell(rt, released.event)
+        webhooks.notify_plugins(rt, released.event)
         return False
 
     def _process(self, pending: Sequence[Task]) -> bool:

@@ -55,7 +55,7 @@ def test_a_name_that_cannot_be_looked_up_comes_with_the_id(
 ) -> None:
     small.peer("u-1", metadata={"name": "7"})
     assert shown(small, "u-1") == {"u-1": "7 (u-1)"}
-    monkeypatch.setattr(peers, "NAMESAKES_LOOKED_AT", 3)
+    monkeypatch.setattr(peers, "MAX_NAMESAKES", 3)
     for number in range(3):
         small.peer(f"m-{number}", metadata={"name": f"Miller the {number + 1}th"})
     small.peer("z", metadata={"name": "Zoe Miller"})

@@ -243,7 +243,7 @@ def _erase(
         for collection, number in explicit_counts.items():
             tx.conclusions.count_explicit(collection, -number)
         if isinstance(target, r.Session):
-            dreams.give_back(rt, tx, rows, target.key)
+            dreams.restore_superseded(rt, tx, rows, target.key)
     elif record is r.Space and rt.vectors_transactional:
         for space in rows:
             rt.vectors.drop(tx, space)

@@ -53,7 +53,7 @@ class DreamTimer(Handler):
         task = tasks[0]
 
         def store(tx: Transaction) -> Outcome | Unfinished:
-            result = dreams.went_off(rt, tx, task)
+            result = dreams.on_timer(rt, tx, task)
             return (
                 Unfinished(replace(task, not_before=result))
                 if isinstance(result, datetime)
@@ -131,7 +131,7 @@ def _held(
 
     def store(tx: Transaction) -> Outcome:
         dream_changes.hold(rt, tx, task, result, reads, why)
-        dreams.dreamt(rt, tx, material.collection)
+        dreams.mark_consolidated(rt, tx, material.collection)
         return {"held": why}
 
     log.warning(
@@ -184,7 +184,7 @@ def _storing(
         changes.superseded += dream_store.supersede(
             rt, tx, material, result.superseded, made, outcome
         )
-        dreams.dreamt(rt, tx, material.collection)
+        dreams.mark_consolidated(rt, tx, material.collection)
         card = _store_card(rt, tx, material, result, changes)
         dream_changes.record(tx, task, changes)
         return dict(outcome) | card | _phases(result)

@@ -50,7 +50,7 @@ def _step(rt: Runtime, tx: Transaction, task: Task) -> Outcome | Unfinished:
     explicit = tx.rows.page(Conclusion, _derived_from(scope, session), limit=BATCH_SIZE)
     removed = [*explicit, *_dependents(tx, scope, explicit)]
     _delete(rt, tx, session.workspace_key, removed)
-    dreams.give_back(rt, tx, removed, session.key)
+    dreams.restore_superseded(rt, tx, removed, session.key)
     counts = Counter(task.outcome)
     counts.update(explicit=len(explicit), derived=len(removed) - len(explicit))
     touched = sorted({*task.payload.get("touched", []), *(row.observed_key for row in removed)})

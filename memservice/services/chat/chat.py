@@ -397,7 +397,7 @@ def _workspace_bounds(
         )
         return bounds.in_sessions(sessions_of(tx, scope_peer))
     # Scopes have copies of other peers' conclusions.
-    originals = caller.with_conclusions(scopes.held_by_others(tx, workspace))
+    originals = caller.with_conclusions(scopes.not_of_scopes(tx, workspace))
     if scope is None:
         return originals if session is None else originals.in_sessions((session.key,))
     keys = representation.scoped_sessions(tx, workspace, scope)

@@ -270,7 +270,7 @@ def open_(
         outage, event = rt.storage.write(change)
     if outage is not None and event is not None:
         log.error("%s is unavailable, work that needs it waits: %s", model, outage.reason)
-        webhooks.tell(rt, event)
+        webhooks.notify_plugins(rt, event)
     return outage
 
 
@@ -348,7 +348,7 @@ def close(rt: Runtime, model: str) -> None:
     if closed is not None:
         outage, event = closed
         log.warning("%s is available again, after %s", model, rt.clock() - outage.since)
-        webhooks.tell(rt, event)
+        webhooks.notify_plugins(rt, event)
 
 
 def retry_now(rt: Runtime) -> None:

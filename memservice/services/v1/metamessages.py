@@ -14,7 +14,7 @@ from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import validation
 from memservice.services.auth.principal import Principal
-from memservice.services.cloning import Copied
+from memservice.services.cloning import CopyHook
 from memservice.services.paging import Page, Paging, records
 from memservice.services.v1 import resolve
 from memservice.services.v1.resolve import Path
@@ -209,7 +209,7 @@ def _still(row: Metamessage, session: Session | None) -> int | None:
     return None if session is not None and session.key != row.session_key else row.message_key
 
 
-def copy_of(original: Session) -> Copied:
+def copy_of(original: Session) -> CopyHook:
     """What copies a session's metamessages along with it, those of messages that were not copied
     excepted."""
 

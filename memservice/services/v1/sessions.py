@@ -29,7 +29,7 @@ def create(
     def change(tx: Transaction) -> Session:
         resolve.authorise(tx, principal, path)
         workspace, user = resolve.require_user(tx, path)
-        if not workspaces.hold(tx, workspace.key):
+        if not workspaces.lock_active(tx, workspace.key):
             raise resolve.no_user(path.user or "")
         uid = new_uid()
         session = tx.sessions.save(

@@ -97,7 +97,7 @@ def test_a_delivery_during_a_retry_request_is_not_undone(
     endpoint, unit = ready(rt, receiver)
     run(rt, unit)
     (attempt,) = webhooks.deliveries(rt, PRINCIPAL, WORKSPACE, endpoint.uid, Paging()).items
-    real = webhooks._waiting
+    real = webhooks._undelivered_task
 
     def overtaken(*args: Any) -> Task | None:
         found = real(*args)
@@ -112,7 +112,7 @@ def test_a_delivery_during_a_retry_request_is_not_undone(
         other.join(60)
         return found
 
-    monkeypatch.setattr(webhooks, "_waiting", overtaken)
+    monkeypatch.setattr(webhooks, "_undelivered_task", overtaken)
     webhooks.redeliver(rt, PRINCIPAL, WORKSPACE, attempt.uid)
     run(rt, unit)
     assert len(receiver.requests) == 2
