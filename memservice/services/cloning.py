@@ -83,24 +83,65 @@ def copy(rt: Runtime, original: Original, also: CopyHook | None = None) -> Sessi
     that transaction, in a session with the state of a deleted one. If the process ends before the
     copy is complete, a task erases it after `ABANDONED_AFTER`.
     """
-    # slow, so before the transaction
-    terms = [analyse(message.content) for message in original.messages[-INDEX_BATCH_SIZE:]]
-    through = original.messages[-1].tokens_through if original.messages else 0
-    uid, now = new_uid(), rt.clock()
-    session = replace(
-        original.session,
-        key=0,
-        uid=uid,
-        slug=uid,
-        state=ACTIVE,
-        message_count=len(original.messages),
-        token_total=through,
-        created_at=now,
-    )
+    return _Copy(rt, original).store(also)
 
-    def store_batch(tx: Transaction, target: Session, messages: Sequence[Message]) -> list[Message]:
-        if not workspaces.lock_active(tx, session.workspace_key):
-            raise NotFound("Original session not found")
+
+class _Copy:
+    """One copy of a session. Functions that get a transaction may run again, and change nothing
+    else."""
+
+    def __init__(self, rt: Runtime, original: Original) -> None:
+        self._rt = rt
+        self._original = original
+        messages = original.messages
+        # slow, so before the transaction
+        self._terms = [analyse(message.content) for message in messages[-INDEX_BATCH_SIZE:]]
+        uid = new_uid()
+        self._session = replace(
+            original.session,
+            key=0,
+            uid=uid,
+            slug=uid,
+            state=ACTIVE,
+            message_count=len(messages),
+            token_total=messages[-1].tokens_through if messages else 0,
+            created_at=rt.clock(),
+        )
+
+    def store(self, also: CopyHook | None) -> Session:
+        write = self._rt.storage.write
+        last, stored = self._original.messages, list[Message]()
+        hidden = write(self._begin) if len(last) > COPY_BATCH_SIZE else None
+        while hidden is not None and len(last) > COPY_BATCH_SIZE:
+            batch, last = last[:COPY_BATCH_SIZE], last[COPY_BATCH_SIZE:]
+            stored += write(partial(self._store_batch, target=hidden, messages=batch))
+
+        def complete(tx: Transaction) -> Session:
+            target = self._visible(tx, hidden, len(stored))
+            tx.members.put([_member_of(target, member) for member in self._original.members])
+            messages = [*stored, *self._store_batch(tx, target, last)]
+            copied_from = {
+                new.key: old.key for new, old in zip(messages, self._original.messages, strict=True)
+            }
+            self._index(tx, target, messages, copied_from)
+            if also is not None:
+                also(tx, target, {old: new for new, old in copied_from.items()})
+            return target
+
+        return write(complete)
+
+    def _begin(self, tx: Transaction) -> Session:
+        """A hidden session, with the task that erases it unless the copy is completed."""
+        self._require_workspace(tx)
+        hidden = tx.sessions.save(replace(self._session, state=DELETING))
+        erasure = outbox.erase_session(self._rt, hidden)
+        tx.tasks.add([replace(erasure, not_before=self._session.created_at + ABANDONED_AFTER)])
+        return hidden
+
+    def _store_batch(
+        self, tx: Transaction, target: Session, messages: Sequence[Message]
+    ) -> list[Message]:
+        self._require_workspace(tx)
         copies = [
             replace(
                 message,
@@ -108,53 +149,43 @@ def copy(rt: Runtime, original: Original, also: CopyHook | None = None) -> Sessi
                 uid=new_uid(),
                 session_key=target.key,
                 session=target.slug,
-                created_at=now,
+                created_at=self._session.created_at,
             )
             for message in messages
         ]
         return list(tx.messages.append(copies)) if copies else []
 
-    def begin(tx: Transaction) -> Session:
-        if not workspaces.lock_active(tx, session.workspace_key):
-            raise NotFound("Original session not found")
-        hidden = tx.sessions.save(replace(session, state=DELETING))
-        tx.tasks.add([replace(outbox.erase_session(rt, hidden), not_before=now + ABANDONED_AFTER)])
-        return hidden
-
-    stored: list[Message] = []
-    hidden: Session | None = None
-    last = original.messages
-    while len(last) > COPY_BATCH_SIZE:
-        target = hidden = hidden or rt.storage.write(begin)
-        first, last = last[:COPY_BATCH_SIZE], last[COPY_BATCH_SIZE:]
-        stored += rt.storage.write(partial(store_batch, target=target, messages=first))
-
-    def complete(tx: Transaction) -> Session:
+    def _visible(self, tx: Transaction, hidden: Session | None, stored: int) -> Session:
+        """The session of the copy, in its final state."""
         if hidden is None:
-            if not workspaces.lock_active(tx, session.workspace_key):
-                raise NotFound("Original session not found")
-            target = tx.sessions.save(session)
-        else:
-            _require_complete(tx, hidden, len(stored))
-            target = tx.sessions.save(replace(hidden, state=ACTIVE))
-            tx.rows.delete(Task, equals(unit=unit_of(outbox.erase_session(rt, target))))
-        tx.members.put([_member_of(target, member) for member in original.members])
-        messages = [*stored, *store_batch(tx, target, last)]
-        like = {new.key: old.key for new, old in zip(messages, original.messages, strict=True)}
-        if messages:
-            newest, older = messages[-INDEX_BATCH_SIZE:], messages[:-INDEX_BATCH_SIZE]
-            authors = tx.peers.by_keys(sorted({message.author_key for message in newest}))
-            tasks = indexing.index_messages(
-                rt, tx, target.workspace_key, newest, terms, authors, like
-            )
-            tx.tasks.add(
-                [*indexing.index_messages_later(rt, tx, target.workspace_key, older, like), *tasks]
-            )
-        if also is not None:
-            also(tx, target, {old: new for new, old in like.items()})
+            self._require_workspace(tx)
+            return tx.sessions.save(self._session)
+        _require_complete(tx, hidden, stored)
+        target = tx.sessions.save(replace(hidden, state=ACTIVE))
+        tx.rows.delete(Task, equals(unit=unit_of(outbox.erase_session(self._rt, target))))
         return target
 
-    return rt.storage.write(complete)
+    def _index(
+        self,
+        tx: Transaction,
+        target: Session,
+        messages: Sequence[Message],
+        copied_from: Mapping[int, int],
+    ) -> None:
+        if not messages:
+            return
+        rt, workspace_key = self._rt, target.workspace_key
+        newest, older = messages[-INDEX_BATCH_SIZE:], messages[:-INDEX_BATCH_SIZE]
+        authors = tx.peers.by_keys(sorted({message.author_key for message in newest}))
+        tasks = indexing.index_messages(
+            rt, tx, workspace_key, newest, self._terms, authors, copied_from
+        )
+        later = indexing.index_messages_later(rt, tx, workspace_key, older, copied_from)
+        tx.tasks.add([*later, *tasks])
+
+    def _require_workspace(self, tx: Transaction) -> None:
+        if not workspaces.lock_active(tx, self._session.workspace_key):
+            raise NotFound("Original session not found")
 
 
 def _require_complete(tx: Transaction, hidden: Session, messages: int) -> None:
