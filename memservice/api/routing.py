@@ -153,6 +153,38 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
 
 
 def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Response]:
+    read, respond, locations = _reader(operation), _responder(operation), _locations(operation)
+    access, alone, writes = operation.access, operation.alone, operation.writes
+    changes = writes or operation.method != "GET"
+
+    def view(**path: str) -> Response:
+        if writes and request.method == "HEAD":
+            raise MethodNotAllowed(valid_methods=[operation.method])
+        # A browser sends JSON of another origin's page only after a preflight; anything else it
+        # sends unasked, an empty body too.
+        if changes and not claims_json(request):
+            refuse_cross_site(request)
+        extension = current_app.extensions[EXTENSION]
+        principal = auth.principal(extension, access, path)
+        query, headers, body = read(path)
+        try:
+            result = (
+                handler()
+                if alone
+                else handler(Call(extension.runtime, principal, query, headers, body), **path)
+            )
+        except InvalidInput as error:
+            raise locations.located(error) from error
+        return result if isinstance(result, Response) else respond(result, path)
+
+    view.__name__ = handler.__name__
+    view.__doc__ = _unwrapped(handler.__doc__ or "")
+    return view
+
+
+def _reader(operation: Operation) -> Callable[[Mapping[str, str]], tuple[Any, Any, Any]]:
+    """A function that returns query, headers and body of the current request, or raises
+    InvalidInput with all of their problems."""
     read_query = QueryReader(operation.query).read if operation.query else None
     read_headers = HeaderReader(operation.headers).read if operation.headers else None
     read_body = (
@@ -163,20 +195,9 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     if operation.form is not None:
         read_body = FormReader(operation.form).read
     refuse_unknown = StrictReader(operation.query).check if operation.strict else None
-    encode = encoder(operation.answer) if operation.answer else None
-    access, default_status, many = operation.access, operation.status[0], operation.many
-    alone, null, writes, large = operation.alone, operation.null, operation.writes, operation.large
-    changes = writes or operation.method != "GET"
-    locations = _locations(operation)
+    large = operation.large
 
-    def view(**path: str) -> Response:
-        if writes and request.method == "HEAD":
-            raise MethodNotAllowed(valid_methods=[operation.method])
-        # A browser sends JSON of another origin's page only after a preflight; anything else it
-        # sends unasked, an empty body too.
-        if changes and not claims_json(request):
-            refuse_cross_site(request)
-        principal = auth.principal(current_app.extensions[EXTENSION], access, path)
+    def read(path: Mapping[str, str]) -> tuple[Any, Any, Any]:
         if large:
             request.max_content_length = MAX_LARGE_BODY
         problems: list[Problem] = list(path_problems(path))
@@ -187,21 +208,17 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         body = read_body(request, problems) if read_body else None
         if problems:
             raise InvalidInput(*problems)
-        try:
-            result = (
-                handler()
-                if alone
-                else handler(
-                    Call(
-                        current_app.extensions[EXTENSION].runtime, principal, query, headers, body
-                    ),
-                    **path,
-                )
-            )
-        except InvalidInput as error:
-            raise locations.located(error) from error
-        if isinstance(result, Response):
-            return result
+        return query, headers, body
+
+    return read
+
+
+def _responder(operation: Operation) -> Callable[[Any, Mapping[str, str]], Response]:
+    """A function that turns a handler's result, or `(result, status)`, into a response."""
+    encode = encoder(operation.answer) if operation.answer else None
+    default_status, many, null = operation.status[0], operation.many, operation.null
+
+    def respond(result: Any, path: Mapping[str, str]) -> Response:
         status = default_status
         if type(result) is tuple:
             result, status = result
@@ -211,9 +228,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
             [encode(row, path) for row in result] if many else encode(result, path), status
         )
 
-    view.__name__ = handler.__name__
-    view.__doc__ = _unwrapped(handler.__doc__ or "")
-    return view
+    return respond
 
 
 def _locations(operation: Operation) -> Locations:
