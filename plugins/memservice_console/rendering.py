@@ -107,6 +107,7 @@ def environment() -> Environment:
         "number": shown.number,
         "exact": shown.exact,
         "json": shown.as_json,
+        "with_code": shown.with_code,
         "pair": lambda name: (name, name),
     }
     made.globals |= {

@@ -47,6 +47,15 @@ def moment(value: datetime | None, empty: str = "never") -> Markup | str:
     )
 
 
+def with_code(text: str) -> Markup:
+    """A sentence of ours, with the parts between backticks as code."""
+    parts = visible(text).split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts)
+    )
+
+
 def duration(value: timedelta | None) -> str:
     """`3 s`, `12 min`, `5 h`, `2 d`."""
     if value is None:

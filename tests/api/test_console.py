@@ -133,7 +133,7 @@ def test_contrast_is_sufficient_in_both_themes() -> None:
     for theme in themes:
         colours = dict(re.findall(r"--(\w+): (#\w+)", theme))
         for text in ("text", "dim", "link", "good", "fair", "bad"):
-            for ground in ("ground", "soft", "one", "two", "three"):
+            for ground in ("ground", "soft", "one", "two", "three", "four"):
                 lighter, darker = sorted(
                     (luminance(colours[text]), luminance(colours[ground])), reverse=True
                 )

@@ -220,7 +220,7 @@ def test_attempts_are_shown_with_status_and_duration_and_redelivered(site: Site)
             body="{}",
             attempt=1,
             status=500,
-            error=f"answer {number}",
+            error=None if number == 58 else f"answer {number}",
             duration_ms=1234,
             created_at=now,
         )
@@ -228,7 +228,7 @@ def test_attempts_are_shown_with_status_and_duration_and_redelivered(site: Site)
     page = site.page("/console/workspaces/w/webhooks/e1")
     assert "answer 59" in page.text
     assert "answer 9 " not in page.text, "on the next page"
-    assert "500" in page.text
+    assert page.source.count('<span class="state failed">500</span>') == 50, "with an error or not"
     assert "1\u202f234 ms" in page.text
     again = next(form for form in page.forms if form.fields.get("delivery") == "d59")
     assert "delivered again" in site.send(again).text
@@ -346,7 +346,7 @@ def test_search_shows_the_parts_of_each_score(site: Site) -> None:
     page = site.page("/console/workspaces/w/search?query=green+tea")
     assert "I like green tea" in page.text
     assert "likes green tea" in page.text
-    assert "neighbours" in page.text, "a message that was found by its neighbour's words"
+    assert ">–</td>" in page.source, "a message that was found by its neighbour's words"
     found = explain.search(site.runtime, ADMIN, "w", "green tea")
     messages = search.search(site.runtime, ADMIN, "w", SearchOptions("green tea"))
     assert [row.uid for row, _ in found.messages] == [message.uid for message in messages]
