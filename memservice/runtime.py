@@ -40,7 +40,7 @@ def utc_now() -> datetime:
 
 @dataclass(slots=True)
 class DaySpending:
-    """Tokens of one workspace on one day, as the store last said."""
+    """Tokens of one workspace, or of all, on one day, as last read from the store."""
 
     day: str
     tokens: int
@@ -50,7 +50,7 @@ class DaySpending:
     """Whether the log says that the budget is reached."""
 
 
-def _all_written(workspace_key: int, day: str) -> int:
+def _all_written(workspace_key: int | None, day: str) -> int:
     return 0
 
 
@@ -68,12 +68,12 @@ class Runtime:
         events: Events,
         closing: ExitStack,
         metrics: Metrics | None = None,
-        unwritten_tokens: Callable[[int, str], int] | None = None,
+        unwritten_tokens: Callable[[int | None, str], int] | None = None,
         stop: Stop | None = None,
     ) -> None:
         """`closing` closes the storage and what else was opened before the runtime.
-        `unwritten_tokens` takes a workspace's key and a day, and gives the tokens that calls of
-        this process spent and the store does not know yet. `stop` is a worker's: reasoners that
+        `unwritten_tokens` takes a workspace's key (None: all) and a day, and returns the tokens of
+        this process's calls that are not in the store yet. `stop` is a worker's: reasoners that
         only compute then run in processes of their own, until it is set."""
         self.settings = settings
         self.plugins = plugins
@@ -82,8 +82,8 @@ class Runtime:
         self.events = events
         self.metrics = metrics
         self.unwritten_tokens = unwritten_tokens or _all_written
-        self.day_spending: dict[int, DaySpending] = {}
-        """By workspace, for `services.usage.budget`."""
+        self.day_spending: dict[int | None, DaySpending] = {}
+        """By workspace, None for all together, for `services.usage.budget`."""
         self.retrying: dict[str, object] = {}
         """By language model, the attempt of this process that repeats failed calls of it."""
         self.models_answered: dict[str, float] = {}

@@ -262,6 +262,11 @@ class Budget(Group):
     daily_tokens: int | None = setting(
         None, "most tokens, input and output, of each workspace in a day; unset: no bound", low=0
     )
+    total_daily_tokens: int | None = setting(
+        None,
+        "most tokens, input and output, of all workspaces together in a day; unset: no bound",
+        low=0,
+    )
     workspaces: Mapping[str, Any] = setting(
         {},
         "other bounds for some workspaces, by their id; null for none (JSON object)",

@@ -292,7 +292,7 @@ def _paused_until(rt: Runtime, task: Task) -> datetime | None:
 
 def _postpone(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
     """Postpone the unit and release it. This does not count as a try."""
-    outcome = {"paused": "the workspace has spent its tokens of today"}
+    outcome = {"paused": "the token budget of today is spent"}
 
     def postpone(tx: Transaction) -> None:
         if not tx.tasks.holds(lease):
@@ -302,7 +302,7 @@ def _postpone(rt: Runtime, lease: Lease, task: Task, until: datetime) -> None:
 
     rt.storage.write(postpone)
     log.info(
-        "%s waits until %s: the workspace has spent its tokens of today",
+        "%s waits until %s: the token budget of today is spent",
         lease.unit,
         until.isoformat(),
     )

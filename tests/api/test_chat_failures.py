@@ -157,14 +157,12 @@ class TestDeadline:
 
         with scripted() as server:
             server.then(hang)
-            settings = hosted(
-                server.url, DIALECTIC_DEADLINE_SECONDS="0.5", DIALECTIC_ON_FAILURE=mode
-            )
+            settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="2", DIALECTIC_ON_FAILURE=mode)
             with world(tmp_path, **settings) as found:
                 began = time.monotonic()
                 answer = ask(found, "v3", stream=stream)
-                assert time.monotonic() - began < 5
-                text = "the language model did not answer: it took longer than 0.5 s"
+                assert time.monotonic() - began < 20
+                text = "the language model did not answer: it took longer than 2 s"
                 if mode == "error":
                     assert (answer.status_code, answer.get_json()) == (504, {"detail": text})
                 else:
@@ -209,13 +207,13 @@ class TestDeadline:
                 wire.events(Say(("Seven hives" + " of bees" * 30, ".")))
             ):
                 if number == 1:
-                    assert gate.wait(0.8) is False, "later than the deadline"
+                    assert gate.wait(2.5) is False, "later than the deadline"
                 handler.chunk(event)
             handler.end_chunks()
 
         with scripted() as server:
             server.then(write)
-            settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="0.5")
+            settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="2")
             with world(tmp_path, **settings) as found:
                 answer = ask(found, "v3", stream=True)
                 assert '"done": true' in answer.text

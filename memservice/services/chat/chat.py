@@ -49,7 +49,7 @@ from memservice.spi.reasoner import (
 )
 from memservice.spi.storage import Transaction
 
-SPENT = "the workspace has spent its tokens of today: answered without a model"
+SPENT = "the token budget of today is spent: answered without a model"
 ERROR = "error"
 """A value of DIALECTIC_ON_FAILURE."""
 SCOPE_ALONE = "scope cannot be combined with session_id or filters"

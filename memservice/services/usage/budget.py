@@ -1,5 +1,5 @@
-"""Daily token budget of a workspace for models. When it is spent, work is paused and never dropped;
-days are in UTC.
+"""Daily token budgets for models, of a workspace and of all together. When one is spent, work is
+paused and never dropped; days are in UTC.
 
 The limit is soft: running work is finished, and calls of other processes count with a short delay.
 """
@@ -27,7 +27,7 @@ RECHECK_INTERVAL = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The budget of one workspace, today."""
+    """A budget of today: of one workspace, or of all together."""
 
     daily_tokens: int
     spent: int
@@ -40,56 +40,73 @@ class Budget:
 
 
 def of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Budget | None:
-    """The workspace's budget; None: no limit."""
+    """The workspace's own budget; None: no limit."""
     limit = _limit(rt, workspace.slug)
-    if limit is None:
+    return None if limit is None else _today(rt, tx, limit, workspace)
+
+
+def of_all(rt: Runtime, tx: Transaction) -> Budget | None:
+    """The budget of all workspaces together; None: no limit."""
+    limit = rt.settings.budget.total_daily_tokens
+    return None if limit is None else _today(rt, tx, limit, None)
+
+
+def may_spend(rt: Runtime, tx: Transaction, workspace: Workspace) -> bool:
+    """Whether a model may be called for this workspace now."""
+    return _resets_at(rt, tx, workspace) is None
+
+
+def paused_until(rt: Runtime, workspace_key: int) -> datetime | None:
+    """When a workspace's work that needs a model is checked again; None: now."""
+    settings = rt.settings.budget
+    if (settings.daily_tokens, settings.total_daily_tokens) == (None, None) and (
+        not settings.workspaces
+    ):
         return None
+    with rt.storage.read() as tx:
+        workspace = tx.workspaces.by_key(workspace_key)
+        resets_at = None if workspace is None else _resets_at(rt, tx, workspace)
+    return None if resets_at is None else min(resets_at, rt.clock() + RECHECK_INTERVAL)
+
+
+def _resets_at(rt: Runtime, tx: Transaction, workspace: Workspace) -> datetime | None:
+    """The end of the day if a budget that holds for the workspace is reached."""
+    for budget in (of(rt, tx, workspace), of_all(rt, tx)):
+        if budget is not None and budget.reached:
+            return budget.resets_at
+    return None
+
+
+def _today(rt: Runtime, tx: Transaction, limit: int, workspace: Workspace | None) -> Budget:
+    """The budget of a workspace, or of all, with the tokens spent so far today."""
+    workspace_key = None if workspace is None else workspace.key
     now = rt.clock()
     day = day_of(now)
-    spending = rt.day_spending.get(workspace.key)
+    spending = rt.day_spending.get(workspace_key)
     if (
         spending is None
         or spending.day != day
         or time.monotonic() - spending.read_at > FRESH_SECONDS
     ):
         reported = spending is not None and spending.day == day and spending.reported
-        tokens = tx.usage.tokens(workspace.key, day)
+        tokens = tx.usage.tokens(workspace_key, day)
         spending = DaySpending(day, tokens, time.monotonic(), reported)
-        rt.day_spending[workspace.key] = spending
+        rt.day_spending[workspace_key] = spending
     midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time_of_day(), UTC)
-    spent = spending.tokens + rt.unwritten_tokens(workspace.key, day)
+    spent = spending.tokens + rt.unwritten_tokens(workspace_key, day)
     budget = Budget(limit, spent, midnight)
     if budget.reached and not spending.reported:
         spending.reported = True
         log.warning(
             (
-                "workspace %s has spent its %d tokens of today: its background work waits and "
-                "its chat answers without a model, until %s"
+                "%s: the %d tokens of today are spent: background work waits and chat answers "
+                "without a model, until %s"
             ),
-            workspace.slug,
+            "all workspaces" if workspace is None else f"workspace {workspace.slug}",
             limit,
             midnight.isoformat(),
         )
     return budget
-
-
-def may_spend(rt: Runtime, tx: Transaction, workspace: Workspace) -> bool:
-    """Whether a model may be called for this workspace now."""
-    budget = of(rt, tx, workspace)
-    return budget is None or not budget.reached
-
-
-def paused_until(rt: Runtime, workspace_key: int) -> datetime | None:
-    """When a workspace's work that needs a model is checked again; None: now."""
-    settings = rt.settings.budget
-    if settings.daily_tokens is None and not settings.workspaces:
-        return None
-    with rt.storage.read() as tx:
-        workspace = tx.workspaces.by_key(workspace_key)
-        budget = None if workspace is None else of(rt, tx, workspace)
-    if budget is None or not budget.reached:
-        return None
-    return min(budget.resets_at, rt.clock() + RECHECK_INTERVAL)
 
 
 def _limit(rt: Runtime, slug: str) -> int | None:

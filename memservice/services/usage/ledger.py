@@ -71,10 +71,13 @@ class Ledger:
         if self._thread is None:
             self._start()
 
-    def unwritten(self, workspace_key: int, day: str) -> int:
-        """Tokens of this process's calls that are not in the store yet."""
+    def unwritten(self, workspace_key: int | None, day: str) -> int:
+        """Tokens of this process's calls that are not in the store yet; None: of all
+        workspaces."""
         with self._counting:
-            return self._unwritten_tokens[workspace_key, day]
+            if workspace_key is not None:
+                return self._unwritten_tokens[workspace_key, day]
+            return sum(tokens for (_, of), tokens in self._unwritten_tokens.items() if of == day)
 
     def flush(self) -> None:
         """Write all waiting calls. Raises `Unavailable` if the store is unavailable; the calls then

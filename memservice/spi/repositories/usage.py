@@ -41,8 +41,8 @@ class Ledger(Repository):
     def add(self, rows: Sequence[Usage]) -> list[Usage]:
         return self.rows.put(rows) if rows else []
 
-    def tokens(self, workspace_key: int, day: str) -> int:
-        """Input and output tokens of a workspace's calls on one day."""
+    def tokens(self, workspace_key: int | None, day: str) -> int:
+        """Input and output tokens of a workspace's calls on one day; None: of all workspaces."""
         usage_totals = self.totals((), workspace_key=workspace_key, since=day, until=day)
         return sum(total.input_tokens + total.output_tokens for total in usage_totals)
 

@@ -9,6 +9,7 @@ import pytest
 from memservice.app import create_app
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.records import Usage
+from memservice.services import workspaces
 from memservice.services.tasks import kinds
 from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
@@ -16,7 +17,7 @@ from memservice.spi.llm import ModelCall
 from memservice.spi.reasoner import AnswerRequest
 from services.pipeline.conftest import start as start
 from support.pipeline.fakes import Scripted
-from support.pipeline.place import Place
+from support.pipeline.place import PRINCIPAL, Place
 
 Start = Callable[..., Place]
 
@@ -28,9 +29,9 @@ class Answers(Scripted):
         yield "the model's answer"
 
 
-def spend(place: Place, tokens: int) -> None:
+def spend(place: Place, tokens: int, workspace_id: str = "w") -> None:
     with place.rt.storage.read() as tx:
-        workspace = tx.workspaces.by_slug("w")
+        workspace = tx.workspaces.by_slug(workspace_id)
     assert workspace is not None
     row = Usage(
         workspace_key=workspace.key,
@@ -65,9 +66,9 @@ def test_work_waits_is_pending_and_goes_on_the_next_day(
     assert place.texts("alice") == ["I like tea."]
     assert place.counts() == (3, 1, 0, 2)
     waiting = place.tasks(state="pending")
-    assert waiting[0].outcome == {"paused": "the workspace has spent its tokens of today"}
+    assert waiting[0].outcome == {"paused": "the token budget of today is spent"}
     assert [task.attempts for task in waiting] == [0, 0]
-    assert caplog.text.count("has spent its 100 tokens of today") == 1, "told once"
+    assert caplog.text.count("workspace w: the 100 tokens of today are spent") == 1
     place.clock.advance(minutes=11)
     place.work()
     assert place.texts("alice") == ["I like tea."], "looked again, and the day is not over"
@@ -112,6 +113,32 @@ def test_a_workspace_may_have_another_bound(start: Start, monkeypatch: pytest.Mo
     place.say("s", ("alice", "I own a boat."))
     place.work()
     assert place.texts("alice") == ["I like tea."]
+
+
+@pytest.mark.parametrize("limits", [{}, {"BUDGET_DAILY_TOKENS": "1000"}])
+def test_all_workspaces_together_have_a_bound(
+    start: Start,
+    limits: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    forget_what_was_read(monkeypatch)
+    place = start(
+        reasoner=Scripted(Capability.COSTLY), BUDGET_TOTAL_DAILY_TOKENS="20", **limits, **COSTLY
+    )
+    place.say("s", ("alice", "I like tea."))
+    place.work()
+    assert place.texts("alice") == ["I like tea."]
+    spend(place, 10)
+    workspaces.update(place.rt, PRINCIPAL, "other", {}, None)
+    spend(place, 10, workspace_id="other")
+    place.say("s", ("alice", "I own a boat."))
+    place.work()
+    assert place.texts("alice") == ["I like tea."]
+    assert "all workspaces: the 20 tokens of today are spent" in caplog.text
+    place.clock.advance(hours=24)
+    place.work()
+    assert len(place.texts("alice")) == 2
 
 
 def test_a_workspace_may_be_free_of_the_bound(
@@ -174,7 +201,7 @@ def test_chat_answers_without_the_model_and_says_so(
     )
     assert (
         second.headers["X-Memservice-Notice"]
-        == "the workspace has spent its tokens of today: answered without a model"
+        == "the token budget of today is spent: answered without a model"
     )
     streamed = client.post("/v3/workspaces/w/peers/alice/chat", json={**question, "stream": True})
     assert "X-Memservice-Notice" in streamed.headers
