@@ -13,7 +13,7 @@ from memservice.api.v1.sessions import Done
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.services.paging import Page
 from memservice.services.v1 import documents
-from memservice.services.v1.documents import Kept
+from memservice.services.v1.documents import AnyDocument
 from memservice.services.v1.resolve import Path
 
 routes = Routes("documents", "Texts of a collection, found by what they say.", "v1")
@@ -34,7 +34,7 @@ def _path(app_id: str, user_id: str, collection_id: str) -> Path:
     answer=schemas.Document,
     locations={("conclusions", ANY): ("body",)},
 )
-def create_document(call: Call, app_id: str, user_id: str, collection_id: str) -> Kept:
+def create_document(call: Call, app_id: str, user_id: str, collection_id: str) -> AnyDocument:
     """Store a document"""
     return documents.create(
         call.rt,
@@ -54,7 +54,7 @@ def create_document(call: Call, app_id: str, user_id: str, collection_id: str) -
     body_optional=True,
     answer=page_of(schemas.Document),
 )
-def get_documents(call: Call, app_id: str, user_id: str, collection_id: str) -> Page[Kept]:
+def get_documents(call: Call, app_id: str, user_id: str, collection_id: str) -> Page[AnyDocument]:
     """List a collection's documents"""
     return documents.page(
         call.rt,
@@ -73,7 +73,9 @@ def get_documents(call: Call, app_id: str, user_id: str, collection_id: str) -> 
     answer=schemas.Document,
     many=True,
 )
-def query_documents(call: Call, app_id: str, user_id: str, collection_id: str) -> Sequence[Kept]:
+def query_documents(
+    call: Call, app_id: str, user_id: str, collection_id: str
+) -> Sequence[AnyDocument]:
     """Find the documents that are nearest to a text
 
     Nearest first.
@@ -92,7 +94,7 @@ def query_documents(call: Call, app_id: str, user_id: str, collection_id: str) -
 @routes.operation("GET", _DOCUMENT, access=paths.OF_COLLECTION, answer=schemas.Document)
 def get_document(
     call: Call, app_id: str, user_id: str, collection_id: str, document_id: str
-) -> Kept:
+) -> AnyDocument:
     """Get a document"""
     return documents.get(
         call.rt, call.principal, _path(app_id, user_id, collection_id), document_id
@@ -109,7 +111,7 @@ def get_document(
 )
 def update_document(
     call: Call, app_id: str, user_id: str, collection_id: str, document_id: str
-) -> Kept:
+) -> AnyDocument:
     """Replace a document's content or metadata"""
     body = call.body
     return documents.update(

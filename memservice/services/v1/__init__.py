@@ -1,6 +1,6 @@
-"""The first generation's own rules: names that change, owned sessions, metamessages, collections.
-What it shares with the others is theirs.
+"""Rules of generation 1 only: changeable names, owned sessions, metamessages, collections. Shared
+rules are in the other modules of `services`.
 
-Its callers name everything by uid. Every service looks up what the path names, asks who may, and
-only then does anything.
+Callers name all resources by uid. Every service resolves the uids of the path and checks the
+caller's permission first.
 """

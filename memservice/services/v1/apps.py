@@ -1,4 +1,4 @@
-"""Apps: workspaces, by their changeable names."""
+"""Apps: workspaces with changeable names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
 
 
-def _taken(name: str) -> Conflict:
+def _name_conflict(name: str) -> Conflict:
     return Conflict(f"App with name '{name}' already exists")
 
 
@@ -31,7 +31,7 @@ def _named(tx: Transaction, name: str) -> Workspace | None:
 def create(
     rt: Runtime, principal: Principal, name: str, metadata: Mapping[str, Any] | None
 ) -> Workspace:
-    """A new app. Conflict if one of that name exists, whichever generation made it."""
+    """Create an app. Conflict if one of that name exists, from any generation."""
     policy.require_admin(principal)
     stored_name, stored = (
         names.new_name(name, ("name",)),
@@ -40,7 +40,7 @@ def create(
 
     def change(tx: Transaction) -> Workspace:
         if _named(tx, stored_name) is not None:
-            raise _taken(stored_name)
+            raise _name_conflict(stored_name)
         return _add(rt, tx, stored_name, stored)
 
     return rt.storage.write(change)
@@ -49,7 +49,7 @@ def create(
 def _add(rt: Runtime, tx: Transaction, name: str, metadata: dict[str, Any]) -> Workspace:
     uid = new_uid()
     slug = names.slug_for(
-        name, uid, names.could_be_slug(name) and tx.workspaces.by_slug(name) is not None
+        name, uid, names.is_valid_slug(name) and tx.workspaces.by_slug(name) is not None
     )
     return tx.workspaces.save(
         Workspace(uid=uid, slug=slug, v1_name=name, metadata=metadata, created_at=rt.clock())
@@ -59,7 +59,7 @@ def _add(rt: Runtime, tx: Transaction, name: str, metadata: dict[str, Any]) -> W
 def get_or_create(rt: Runtime, principal: Principal, name: str) -> Workspace:
     policy.require_admin(principal)
     with rt.storage.read() as tx:
-        workspace = _named(tx, names.wanted(name))
+        workspace = _named(tx, names.lookup_name(name))
     if workspace is not None:
         return workspace
     new = names.new_name(name, ("name",))
@@ -69,33 +69,33 @@ def get_or_create(rt: Runtime, principal: Principal, name: str) -> Workspace:
 def by_name(rt: Runtime, principal: Principal, name: str) -> Workspace:
     policy.require_admin(principal)
     with rt.storage.read() as tx:
-        workspace = _named(tx, names.wanted(name))
+        workspace = _named(tx, names.lookup_name(name))
     if workspace is None:
         raise NotFound(f"App with name '{name}' not found")
     return workspace
 
 
 def get(rt: Runtime, principal: Principal, uid: str | None) -> Workspace:
-    """The app of that uid, or the one that the key is for."""
+    """The app with that uid, or the app of the key."""
     with rt.storage.read() as tx:
-        whole = not (
+        has_whole_app = not (
             principal.admin or principal.is_peer or principal.is_session or principal.collection
         )
-        own = (
+        own_app = (
             tx.workspaces.by_slug(principal.workspace_id)
-            if whole and principal.workspace_id
+            if has_whole_app and principal.workspace_id
             else None
         )
-        wanted = resolve.requested_id(uid, own.uid if own is not None else None, "App")
-        resolve.authorise(tx, principal, Path(wanted))
-        workspace = resolve.app_of(tx, wanted)
+        app_id = resolve.requested_id(uid, own_app.uid if own_app is not None else None, "App")
+        resolve.authorise(tx, principal, Path(app_id))
+        workspace = resolve.app_of(tx, app_id)
     if workspace is None:
-        raise resolve.no_app(wanted)
+        raise resolve.no_app(app_id)
     return workspace
 
 
 def page(rt: Runtime, principal: Principal, filter_: object, paging: Paging) -> Page[Workspace]:
-    """In the order in which they were created."""
+    """Apps in the order of creation."""
     policy.require_admin(principal)
     condition = parse_containment(filter_)
     with rt.storage.read() as tx:
@@ -109,20 +109,20 @@ def update(
     name: str | None,
     metadata: Mapping[str, Any] | None,
 ) -> Workspace:
-    """Name and metadata are replaced; None leaves either. The id of the other generations stays."""
-    wanted, stored = names.changed_name(name), validation.metadata(metadata)
+    """Replace name and metadata; None: unchanged. The id of the other generations never changes."""
+    new_name, stored = names.changed_name(name), validation.metadata(metadata)
 
     def change(tx: Transaction) -> Workspace:
         resolve.authorise(tx, principal, Path(uid))
         workspace = resolve.app_of(tx, uid, lock=True)
         if workspace is None:
             raise resolve.no_app(uid)
-        other = None if wanted is None else _named(tx, wanted)
+        other = None if new_name is None else _named(tx, new_name)
         if other is not None and other.key != workspace.key:
             raise Conflict("App update failed - unique constraint violation")
         changed = replace(
             workspace,
-            v1_name=workspace.v1_name if wanted is None else wanted,
+            v1_name=workspace.v1_name if new_name is None else new_name,
             metadata=workspace.metadata if stored is None else stored,
         )
         return workspace if changed == workspace else tx.workspaces.save(changed)

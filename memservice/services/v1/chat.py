@@ -1,5 +1,4 @@
-"""Chat in a user's session: what is known about the user, in answer to one or several questions at
-once."""
+"""Chat in a user's session: the answer to one or several questions about the user."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from memservice.spi.storage import Transaction
 MAX_JOINED = MAX_QUESTIONS * (MAX_QUERY + 1)
 """Characters of all questions of a request, with the line breaks between them."""
 NOTHING = "None"
-"""What is answered where nothing is to be said."""
+"""The answer if there is no text."""
 
 
 def ask(
@@ -34,10 +33,10 @@ def ask(
     stream: bool = False,
     is_wanted: Callable[[], bool] = always,
 ) -> chat.Answer | None:
-    """The answer that is about to be given; None to a question without words.
+    """The answer, not generated yet; None for a question without text.
 
-    An unknown session is as good as none; but the key of a session asks in that session, and only
-    the user whose session it is.
+    An unknown session counts as none. The key of a session always asks in that session, and only
+    the user that owns the session.
     """
 
     def begin(tx: Transaction) -> tuple[str, Peer, Session | None]:
@@ -60,24 +59,24 @@ def ask(
     slug = None if session is None else session.slug
     options = ChatOptions(question, max_length=MAX_JOINED, stream=stream, is_wanted=is_wanted)
     answer = chat.ask_in_session(rt, principal, workspace_id, user.slug, slug, options)
-    # The note is about the user and the user's to read: the key of a session is told no more than
-    # its session, and writes none.
+    # The note is about the user, and the user may read it. The key of a session reads only its
+    # session, so it writes no note.
     if session is not None and not principal.is_session:
-        _note_what_is_known(rt, principal, workspace_id, user, session)
+        _note_representation(rt, principal, workspace_id, user, session)
     return answer
 
 
-def _note_what_is_known(
+def _note_representation(
     rt: Runtime, principal: Principal, workspace_id: str, user: Peer, session: Session
 ) -> None:
-    known = representation.of_peer(rt, principal, workspace_id, user.slug, RepresentationOptions())
+    text = representation.of_peer(rt, principal, workspace_id, user.slug, RepresentationOptions())
 
     def note(tx: Transaction) -> bool:
-        held = tx.sessions.by_key(session.key, lock=True)
+        locked = tx.sessions.by_key(session.key, lock=True)
         return (
-            held is not None
-            and held.state != DELETING
-            and metamessages.note_representation(rt, tx, user, held, known)
+            locked is not None
+            and locked.state != DELETING
+            and metamessages.note_representation(rt, tx, user, locked, text)
         )
 
     rt.storage.write(note)
@@ -88,10 +87,10 @@ def content(answer: chat.Answer | None) -> str:
 
 
 def pieces(answer: chat.Answer | None) -> Iterator[str]:
-    """The answer as it comes."""
-    said = False
+    """The answer in pieces."""
+    has_text = False
     for piece in answer.pieces() if answer is not None else ():
-        said = True
+        has_text = True
         yield piece
-    if not said:
+    if not has_text:
         yield NOTHING

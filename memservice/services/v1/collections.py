@@ -1,5 +1,5 @@
-"""Collections of a user: documents under a name. The reserved one holds what was concluded about
-the user."""
+"""Collections of a user: named sets of documents. The reserved collection contains the conclusions
+about the user."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
 
 RESERVED = "honcho"
-"""The name of the collection whose documents are the conclusions that a user holds about itself."""
+"""The name of the collection whose documents are the user's conclusions about itself."""
 
 ERASE_BATCH_SIZE = 1_000
-"""Documents that one transaction erases with their collection."""
+"""Number of documents that one transaction erases with their collection."""
 
 
 def is_derived(collection: NamedCollection) -> bool:
@@ -48,7 +48,7 @@ def _named(tx: Transaction, user: Peer, name: str) -> NamedCollection | None:
     return tx.rows.get(NamedCollection, equals(owner_key=user.key, name=name))
 
 
-def _checked(name: str) -> str:
+def _require_not_reserved(name: str) -> str:
     if name.casefold() == RESERVED:
         raise InvalidInput.at(
             "name", message=f"Value error, Collection name cannot be '{RESERVED}'"
@@ -57,7 +57,7 @@ def _checked(name: str) -> str:
 
 
 def ensure_derived(rt: Runtime, tx: Transaction, user: Peer) -> NamedCollection:
-    """The reserved collection, which gets a row of its own when it is first needed."""
+    """The reserved collection. Its row is created on first use."""
     collection = _named(tx, user, RESERVED)
     if collection is not None:
         return collection
@@ -71,15 +71,15 @@ def ensure_derived(rt: Runtime, tx: Transaction, user: Peer) -> NamedCollection:
     return tx.rows.put([row])[0]
 
 
-def _show_derived(rt: Runtime, principal: Principal, path: Path) -> None:
-    """From its first conclusion on, a user has the reserved collection: let it appear before the
-    user's collections are looked at."""
+def _ensure_listed(rt: Runtime, principal: Principal, path: Path) -> None:
+    """Create the reserved collection before the user's collections are listed, if the user has any
+    conclusion."""
     with rt.storage.read() as tx:
         resolve.authorise_collections(tx, principal, path)
-        found = resolve.find_user(tx, path)
-        if found is None or _named(tx, found[1], RESERVED) is not None:
+        match = resolve.find_user(tx, path)
+        if match is None or _named(tx, match[1], RESERVED) is not None:
             return
-        user = found[1]
+        user = match[1]
         if tx.conclusions.collection(user.key, user.key) is None:
             return
     rt.storage.write(lambda tx: ensure_derived(rt, tx, user))
@@ -88,22 +88,22 @@ def _show_derived(rt: Runtime, principal: Principal, path: Path) -> None:
 def create(
     rt: Runtime, principal: Principal, path: Path, name: str, metadata: Mapping[str, Any] | None
 ) -> NamedCollection:
-    """A new collection. Conflict if the user has one of that name."""
-    wanted, stored = (
-        _checked(names.new_name(name, ("name",))),
+    """Create a collection. Conflict if the user has one of that name."""
+    new_name, stored = (
+        _require_not_reserved(names.new_name(name, ("name",))),
         validation.metadata(metadata) or {},
     )
 
     def change(tx: Transaction) -> NamedCollection:
         resolve.authorise_collections(tx, principal, path)
         workspace, user = resolve.require_user(tx, path)
-        if _named(tx, user, wanted) is not None:
-            raise Conflict(f"Collection with name '{wanted}' already exists")
+        if _named(tx, user, new_name) is not None:
+            raise Conflict(f"Collection with name '{new_name}' already exists")
         row = NamedCollection(
             uid=new_uid(),
             workspace_key=workspace.key,
             owner_key=user.key,
-            name=wanted,
+            name=new_name,
             metadata=stored,
             created_at=rt.clock(),
         )
@@ -114,7 +114,7 @@ def create(
 
 def by_name(rt: Runtime, principal: Principal, path: Path, name: str) -> NamedCollection:
     if name == RESERVED:
-        _show_derived(rt, principal, path)
+        _ensure_listed(rt, principal, path)
     with rt.storage.read() as tx:
         resolve.authorise_collections(tx, principal, path)
         user = resolve.find_user(tx, path)
@@ -125,12 +125,12 @@ def by_name(rt: Runtime, principal: Principal, path: Path, name: str) -> NamedCo
 
 
 def get(rt: Runtime, principal: Principal, path: Path, uid: str | None) -> NamedCollection:
-    """The user's collection of that uid, or the one that the key is for."""
+    """The user's collection with that uid, or the collection of the key."""
     with rt.storage.read() as tx:
-        wanted = resolve.requested_id(uid, principal.collection, "Collection")
-        resolve.authorise_collections(tx, principal, replace(path, collection=wanted))
+        collection_id = resolve.requested_id(uid, principal.collection, "Collection")
+        resolve.authorise_collections(tx, principal, replace(path, collection=collection_id))
         user = resolve.find_user(tx, path)
-        collection = None if user is None else find(tx, user[1], wanted)
+        collection = None if user is None else find(tx, user[1], collection_id)
     if collection is None:
         raise missing()
     return collection
@@ -139,15 +139,15 @@ def get(rt: Runtime, principal: Principal, path: Path, uid: str | None) -> Named
 def page(
     rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging
 ) -> Page[NamedCollection]:
-    """In the order in which they were created."""
+    """Collections in the order of creation."""
     condition = parse_containment(filter_)
-    _show_derived(rt, principal, path)
+    _ensure_listed(rt, principal, path)
     with rt.storage.read() as tx:
         resolve.authorise_collections(tx, principal, path)
-        found = resolve.find_user(tx, path)
-        if found is None:
+        match = resolve.find_user(tx, path)
+        if match is None:
             return paging.empty()
-        matching = all_of(equals(owner_key=found[1].key), condition)
+        matching = all_of(equals(owner_key=match[1].key), condition)
         return records(tx.rows, NamedCollection, matching, paging)
 
 
@@ -158,15 +158,15 @@ def update(
     name: str | None,
     metadata: Mapping[str, Any] | None,
 ) -> NamedCollection:
-    """Name and metadata are replaced; at least one has to be given. The reserved collection keeps
-    its name."""
+    """Replace name and metadata; at least one is required. The reserved collection keeps its
+    name."""
     if name is None and metadata is None:
         raise InvalidInput.at(
             message="Invalid collection configuration - at least one field must be provided"
         )
-    wanted, stored = names.changed_name(name), validation.metadata(metadata)
-    if wanted is not None:
-        _checked(wanted)
+    new_name, stored = names.changed_name(name), validation.metadata(metadata)
+    if new_name is not None:
+        _require_not_reserved(new_name)
 
     def change(tx: Transaction) -> NamedCollection:
         resolve.authorise_collections(tx, principal, path)
@@ -174,19 +174,19 @@ def update(
         collection = None if user is None else find(tx, user[1], path.collection, lock=True)
         if user is None or collection is None:
             raise missing()
-        if wanted is not None and is_derived(collection):
+        if new_name is not None and is_derived(collection):
             raise InvalidInput.at(
                 "name", message=f"'{RESERVED}' is a reserved name: the collection keeps it"
             )
         if (
-            wanted is not None
-            and wanted != collection.name
-            and _named(tx, user[1], wanted) is not None
+            new_name is not None
+            and new_name != collection.name
+            and _named(tx, user[1], new_name) is not None
         ):
             raise Conflict("Collection update failed - name already in use")
         changed = replace(
             collection,
-            name=collection.name if wanted is None else wanted,
+            name=collection.name if new_name is None else new_name,
             metadata=collection.metadata if stored is None else stored,
         )
         return collection if changed == collection else tx.rows.put([changed])[0]
@@ -195,8 +195,8 @@ def update(
 
 
 def delete(rt: Runtime, principal: Principal, path: Path) -> None:
-    """Erase a collection with its documents, some at a time, itself last: whatever interrupts this,
-    it can be asked for again."""
+    """Erase a collection and its documents in batches, the collection last. An interrupted deletion
+    can be repeated."""
 
     def step(tx: Transaction) -> bool:
         resolve.authorise_collections(tx, principal, path)

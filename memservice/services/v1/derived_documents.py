@@ -1,5 +1,5 @@
-"""Documents of the reserved collection: the conclusions that a user holds about itself, as the
-other generations see them."""
+"""Documents of the reserved collection: the user's conclusions about itself, shared with the other
+generations."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _about(user: Peer) -> Condition:
 def create(
     rt: Runtime, workspace: Workspace, user: Peer, text: str, metadata: dict[str, Any]
 ) -> Conclusion:
-    """An explicit conclusion of no session, of any length that a document may have. Whether the
-    caller may is settled."""
+    """An explicit conclusion of no session, of any length that a document may have. The caller is
+    authorised."""
     draft = ConclusionDraft(text, user.slug, user.slug, metadata=metadata)
     return conclusions.store(rt, workspace.slug, [draft], max_tokens=None)[0]
 
@@ -49,7 +49,7 @@ def page(
 def find(
     tx: Transaction, workspace: Workspace, user: Peer, uid: str, *, lock: bool = False
 ) -> Conclusion | None:
-    """A live one."""
+    """The live conclusion with this uid."""
     return tx.rows.get(
         Conclusion,
         all_of(equals(uid=uid, workspace_key=workspace.key, state=LIVE), _about(user)),
@@ -64,7 +64,7 @@ def save(
     text: str | None,
     vectors: Sequence[Vector] | None,
 ) -> Conclusion:
-    """Store a changed conclusion, with another content if one is given."""
+    """Store a changed conclusion, with new content if `text` is set."""
     if text is None:
         return tx.conclusions.put([fact])[0]
     now = rt.clock()
@@ -81,21 +81,23 @@ def save(
 
 def nearest(
     tx: Transaction,
-    caller: Bounds,
+    bounds: Bounds,
     user: Peer,
     lookup: Search,
     limit: int,
     condition: Condition,
 ) -> list[Conclusion]:
-    """The best for a query, best first; then whatever else there is, up to `limit`."""
-    within = caller.with_conclusions(
+    """The best conclusions for a query, best first; then any others, up to `limit`."""
+    narrowed = bounds.with_conclusions(
         all_of(_about(user), condition), IndexFilter(observers=(user.key,), observed=(user.key,))
     )
-    found_conclusions = lookup.conclusions(tx, within, limit)
-    conclusions = [each.conclusion for each in found_conclusions]
+    hits = lookup.conclusions(tx, narrowed, limit)
+    conclusions = [hit.conclusion for hit in hits]
     if len(conclusions) < limit:
-        rest = within.condition
+        other = narrowed.condition
         if conclusions:
-            rest = all_of(rest, Not(equals(key=tuple(row.key for row in conclusions))))
-        conclusions += tx.conclusions.page(within.workspace, rest, BY_KEY, limit - len(conclusions))
+            other = all_of(other, Not(equals(key=tuple(row.key for row in conclusions))))
+        conclusions += tx.conclusions.page(
+            narrowed.workspace, other, BY_KEY, limit - len(conclusions)
+        )
     return conclusions

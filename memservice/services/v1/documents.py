@@ -1,4 +1,5 @@
-"""Documents of a collection. Those of the reserved collection are conclusions (`facts`)."""
+"""Documents of a collection. Those of the reserved collection are conclusions
+(`derived_documents`)."""
 
 from __future__ import annotations
 
@@ -30,12 +31,12 @@ from memservice.services.v1.resolve import Path
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.storage import Transaction
 
-Kept = Document | Conclusion
+AnyDocument = Document | Conclusion
 """Both have a uid, a content, metadata and a time."""
 
 
-def _content(given: str) -> str:
-    text: str = strip_nul(given)
+def _content(content: str) -> str:
+    text: str = strip_nul(content)
     if not text:
         raise InvalidInput(
             Problem(("content",), "String should have at least 1 character", "string_too_short")
@@ -47,29 +48,29 @@ def _unknown(uid: str) -> NotFound:
     return NotFound(f"Document with ID '{uid}' not found")
 
 
-def _found(
+def _find_collection(
     tx: Transaction, principal: Principal, path: Path
 ) -> tuple[Workspace, Peer, NamedCollection] | None:
     resolve.authorise_collections(tx, principal, path)
-    found = resolve.find_user(tx, path)
-    collection = None if found is None else collections.find(tx, found[1], path.collection)
-    return None if found is None or collection is None else (*found, collection)
+    match = resolve.find_user(tx, path)
+    collection = None if match is None else collections.find(tx, match[1], path.collection)
+    return None if match is None or collection is None else (*match, collection)
 
 
 def _require(
     rt: Runtime, principal: Principal, path: Path
 ) -> tuple[Workspace, Peer, NamedCollection]:
     with rt.storage.read() as tx:
-        found = _found(tx, principal, path)
-    if found is None:
+        match = _find_collection(tx, principal, path)
+    if match is None:
         raise collections.missing()
-    return found
+    return match
 
 
 def create(
     rt: Runtime, principal: Principal, path: Path, content: str, metadata: Mapping[str, Any] | None
-) -> Kept:
-    """A new document. Equal ones are not merged."""
+) -> AnyDocument:
+    """Create a document. Duplicates are not merged."""
     text, stored = _content(content), validation.metadata(metadata) or {}
     workspace, user, collection = _require(rt, principal, path)
     if collections.is_derived(collection):
@@ -77,7 +78,8 @@ def create(
     vectors = indexing.embed_inline(rt, [text])
 
     def change(tx: Transaction) -> Document:
-        # Held: whoever deletes the collection sees this document, or is seen here.
+        # Lock the collection: a deletion at the same time either includes this document or is
+        # visible here.
         if collections.find(tx, user, path.collection, lock=True) is None:
             raise collections.missing()
         row = Document(
@@ -102,14 +104,14 @@ def _in(collection: NamedCollection) -> Condition:
 
 def page(
     rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging
-) -> Page[Kept]:
-    """In the order in which they were created."""
+) -> Page[AnyDocument]:
+    """Documents in the order of creation."""
     condition = parse_containment(filter_)
     with rt.storage.read() as tx:
-        found = _found(tx, principal, path)
-        if found is None:
+        match = _find_collection(tx, principal, path)
+        if match is None:
             return paging.empty()
-        workspace, user, collection = found
+        workspace, user, collection = match
         if collections.is_derived(collection):
             listed = derived_documents.page(tx, workspace, user, condition, paging)
             return Page(listed.items, listed.total, paging.page, paging.size)
@@ -118,10 +120,10 @@ def page(
         return Page(documents.items, documents.total, paging.page, paging.size)
 
 
-def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> Kept:
+def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> AnyDocument:
     with rt.storage.read() as tx:
-        found = _found(tx, principal, path)
-        document = None if found is None else _one(tx, *found, uid)
+        match = _find_collection(tx, principal, path)
+        document = None if match is None else _one(tx, *match, uid)
     if document is None:
         raise _unknown(uid)
     return document
@@ -135,7 +137,7 @@ def _one(
     uid: str,
     *,
     lock: bool = False,
-) -> Kept | None:
+) -> AnyDocument | None:
     if collections.is_derived(collection):
         return derived_documents.find(tx, workspace, user, uid, lock=lock)
     return tx.rows.get(Document, all_of(_in(collection), equals(uid=uid)), lock=lock)
@@ -148,17 +150,17 @@ def update(
     uid: str,
     content: str | None,
     metadata: Mapping[str, Any] | None,
-) -> Kept:
-    """Metadata and content are replaced; at least one has to be given. A document with another
-    content is a document of now."""
+) -> AnyDocument:
+    """Replace metadata and content; at least one is required. New content sets the creation time to
+    now."""
     if content is None and metadata is None:
         raise InvalidInput.at(message="Content and metadata cannot both be None")
     text, stored = None if content is None else _content(content), validation.metadata(metadata)
     vectors = None if text is None else indexing.embed_inline(rt, [text])
 
-    def change(tx: Transaction) -> Kept:
-        found = _found(tx, principal, path)
-        document = None if found is None else _one(tx, *found, uid, lock=True)
+    def change(tx: Transaction) -> AnyDocument:
+        match = _find_collection(tx, principal, path)
+        document = None if match is None else _one(tx, *match, uid, lock=True)
         if document is None:
             raise _unknown(uid)
         if stored is not None:
@@ -179,16 +181,16 @@ def update(
 
 
 def delete(rt: Runtime, principal: Principal, path: Path, uid: str) -> None:
-    """Erase a document. What was concluded about the user stays: InvalidInput."""
+    """Erase a document. InvalidInput for a conclusion of the reserved collection."""
 
     def change(tx: Transaction) -> None:
-        found = _found(tx, principal, path)
-        if found is not None and collections.is_derived(found[2]):
+        match = _find_collection(tx, principal, path)
+        if match is not None and collections.is_derived(match[2]):
             raise InvalidInput.at(
                 "collection_id",
                 message=f"Cannot delete collection with reserved name '{collections.RESERVED}'",
             )
-        document = None if found is None else _one(tx, *found, uid, lock=True)
+        document = None if match is None else _one(tx, *match, uid, lock=True)
         if document is None:
             raise NotFound("Document not found or does not belong to user")
         indexing.forget_rows(rt, tx, DOCUMENT, document.workspace_key, [document.key])
@@ -199,29 +201,29 @@ def delete(rt: Runtime, principal: Principal, path: Path, uid: str) -> None:
 
 def query(
     rt: Runtime, principal: Principal, path: Path, text: str, top_k: int, filter_: object
-) -> list[Kept]:
-    """The `top_k` documents that are nearest to the query, by cosine, nearest first; there is no
-    cut-off. While there is no vector of the query, those that share its words come first."""
+) -> list[AnyDocument]:
+    """The `top_k` nearest documents by cosine similarity, nearest first, without a maximum
+    distance. Without a vector of the query, ranked by its words."""
     condition = parse_containment(filter_)
-    asked: str = strip_nul(text)
+    query_text: str = strip_nul(text)
     with rt.storage.read() as tx:
-        found = _found(tx, principal, path)
+        match = _find_collection(tx, principal, path)
         embedders = (
-            active_embedders(tx, found[0])
-            if found is not None and rt.has_remote_embedder
+            active_embedders(tx, match[0])
+            if match is not None and rt.has_remote_embedder
             else set()
         )
-    if found is None:
+    if match is None:
         return []
-    workspace, user, collection = found
+    workspace, user, collection = match
     if collections.is_derived(collection):
-        lookup = Search.begin(rt, workspace.slug, asked)
+        lookup = Search.begin(rt, workspace.slug, query_text)
         with rt.storage.read() as tx:
             caller = bounds_for(tx, principal, workspace)
             return list(derived_documents.nearest(tx, caller, user, lookup, top_k, condition))
-    remote = query_embedding.remote_vectors(rt, embedders, asked)
+    remote = query_embedding.remote_vectors(rt, embedders, query_text)
     with rt.storage.read() as tx:
-        return list(_nearest(rt, tx, collection, asked, top_k, condition, remote))
+        return list(_nearest(rt, tx, collection, query_text, top_k, condition, remote))
 
 
 def _nearest(
@@ -237,31 +239,31 @@ def _nearest(
     documents: list[Document] = []
     depth = 4 * limit
     while True:
-        listed = _listed(rt, tx, collection, text, depth, remote)
+        ranked_keys = _ranked_keys(rt, tx, collection, text, depth, remote)
         rows = (
             {
                 row.key: row
-                for row in tx.rows.page(Document, all_of(equals(key=tuple(listed)), matching))
+                for row in tx.rows.page(Document, all_of(equals(key=tuple(ranked_keys)), matching))
             }
-            if listed
+            if ranked_keys
             else {}
         )
-        documents = [rows[key] for key in listed if key in rows][:limit]
-        if len(documents) >= limit or len(listed) < depth:
+        documents = [rows[key] for key in ranked_keys if key in rows][:limit]
+        if len(documents) >= limit or len(ranked_keys) < depth:
             break
         depth *= 4
     if len(documents) < limit:
-        # Those without a vector have no place among the others: they come last.
-        rest = (
+        # Documents without a vector cannot be ranked, so they come last.
+        unranked = (
             all_of(matching, Not(equals(key=tuple(row.key for row in documents))))
             if documents
             else matching
         )
-        documents += tx.rows.page(Document, rest, limit=limit - len(documents))
+        documents += tx.rows.page(Document, unranked, limit=limit - len(documents))
     return documents
 
 
-def _listed(
+def _ranked_keys(
     rt: Runtime, tx: Transaction, collection: NamedCollection, text: str, depth: int, remote: Remote
 ) -> list[int]:
     """Keys of documents, best first; fewer than `depth` if there are no more."""

@@ -1,4 +1,4 @@
-"""Uids in keys and in paths, as the ids that authorisation compares."""
+"""Translation of uids in keys and paths into the ids that authorisation compares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memservice.spi.storage import Transaction
 
 
 def names_by_uid(claims: Claims) -> bool:
-    """Whether a key names resources by uid, as those of this generation do."""
+    """Whether a key names resources by uid, like keys of this generation."""
     return bool(
         claims.app_uid or claims.user_uid or claims.owned_session_uid or claims.collection_uid
     )
@@ -20,11 +20,11 @@ def names_by_uid(claims: Claims) -> bool:
 
 def translated(tx: Transaction, claims: Claims, collections: bool = False) -> Claims:
     """The claims with ids for their uids: the narrowest resource that they name, and its workspace.
-    Claims without uids stay as they are.
+    Claims without uids are unchanged.
 
-    Uids are unique in the store, so none needs its parent beside it. A uid of nothing opens
-    nothing; a collection's uid counts only with `collections`. Ids beside a uid narrow the key
-    further; a key with names that contradict each other opens nothing.
+    Uids are unique in the store, so none needs its parent's. An unknown uid opens nothing; a
+    collection's uid counts only with `collections`. Ids beside a uid narrow the key further; a key
+    with names that contradict each other opens nothing.
     """
     if not names_by_uid(claims):
         return claims
@@ -47,18 +47,22 @@ def translated(tx: Transaction, claims: Claims, collections: bool = False) -> Cl
     nothing = replace(claims, workspace=None, peer=None, session=None)
     if workspace is None or workspace.state != ACTIVE:
         return nothing
-    both = replace(
+    combined = replace(
         claims,
         workspace=workspace.slug,
         peer=claims.peer if peer is None else peer.slug,
         session=claims.session if session is None else session.slug,
     )
     pairs = (
-        (claims.workspace, both.workspace),
-        (claims.peer, both.peer),
-        (claims.session, both.session),
+        (claims.workspace, combined.workspace),
+        (claims.peer, combined.peer),
+        (claims.session, combined.session),
     )
-    return nothing if any(name is not None and name != meant for name, meant in pairs) else both
+    return (
+        nothing
+        if any(name is not None and name != resolved for name, resolved in pairs)
+        else combined
+    )
 
 
 def names_of(
@@ -68,8 +72,7 @@ def names_of(
     session_id: str | None = None,
     collection: str | None = None,
 ) -> Names:
-    """The names of the resources that a path names by uid; none in another workspace than the
-    path's."""
+    """The names of the resources with these uids; None for those outside the path's workspace."""
     workspace = None if app is None else tx.rows.get(Workspace, equals(uid=app, state=ACTIVE))
     if workspace is None:
         return Names()

@@ -1,4 +1,4 @@
-"""Messages of a user's session: said by the user, or not."""
+"""Messages of a user's session, by the user or by the assistant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from memservice.spi.storage import Transaction
 
 @dataclass(frozen=True, slots=True)
 class UserMessageDraft:
-    """A message to be stored."""
+    """A message that is not stored yet."""
 
     content: str
     is_user: bool
@@ -33,7 +33,7 @@ class UserMessageDraft:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """A message, and whether the user said it."""
+    """A message, and whether the user is its author."""
 
     message: Message
     is_user: bool
@@ -50,11 +50,10 @@ def create(
     drafts: Sequence[UserMessageDraft],
     idempotency_key: str | None = None,
 ) -> list[UserMessage]:
-    """Store messages in order, all or none, at one time, with the background work that they make
-    necessary.
+    """Store messages in order, all or none, with the same time, and with the tasks that they cause.
 
-    With an idempotency key that this session has seen before, the messages stored then are returned
-    and nothing is stored; InvalidInput if they are other messages.
+    With an idempotency key that was used in this session before, returns the messages stored then
+    and stores nothing; InvalidInput if the request differs.
     """
     once = (
         None
@@ -73,10 +72,10 @@ def create(
 
     def store(tx: Transaction) -> tuple[str, Peer, list[Message], bool]:
         resolve.authorise(tx, principal, path)
-        found = resolve.find_user(tx, path)
-        if found is None:
+        match = resolve.find_user(tx, path)
+        if match is None:
             raise resolve.no_session()
-        workspace, user = found
+        workspace, user = match
         session = resolve.require_session(rt, tx, principal, user, path.session)
         replayed = idempotency.replayed(tx, session, once)
         if replayed is not None or not drafts:
@@ -86,8 +85,10 @@ def create(
             if all(draft.is_user for draft in drafts)
             else users.assistant_of(rt, tx, workspace)
         )
-        by = [user if draft.is_user or assistant is None else assistant for draft in drafts]
-        authors = {peer.slug: peer for peer in by}
+        message_authors = [
+            user if draft.is_user or assistant is None else assistant for draft in drafts
+        ]
+        authors = {peer.slug: peer for peer in message_authors}
         if assistant is not None:
             shared_sessions.join(
                 rt,
@@ -96,8 +97,11 @@ def create(
                 {assistant.slug: assistant},
                 {assistant.slug: shared_sessions.MemberConfig(observe_me=False)},
             )
-        written = [replace(item, author=peer.slug) for item, peer in zip(prepared, by, strict=True)]
-        messages = shared.append(rt, tx, workspace, session, authors, written)
+        authored = [
+            replace(item, author=peer.slug)
+            for item, peer in zip(prepared, message_authors, strict=True)
+        ]
+        messages = shared.append(rt, tx, workspace, session, authors, authored)
         idempotency.remember(rt, tx, session, once, messages)
         return workspace.slug, user, messages, True
 
@@ -112,10 +116,10 @@ def _find_session(
 ) -> tuple[Peer, Session] | None:
     """The path's user and session, within the caller's rights."""
     resolve.authorise(tx, principal, path)
-    found = resolve.find_user(tx, path)
-    if found is None:
+    match = resolve.find_user(tx, path)
+    if match is None:
         return None
-    _, user = found
+    _, user = match
     session = resolve.find_session(rt, tx, principal, user, path.session, lock=lock)
     return None if session is None else (user, session)
 
@@ -123,13 +127,13 @@ def _find_session(
 def page(
     rt: Runtime, principal: Principal, path: Path, filter_: object, paging: Paging
 ) -> Page[UserMessage]:
-    """In the order in which they were stored."""
+    """Messages in the order of storage."""
     condition = parse_containment(filter_)
     with rt.storage.read() as tx:
-        found = _find_session(rt, tx, principal, path)
-        if found is None:
+        match = _find_session(rt, tx, principal, path)
+        if match is None:
             return paging.empty()
-        user, session = found
+        user, session = match
         listed = shared.page_of(tx, session, condition, paging)
         return Page(
             [_user_message(message, user) for message in listed.items],
@@ -141,26 +145,26 @@ def page(
 
 def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> UserMessage:
     with rt.storage.read() as tx:
-        found = _find_session(rt, tx, principal, path)
-        message = None if found is None else tx.messages.by_uid(found[1].key, uid)
-    if found is None or message is None:
+        match = _find_session(rt, tx, principal, path)
+        message = None if match is None else tx.messages.by_uid(match[1].key, uid)
+    if match is None or message is None:
         raise NotFound(f"Message with ID {uid} not found")
-    return _user_message(message, found[0])
+    return _user_message(message, match[0])
 
 
 def update(
     rt: Runtime, principal: Principal, path: Path, uid: str, metadata: Mapping[str, Any]
 ) -> UserMessage:
-    """Metadata is replaced. The content never changes."""
+    """Replace the metadata. The content never changes."""
     stored = validation.metadata(metadata) or {}
 
     def change(tx: Transaction) -> UserMessage:
         # The lock keeps a deletion of the session from erasing the message before it is stored.
-        found = _find_session(rt, tx, principal, path, lock=True)
-        message = None if found is None else tx.messages.by_uid(found[1].key, uid)
-        if found is None or message is None or found[1].state == DELETING:
+        match = _find_session(rt, tx, principal, path, lock=True)
+        message = None if match is None else tx.messages.by_uid(match[1].key, uid)
+        if match is None or message is None or match[1].state == DELETING:
             raise NotFound("Message not found")
-        user, session = found
+        user, session = match
         resolve.require_own(principal, session)
         return _user_message(tx.messages.save(replace(message, metadata=stored)), user)
 

@@ -1,4 +1,4 @@
-"""Metamessages: notes about a user, or about one of its sessions, or about a message in one."""
+"""Metamessages: notes about a user, one of its sessions, or a message in one."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
 SUMMARY_LABEL = "honcho_chat_summary_"
-"""And the kind, of the notes that hold a session's summaries."""
+"""Prefix of the label of notes with a session's summaries; the kind follows."""
 
 REPRESENTATION_LABEL = "honcho_user_representation"
-"""Of the notes that hold what was known of a user when it was asked in a session."""
+"""Label of notes with the representation of a user at the time of a chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A metamessage, and the uids of what it is about."""
+    """A metamessage, and the uids of its session and message."""
 
     row: Metamessage
     session: str | None
@@ -39,7 +39,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class NoteDraft:
-    """What is given of a metamessage; None where nothing is said."""
+    """Fields of a metamessage; None: not set."""
 
     label: str | None = None
     content: str | None = None
@@ -49,7 +49,7 @@ class NoteDraft:
 
 
 def create(rt: Runtime, principal: Principal, path: Path, draft: NoteDraft) -> Note:
-    """About the user alone, or a session of it, or a message of that session."""
+    """Create a note about the user, a session of it, or a message of that session."""
     stored = validation.metadata(draft.metadata) or {}
     if draft.message and not draft.session:
         raise _session_needed()
@@ -74,7 +74,7 @@ def create(rt: Runtime, principal: Principal, path: Path, draft: NoteDraft) -> N
             metadata=stored,
             created_at=rt.clock(),
         )
-        return _noted(tx, tx.rows.put([row]))[0]
+        return _notes_of(tx, tx.rows.put([row]))[0]
 
     return rt.storage.write(change)
 
@@ -99,7 +99,7 @@ def _message(tx: Transaction, session: Session, uid: str, words: str) -> Message
     return message
 
 
-def _noted(tx: Transaction, rows: Sequence[Metamessage]) -> list[Note]:
+def _notes_of(tx: Transaction, rows: Sequence[Metamessage]) -> list[Note]:
     sessions = {
         session.key: session.uid
         for session in tx.sessions.by_keys(
@@ -117,21 +117,21 @@ def _noted(tx: Transaction, rows: Sequence[Metamessage]) -> list[Note]:
 def _owned(
     tx: Transaction, path: Path, uid: str, *, lock: bool = False
 ) -> tuple[Peer, Metamessage]:
-    found = resolve.find_user(tx, path)
+    match = resolve.find_user(tx, path)
     row = (
         None
-        if found is None
-        else tx.rows.get(Metamessage, equals(uid=uid, owner_key=found[1].key), lock=lock)
+        if match is None
+        else tx.rows.get(Metamessage, equals(uid=uid, owner_key=match[1].key), lock=lock)
     )
-    if found is None or row is None:
+    if match is None or row is None:
         raise NotFound(f"Metamessage with ID {uid} not found")
-    return found[1], row
+    return match[1], row
 
 
 def get(rt: Runtime, principal: Principal, path: Path, uid: str) -> Note:
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, path)
-        return _noted(tx, [_owned(tx, path, uid)[1]])[0]
+        return _notes_of(tx, [_owned(tx, path, uid)[1]])[0]
 
 
 def page(
@@ -142,22 +142,22 @@ def page(
     filter_: object,
     paging: Paging,
 ) -> Page[Note]:
-    """In the order in which they were created: all of the user, or those with this label, about
-    this session, about this message."""
+    """Notes in the order of creation: all of the user, or those with this label, session or
+    message."""
     condition = parse_containment(filter_)
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, path)
-        found = resolve.find_user(tx, path)
-        if found is None:
+        match = resolve.find_user(tx, path)
+        if match is None:
             return paging.empty()
         matching = all_of(
-            condition, equals(owner_key=found[1].key), _wanted(tx, found[1], note_draft)
+            condition, equals(owner_key=match[1].key), _condition_of(tx, match[1], note_draft)
         )
         listed = records(tx.rows, Metamessage, matching, paging)
-        return Page(_noted(tx, listed.items), listed.total, paging.page, paging.size)
+        return Page(_notes_of(tx, listed.items), listed.total, paging.page, paging.size)
 
 
-def _wanted(tx: Transaction, user: Peer, note_draft: NoteDraft) -> Condition:
+def _condition_of(tx: Transaction, user: Peer, note_draft: NoteDraft) -> Condition:
     parts = [equals(label=note_draft.label)] if note_draft.label else []
     if note_draft.session:
         session = tx.rows.get(
@@ -173,18 +173,19 @@ def _wanted(tx: Transaction, user: Peer, note_draft: NoteDraft) -> Condition:
 
 
 def update(rt: Runtime, principal: Principal, path: Path, uid: str, draft: NoteDraft) -> Note:
-    """Replace what is given; what a note is about can be changed, not taken away."""
+    """Replace the fields that are set. The session and the message of a note can be changed, not
+    removed."""
     stored = validation.metadata(draft.metadata)
 
     def change(tx: Transaction) -> Note:
         resolve.authorise(tx, principal, path)
         user, row = _owned(tx, path, uid, lock=True)
-        about = None if row.session_key is None else tx.sessions.by_key(row.session_key)
-        if about is not None and about.state == DELETING:
+        current_session = None if row.session_key is None else tx.sessions.by_key(row.session_key)
+        if current_session is not None and current_session.state == DELETING:
             raise resolve.no_session()
         session = _session(rt, tx, principal, user, draft.session) if draft.session else None
         if draft.message and session is None:
-            session = about
+            session = current_session
             if session is None:
                 raise _session_needed()
         message = (
@@ -195,25 +196,26 @@ def update(rt: Runtime, principal: Principal, path: Path, uid: str, draft: NoteD
         changed = replace(
             row,
             session_key=row.session_key if session is None else session.key,
-            message_key=_still(row, session) if message is None else message.key,
+            message_key=_kept_message(row, session) if message is None else message.key,
             label=row.label if draft.label is None else strip_nul(draft.label),
             metadata=row.metadata if stored is None else stored,
         )
-        return _noted(tx, [row] if changed == row else tx.rows.put([changed]))[0]
+        return _notes_of(tx, [row] if changed == row else tx.rows.put([changed]))[0]
 
     return rt.storage.write(change)
 
 
-def _still(row: Metamessage, session: Session | None) -> int | None:
-    """The message that a note stays about: none of another session."""
+def _kept_message(row: Metamessage, session: Session | None) -> int | None:
+    """The key of the note's message after a change of session: None if it belongs to another
+    session."""
     return None if session is not None and session.key != row.session_key else row.message_key
 
 
 def copy_of(original: Session) -> CopyHook:
-    """What copies a session's metamessages along with it, those of messages that were not copied
-    excepted."""
+    """A hook that copies a session's metamessages with it, without those of messages that were not
+    copied."""
 
-    def copied(tx: Transaction, session: Session, messages: Mapping[int, int]) -> None:
+    def copy_notes(tx: Transaction, session: Session, messages: Mapping[int, int]) -> None:
         copies = [
             replace(
                 row,
@@ -229,17 +231,17 @@ def copy_of(original: Session) -> CopyHook:
         if copies:
             tx.rows.put(copies)
 
-    return copied
+    return copy_notes
 
 
 def note_summary(
     rt: Runtime, tx: Transaction, session: Session, summary: Summary, messages: int
 ) -> None:
-    """Keep a summary as generation 1 does: a note of the session's owner about the newest message
+    """Store a summary as generation 1 does: a note of the session's owner about the newest message
     that it covers.
 
-    A session that the later generations made is every member's, so each has the note; but only
-    where generation 1 is in use.
+    A session of the later generations belongs to all its members, so each gets the note, but only
+    if generation 1 is in use.
     """
     owners = _readers(rt, tx, session)
     kind = "SHORT" if summary.kind == SHORT else "LONG"
@@ -262,8 +264,8 @@ def note_summary(
 
 
 def _readers(rt: Runtime, tx: Transaction, session: Session) -> list[int]:
-    """The users that generation 1 shows the session to; none in a workspace in which it never made
-    a session (it has no assistant), and not its owner once that has left it."""
+    """The users to whom generation 1 shows the session. Empty if no session of generation 1 exists
+    in the workspace (it has no assistant); without the owner after it has left."""
     if session.owner_key is not None:
         member = tx.members.one(session.key, session.owner_key)
         return [session.owner_key] if member is None or member.left_at is None else []
@@ -285,13 +287,14 @@ def _readers(rt: Runtime, tx: Transaction, session: Session) -> list[int]:
 def note_representation(
     rt: Runtime, tx: Transaction, user: Peer, session: Session, text: str
 ) -> bool:
-    """Note what is known of a user, beside the newest thing that it said in the session. False if
-    it said nothing there, if nothing is known, or if that is what the last such note says."""
+    """Store the representation of a user as a note about its newest message in the session. False
+    if the user has no message there, the representation is empty, or the last such note is the
+    same."""
     newest = (Order("seq", descending=True),)
-    said = tx.rows.page(
+    user_messages = tx.rows.page(
         Message, equals(session_key=session.key, author_key=user.key), newest, limit=1
     )
-    if not said or not text.strip():
+    if not user_messages or not text.strip():
         return False
     of_session = equals(session_key=session.key, label=REPRESENTATION_LABEL)
     last = tx.rows.page(
@@ -300,14 +303,14 @@ def note_representation(
         (Order("created_at", descending=True), Order("key", descending=True)),
         limit=1,
     )
-    if last and (last[0].content, last[0].message_key) == (text, said[0].key):
+    if last and (last[0].content, last[0].message_key) == (text, user_messages[0].key):
         return False
     row = Metamessage(
         uid=new_uid(),
         workspace_key=session.workspace_key,
         owner_key=user.key,
         session_key=session.key,
-        message_key=said[0].key,
+        message_key=user_messages[0].key,
         label=REPRESENTATION_LABEL,
         content=text,
         created_at=rt.clock(),

@@ -1,5 +1,5 @@
-"""Names in the first generation: free text, and changeable; the id of the other generations is made
-from it once."""
+"""Names in generation 1: free text, and changeable. The id for the other generations is derived
+from the name once."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from memservice.services.validation import Argument
 
 NEW_NAME_MAX = 100
 NAME_MAX = 512
-"""Of a name that something is renamed to, or that another generation gave."""
+"""Maximum length of a changed name, and of a name from another generation."""
 
 
-def wanted(name: str) -> str:
-    """A name that something is looked for by, as it would be stored: of any length, for it may have
-    been given elsewhere."""
+def lookup_name(name: str) -> str:
+    """The stored form of a name for a look-up, of any length, since another generation may have
+    created it."""
     stored: str = strip_nul(name)
     return stored
 
 
 def new_name(name: str, argument: Argument) -> str:
-    """A name that something is created with, as it is stored."""
+    """The stored form of the name of a new resource. Raises InvalidInput."""
     stored: str = strip_nul(name)
     if not stored:
         raise InvalidInput(
@@ -36,8 +36,7 @@ def new_name(name: str, argument: Argument) -> str:
 
 
 def changed_name(name: str | None, argument: Argument = ("name",)) -> str | None:
-    """A name that something is renamed to, as it is stored; None leaves the present one. It may be
-    empty."""
+    """The stored form of a changed name; None: unchanged. It may be empty."""
     if name is None:
         return None
     stored: str = strip_nul(name)
@@ -50,10 +49,10 @@ def changed_name(name: str | None, argument: Argument = ("name",)) -> str | None
     return stored
 
 
-def slug_for(name: str, uid: str, taken: bool) -> str:
-    """The id for the other generations: the name, if it can be one and is free; else the uid."""
-    return uid if taken or name_problem(name) is not None else name
+def slug_for(name: str, uid: str, exists: bool) -> str:
+    """The id for the other generations: the name, if it is a valid and free id; else the uid."""
+    return uid if exists or name_problem(name) is not None else name
 
 
-def could_be_slug(name: str) -> bool:
+def is_valid_slug(name: str) -> bool:
     return name_problem(name) is None

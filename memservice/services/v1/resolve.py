@@ -1,4 +1,4 @@
-"""What the uids in a path stand for, and whether the caller may have it."""
+"""Resolution of the uids in a path, and the authorisation for them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from memservice.services.v1 import keys
 from memservice.spi.storage import Transaction
 
 ASSISTANT = "assistant"
-"""The role that marks the peer by which `is_user: false` is said."""
+"""The role of the peer that is the author of messages with `is_user: false`."""
 
 USERS = equals(kind=PEER, v1_role=None)
-"""The peers that generation 1 shows: no scopes, and not the assistant."""
+"""The peers that generation 1 shows: neither scopes nor the assistant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def no_session() -> NotFound:
 
 
 def authorise(tx: Transaction, principal: Principal, path: Path) -> None:
-    """The key of the app, or of the user, session or collection that the path names."""
+    """Require the key of the app, or of the user, session or collection in the path."""
     if not principal.admin:
         names = keys.names_of(tx, path.app, path.user, path.session, path.collection)
         policy.require(
@@ -57,7 +57,7 @@ def authorise(tx: Transaction, principal: Principal, path: Path) -> None:
 
 
 def authorise_collections(tx: Transaction, principal: Principal, path: Path) -> None:
-    """As `authorise`, for what is in collections."""
+    """Like `authorise`, for documents and collections."""
     authorise(tx, principal, path)
     policy.require_collections(principal)
 
@@ -67,7 +67,7 @@ def app_of(tx: Transaction, uid: str, *, lock: bool = False) -> Workspace | None
 
 
 def find_user(tx: Transaction, path: Path) -> tuple[Workspace, Peer] | None:
-    """The path's app and user, if there are both."""
+    """The path's app and user, if both exist."""
     workspace = app_of(tx, path.app)
     user = (
         None
@@ -78,20 +78,20 @@ def find_user(tx: Transaction, path: Path) -> tuple[Workspace, Peer] | None:
 
 
 def require_user(tx: Transaction, path: Path) -> tuple[Workspace, Peer]:
-    found = find_user(tx, path)
-    if found is None:
+    match = find_user(tx, path)
+    if match is None:
         raise no_user(path.user or "")
-    return found
+    return match
 
 
 def sessions_of(rt: Runtime, tx: Transaction, user: Peer) -> Condition:
-    """The sessions that generation 1 shows as the user's: its own, and (unless the operator hides
-    them) those that the other generations made and that the user is a member of now."""
-    own = equals(owner_key=user.key)
+    """Condition for the sessions that generation 1 shows as the user's: its own, and, unless the
+    operator hides them, those of the other generations that the user is a member of now."""
+    owned = equals(owner_key=user.key)
     if not rt.settings.api.v1_shared_sessions:
-        return own
+        return owned
     joined = tuple(member.session_key for member in tx.members.of_peer(user.key, active=True))
-    return Any_((own, all_of(equals(owner_key=None), equals(key=joined)))) if joined else own
+    return Any_((owned, all_of(equals(owner_key=None), equals(key=joined)))) if joined else owned
 
 
 def find_session(
@@ -103,8 +103,8 @@ def find_session(
     *,
     lock: bool = False,
 ) -> Session | None:
-    """The user's session of that uid, in any state. For the user's own key it is so only while the
-    user is in it, also if it is its own: what is said there after the user left is not for it."""
+    """The user's session with that uid, in any state. With the user's own key only while the user
+    is a member, even of its own session: later messages are not readable."""
     session = (
         None
         if uid is None
@@ -123,7 +123,7 @@ def find_session(
 def require_session(
     rt: Runtime, tx: Transaction, principal: Principal, user: Peer, uid: str | None
 ) -> Session:
-    """The user's session, its row held, for writing to it: active or archived."""
+    """The user's session, its row locked, for writing to it: active or archived."""
     session = find_session(rt, tx, principal, user, uid, lock=True)
     if session is None or session.state == DELETING:
         raise no_session()
@@ -132,15 +132,15 @@ def require_session(
 
 
 def require_own(principal: Principal, session: Session) -> None:
-    """A user's key may do anything to a session of the user's own. One that the later generations
-    made is all its members', and a key of one of them may read it, as it may there."""
+    """A user's key may change the user's own sessions. A session of the later generations belongs
+    to all its members, and a member's key may only read it."""
     if session.owner_key is None and principal.is_peer:
         raise Unauthorised(policy.NOT_PERMISSIONED)
 
 
-def requested_id(given: str | None, from_key: str | None, subject: str) -> str:
-    """The id that a look-up is about: the one that was given, else the key's own."""
-    wanted = given or from_key
-    if not wanted:
+def requested_id(requested: str | None, from_key: str | None, subject: str) -> str:
+    """The requested id, else the one of the key."""
+    uid = requested or from_key
+    if not uid:
         raise Unauthorised(f"{subject} ID not found in query parameter or JWT")
-    return wanted
+    return uid

@@ -1,4 +1,4 @@
-"""Sessions of a user: owned, known by uid, archived instead of deleted."""
+"""Sessions of a user: with an owner, named by uid, and archived instead of deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from memservice.spi.storage import Transaction
 def create(
     rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str, Any] | None
 ) -> Session:
-    """A new session of the user, with the user and the app's assistant as members."""
+    """Create a session of the user, with the user and the app's assistant as members."""
     stored = validation.metadata(metadata) or {}
 
     def change(tx: Transaction) -> Session:
@@ -54,19 +54,23 @@ def create(
 
 
 def get(rt: Runtime, principal: Principal, path: Path, uid: str | None) -> Session:
-    """The user's session of that uid, or the one that the key is for."""
+    """The user's session with that uid, or the session of the key."""
     with rt.storage.read() as tx:
         workspace = resolve.app_of(tx, path.app)
-        own = (
+        own_session = (
             tx.sessions.by_slug(workspace.key, principal.session_id)
             if workspace is not None and principal.is_session and principal.session_id is not None
             else None
         )
-        wanted = resolve.requested_id(uid, own.uid if own is not None else None, "Session")
-        resolve.authorise(tx, principal, replace(path, session=wanted))
-        found = resolve.find_user(tx, path)
+        session_uid = resolve.requested_id(
+            uid, own_session.uid if own_session is not None else None, "Session"
+        )
+        resolve.authorise(tx, principal, replace(path, session=session_uid))
+        match = resolve.find_user(tx, path)
         session = (
-            None if found is None else resolve.find_session(rt, tx, principal, found[1], wanted)
+            None
+            if match is None
+            else resolve.find_session(rt, tx, principal, match[1], session_uid)
         )
     if session is None:
         raise resolve.no_session()
@@ -81,22 +85,22 @@ def page(
     only_active: bool,
     paging: Paging,
 ) -> Page[Session]:
-    """In the order in which they were created; archived ones too unless `only_active`."""
+    """Sessions in the order of creation; with archived ones unless `only_active`."""
     condition = parse_containment(filter_)
     if only_active:
         condition = all_of(condition, equals(state=ACTIVE))
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, path)
-        found = resolve.find_user(tx, path)
-        if found is None:
+        match = resolve.find_user(tx, path)
+        if match is None:
             return paging.empty()
-        workspace, user = found
+        workspace, user = match
         condition = all_of(condition, resolve.sessions_of(rt, tx, user))
         return listing(tx.sessions, paging, workspace.key, condition)
 
 
 def update(rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str, Any]) -> Session:
-    """Metadata is replaced."""
+    """Replace the metadata."""
     stored = validation.metadata(metadata) or {}
 
     def change(tx: Transaction) -> Session:
@@ -109,15 +113,15 @@ def update(rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str,
 
 
 def archive(rt: Runtime, principal: Principal, path: Path) -> None:
-    """For good: the session goes on in this generation and is gone in the others. Archiving it
-    again changes nothing."""
+    """Archive a session permanently: it remains in this generation and is hidden in the others.
+    Archiving it again changes nothing."""
 
     def change(tx: Transaction) -> None:
         resolve.authorise(tx, principal, path)
-        found = resolve.find_user(tx, path)
-        if found is None:
+        match = resolve.find_user(tx, path)
+        if match is None:
             raise resolve.no_session()
-        session = resolve.require_session(rt, tx, principal, found[1], path.session)
+        session = resolve.require_session(rt, tx, principal, match[1], path.session)
         if session.state == ACTIVE:
             tx.sessions.save(replace(session, state=ARCHIVED))
 
@@ -129,11 +133,11 @@ def clone(rt: Runtime, principal: Principal, path: Path, upto: str | None, deep:
     also the session's metamessages, without those of messages that were not copied."""
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, path)
-        found = resolve.find_user(tx, path)
+        match = resolve.find_user(tx, path)
         session = (
             None
-            if found is None
-            else resolve.find_session(rt, tx, principal, found[1], path.session)
+            if match is None
+            else resolve.find_session(rt, tx, principal, match[1], path.session)
         )
         if session is None or session.state == DELETING:
             raise NotFound("Session not found")

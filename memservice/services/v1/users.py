@@ -1,4 +1,4 @@
-"""Users: the peers of an app, by their changeable names, without scopes and the assistant."""
+"""Users: the peers of an app with changeable names, without scopes and the assistant."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _named(tx: Transaction, workspace: Workspace, name: str) -> Peer | None:
     return tx.rows.get(Peer, all_of(equals(workspace_key=workspace.key, v1_name=name), USERS))
 
 
-def _is_taken(tx: Transaction, workspace: Workspace, name: str) -> bool:
-    """Also by a peer that generation 1 does not show."""
+def _name_exists(tx: Transaction, workspace: Workspace, name: str) -> bool:
+    """Whether a peer has this name, including peers that generation 1 does not show."""
     return tx.rows.get(Peer, equals(workspace_key=workspace.key, v1_name=name)) is not None
 
 
@@ -39,7 +39,7 @@ def _app(tx: Transaction, uid: str) -> Workspace:
 def create(
     rt: Runtime, principal: Principal, app_uid: str, name: str, metadata: Mapping[str, Any] | None
 ) -> Peer:
-    """A new user. Conflict if one of that name exists, whichever generation made it."""
+    """Create a user. Conflict if one of that name exists, from any generation."""
     stored_name, stored = (
         names.new_name(name, ("name",)),
         validation.metadata(metadata) or {},
@@ -55,11 +55,11 @@ def create(
 def _add(
     rt: Runtime, tx: Transaction, workspace: Workspace, name: str, metadata: dict[str, Any]
 ) -> Peer:
-    if _is_taken(tx, workspace, name):
+    if _name_exists(tx, workspace, name):
         raise Conflict("User with this name already exists")
     uid = new_uid()
     slug = names.slug_for(
-        name, uid, names.could_be_slug(name) and tx.peers.by_slug(workspace.key, name) is not None
+        name, uid, names.is_valid_slug(name) and tx.peers.by_slug(workspace.key, name) is not None
     )
     return peers.add(
         tx,
@@ -77,7 +77,7 @@ def _add(
 def get_or_create(rt: Runtime, principal: Principal, app_uid: str, name: str) -> Peer:
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, Path(app_uid))
-        peer = _named(tx, _app(tx, app_uid), names.wanted(name))
+        peer = _named(tx, _app(tx, app_uid), names.lookup_name(name))
     if peer is not None:
         return peer
     new = names.new_name(name, ("name",))
@@ -93,30 +93,30 @@ def by_name(rt: Runtime, principal: Principal, app_uid: str, name: str) -> Peer:
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, Path(app_uid))
         workspace = resolve.app_of(tx, app_uid)
-        peer = None if workspace is None else _named(tx, workspace, names.wanted(name))
+        peer = None if workspace is None else _named(tx, workspace, names.lookup_name(name))
     if peer is None:
         raise NotFound(f"User with name '{name}' not found")
     return peer
 
 
 def get(rt: Runtime, principal: Principal, app_uid: str, uid: str | None) -> Peer:
-    """The user of that uid, or the one that the key is for."""
+    """The user with that uid, or the user of the key."""
     with rt.storage.read() as tx:
         workspace = resolve.app_of(tx, app_uid)
-        own = (
+        own_user = (
             tx.peers.by_slug(workspace.key, principal.peer_id)
             if workspace is not None and principal.is_peer and principal.peer_id is not None
             else None
         )
-        wanted = resolve.requested_id(uid, own.uid if own is not None else None, "User")
-        resolve.authorise(tx, principal, Path(app_uid, wanted))
-        return resolve.require_user(tx, Path(app_uid, wanted))[1]
+        user_id = resolve.requested_id(uid, own_user.uid if own_user is not None else None, "User")
+        resolve.authorise(tx, principal, Path(app_uid, user_id))
+        return resolve.require_user(tx, Path(app_uid, user_id))[1]
 
 
 def page(
     rt: Runtime, principal: Principal, app_uid: str, filter_: object, paging: Paging
 ) -> Page[Peer]:
-    """In the order in which they were created."""
+    """Users in the order of creation."""
     condition = all_of(parse_containment(filter_), USERS)
     with rt.storage.read() as tx:
         resolve.authorise(tx, principal, Path(app_uid))
@@ -132,22 +132,26 @@ def update(
     name: str | None,
     metadata: Mapping[str, Any] | None,
 ) -> Peer:
-    """Name and metadata are replaced; None leaves either. The id of the other generations stays."""
+    """Replace name and metadata; None: unchanged. The id of the other generations never changes."""
     if name is not None and principal.is_peer and not principal.has_user_claim:
-        # Names are looked up by everyone, and a key of the later generations gives its peer no
-        # other name there either.
+        # Names are visible to all, and a key of the later generations cannot rename its peer there
+        # either.
         raise Unauthorised(policy.NOT_PERMISSIONED)
-    wanted, stored = names.changed_name(name), validation.metadata(metadata)
+    new_name, stored = names.changed_name(name), validation.metadata(metadata)
 
     def change(tx: Transaction) -> Peer:
         resolve.authorise(tx, principal, path)
-        workspace, found = resolve.require_user(tx, path)
-        peer = tx.peers.by_slug(workspace.key, found.slug, lock=True) or found
-        if wanted is not None and wanted != peer.v1_name and _is_taken(tx, workspace, wanted):
+        workspace, user = resolve.require_user(tx, path)
+        peer = tx.peers.by_slug(workspace.key, user.slug, lock=True) or user
+        if (
+            new_name is not None
+            and new_name != peer.v1_name
+            and _name_exists(tx, workspace, new_name)
+        ):
             raise Conflict("User update failed - unique constraint violation")
         changed = replace(
             peer,
-            v1_name=peer.v1_name if wanted is None else wanted,
+            v1_name=peer.v1_name if new_name is None else new_name,
             metadata=peer.metadata if stored is None else stored,
         )
         return peer if changed == peer else peers.change(tx, peer, changed)
@@ -156,12 +160,12 @@ def update(
 
 
 def assistant_of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Peer:
-    """The app's assistant, which is made when it is first needed: whoever says what no user says.
-    An ordinary peer elsewhere."""
+    """The app's assistant, the author of messages that are not by the user; created on first use.
+    In other generations it is an ordinary peer."""
     peer = tx.rows.get(Peer, equals(workspace_key=workspace.key, v1_role=ASSISTANT))
     if peer is None:
-        # Held, so that it is made once; looked for again, since somebody else may have made it
-        # meanwhile.
+        # Lock the workspace, so that it is created once, and look again, since another request may
+        # have created it.
         tx.rows.get(Workspace, equals(key=workspace.key), lock=True)
         peer = tx.rows.get(Peer, equals(workspace_key=workspace.key, v1_role=ASSISTANT))
     if peer is None:
