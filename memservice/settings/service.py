@@ -220,6 +220,15 @@ class Console(Group):
         ),
         secrecy="public",
     )
+    release_feed: str | None = setting(
+        None,
+        (
+            "where the page Instance looks for newer releases: an https URL, or the path of a "
+            "file (docs/console.md#available-upgrades); unset: nowhere. Workers read it every six "
+            "hours and install nothing"
+        ),
+        secrecy="uri",
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 sender: ContextVar[int] = ContextVar("sender", default=0)
 """During `deliver`, the key of the event's workspace, so that a transport can share scarce
@@ -34,6 +34,21 @@ class WebhookTransport(Protocol):
         ...
 
     def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome: ...
+
+
+@runtime_checkable
+class Fetching(Protocol):
+    """A transport that also reads documents. The rules of deliveries apply: the same addresses are
+    permitted, redirects are not followed, and time is bounded."""
+
+    def fetch(self, url: str, max_bytes: int) -> bytes:
+        """The body at this URL. Raises `FetchFailed` for any other status than 200 and for a body
+        that is larger, and `InvalidInput` for a URL that may not be called."""
+        ...
+
+
+class FetchFailed(Exception):
+    """The document could not be read. The message is for the operator."""
 
 
 @dataclass(frozen=True, slots=True)

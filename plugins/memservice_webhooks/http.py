@@ -8,13 +8,15 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import httpcore
 
 from memservice.domain.errors import InvalidInput
-from memservice.spi.webhooks import Outcome
+from memservice.spi.webhooks import FetchFailed, Outcome
 from memservice_webhooks.addresses import (
     RESOLVE_SECONDS,
     Address,
@@ -43,6 +45,8 @@ _FAILURES = (
     OSError,
 )
 """Errors that an endpoint or the network can cause."""
+_CAUSES = (InvalidInput, BlockedAddress, UnresolvedHost, *_FAILURES)
+"""Why a request has no response."""
 
 
 class _GuardedBackend(httpcore.SyncBackend):
@@ -119,34 +123,55 @@ class HttpTransport:
         status: int | None = None
         error: str | None = None
         try:
-            all_headers = [
-                ("Host", _parts(url).netloc),
-                ("User-Agent", "memservice"),
-                *headers.items(),
-            ]
-            with self._pool.stream("POST", url, headers=all_headers, content=body) as response:
+            with self._response("POST", url, headers, body) as response:
                 status = response.status
                 size = 0
                 for chunk in response.iter_stream():
                     size += len(chunk)
                     if size > MAX_RESPONSE_BYTES:
                         break
-        except InvalidInput as failure:
-            error = str(failure)
-        except (BlockedAddress, UnresolvedHost) as failure:
-            # Only the log says why: readers of the delivery may have chosen the name, and must not
-            # learn whether and where it is inside the network.
-            log.warning("delivery blocked: %s", failure)
-            error = f"NoAddress: no public address was found for {failure.host}"
-        except _FAILURES as failure:
+        except _CAUSES as failure:
             # Errors after the status do not matter: the rest of the response is ignored.
             if status is None:
-                error = (
-                    f"{type(failure).__name__}: {failure}"
-                    if str(failure)
-                    else type(failure).__name__
-                )
+                error = _message(failure)
         return Outcome(status, error, int((time.monotonic() - started_at) * 1000))
+
+    def fetch(self, url: str, max_bytes: int) -> bytes:
+        self.check(url)
+        try:
+            with self._response("GET", url, {"Accept-Encoding": "identity"}) as response:
+                if response.status != HTTPStatus.OK:
+                    raise FetchFailed(f"the response has the status {response.status}, not 200")
+                document = bytearray()
+                for chunk in response.iter_stream():
+                    document += chunk
+                    if len(document) > max_bytes:
+                        raise FetchFailed(f"the response has more than {max_bytes} bytes")
+                return bytes(document)
+        except _CAUSES as failure:
+            raise FetchFailed(_message(failure)) from failure
+
+    def _response(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> AbstractContextManager[httpcore.Response]:
+        all_headers = [
+            ("Host", _parts(url).netloc),
+            ("User-Agent", "memservice"),
+            *headers.items(),
+        ]
+        return self._pool.stream(method, url, headers=all_headers, content=body)
+
+
+def _message(failure: Exception) -> str:
+    if isinstance(failure, BlockedAddress | UnresolvedHost):
+        # Only the log says why: readers of the delivery may have chosen the name, and must not
+        # learn whether and where it is inside the network.
+        log.warning("request blocked: %s", failure)
+        return f"NoAddress: no public address was found for {failure.host}"
+    if isinstance(failure, InvalidInput):
+        return str(failure)
+    name = type(failure).__name__
+    return f"{name}: {failure}" if str(failure) else name
 
 
 def _parts(url: str) -> SplitResult:

@@ -13,6 +13,7 @@ import pytest
 from memservice.domain.filters import equals
 from memservice.domain.records import FAILED, NEVER, PENDING, Delivery, Task, Usage, WebhookEndpoint
 from memservice.domain.times import day_of
+from memservice.services import release_feed
 from memservice.services.retrieval import explain, search
 from memservice.services.retrieval.search import SearchOptions
 from memservice.worker import heartbeats
@@ -96,6 +97,37 @@ def test_a_worker_of_the_release_before_is_shown(site: Site) -> None:
     page = site.page("/console/instance")
     assert "from the store" in page.text
     assert "unknown" in page.text
+
+
+def test_an_available_upgrade_is_shown_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "feed.json"
+    hostile = {
+        "version": "99.0",
+        "date": "\u202e<b>",
+        "url": "javascript:alert(1)",
+        "changes": "<script>alert(1)</script> {{ 7 * 7 }} \x1b[31m",
+    }
+    file.write_text(json.dumps({"releases": [hostile]}))
+    with opened(tmp_path, CONSOLE_RELEASE_FEED=str(file)) as site:
+        assert "Available upgrade" not in site.page("/console/instance").text
+        release_feed.refresh(site.runtime)
+        page = site.page("/console/instance")
+        assert "memservice 99.0 is available" in page.text
+        assert "<script>alert(1)</script> {{ 7 * 7 }} ␛[31m" in page.text
+        assert not [link for link in page.links if "javascript" in link]
+        assert "\u202e" not in page.source
+        file.write_text("broken")
+        release_feed.refresh(site.runtime)
+        page = site.page("/console/instance")
+        assert "memservice 99.0 is available" in page.text
+        assert "could not be used: it is not valid JSON" in page.text
+
+
+def test_no_page_reads_the_release_feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release_feed, "refresh", None)
+    monkeypatch.setattr(release_feed, "_document", None)
+    with opened(tmp_path, CONSOLE_RELEASE_FEED="https://releases.example/") as site:
+        assert "Available upgrade" not in site.page("/console/instance").text
 
 
 # --- jobs

@@ -6,6 +6,7 @@ from flask import Response
 
 from memservice.operations import instance as operation
 from memservice.runtime import Runtime
+from memservice.services import release_feed
 from memservice.services.auth.permissions import Permission
 from memservice.spi import web
 from memservice_console.rendering import render
@@ -19,4 +20,5 @@ routes = Routes(needs=Permission.VIEW)
 def instance() -> Response:
     rt: Runtime = web.runtime()
     overview = operation.look(rt, visitor().principal)
-    return render("instance.html", instance=overview)
+    upgrade = release_feed.available(rt, visitor().principal)
+    return render("instance.html", instance=overview, upgrade=upgrade)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from memservice.domain.errors import InvalidInput
+from memservice.spi.webhooks import FetchFailed
 from memservice_webhooks import addresses
 from memservice_webhooks.http import MAX_RESPONSE_BYTES, HttpTransport
 from support.receiver import (
@@ -279,3 +281,51 @@ def test_endpoints_that_hang_do_not_delay_others(receiver: Receiver) -> None:
         stuck.close()
         for thread in threads:
             thread.join(5)
+
+
+# --- reading documents
+
+
+def test_a_document_is_read(receiver: Receiver) -> None:
+    receiver.behave = lambda handler: handler.answer(200, b'{"a": 1}')
+    assert transport().fetch(receiver.url("/feed"), 100) == b'{"a": 1}'
+    (request,) = receiver.requests
+    assert (request.method, request.path, request.body) == ("GET", "/feed", b"")
+
+
+@pytest.mark.parametrize("behave", [hang, drip, drip_body, go_on, flood, flood_headers])
+def test_reading_a_document_is_bounded_in_time_and_size(
+    receiver: Receiver, behave: Callable[[Handler], None]
+) -> None:
+    receiver.behave = behave
+    began = time.monotonic()
+    with pytest.raises(FetchFailed):
+        transport(1.0).fetch(receiver.url(), 10_000)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("status", [204, 301, 302, 307, 404, 500])
+def test_only_200_gives_a_document_and_redirects_are_not_followed(
+    receiver: Receiver, status: int
+) -> None:
+    with receiving() as inside:
+        receiver.behave = lambda handler: handler.answer(status, Location=inside.url())
+        with pytest.raises(FetchFailed, match=str(status)):
+            transport().fetch(receiver.url(), 10_000)
+        assert inside.requests == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"])
+def test_a_document_at_an_inner_address_is_not_read(receiver: Receiver, host: str) -> None:
+    with pytest.raises(InvalidInput):
+        HttpTransport().fetch(f"http://{host}:{receiver.port}/", 10_000)
+    assert receiver.requests == []
+
+
+def test_a_document_behind_a_name_of_an_inner_address_is_not_read(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_to(monkeypatch, ["127.0.0.1"])
+    with pytest.raises(FetchFailed, match="no public address"):
+        HttpTransport().fetch(f"http://releases.example:{receiver.port}/", 10_000)
+    assert receiver.requests == []
