@@ -71,12 +71,12 @@ def _services() -> Iterator[tuple[str, Callable[..., Any]]]:
 SERVICES = dict(_services())
 
 
-def test_there_are_many() -> None:
+def test_the_walk_finds_the_services() -> None:
     assert len(SERVICES) > 45
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_strangers_are_refused_before_anything_is_done(
+def test_unauthorised_callers_are_refused_before_any_effect(
     name: str, subtests: pytest.Subtests
 ) -> None:
     function = SERVICES[name]

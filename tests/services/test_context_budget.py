@@ -61,7 +61,7 @@ SUMMARY = st.none() | st.tuples(st.integers(0, 100), st.integers(0, 40))
     budgets=st.lists(st.integers(-3, 80), min_size=1, max_size=6),
     number=st.integers(0, 2**62),
 )
-def test_summary_and_messages_are_those_of_the_rule(
+def test_summary_and_messages_follow_the_budget_rule(
     small: Small,
     lengths: list[int],
     short: tuple[int, int] | None,
@@ -103,7 +103,7 @@ def test_empty_messages_cost_nothing(small: Small) -> None:
     assert len(small.context("s", tokens=50).messages) == 6
 
 
-def test_a_target_costs_its_headings_even_where_nothing_is_known(small: Small) -> None:
+def test_a_target_without_conclusions_costs_its_headings(small: Small) -> None:
     (said,) = small.say("s", ("ann", "hello"))
     found = small.context("s", tokens=HEADINGS + said.tokens, peer_target="ann")
     assert contents(found.messages) == ["hello"]
@@ -111,7 +111,7 @@ def test_a_target_costs_its_headings_even_where_nothing_is_known(small: Small) -
     assert small.context("s", tokens=HEADINGS + said.tokens - 1, peer_target="ann").messages == []
 
 
-def test_card_lines_cost_what_they_are_joined(small: Small) -> None:
+def test_card_lines_cost_their_joined_tokens(small: Small) -> None:
     from memservice.services import cards
     from support.services.world import ME, WORKSPACE
 
@@ -140,7 +140,7 @@ def test_a_spent_budget_leaves_no_summary_either(small: Small) -> None:
     assert "likes tea" in (poor.representation or "")
 
 
-def test_unknown_observers_are_missing_only_where_a_card_is_looked_for(begin: Begin) -> None:
+def test_unknown_observers_are_an_error_only_if_a_card_is_needed(begin: Begin) -> None:
     small = begin()
     for setting in ({"limit_to_session": True}, {"sessions": ["s"]}):
         nowhere = small.context("s", peer_target="ann", **setting)

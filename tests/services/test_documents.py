@@ -34,18 +34,18 @@ RUSSIAN = "Моя сестра работает в больнице.\r\nОна �
 
 @pytest.mark.parametrize("text", [NORWEGIAN, CHINESE, RUSSIAN, "plain words", "🧺 picnic", ""])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
-def test_unicode_with_its_mark(text: str, encoding: str) -> None:
+def test_unicode_with_a_byte_order_mark(text: str, encoding: str) -> None:
     assert decode(text.encode(encoding)) == text
 
 
 @pytest.mark.parametrize("text", [NORWEGIAN, CHINESE, RUSSIAN, "plain words", "ab"])
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_without_a_mark(text: str, encoding: str) -> None:
+def test_utf_16_without_a_byte_order_mark(text: str, encoding: str) -> None:
     assert decode(text.encode(encoding)) == text
 
 
 @pytest.mark.parametrize("text", [NORWEGIAN, "café", "cafés", "Grüße", "»ja«", "ÿ"])
-def test_what_western_editors_write(text: str) -> None:
+def test_encodings_of_western_editors(text: str) -> None:
     assert decode(text.encode("latin-1")) == text
     assert decode(text.encode("cp1252")) == text
 
@@ -55,12 +55,12 @@ def test_typographic_quotes_of_windows() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_some_text(data: bytes) -> None:
+def test_any_bytes_decode_to_text(data: bytes) -> None:
     assert isinstance(decode(data), str)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
-def test_utf_8_is_never_taken_for_something_else(text: str) -> None:
+def test_utf_8_is_never_decoded_as_another_encoding(text: str) -> None:
     if "\0" not in text and not text.startswith("\ufeff"):
         assert decode(text.encode()) == text
 
@@ -94,7 +94,7 @@ def test_json_on_one_line(data: bytes, text: str) -> None:
         b"[" * 200 + b"]" * 200,
     ],
 )
-def test_what_is_no_json_is_refused(data: bytes) -> None:
+def test_invalid_json_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidInput) as caught:
         json_text(data)
     assert caught.value.problems[0].loc[:1] == ("file",)
@@ -138,7 +138,7 @@ def refusal(kind: str, data: bytes, most: int = MANY) -> str:
         b"%PDF-1.7\n" + bytes(range(256)) * 20,
     ],
 )
-def test_what_is_no_pdf_is_refused(data: bytes) -> None:
+def test_invalid_pdf_is_refused(data: bytes) -> None:
     assert refusal("pdf", data)
 
 
@@ -154,17 +154,17 @@ def test_what_is_no_pdf_is_refused(data: bytes) -> None:
         docx_with(b""),
     ],
 )
-def test_what_is_no_word_file_is_refused(data: bytes) -> None:
+def test_an_invalid_word_file_is_refused(data: bytes) -> None:
     assert refusal("docx", data)
 
 
 @pytest.mark.parametrize(("kind", "data"), [("pdf", pdf_of("")), ("docx", docx_of(""))])
-def test_a_document_without_text_is_not_stored_as_nothing(kind: str, data: bytes) -> None:
+def test_a_document_without_text_is_refused(kind: str, data: bytes) -> None:
     assert "no text in the file" in refusal(kind, data)
 
 
 @pytest.mark.parametrize("cipher", ["RC4-40", "RC4-128"])
-def test_a_pdf_that_asks_for_a_password_is_refused_as_such(cipher: str) -> None:
+def test_a_password_protected_pdf_is_refused_as_encrypted(cipher: str) -> None:
     assert "protected by a password; save it without one" in refusal(
         "pdf", pdf_locked("secret", cipher)
     )
@@ -176,7 +176,7 @@ def test_a_pdf_that_only_its_owner_may_change_is_read(cipher: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "revision"), [(5, 6), (9, 9)])
-def test_a_pdf_of_a_newer_cipher_is_said_to_be_encrypted(version: int, revision: int) -> None:
+def test_a_pdf_with_a_newer_cipher_is_refused_as_encrypted(version: int, revision: int) -> None:
     """As most programs write them now."""
     assert "the PDF is encrypted; save it without" in refusal(
         "pdf", pdf_of_cipher(version, revision)
@@ -199,7 +199,7 @@ def test_a_word_file_with_entities_is_refused(declared: bytes) -> None:
     assert "declares entities" in refusal("docx", docx_with(hostile))
 
 
-def test_entities_do_not_explode() -> None:
+def test_expanding_entities_are_refused() -> None:
     lines = b"".join(
         b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10 if n else b"boom") for n in range(12)
     )
@@ -214,19 +214,19 @@ def test_entities_do_not_explode() -> None:
     assert readers_seconds() - before < formats.SECONDS + 2
 
 
-def test_more_text_than_is_read() -> None:
+def test_text_beyond_the_limit_is_refused() -> None:
     with pytest.raises(TooLarge, match="more text than the maximum of 100 characters"):
         formats.text_of("pdf", pdf_of("x" * 60, "y" * 60), 100)
 
 
-def test_more_pages_than_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "MAX_PAGES", 2)
     with pytest.raises(TooLarge, match="3 pages; at most 2"):
         formats.text_of("pdf", pdf_of("a", "b", "c"), MANY)
 
 
 @pytest.mark.slow
-def test_an_archive_that_unpacks_to_too_much() -> None:
+def test_a_decompression_bomb_is_refused() -> None:
     data = docx_bomb(formats.MAX_UNPACKED + 10_000_000)
     assert len(data) < 2_000_000
     with pytest.raises(TooLarge, match="unpacks to"):
@@ -234,7 +234,7 @@ def test_an_archive_that_unpacks_to_too_much() -> None:
 
 
 @pytest.mark.slow
-def test_a_pdf_that_unpacks_to_too_much_ends_in_time() -> None:
+def test_a_pdf_that_unpacks_to_too_much_is_ended_in_time() -> None:
     data = pdf_bomb(400_000_000)
     assert len(data) < 5_000_000
     before = readers_seconds()
@@ -260,7 +260,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_word_file_too_large_for_the_memory_is_said_to_be(
+def test_a_word_file_too_large_for_memory_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its XML library does not call that by its name."""
@@ -269,7 +269,7 @@ def test_a_word_file_too_large_for_the_memory_is_said_to_be(
         formats.text_of("docx", docx_bomb(60_000_000), MANY * 20)
 
 
-def test_only_so_many_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_concurrent_readers_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WAIT_SECONDS", 0.05)
     for _ in range(formats.MAX_CONCURRENT):
         assert formats._slots.acquire(timeout=5)
@@ -282,7 +282,9 @@ def test_only_so_many_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert formats.text_of("pdf", pdf_of("a"), MANY)
 
 
-def test_without_the_extra_word_files_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_word_files_are_refused_with_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(
         formats,
         "_run_reader",
@@ -292,14 +294,16 @@ def test_without_the_extra_word_files_are_refused_by_name(monkeypatch: pytest.Mo
         formats.text_of("docx", b"", MANY)
 
 
-def test_the_reader_says_that_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reader_reports_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "docx", None)
     with pytest.raises(reader.Refused) as caught:
         reader.read("docx", b"PK", 1, 1, 1)
     assert caught.value.kind == reader.NOT_INSTALLED
 
 
-def test_the_reader_knows_none_of_the_servers_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reader_process_has_none_of_the_servers_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What it is given of the environment is what it needs to start."""
     seen: dict[str, str] = {}
 

@@ -34,7 +34,7 @@ def test_a_repetition_answers_as_before_and_stores_neither_messages_nor_tasks(sm
         assert tx.rows.count(Task) == tasks
 
 
-def test_keys_are_a_sessions_own(small: Small) -> None:
+def test_keys_are_separate_for_each_session(small: Small) -> None:
     for session in ("s", "t"):
         small.say(session, ("ann", "one"), once="k")
     small.say("s", ("ann", "one"), once="l")
@@ -43,7 +43,7 @@ def test_keys_are_a_sessions_own(small: Small) -> None:
 
 
 @pytest.mark.parametrize("other", [("ann", "other"), ("bob", "one")])
-def test_another_request_under_the_same_key_is_refused_rather_than_lost(
+def test_a_different_request_under_the_same_key_is_refused(
     small: Small, other: tuple[str, str]
 ) -> None:
     small.say("s", ("ann", "one"), once="k")
@@ -54,14 +54,14 @@ def test_another_request_under_the_same_key_is_refused_rather_than_lost(
     assert stored(small) == 1
 
 
-def test_a_request_that_failed_may_be_repeated(small: Small) -> None:
+def test_a_failed_request_may_be_repeated(small: Small) -> None:
     with pytest.raises(InvalidInput):
         small.say("s", ("not a name", "one"), once="k")
     small.say("s", ("ann", "one"), once="k")
     assert stored(small) == 1
 
 
-def test_repetitions_at_once_store_it_once(begin: Begin) -> None:
+def test_concurrent_repetitions_store_once(begin: Begin) -> None:
     small = begin(DB_POOL_TIMEOUT="30")
     with ThreadPoolExecutor(8) as pool:
         answers = list(
@@ -71,7 +71,7 @@ def test_repetitions_at_once_store_it_once(begin: Begin) -> None:
     assert stored(small) == 2
 
 
-def test_keys_are_forgotten_after_a_day(small: Small) -> None:
+def test_keys_expire_after_a_day(small: Small) -> None:
     small.say("s", ("ann", "one"), once="early")
     small.clock.now += timedelta(hours=20)
     small.say("s", ("ann", "one"), once="late")

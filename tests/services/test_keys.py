@@ -94,7 +94,7 @@ def test_a_key_is_stored_without_its_token(rt: Runtime) -> None:
     assert all(part not in stored for part in minted.token.split("."))
 
 
-def test_it_works_until_it_ends(rt: Runtime, clock: Clock) -> None:
+def test_a_key_works_until_it_expires(rt: Runtime, clock: Clock) -> None:
     minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"), START + timedelta(minutes=10))
     clock.pass_(minutes=9, seconds=59)
     assert recognise(rt, minted.token) == minted.key
@@ -103,7 +103,7 @@ def test_it_works_until_it_ends(rt: Runtime, clock: Clock) -> None:
         recognise(rt, minted.token)
 
 
-def test_a_key_without_names_is_an_admin_key_and_says_so(
+def test_a_key_without_names_is_labelled_as_admin_key(
     rt: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "memservice.keys"):
@@ -143,7 +143,7 @@ def test_a_key_without_names_is_an_admin_key_and_says_so(
         (KeyRequest(workspace_id="acme"), None, "a\0b", "label"),
     ],
 )
-def test_what_cannot_be_minted(
+def test_invalid_keys_are_not_minted(
     rt: Runtime, wanted: KeyRequest, expires_at: datetime | None, label: str | None, field: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
@@ -152,7 +152,7 @@ def test_what_cannot_be_minted(
     assert api_keys.page(rt, ALL, Paging()).total == 0
 
 
-def test_only_administrators(rt: Runtime) -> None:
+def test_only_administrators_manage_keys(rt: Runtime) -> None:
     key = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme")).key
     for principal in (
         Principal(),
@@ -168,7 +168,7 @@ def test_only_administrators(rt: Runtime) -> None:
     assert api_keys.page(rt, ALL, Paging()).items == [key]
 
 
-def test_revoked_is_revoked(rt: Runtime, clock: Clock) -> None:
+def test_a_revoked_key_stays_revoked(rt: Runtime, clock: Clock) -> None:
     first, second = (api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme")) for _ in range(2))
     api_keys.revoke(rt, ALL, first.key.uid)
     clock.pass_(hours=1)
@@ -250,7 +250,7 @@ def test_keys_are_revoked_in_the_transaction_that_deletes(
             recognise(rt, minted.token)
 
 
-def test_keys_of_other_servers(rt: Runtime) -> None:
+def test_keys_of_other_servers_can_be_revoked(rt: Runtime) -> None:
     token = signed({"t": "", "w": "acme", "s": "room"})
     assert recognise(rt, token) is None
     key = api_keys.revoke_token(rt, ALL, token)
@@ -263,7 +263,7 @@ def test_keys_of_other_servers(rt: Runtime) -> None:
     assert recognise(rt, signed({"t": "", "w": "acme", "s": "hall"})) is None
 
 
-def test_revoking_by_the_token_itself(rt: Runtime) -> None:
+def test_a_key_is_revoked_by_its_token(rt: Runtime) -> None:
     minted = api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme"))
     assert api_keys.revoke_token(rt, ALL, minted.token).uid == minted.key.uid
     with pytest.raises(Unauthorised, match="JWT revoked"):
@@ -278,7 +278,7 @@ def test_revoking_by_the_token_itself(rt: Runtime) -> None:
     assert api_keys.page(rt, ALL, Paging()).total == 1
 
 
-def test_a_key_that_the_store_has_never_had_is_refused(rt: Runtime) -> None:
+def test_a_key_that_is_not_in_the_store_is_refused(rt: Runtime) -> None:
     """Of another store, or minted after the backup that this one was restored from."""
     minted = api_keys.mint(rt, ALL, KeyRequest())
     rt.storage.write(lambda tx: tx.rows.delete(ApiKey, TRUE))
@@ -286,7 +286,7 @@ def test_a_key_that_the_store_has_never_had_is_refused(rt: Runtime) -> None:
         recognise(rt, minted.token)
 
 
-def test_pages(rt: Runtime, clock: Clock) -> None:
+def test_keys_are_listed_in_pages(rt: Runtime, clock: Clock) -> None:
     made = []
     for number in range(5):
         made.append(api_keys.mint(rt, ALL, KeyRequest(workspace_id=f"w{number}")).key)
@@ -331,7 +331,7 @@ def test_a_key_that_expires_this_very_second_is_refused(rt: Runtime, clock: Cloc
     assert minted.key.expires_at == clock.now + second
 
 
-def test_use_is_noted_at_most_once_a_minute(
+def test_use_is_recorded_at_most_once_a_minute(
     rt: Runtime, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = KeyUsage()
@@ -364,7 +364,7 @@ def test_use_is_noted_at_most_once_a_minute(
     usage.close()
 
 
-def test_a_storm_is_one_note(rt: Runtime, clock: Clock) -> None:
+def test_many_concurrent_uses_are_recorded_once(rt: Runtime, clock: Clock) -> None:
     """Many threads, and two processes' worth of notes: the row ends with the first, nobody
     waits."""
     usages = [KeyUsage(), KeyUsage()]
@@ -400,7 +400,7 @@ def test_closing_writes_what_is_pending(rt: Runtime) -> None:
 
 
 @pytest.mark.parametrize("error", [Unavailable("the store is away"), ValueError("a mistake")])
-def test_a_note_that_fails_is_told_and_harms_nobody(
+def test_a_failed_record_of_use_is_logged_and_fails_no_request(
     rt: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     usage = KeyUsage()

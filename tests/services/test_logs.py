@@ -91,7 +91,7 @@ def test_the_database_quotes_no_values(
     silent(logged)
 
 
-def test_a_failing_reasoner_is_named_and_its_words_kept_with_the_task(
+def test_a_failing_reasoner_is_named_and_its_text_stored_with_the_task(
     begin: Begin, logged: pytest.LogCaptureFixture
 ) -> None:
     small = begin()

@@ -45,7 +45,7 @@ def inside(small: Small) -> dict[str, Member]:
         return {member.peer: member for member in tx.members.of_session(session.key)}
 
 
-def test_no_way_in_lets_one_more_observe(full: Small) -> None:
+def test_no_request_adds_an_observer_beyond_the_limit(full: Small) -> None:
     before = inside(full)
     with pytest.raises(Refused):
         sessions.get_or_create(full.rt, ME, WORKSPACE, "s", SessionFields(members=several("d")))
@@ -61,7 +61,7 @@ def test_no_way_in_lets_one_more_observe(full: Small) -> None:
     assert inside(full) == before
 
 
-def test_those_that_left_make_room_and_count_again_when_they_return(full: Small) -> None:
+def test_members_that_left_do_not_count_until_they_return(full: Small) -> None:
     full.leave("s", "a")
     sessions.add_peers(full.rt, ME, WORKSPACE, "s", several("d"))
     with pytest.raises(Refused):
@@ -76,14 +76,14 @@ def test_those_that_left_make_room_and_count_again_when_they_return(full: Small)
     assert "b" not in inside(full)
 
 
-def test_an_author_that_returns_by_speaking_is_inside_with_the_default(full: Small) -> None:
+def test_an_author_that_returns_by_writing_gets_the_default_configuration(full: Small) -> None:
     full.leave("s", "a")
     full.say("s", ("a", "I am back"))
     assert config(full, "a") == MemberConfig()
     assert inside(full)["a"].left_at is None
 
 
-def test_setting_members_replaces_ordinary_ones_and_keeps_scopes(full: Small) -> None:
+def test_setting_members_replaces_ordinary_members_and_keeps_scopes(full: Small) -> None:
     sessions.set_peers(full.rt, ME, WORKSPACE, "s", several("d", "e", "f"))
     assert {name: member.kind == SCOPE for name, member in inside(full).items()} == {
         "scope.mine": True,
@@ -98,13 +98,15 @@ def test_setting_members_replaces_ordinary_ones_and_keeps_scopes(full: Small) ->
     assert config(full, "a") == MemberConfig(observe_me=True)
 
 
-def test_any_number_may_observe_where_nobody_is_added(full: Small) -> None:
+def test_changes_without_a_new_observer_are_accepted_at_the_limit(full: Small) -> None:
     sessions.add_peers(full.rt, ME, WORKSPACE, "s", {**several("a"), "more": MemberConfig()})
     sessions.set_peer_config(full.rt, ME, WORKSPACE, "s", "a", OBSERVES)
     assert "more" in inside(full)
 
 
-def test_a_crowd_costs_its_session_nothing(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_do_not_read_all_members_of_a_large_session(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who speaks, joins or leaves looks for the few memberships that it concerns, not at everybody
     in the session."""
     crowd = [f"peer{number}" for number in range(300)]

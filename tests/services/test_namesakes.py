@@ -28,7 +28,7 @@ def shown(small: Small, *slugs: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["Bob", "bob", "BOB", "Bób", "\uff22ob"])
-def test_a_name_that_another_peer_has_comes_with_the_id(small: Small, name: str) -> None:
+def test_a_shared_display_name_is_shown_with_the_id(small: Small, name: str) -> None:
     """Whether that peer has it as its id or as its display name, and whether it is shown as
     well."""
     small.peer("bob")
@@ -39,7 +39,7 @@ def test_a_name_that_another_peer_has_comes_with_the_id(small: Small, name: str)
     assert shown(small, "u-1", "u-2", "bob") == {"u-1": "Ann Lee (u-1)", "u-2": "ann lee (u-2)"}
 
 
-def test_a_name_of_its_own_is_shown_as_it_is(small: Small) -> None:
+def test_a_unique_display_name_is_shown_alone(small: Small) -> None:
     small.peer("u-1", metadata={"name": "Ann Lee"})
     small.peer("u-2", metadata={"name": "Ann Miller"})
     small.peer("ann", metadata={"name": "Ann"})
@@ -50,7 +50,7 @@ def test_a_name_of_its_own_is_shown_as_it_is(small: Small) -> None:
     }
 
 
-def test_a_name_that_cannot_be_looked_up_comes_with_the_id(
+def test_a_display_name_that_cannot_be_checked_is_shown_with_the_id(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.peer("u-1", metadata={"name": "7"})
@@ -62,7 +62,7 @@ def test_a_name_that_cannot_be_looked_up_comes_with_the_id(
     assert shown(small, "z") == {"z": "Zoe Miller (z)"}, "more than are looked at"
 
 
-def test_in_a_representation_and_in_an_answer(small: Small) -> None:
+def test_representations_and_answers_distinguish_peers(small: Small) -> None:
     small.peer("bob")
     small.peer("eve", metadata={"name": "Bob"})
     small.say("s", ("eve", "The lighthouse is red."), ("bob", "It is white."))
@@ -73,7 +73,7 @@ def test_in_a_representation_and_in_an_answer(small: Small) -> None:
     assert "Bob (eve)" in (answer.content() or "")
 
 
-def test_in_prompts() -> None:
+def test_prompts_distinguish_peers() -> None:
     said = [
         Utterance(n, f"u{n}", author, "Hello there.", AT)
         for n, author in enumerate(("eve", "bob"), start=1)

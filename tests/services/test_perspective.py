@@ -21,7 +21,7 @@ def seen(small: Small, peer: str, query: str = "heron") -> set[str]:
     return set(small.search(query, 100, {"peer_perspective": peer}))
 
 
-def test_a_member_sees_what_was_stored_while_it_was_there(small: Small) -> None:
+def test_a_member_sees_messages_stored_during_its_membership(small: Small) -> None:
     small.say("s", ("ann", "heron one"))
     small.join("s", "bob")
     small.say("s", ("ann", "heron two"))
@@ -52,7 +52,7 @@ def test_authors_see_the_whole_batch_that_brought_them_in(small: Small) -> None:
     assert seen(small, "ann") == seen(small, "bob") == {"heron one", "heron two"}
 
 
-def test_one_that_returns_sees_from_its_first_coming_on(small: Small) -> None:
+def test_a_returning_member_sees_messages_since_it_first_joined(small: Small) -> None:
     small.say("s", ("ann", "heron one"))
     small.join("s", "bob")
     small.say("s", ("ann", "heron two"))
@@ -62,7 +62,7 @@ def test_one_that_returns_sees_from_its_first_coming_on(small: Small) -> None:
     assert seen(small, "bob") == {"heron two", "heron three"}
 
 
-def test_members_of_a_copy_see_what_they_saw_and_nothing_later(small: Small) -> None:
+def test_members_of_a_clone_see_the_same_messages(small: Small) -> None:
     first, *_ = small.say("s", *[("ann", f"heron {n}") for n in range(5)])
     small.join("s", "bob")
     small.say("s", ("ann", "heron 5"))
@@ -76,7 +76,7 @@ def test_members_of_a_copy_see_what_they_saw_and_nothing_later(small: Small) -> 
 
 
 @pytest.mark.slow
-def test_a_peer_of_very_many_sessions(small: Small) -> None:
+def test_the_perspective_of_a_peer_in_many_sessions(small: Small) -> None:
     for number in range(300):
         small.say(f"s{number}", ("ann", f"heron {number}"))
     for number in range(0, 300, 2):

@@ -51,7 +51,7 @@ def test_only_the_owner_may_read_an_export_at_any_time(tmp_path: Path, name: str
     assert [(path.name, rights(path)) for path in tmp_path.iterdir()] == [(name, 0o600)]
 
 
-def test_an_export_is_written_through_no_link(tmp_path: Path) -> None:
+def test_an_export_does_not_follow_links(tmp_path: Path) -> None:
     """Neither through the name of the part file of old, nor through the name itself."""
     victim = tmp_path / "victim"
     victim.write_text("kept")
@@ -64,7 +64,7 @@ def test_an_export_is_written_through_no_link(tmp_path: Path) -> None:
     assert not (tmp_path / "w.jsonl").is_symlink()
 
 
-def test_two_exports_to_one_name_do_not_meet(tmp_path: Path) -> None:
+def test_two_exports_to_one_name_do_not_mix(tmp_path: Path) -> None:
     target = tmp_path / "w.jsonl"
     with writing(str(target)) as first:
         first.write(b"first")
@@ -75,7 +75,7 @@ def test_two_exports_to_one_name_do_not_meet(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_an_export_is_on_the_disk_before_it_has_its_name(
+def test_an_export_is_flushed_before_it_is_renamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
@@ -101,7 +101,7 @@ def test_an_export_is_on_the_disk_before_it_has_its_name(
 
 
 @pytest.mark.parametrize("name", ["w.jsonl", "w.jsonl.gz"])
-def test_a_full_disk_is_said_with_the_file_and_leaves_what_was_there(
+def test_a_full_disk_is_reported_with_the_file_and_keeps_the_old_one(
     tmp_path: Path, name: str, full_disk: None
 ) -> None:
     target = tmp_path / name
@@ -114,7 +114,7 @@ def test_a_full_disk_is_said_with_the_file_and_leaves_what_was_there(
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_full_disk_under_what_goes_to_standard_output(
+def test_a_full_disk_under_standard_output_is_reported(
     tmp_path: Path, full_disk: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -125,12 +125,12 @@ def test_a_full_disk_under_what_goes_to_standard_output(
         out.write(os.urandom(1_000_000))
 
 
-def test_no_folder(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Unwritable, match="there is no folder"), replacing(tmp_path / "no" / "w"):
         pass
 
 
-def test_the_store_is_not_held_by_a_slow_reader_of_standard_output(
+def test_a_slow_reader_of_standard_output_holds_no_transaction(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All is read from the store before the first byte goes to a pipe that no program reads
@@ -165,7 +165,7 @@ def test_traces_are_private_and_added_to(tmp_path: Path) -> None:
     assert rights(path) == 0o600
 
 
-def test_rights_that_were_given_to_traces_are_kept(tmp_path: Path) -> None:
+def test_changed_permissions_of_traces_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "traces.jsonl"
     path.touch()
     path.chmod(0o640)
@@ -174,7 +174,7 @@ def test_rights_that_were_given_to_traces_are_kept(tmp_path: Path) -> None:
     assert rights(path) == 0o640
 
 
-def test_traces_are_not_made_through_a_link(tmp_path: Path) -> None:
+def test_traces_do_not_follow_links(tmp_path: Path) -> None:
     (tmp_path / "traces.jsonl").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError), append(tmp_path / "traces.jsonl"):
         pass

@@ -83,7 +83,7 @@ JOBS: dict[str, tuple[Callable[[Small, int], Any], dict[type[Any], int]]] = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_creating_the_same_at_once(begin: Begin, name: str) -> None:
+def test_concurrent_creations_create_one_row(begin: Begin, name: str) -> None:
     small = begin(DB_POOL_TIMEOUT="30")
     job, counts = JOBS[name]
     answers = at_once(8, lambda n: job(small, n))
@@ -119,7 +119,7 @@ def test_messages_of_many_writers_are_dense_and_whole(begin: Begin) -> None:
     assert count(small, Task) >= 120
 
 
-def test_conclusions_at_once_share_one_collection_and_one_space(begin: Begin) -> None:
+def test_concurrent_conclusions_share_one_collection_and_one_space(begin: Begin) -> None:
     small = begin(DB_POOL_TIMEOUT="30")
     small.peer("ann", "bob")
     at_once(8, lambda n: small.conclude("ann", "bob", f"fact {n}", f"other {n}"))
@@ -130,7 +130,7 @@ def test_conclusions_at_once_share_one_collection_and_one_space(begin: Begin) ->
 
 
 @pytest.mark.slow
-def test_processes_create_the_same_at_once(tmp_path: Path, root: Path) -> None:
+def test_concurrent_processes_create_one_row(tmp_path: Path, root: Path) -> None:
     code = f"""
 import sys
 sys.path[:0] = [{str(root)!r}, {str(root / "backends")!r}, {str(root / "plugins")!r}]
@@ -251,7 +251,7 @@ RACES: dict[str, tuple[type[Any], Callable[[Small], Any]]] = {
 
 @pytest.mark.parametrize("name", RACES)
 @pytest.mark.parametrize("begin", ["memory"], indirect=True)
-def test_what_another_stored_between_look_and_write_is_found_at_the_next_try(
+def test_a_row_stored_between_read_and_write_is_found_by_the_retry(
     begin: Begin, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = begin()
@@ -265,7 +265,7 @@ def test_what_another_stored_between_look_and_write_is_found_at_the_next_try(
     assert count(small, record) == before
 
 
-def test_what_breaks_a_rule_by_itself_breaks_it_again(small: Small) -> None:
+def test_a_real_unique_violation_is_raised_after_retries(small: Small) -> None:
     small.peer("ann")
     runs: list[int] = []
 
@@ -290,7 +290,7 @@ def test_what_breaks_a_rule_by_itself_breaks_it_again(small: Small) -> None:
     assert count(small, Peer) == 1
 
 
-def test_drafts_of_one_author_at_once_in_many_sessions(begin: Begin) -> None:
+def test_concurrent_messages_of_one_author_in_many_sessions(begin: Begin) -> None:
     small = begin(DB_POOL_TIMEOUT="30")
     at_once(
         8,

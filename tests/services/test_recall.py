@@ -88,7 +88,7 @@ def test_equal_messages_come_in_the_order_in_which_they_were_stored(small: Small
     "few", [0, message_ranking.EXACT_RANKING_MAX], ids=["further down the list", "among few"]
 )
 @pytest.mark.parametrize("wanted", [1, pytest.param(7, marks=pytest.mark.slow), 25])
-def test_filters_look_on_until_there_is_enough_or_nothing_left(
+def test_filtered_searches_continue_until_enough_or_no_rows_are_left(
     begin: Begin, wanted: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_ranking, "EXACT_RANKING_MAX", few)
@@ -110,7 +110,7 @@ def test_filters_look_on_until_there_is_enough_or_nothing_left(
 
 
 @pytest.mark.slow
-def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(
+def test_a_selective_filter_ranks_only_the_matching_rows(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However much there is that the words hit, no list is gone down to its end. Neighbours lend to
@@ -159,7 +159,7 @@ def test_of_what_a_filter_leaves_little_of_only_that_is_ranked(
     assert max(asked) <= 50 * message_ranking.CANDIDATES_PER_HIT, asked
 
 
-def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None:
+def test_a_session_filter_searches_these_sessions_only(small: Small) -> None:
     small.peer("ann", "bob")
     for place, said in enumerate(sentences(120)):
         small.say(f"s{place % 5}", ("ann" if place % 2 else "bob", said))
@@ -194,7 +194,7 @@ def test_a_filter_on_sessions_searches_these_and_no_others(small: Small) -> None
     )
 
 
-def test_a_session_with_few_hits_is_searched_to_its_end(small: Small) -> None:
+def test_a_session_with_few_hits_is_searched_completely(small: Small) -> None:
     for start in range(0, 300, 100):
         small.say(
             "big", *[("ann", f"a heron by the river {start + number}") for number in range(100)]
@@ -217,7 +217,7 @@ def test_a_session_with_few_hits_is_searched_to_its_end(small: Small) -> None:
     assert small.search("violin", 10, session_id="small") == []
 
 
-def test_one_named_peer_weighs_more_two_do_not(small: Small) -> None:
+def test_one_named_peer_is_boosted_and_two_are_not(small: Small) -> None:
     small.peer("caroline", "melanie")
     small.say("a", ("melanie", "the violin lesson went well"))
     small.say("b", ("caroline", "the violin lesson went well"))
@@ -239,9 +239,7 @@ def found(small: Small, query: str, limit: int = 10) -> list[Message]:
 
 
 @pytest.mark.parametrize("name", ["may", "will", "user", "assistant", "mark"])
-def test_ids_that_are_ordinary_words_name_nobody_unless_capitalised(
-    small: Small, name: str
-) -> None:
+def test_ids_that_are_ordinary_words_are_names_only_if_capitalised(small: Small, name: str) -> None:
     small.say("s", ("someone", "we talked of the harbour"), (name, "we talked of the harbour"))
 
     def named(query: str) -> str | None:
@@ -256,7 +254,7 @@ def test_ids_that_are_ordinary_words_name_nobody_unless_capitalised(
     assert named(f"what did {name.title()} and Someone say") is None, "two are named"
 
 
-def test_the_day_a_query_names_weighs_more(small: Small) -> None:
+def test_messages_of_a_named_day_are_boosted(small: Small) -> None:
     small.say("a", ("ann", "we met at the harbour"), at=datetime(2023, 5, 7, 12, tzinfo=UTC))
     small.say("b", ("ann", "we met at the harbour"), at=datetime(2023, 5, 8, 12, tzinfo=UTC))
     assert found(small, "harbour on 8 May 2023")[0].created_at.day == 8
@@ -280,7 +278,7 @@ def test_the_day_a_query_names_weighs_more(small: Small) -> None:
         ("heron " + "zzyzx " * 1700, "a heron by the river"),
     ],
 )
-def test_queries_of_every_kind_find_what_they_name(small: Small, query: str, hit: str) -> None:
+def test_queries_of_every_kind_find_their_subject(small: Small, query: str, hit: str) -> None:
     for number, text in enumerate(
         (
             "猫が好きです。明日は東京へ行きます",
@@ -295,7 +293,7 @@ def test_queries_of_every_kind_find_what_they_name(small: Small, query: str, hit
 
 
 @pytest.mark.parametrize("query", ["", "   ", "?!…", "what is the", "\0"])
-def test_a_query_that_says_nothing_finds_the_newest(small: Small, query: str) -> None:
+def test_a_query_without_terms_finds_the_newest(small: Small, query: str) -> None:
     small.say("s", ("ann", "first"), ("ann", "second"), ("bob", "third"))
     assert small.search(query, 2) == ["third", "second"]
     assert small.search(query, peer_id="ann") == ["second", "first"]
@@ -316,7 +314,7 @@ def test_a_query_that_says_nothing_finds_the_newest(small: Small, query: str) ->
     ]
 
 
-def test_conclusions_are_found_by_their_words_and_confined_to_the_pair(small: Small) -> None:
+def test_conclusions_are_found_by_words_within_their_pair(small: Small) -> None:
     small.peer("ann", "bob")
     small.conclude("ann", "bob", "plays the violin", "owns a boat", "likes copper pots")
     small.conclude("bob", "ann", "plays the violin too")

@@ -49,7 +49,7 @@ def test_the_newest_are_chosen_and_shown_oldest_first(known: Small) -> None:
         (20, range(10)),
     ],
 )
-def test_half_are_the_most_frequent_if_asked(
+def test_half_are_the_most_frequent_on_request(
     known: Small, most: int, chosen: tuple[int, ...]
 ) -> None:
     assert known.represented("ann", include_most_frequent=True, max_conclusions=most) == facts(
@@ -57,7 +57,7 @@ def test_half_are_the_most_frequent_if_asked(
     )
 
 
-def test_exact_duplicates_are_shown_once_and_leave_room(small: Small) -> None:
+def test_exact_duplicates_are_shown_once_and_do_not_count_twice(small: Small) -> None:
     small.peer("ann")
     small.conclude("ann", "ann", "first", "Likes tea", " likes TEA ", "likes tea", "last")
     assert small.represented("ann", max_conclusions=10) == ["first", "likes tea", "last"]
@@ -67,7 +67,7 @@ def test_exact_duplicates_are_shown_once_and_leave_room(small: Small) -> None:
     )
 
 
-def test_allowlists_admit_explicit_conclusions_of_their_sessions_only(small: Small) -> None:
+def test_allowlists_allow_explicit_conclusions_of_their_sessions_only(small: Small) -> None:
     small.say("s", ("ann", "hello"))
     small.say("t", ("ann", "hello"))
     small.conclude("ann", "ann", "in s", session="s")
@@ -125,7 +125,7 @@ def test_a_query_spends_the_budget_on_the_best(begin: Begin) -> None:
     )
 
 
-def test_what_was_said_is_quoted_beside_what_was_concluded(small: Small) -> None:
+def test_messages_are_quoted_beside_conclusions(small: Small) -> None:
     small.peer("ann", metadata={"name": "Ann Lee"})
     small.say(
         "s",
@@ -150,7 +150,7 @@ def test_a_message_is_not_quoted_beside_its_own_conclusion(small: Small) -> None
     assert small.represented("ann", search_query="lighthouse") == ["The lighthouse is red."]
 
 
-def test_others_are_quoted_as_far_as_the_observer_heard_them(small: Small) -> None:
+def test_messages_of_others_are_quoted_if_the_observer_was_present(small: Small) -> None:
     small.say("s", ("ann", "The lighthouse is red."))
     small.say("t", ("ann", "My lighthouse is green."), ("bob", "Really?"))
     assert small.represented("bob", target="ann", search_query="lighthouse") == [
@@ -158,7 +158,7 @@ def test_others_are_quoted_as_far_as_the_observer_heard_them(small: Small) -> No
     ]
 
 
-def test_where_only_some_sessions_may_speak_only_theirs_is_quoted(small: Small) -> None:
+def test_with_a_session_restriction_only_its_messages_are_quoted(small: Small) -> None:
     small.say("s", ("ann", "The lighthouse is red."))
     small.say("t", ("ann", "The lighthouse is green."))
     for name, inside in (("one", ["t"]), ("none", [])):
@@ -193,14 +193,14 @@ def test_search_top_k_bounds_what_the_query_adds(known: Small) -> None:
     ) == facts(3, 8, 9)
 
 
-def test_a_third_are_the_most_frequent_if_asked_with_a_query(known: Small) -> None:
+def test_a_third_are_the_most_frequent_on_request_with_a_query(known: Small) -> None:
     chosen = known.represented(
         "ann", search_query="fact 3", search_top_k=1, include_most_frequent=True, max_conclusions=6
     )
     assert chosen == facts(0, 1, 3, 7, 8, 9)
 
 
-def test_a_peers_context_mixes_in_the_most_frequent_as_asked(known: Small) -> None:
+def test_a_peers_context_includes_the_most_frequent_on_request(known: Small) -> None:
     options = RepresentationOptions(max_conclusions=2, include_most_frequent=True)
     found = context.of_peer(known.rt, ME, WORKSPACE, "ann", options)
     assert [
@@ -211,7 +211,7 @@ def test_a_peers_context_mixes_in_the_most_frequent_as_asked(known: Small) -> No
     assert (found.peer, found.target, found.card) == ("ann", "ann", None)
 
 
-def test_deleted_conclusions_are_in_none(known: Small) -> None:
+def test_deleted_conclusions_are_in_no_representation(known: Small) -> None:
     with known.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
         assert workspace is not None

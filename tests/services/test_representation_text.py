@@ -57,7 +57,7 @@ def message(key: int, content: str, author: str, minutes: int) -> Message:
     )
 
 
-def test_nothing_is_an_empty_text() -> None:
+def test_no_conclusions_give_an_empty_text() -> None:
     assert markdown(Selection()) == ""
     assert plain(Selection()) == HEADINGS, (
         "the headings count against a budget even if nothing stands under them"
@@ -168,7 +168,7 @@ def test_five_sources_are_shown_and_the_others_counted() -> None:
     assert text(12) == five + "   - ... and 7 more\n"
 
 
-def test_verbatim_messages_stand_among_explicit_conclusions() -> None:
+def test_verbatim_messages_are_among_explicit_conclusions() -> None:
     selection = Selection(
         [conclusion(1, "likes tea", minutes=1)],
         [message(1, "Tea?", "ann", 0), message(2, "Tea!", "bob", 2)],
@@ -181,7 +181,7 @@ def test_verbatim_messages_stand_among_explicit_conclusions() -> None:
     )
 
 
-def test_what_is_no_text_in_provenance_is_left_out() -> None:
+def test_provenance_that_is_not_text_is_left_out() -> None:
     odd = conclusion(1, "D", DEDUCTIVE, premises=["kept", 5, None])
     assert (
         markdown(Selection([odd]))

@@ -112,7 +112,7 @@ def doubling(levels: int) -> dict[str, Any]:
     ],
     ids=range(15),
 )
-def test_good_ones(schema: dict[str, Any]) -> None:
+def test_supported_formats_are_accepted(schema: dict[str, Any]) -> None:
     check(schema)
     # Whatever is let in can be answered.
     answer = "".join(
@@ -123,7 +123,7 @@ def test_good_ones(schema: dict[str, Any]) -> None:
     check_answer(schema, answer)
 
 
-def test_none_is_no_form() -> None:
+def test_none_means_no_format() -> None:
     check(None)
 
 
@@ -254,7 +254,9 @@ def test_none_is_no_form() -> None:
     ],
     ids=range(47),
 )
-def test_bad_ones_are_told_where(schema: dict[str, Any], told: str) -> None:
+def test_the_error_for_an_unsupported_format_names_the_location(
+    schema: dict[str, Any], told: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         check(schema)
     (problem,) = caught.value.problems
@@ -270,7 +272,7 @@ def chain(length: int) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
 
 
-def test_a_chain_of_references_has_an_end() -> None:
+def test_chains_of_references_are_limited() -> None:
     schema = chain(MAX_DEPTH - 1)
     check(schema)
     check_answer(schema, '{"a": "x"}')
@@ -298,7 +300,7 @@ def test_a_chain_of_references_has_an_end() -> None:
         {"name": "Al", "age": -1},
     ],
 )
-def test_answers_that_fit(value: Any) -> None:
+def test_valid_answers_are_accepted(value: Any) -> None:
     check_answer(PERSON, json.dumps(value))
 
 
@@ -324,12 +326,12 @@ def test_answers_that_fit(value: Any) -> None:
         '{"name": "Al", "mood": null}',
     ],
 )
-def test_answers_that_do_not_fit(answer: str) -> None:
+def test_invalid_answers_are_refused(answer: str) -> None:
     with pytest.raises(InvalidAnswer):
         check_answer(PERSON, answer)
 
 
-def test_true_is_not_one() -> None:
+def test_true_does_not_equal_one() -> None:
     schema = {"type": "object", "properties": {"a": {"enum": [1, [True], {"x": 2}]}}}
     for good in ("1", "1.0", "[true]", '{"x": 2.0}'):
         check_answer(schema, f'{{"a": {good}}}')

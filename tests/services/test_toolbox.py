@@ -62,7 +62,7 @@ def contents(found: Sequence[Evidence]) -> list[str]:
 
 
 class TestMessages:
-    def test_hits_stand_with_what_is_around_them(self, small: Small) -> None:
+    def test_hits_have_their_neighbours(self, small: Small) -> None:
         small.say(
             "s",
             *[
@@ -74,7 +74,7 @@ class TestMessages:
             ["Two.", "Three.", "*A heron!", "Five.", "Six."]
         ]
 
-    def test_stretches_that_touch_are_one(self, small: Small) -> None:
+    def test_adjacent_passages_are_joined(self, small: Small) -> None:
         small.say(
             "s",
             *[
@@ -97,7 +97,7 @@ class TestMessages:
             ["*A heron.", "Two.", "Three.", "*Another heron.", "Five."],
         ]
 
-    def test_a_span_of_time(self, small: Small) -> None:
+    def test_within_a_period(self, small: Small) -> None:
         for day in (1, 2, 3):
             small.say(
                 f"s{day}",
@@ -116,7 +116,7 @@ class TestMessages:
         ]
         assert texts(box.messages("heron", 10, noon, noon)) == [["*Heron number 2."]]
 
-    def test_exactly_a_text_newest_first(self, small: Small) -> None:
+    def test_containing_a_text_newest_first(self, small: Small) -> None:
         small.say("s", ("alice", "The code is XK-42b."), at=datetime(2024, 5, 1, tzinfo=UTC))
         small.say("t", ("alice", "xk-42B, as I said."), at=datetime(2024, 5, 2, tzinfo=UTC))
         small.say(
@@ -132,7 +132,7 @@ class TestMessages:
         assert box.containing("%", 10) != []
         assert box.containing("a_d", 10) == []
 
-    def test_parts_of_words_are_looked_for_among_the_newest(
+    def test_parts_of_words_are_searched_in_the_newest_messages(
         self, small: Small, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         small.say("s", ("alice", "Kingfishers."), *[("alice", "Nothing.")] * 5)
@@ -141,7 +141,7 @@ class TestMessages:
         assert tools(small).containing("ngfish", 10) == []
         assert len(tools(small).containing("Kingfishers", 10)) == 1
 
-    def test_by_date_from_either_end(self, small: Small) -> None:
+    def test_by_date_from_both_ends(self, small: Small) -> None:
         for day in range(1, 6):
             small.say(
                 "st"[day % 2], ("alice", f"Day {day}."), at=datetime(2024, 5, day, tzinfo=UTC)
@@ -152,7 +152,7 @@ class TestMessages:
         assert texts(box.between(second, None, 2, newest_first=False)) == [["*Day 2."], ["*Day 3."]]
         assert texts(box.between(None, second, 9)) == [["*Day 2."], ["*Day 1."]]
 
-    def test_only_of_sessions_that_may_be_seen(self, small: Small) -> None:
+    def test_only_of_visible_sessions(self, small: Small) -> None:
         small.say("s", ("alice", "A heron at home."), ("bob", "Indeed a heron."))
         small.say("secret", ("bob", "My heron is secret."))
         everything = tools(small, None)
@@ -211,7 +211,7 @@ class TestConclusions:
         small.rt.storage.write(lambda tx: tx.conclusions.put([with_sources]))
         return with_sources
 
-    def test_each_fact_once_and_only_what_may_be_seen(self, small: Small) -> None:
+    def test_visible_facts_once_each(self, small: Small) -> None:
         small.peer("alice", "bob")
         small.say("s", ("alice", "Hello."), ("bob", "Hello."))
         small.conclude("alice", "bob", "Bob has a heron.", session="s")
@@ -230,7 +230,7 @@ class TestConclusions:
         ]
         assert len(tools(small).conclusions("heron", 1)) == 1
 
-    def test_a_chain_shows_superseded_grounds_too(self, small: Small) -> None:
+    def test_a_chain_includes_superseded_sources(self, small: Small) -> None:
         small.peer("alice")
         (one,) = small.conclude("alice", "alice", "Alice moved to Ghent.")
         (two,) = small.conclude("alice", "alice", "Alice sold her car.")
@@ -276,7 +276,7 @@ class TestConclusions:
         assert other
         assert tools(small, sessions=["s"]).behind(one.uid) != []
 
-    def test_what_may_not_be_seen_is_not_there(self, small: Small) -> None:
+    def test_invisible_conclusions_are_not_found(self, small: Small) -> None:
         small.peer("alice", "bob")
         (others,) = small.conclude("bob", "bob", "Bob robs banks.")
         (own,) = small.conclude("alice", "alice", "Alice paints.")
@@ -288,7 +288,7 @@ class TestConclusions:
 
 
 class TestCards:
-    def test_a_peers_own(self, small: Small) -> None:
+    def test_a_peers_own_card(self, small: Small) -> None:
         small.peer("alice", "bob")
         cards.put(small.rt, ME, WORKSPACE, "alice", None, ["IDENTITY: Alice"])
         box = tools(small, None, has_cards=True)
@@ -300,7 +300,7 @@ class TestCards:
             tools(small, None).card("alice")
 
 
-def test_what_was_handed_out_is_remembered_once_in_order(small: Small) -> None:
+def test_returned_evidence_is_recorded_once_in_order(small: Small) -> None:
     small.say("s", ("alice", "A heron."), ("alice", "Two."), ("alice", "A newt."))
     small.conclude("alice", "alice", "Alice saw a newt.")
     small.conclude("alice", "alice", "Alice saw a heron.")

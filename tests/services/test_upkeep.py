@@ -45,7 +45,7 @@ def talk(runtime: Runtime) -> list[Message]:
     return messages.create(runtime, ME, "w", "s", drafts)
 
 
-def test_a_store_built_otherwise_is_refused_with_the_command_that_mends_it(
+def test_a_store_with_another_counter_or_analyser_is_refused_with_the_command(
     runtime: Runtime,
 ) -> None:
     store_compatibility.check(runtime)
@@ -61,7 +61,7 @@ def test_a_store_built_otherwise_is_refused_with_the_command_that_mends_it(
     store_compatibility.check(runtime)
 
 
-def test_a_recount_mends_every_count(runtime: Runtime) -> None:
+def test_a_recount_corrects_every_count(runtime: Runtime) -> None:
     stored = talk(runtime)
     wrong = {"tokens": 1, "tokens_through": 1}
     runtime.storage.write(

@@ -301,7 +301,7 @@ def ordinary(size: int) -> str:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", WHOLE)
-def test_text_of_any_length(name: str, size: int) -> None:
+def test_analysis_of_long_texts_is_linear(name: str, size: int) -> None:
     function, usual = WHOLE[name], ordinary(size)
     most = MOST if size == SIZE else MOST_OF_SHORT
     function(usual)  # loads what is loaded at first use
@@ -313,7 +313,7 @@ def test_text_of_any_length(name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("name", SENTENCES)
-def test_sentences(name: str) -> None:
+def test_deriving_from_many_sentences_is_linear(name: str) -> None:
     function, usual = SENTENCES[name], ordinary(SENTENCE)
     took = best(lambda: [function(usual) for _ in range(3)])
     for about, given in hostile(SENTENCE):
@@ -420,7 +420,7 @@ STRUCTURES: dict[str, Structure] = {
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_structures(name: str) -> None:
+def test_reading_nested_structures_is_linear(name: str) -> None:
     function, given, usual = STRUCTURES[name]
     took = best(lambda: function(usual))
     assert not too_slow(lambda: function(given), took)
@@ -443,7 +443,7 @@ REASONING: dict[str, Callable[[], tuple[object, object]]] = {
 
 
 @pytest.mark.parametrize("name", REASONING)
-def test_reasoning_of_many_blocks_or_pieces(name: str) -> None:
+def test_removing_reasoning_of_many_blocks_or_pieces_is_linear(name: str) -> None:
     before = thread_time()
     result, expected = REASONING[name]()
     assert result == expected

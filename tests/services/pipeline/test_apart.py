@@ -38,7 +38,7 @@ def place(start: Start, stop: threading.Event) -> Place:
 
 
 @pytest.mark.slow
-def test_a_message_that_takes_for_ever_fails_alone(place: Place) -> None:
+def test_an_endless_message_fails_alone(place: Place) -> None:
     place.say("s", ("alice", "I like tea."), ("alice", "loop"), ("alice", "I sing."))
     place.work()
     assert place.texts("alice") == ["I like tea.", "I sing."]
@@ -65,7 +65,7 @@ def test_other_workspaces_are_served_meanwhile(
     assert not thread.is_alive()
 
 
-def test_a_worker_that_is_to_end_gives_back_what_takes_long(
+def test_a_stopping_worker_releases_long_work(
     place: Place, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In good time, and as if it had never been begun: the next worker does it."""

@@ -137,7 +137,7 @@ def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pla
         if record_format.identity == ("uid",) and record_format.name != "api_keys"
     ],
 )
-def test_nobody_takes_the_place_of_another_workspaces_row(
+def test_an_import_cannot_replace_rows_of_another_workspace(
     file: list[Line], target: Place, kind: str
 ) -> None:
     before = told(target, "b")
@@ -146,7 +146,7 @@ def test_nobody_takes_the_place_of_another_workspaces_row(
     assert told(target, "b")[1:] == before[1:]
 
 
-def test_a_successor_is_named_for_ones_own_rows_only(file: list[Line], target: Place) -> None:
+def test_a_successor_must_be_in_the_same_workspace(file: list[Line], target: Place) -> None:
     """`b`'s conclusion as what is superseded: its uid is taken."""
     before = told(target, "b")
     theirs, ours = of_kind(before, "conclusions")[0]["uid"], of_kind(file, "conclusions")
@@ -165,7 +165,7 @@ def test_vectors_of_other_workspaces_are_not_replaced(file: list[Line], target: 
     assert theirs not in [line["uid"] for line in of_kind(told(target, "w"), "vectors")]
 
 
-def test_tasks_work_on_nothing_of_others(file: list[Line], target: Place) -> None:
+def test_imported_tasks_use_rows_of_their_workspace_only(file: list[Line], target: Place) -> None:
     before = told(target, "b")
     uid = of_kind(before, "messages")[0]["uid"]
     task: Line = {
@@ -207,7 +207,7 @@ def test_tasks_name_rows_by_uid(file: list[Line], target: Place, payload: Line, 
 
 
 class TestTheWorkspaceItself:
-    def test_is_not_one_that_lies_here_under_another_name(
+    def test_must_not_have_the_uid_of_another_workspace(
         self, file: list[Line], target: Place
     ) -> None:
         before = told(target, "b")
@@ -216,7 +216,7 @@ class TestTheWorkspaceItself:
             importing.load(target.rt, sealed(hostile))
         assert told(target, "b")[1:] == before[1:]
 
-    def test_comes_first_and_once(self, file: list[Line], target: Place) -> None:
+    def test_must_come_first_and_once(self, file: list[Line], target: Place) -> None:
         with pytest.raises(UnreadableExport, match="before the workspace"):
             importing.load(target.rt, sealed([file[0], *file[2:]]))
         with pytest.raises(UnreadableExport, match="more than one workspace"):
@@ -225,9 +225,7 @@ class TestTheWorkspaceItself:
             importing.load(target.rt, sealed([file[0], file[1], *file[1:]]))
 
     @pytest.mark.parametrize("name", ["../w", "", "a b", "x" * 600, "w\n", None, 5])
-    def test_has_a_name_that_the_service_would_give(
-        self, file: list[Line], target: Place, name: Any
-    ) -> None:
+    def test_must_have_a_valid_name(self, file: list[Line], target: Place, name: Any) -> None:
         with pytest.raises(UnreadableExport, match="cannot be the id of a workspace"):
             importing.load(target.rt, sealed([{**file[0], "workspace": name}, *file[1:]]))
         if isinstance(name, str):
@@ -258,7 +256,7 @@ class TestTheWorkspaceItself:
         ("vectors", {"space": {"kind": [], "embedder": "other", "dimension": 3}}, "has no `space`"),
     ],
 )
-def test_rows_that_the_service_would_not_make(
+def test_invalid_rows_are_refused(
     file: list[Line], target: Place, kind: str, values: Line, said: str
 ) -> None:
     with pytest.raises(UnreadableExport, match=said):
@@ -266,13 +264,17 @@ def test_rows_that_the_service_would_not_make(
 
 
 @pytest.mark.parametrize("values", [{"seq": 7}, {"seq": 2**62}, {"seq": 0}])
-def test_messages_follow_on(file: list[Line], target: Place, values: Line) -> None:
+def test_positions_of_messages_must_be_continuous(
+    file: list[Line], target: Place, values: Line
+) -> None:
     with pytest.raises(Conflict):
         importing.load(target.rt, sealed(changed(file, "messages", **values)))
 
 
 @pytest.mark.parametrize("values", [{"admin": True}, {"workspace": "b"}, {"workspace": None}])
-def test_keys_of_others_do_not_come_along(file: list[Line], target: Place, values: Line) -> None:
+def test_keys_of_other_workspaces_are_not_imported(
+    file: list[Line], target: Place, values: Line
+) -> None:
     created = "2024-03-01T00:00:00Z"
     key = {
         "type": "api_keys",
@@ -289,7 +291,7 @@ def test_keys_of_others_do_not_come_along(file: list[Line], target: Place, value
     importing.load(target.rt, sealed([*file, key]))
 
 
-def test_whatever_stands_in_a_field_ends_in_a_sentence(file: list[Line], target: Place) -> None:
+def test_every_invalid_field_is_reported_in_one_sentence(file: list[Line], target: Place) -> None:
     """Every field of every kind of row, given what no service would write there. What the checks
     let pass is really stored."""
     if target.rt.storage.name == "memory":
@@ -331,13 +333,15 @@ def let_pass(record_format: RecordFormat, line: Line) -> bool:
         ({"format": "zip"}, "not an export of memservice"),
     ],
 )
-def test_headers_that_are_none(file: list[Line], target: Place, header: Line, said: str) -> None:
+def test_invalid_headers_are_refused(
+    file: list[Line], target: Place, header: Line, said: str
+) -> None:
     with pytest.raises(UnreadableExport, match=said):
         importing.load(target.rt, sealed([{**file[0], **header}, *file[1:]]))
 
 
 @pytest.mark.parametrize("lacking", ["token_counter", "version", "format", "workspace", "vectors"])
-def test_headers_that_lack_something(file: list[Line], target: Place, lacking: str) -> None:
+def test_incomplete_headers_are_refused(file: list[Line], target: Place, lacking: str) -> None:
     with pytest.raises(UnreadableExport):
         importing.load(
             target.rt, sealed([{k: v for k, v in file[0].items() if k != lacking}, *file[1:]])
@@ -356,7 +360,7 @@ def test_headers_that_lack_something(file: list[Line], target: Place, lacking: s
         b"null",
     ],
 )
-def test_lines_that_are_no_rows(file: list[Line], target: Place, line: bytes) -> None:
+def test_lines_that_are_not_rows_are_refused(file: list[Line], target: Place, line: bytes) -> None:
     with pytest.raises(UnreadableExport, match="line 3 "):
         importing.load(target.rt, iter([*list(sealed(file))[:2], line]))
 
@@ -368,7 +372,7 @@ def packed(folder: Path, data: Iterable[bytes]) -> str:
     return str(path)
 
 
-def test_a_small_file_that_unpacks_into_one_endless_line(
+def test_a_decompression_bomb_is_read_in_part_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read as far as a row can be long, and no further."""
@@ -403,7 +407,7 @@ def damaged(file: list[Line]) -> dict[str, list[bytes]]:
 
 @pytest.mark.parametrize("packing", [bytes, gzip.compress])
 @pytest.mark.parametrize("standard", [False, True])
-def test_nothing_of_a_damaged_file_is_stored(
+def test_a_damaged_file_stores_nothing(
     file: list[Line],
     target: Place,
     tmp_path: Path,
@@ -433,7 +437,7 @@ def test_nothing_of_a_damaged_file_is_stored(
     assert told(target, "w")[1:] == file[1:]
 
 
-def test_a_file_that_can_be_read_only_once(file: list[Line], target: Place, tmp_path: Path) -> None:
+def test_a_pipe_can_be_imported(file: list[Line], target: Place, tmp_path: Path) -> None:
     """A pipe by name, as shells make them."""
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(
@@ -446,7 +450,7 @@ def test_a_file_that_can_be_read_only_once(file: list[Line], target: Place, tmp_
     assert told(target, "w")[1:] == file[1:]
 
 
-def test_a_packed_file_with_a_byte_changed(tmp_path: Path) -> None:
+def test_a_compressed_file_with_a_changed_byte_is_refused(tmp_path: Path) -> None:
     texts = [hashlib.sha256(bytes([number])).hexdigest().encode() + b"\n" for number in range(250)]
     path = Path(packed(tmp_path, texts))
     whole = path.read_bytes()

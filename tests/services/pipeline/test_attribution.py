@@ -114,7 +114,7 @@ def test_three_peers_who_speak_of_one_another(
         assert place.texts(observer, observed) == []
 
 
-def test_what_was_confirmed_counts(start: Start) -> None:
+def test_confirmed_statements_are_stored(start: Start) -> None:
     place = with_model(start)
     place.say("s", *TALK)
     place.work()
@@ -122,7 +122,7 @@ def test_what_was_confirmed_counts(start: Start) -> None:
     assert place.outcome("misattributed") >= 4
 
 
-def test_the_model_and_its_prompt_are_kept_with_what_they_made(start: Start) -> None:
+def test_conclusions_record_their_model_and_prompt(start: Start) -> None:
     place = with_model(start)
     place.say("s", *TALK)
     place.work()
@@ -132,7 +132,7 @@ def test_the_model_and_its_prompt_are_kept_with_what_they_made(start: Start) -> 
         assert str(row.internal["prompt"]).startswith("derive.")
 
 
-def test_a_model_is_not_shown_what_only_repeats_what_the_service_knows(start: Start) -> None:
+def test_echoes_are_not_passed_to_the_model(start: Start) -> None:
     """An assistant that was told about Alice and tells her so is not the source of anything, in
     whatever words a model would put it."""
     model = ScriptedModel()
@@ -158,7 +158,7 @@ def test_a_model_is_not_shown_what_only_repeats_what_the_service_knows(start: St
     assert shown.count("two cats") == 1, "in alice's own message, as context"
 
 
-def test_what_a_peer_picks_is_stored_with_its_own_message(start: Start) -> None:
+def test_a_choice_is_stored_with_the_message_of_the_peer(start: Start) -> None:
     """From the prompt to the store: the model names the offer, and the choice is kept."""
     model = ScriptedModel()
 
@@ -244,13 +244,15 @@ def message(key: int, author: str, content: str) -> Message:
         ("你在摩纳哥有一艘游艇。", "我在阳台上种西红柿和黄瓜。", "你在摩纳哥有一艘游艇", False),
     ],
 )
-def test_hearsay(heard: str, own: str, statement: str, kept: bool) -> None:
+def test_statements_that_repeat_another_peer_are_dropped(
+    heard: str, own: str, statement: str, kept: bool
+) -> None:
     said = [message(1, "bob", heard), message(2, "alice", own)]
     found, dropped = attributed([Statement(statement, (2,))], said[1:], said, ["alice"])
     assert ([s.content for s in found], dropped) == (([statement], 0) if kept else ([], 1))
 
 
-def test_only_own_new_messages_can_be_cited() -> None:
+def test_only_the_peers_own_new_messages_can_be_cited() -> None:
     said = [
         message(1, "bob", "I keep bees."),
         message(2, "alice", "I grow tomatoes."),

@@ -23,7 +23,7 @@ from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 HOURS = 5
 
 
-def test_work_that_was_written_while_the_clock_was_ahead_is_done_at_once(place: Place) -> None:
+def test_work_stored_while_the_clock_was_ahead_is_done_at_once(place: Place) -> None:
     place.clock.advance(hours=HOURS)
     place.say("s", *[("alice", f"Fact {n}.") for n in range(20)])  # and a summary
     place.clock.advance(hours=-HOURS)
@@ -44,7 +44,7 @@ def test_a_server_that_is_ahead_of_the_worker_delays_nothing(place: Place) -> No
     assert place.texts("alice") == ["I like tea."]
 
 
-def test_a_pause_that_no_right_clock_gave_is_over(place: Place) -> None:
+def test_a_pause_set_by_a_wrong_clock_is_ignored(place: Place) -> None:
     """A task that was put off while the clock was ahead by more than the longest pause; a shorter
     pause is kept."""
     place.say("s", ("alice", "I like tea."))
@@ -68,7 +68,7 @@ def test_the_longest_pause_is_that_of_the_settings(start: Start) -> None:
     assert outbox.latest(place.rt) - place.clock() == timedelta(hours=720, minutes=1)
 
 
-def test_messages_that_wait_for_company_however_long_are_never_due_by_the_clock(
+def test_batched_messages_without_a_maximum_age_never_become_due_by_the_clock(
     start: Start,
 ) -> None:
     place = start(
@@ -97,7 +97,7 @@ def test_retried_work_is_due_by_every_clock(start: Start) -> None:
     assert place.texts("alice") == ["I like tea."]
 
 
-def test_a_round_of_comparing_that_ended_in_the_future_is_over(place: Place) -> None:
+def test_a_round_of_reconciliation_that_ended_in_the_future_is_ignored(place: Place) -> None:
     place.clock.advance(hours=HOURS)
     interval = reconcile.run(place.rt)
     place.clock.advance(hours=-HOURS)
@@ -106,7 +106,7 @@ def test_a_round_of_comparing_that_ended_in_the_future_is_over(place: Place) -> 
     assert reconcile.run(place.rt) == interval - 100
 
 
-def test_a_worker_that_was_last_seen_in_the_future_is_not_there(place: Place) -> None:
+def test_a_worker_with_a_heartbeat_in_the_future_counts_as_ended(place: Place) -> None:
     place.clock.advance(hours=HOURS)
     heartbeats.register(place.rt, "ahead")
     place.clock.advance(hours=-HOURS)
@@ -118,7 +118,7 @@ def test_a_worker_that_was_last_seen_in_the_future_is_not_there(place: Place) ->
         assert heartbeats.workers(tx, place.clock()) == [], "and it was forgotten"
 
 
-def test_a_clock_that_is_ahead_for_a_minute_costs_no_idempotency_key(place: Place) -> None:
+def test_a_clock_that_is_ahead_for_a_minute_erases_no_idempotency_key(place: Place) -> None:
     def say() -> str:
         drafts = [Draft("I like tea.", "alice")]
         return messages.create(place.rt, PRINCIPAL, WORKSPACE, "s", drafts, idempotency_key="once")[
@@ -142,7 +142,7 @@ def test_a_clock_that_is_ahead_for_a_minute_costs_no_idempotency_key(place: Plac
     assert say() != first
 
 
-def test_doctor_tells_of_work_from_the_future(place: Place) -> None:
+def test_doctor_reports_work_from_the_future(place: Place) -> None:
     def clock() -> list[doctor.Check]:
         return [check for check in doctor.look(place.rt) if check.name == "clock"]
 

@@ -67,7 +67,7 @@ def test_a_long_session_is_indexed_from_its_end(
     }
 
 
-def test_a_clone_that_is_erased_before_it_is_indexed_leaves_nothing(
+def test_a_clone_erased_before_indexing_leaves_no_rows(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cloning, "INDEX_BATCH_SIZE", 4)
@@ -81,7 +81,7 @@ def test_a_clone_that_is_erased_before_it_is_indexed_leaves_nothing(
     assert place.tasks(kinds.INDEX)[0].outcome == {"skipped": "the messages no longer exist"}
 
 
-def test_vectors_of_a_clone_are_copied_not_made(start: Start) -> None:
+def test_vectors_of_a_clone_are_copied(start: Start) -> None:
     embedder = Lengths("lengths-1", Capability.SEMANTIC)
     place = start(embedder, EMBEDDER="lengths")
     place.say("s", *(("alice", f"I like tea number {n}.") for n in range(150)), ("alice", " "))
@@ -100,7 +100,7 @@ def test_vectors_of_a_clone_are_copied_not_made(start: Start) -> None:
         assert list(found[before.key]) == list(found[after.key])
 
 
-def test_vectors_of_a_clone_are_made_where_the_original_is_gone(start: Start) -> None:
+def test_vectors_of_a_clone_are_computed_if_the_original_is_erased(start: Start) -> None:
     embedder = Lengths("lengths-1", Capability.SEMANTIC)
     place = start(embedder, EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))
@@ -118,7 +118,7 @@ def portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cloning, "COPY_BATCH_SIZE", 4)
 
 
-def test_a_long_session_is_copied_by_portions_and_seen_whole(
+def test_a_long_session_is_copied_in_batches_and_visible_when_complete(
     place: Place, portions: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
@@ -154,7 +154,7 @@ def test_a_long_session_is_copied_by_portions_and_seen_whole(
     assert place.tasks(kinds.ERASE) == []
 
 
-def test_a_copy_that_broke_off_is_hidden_and_erased(
+def test_an_interrupted_clone_is_hidden_and_erased(
     place: Place, portions: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
@@ -182,7 +182,7 @@ def test_a_copy_that_broke_off_is_hidden_and_erased(
         assert (tx.rows.count(Message), tx.rows.count(Session)) == (10, 1)
 
 
-def test_a_copy_that_was_given_up_meanwhile_is_not_shown_in_part(
+def test_an_abandoned_clone_is_not_shown_in_part(
     place: Place, portions: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
@@ -204,7 +204,7 @@ def test_a_copy_that_was_given_up_meanwhile_is_not_shown_in_part(
 
 
 @pytest.mark.slow
-def test_other_writers_wait_for_a_portion_of_a_long_clone_only(place: Place) -> None:
+def test_other_writers_wait_for_one_batch_of_a_long_clone_only(place: Place) -> None:
     """5,000 messages: the longest write of the clone is a part of what all of them take."""
     for _ in range(50):
         place.say(

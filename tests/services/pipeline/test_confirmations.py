@@ -266,7 +266,7 @@ def judged(exchange: Exchange, between: tuple[tuple[str, str], ...] = ()) -> lis
     return kept
 
 
-def test_what_is_confirmed_or_picked_is_kept() -> None:
+def test_confirmed_or_chosen_statements_are_kept() -> None:
     assert len(CONFIRMED) == 40
     lost = [exchange.own for exchange in CONFIRMED if not judged(exchange)]
     assert len(lost) <= 2, lost
@@ -278,18 +278,18 @@ def test_what_is_confirmed_or_picked_is_kept() -> None:
 
 
 @pytest.mark.parametrize("exchange", NOT_CONFIRMED, ids=lambda exchange: exchange.own[:20])
-def test_what_is_not_confirmed_is_dropped(exchange: Exchange) -> None:
+def test_unconfirmed_statements_are_dropped(exchange: Exchange) -> None:
     assert judged(exchange) == []
 
 
-def test_a_confirmation_follows_soon() -> None:
+def test_a_confirmation_must_follow_in_the_same_turn() -> None:
     exchange = CONFIRMED[0]
     assert judged(exchange, (("bob", "Is that so?"),)), "of one turn"
     asked = (("alice", "Hm, let me think."), ("bob", "Take your time."))
     assert judged(exchange, asked) == [], "an older turn is not what was confirmed"
 
 
-def test_only_what_the_named_entry_says_is_confirmed() -> None:
+def test_only_the_statement_of_the_cited_message_is_confirmed() -> None:
     """Another message of the same turn is not confirmed with it."""
     window = [
         message(1, "bob", "You keep bees near the old mill."),
@@ -318,5 +318,5 @@ def test_only_what_the_named_entry_says_is_confirmed() -> None:
         ("", False, False),
     ],
 )
-def test_assent_and_denial(text: str, agrees: bool, refuses: bool) -> None:
+def test_assent_and_denial_are_recognised(text: str, agrees: bool, refuses: bool) -> None:
     assert (confirms(text), denies(text)) == (agrees, refuses)

@@ -28,7 +28,7 @@ def listening(
     return place, model, told
 
 
-def test_a_batch_is_told_of(start: Start) -> None:
+def test_a_batch_emits_an_event(start: Start) -> None:
     found = [
         {"content": "Alice lives in Oslo.", "messages": [1]},
         {"content": "alice lives in Oslo. ", "messages": [1]},
@@ -80,7 +80,7 @@ def test_a_batch_is_told_of(start: Start) -> None:
     assert 0 < event.llm_call_ms <= event.total_duration_ms
 
 
-def test_what_is_held_already_is_counted(start: Start) -> None:
+def test_duplicates_are_counted(start: Start) -> None:
     found = {"statements": [{"content": "Alice lives in Oslo.", "messages": [1]}]}
     place, _, told = listening(start, found, found, DERIVER_FLUSH_ENABLED="true")
     for _ in range(2):
@@ -92,14 +92,14 @@ def test_what_is_held_already_is_counted(start: Start) -> None:
     ] == [(1, 0), (0, 1)]
 
 
-def test_nothing_is_told_of_what_failed(start: Start) -> None:
+def test_a_failed_batch_emits_no_event(start: Start) -> None:
     place, _, told = listening(start, ValueError("no"), DERIVER_FLUSH_ENABLED="true")
     place.say("s", ("alice", "I live in Oslo."))
     place.work()
     assert [event for event in told if isinstance(event, RepresentationCompleted)] == []
 
 
-def test_a_summary_is_told_of(start: Start) -> None:
+def test_a_summary_emits_an_event(start: Start) -> None:
     place, model, told = listening(start, "They spoke of Oslo.", DERIVER_ENABLED="false")
     said = place.say("s", *[("alice", f"Oslo has {number} parks.") for number in range(20)])
     place.work()
@@ -119,7 +119,7 @@ def test_a_summary_is_told_of(start: Start) -> None:
     )
 
 
-def test_a_blank_summary_is_neither_stored_nor_told_of(start: Start) -> None:
+def test_a_blank_summary_is_neither_stored_nor_reported(start: Start) -> None:
     place, _, told = listening(start, " \n", DERIVER_ENABLED="false")
     place.say("s", *[("alice", f"Oslo has {number} parks.") for number in range(20)])
     place.work()

@@ -24,7 +24,7 @@ from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 Start = Callable[..., Place]
 
 
-def test_a_message_becomes_a_conclusion_that_names_its_source(place: Place) -> None:
+def test_a_message_becomes_a_conclusion_with_its_source(place: Place) -> None:
     (message,) = place.say("s", ("alice", "I live in Oslo."))
     place.clock.advance(seconds=3)
     place.work()
@@ -51,7 +51,7 @@ def test_the_default_reasoner_derives_from_end_to_end(start: Start) -> None:
     assert place.texts("alice", "bob") == []
 
 
-def test_what_was_derived_is_found(place: Place) -> None:
+def test_derived_conclusions_are_searchable(place: Place) -> None:
     place.say("s", ("alice", "I keep bees on the roof."), ("alice", "My car is green."))
     place.work()
     found = conclusions.query(
@@ -65,7 +65,7 @@ def test_what_was_derived_is_found(place: Place) -> None:
     assert [conclusion.content for conclusion in found] == ["I keep bees on the roof."]
 
 
-def test_having_derived_nothing_is_an_outcome(start: Start) -> None:
+def test_a_task_that_derives_nothing_has_an_outcome(start: Start) -> None:
     place = start(REASONER="extractive")
     place.say("s", ("alice", "ok thanks"))
     place.work()
@@ -77,7 +77,7 @@ def test_having_derived_nothing_is_an_outcome(start: Start) -> None:
         assert tx.rows.count(Collection) == 0
 
 
-def test_the_reasoner_sees_what_came_before_and_is_told_what_is_new(place: Place) -> None:
+def test_the_reasoner_gets_context_and_new_messages(place: Place) -> None:
     place.say(
         "s",
         ("bob", "Where do you live?"),
@@ -96,7 +96,7 @@ def test_the_reasoner_sees_what_came_before_and_is_told_what_is_new(place: Place
     ]
 
 
-def test_the_reasoner_is_told_display_names(place: Place) -> None:
+def test_the_reasoner_gets_display_names(place: Place) -> None:
     peers.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "u-17", {"name": "Alice"}, None)
     place.say("s", ("u-17", "I live in Oslo."), ("bob", "Good."))
     place.work()
@@ -150,7 +150,7 @@ def test_one_long_message_is_derived_whatever_the_bound(start: Start) -> None:
     assert [len(batch) for batch in place.reasoner.said()] == [1, 1]
 
 
-def test_observers_hold_the_same_in_collections_of_their_own(place: Place) -> None:
+def test_observers_get_the_same_conclusions_in_their_own_collections(place: Place) -> None:
     place.join("s", bob=MemberConfig(observe_others=True), carol=MemberConfig())
     place.say("s", ("alice", "I live in Oslo."))
     place.work()
@@ -161,7 +161,7 @@ def test_observers_hold_the_same_in_collections_of_their_own(place: Place) -> No
     assert len(place.reasoner.requests) == 1, "the reasoner is asked once, whoever observes"
 
 
-def test_who_left_observes_no_more(place: Place) -> None:
+def test_a_member_that_left_no_longer_observes(place: Place) -> None:
     place.join("s", bob=MemberConfig(observe_others=True))
     sessions.remove_peers(place.rt, PRINCIPAL, WORKSPACE, "s", ["bob"])
     place.say("s", ("alice", "I live in Oslo."))
@@ -170,7 +170,7 @@ def test_who_left_observes_no_more(place: Place) -> None:
     assert place.texts("bob", "alice") == []
 
 
-def test_a_deleted_conclusion_is_counted_and_indexed_no_more(place: Place) -> None:
+def test_a_deleted_conclusion_is_neither_counted_nor_indexed(place: Place) -> None:
     place.say("s", ("alice", "I keep bees."), ("alice", "I live in Oslo."))
     place.work()
     gone = next(row for row in place.conclusions("alice") if "bees" in row.content)
@@ -184,7 +184,7 @@ def test_a_deleted_conclusion_is_counted_and_indexed_no_more(place: Place) -> No
     assert [hit.key for hit in found.hits] == [row.key for row in place.conclusions("alice")]
 
 
-def test_a_speaker_who_observes_others_holds_its_own_statements_once(place: Place) -> None:
+def test_a_speaker_that_observes_others_gets_its_own_statements_once(place: Place) -> None:
     place.join("s", alice=MemberConfig(observe_others=True), bob=MemberConfig(observe_others=True))
     place.say("s", ("alice", "I keep bees."))
     place.work()
@@ -195,7 +195,7 @@ def test_a_speaker_who_observes_others_holds_its_own_statements_once(place: Plac
     assert (place.outcome("stored"), place.outcome("reinforced")) == (2, 0)
 
 
-def test_who_observes_is_settled_when_the_message_comes(place: Place) -> None:
+def test_the_observers_are_those_at_the_time_of_the_message(place: Place) -> None:
     place.join("s", bob=MemberConfig(observe_others=True))
     place.say("s", ("alice", "I live in Oslo."))
     sessions.set_peer_config(
@@ -226,7 +226,7 @@ def test_an_observer_that_speaks_is_observed_as_well(place: Place) -> None:
         (True, False, False),
     ],
 )
-def test_the_sessions_observe_me_counts_before_the_peers(
+def test_observe_me_of_the_session_overrides_that_of_the_peer(
     place: Place, peer: bool | None, member: bool | None, derived: bool
 ) -> None:
     if peer is not None:
@@ -274,7 +274,7 @@ def test_deriving_is_switched_at_four_levels(
     assert len(place.tasks(kinds.SUMMARY)) == 1, "summaries do not depend on it"
 
 
-def test_instructions_are_those_of_when_the_message_came(place: Place) -> None:
+def test_instructions_are_those_at_the_time_of_the_message(place: Place) -> None:
     def instruct(text: str) -> None:
         workspaces.update(
             place.rt, PRINCIPAL, WORKSPACE, None, {"reasoning": {"custom_instructions": text}}
@@ -304,7 +304,7 @@ def test_the_same_statement_within_a_batch_is_stored_once_with_all_its_sources(
     assert place.conclusions("alice")[0].message_keys == [said[0].key, said[2].key]
 
 
-def test_a_statement_that_is_known_is_reinforced(place: Place) -> None:
+def test_a_repeated_statement_reinforces_its_conclusion(place: Place) -> None:
     for times in (1, 2, 3):
         place.say("s", ("alice", "I like tea."))
         place.work()
@@ -366,7 +366,7 @@ def test_a_session_that_is_being_erased_is_not_derived_from(place: Place) -> Non
     assert task.outcome["skipped"]
 
 
-def test_a_session_that_goes_while_the_reasoner_thinks_is_left_alone(place: Place) -> None:
+def test_a_session_deleted_while_the_reasoner_works_gets_no_conclusions(place: Place) -> None:
     (message,) = place.say("s", ("alice", "I like tea."))
 
     def vanish(request: object) -> None:
@@ -381,7 +381,7 @@ def test_a_session_that_goes_while_the_reasoner_thinks_is_left_alone(place: Plac
 
 
 @pytest.mark.parametrize("sizes", [[1] * 7, [7], [3, 4], [1, 5, 1]], ids=str)
-def test_what_is_said_again_counts_alike_live_and_in_batches(
+def test_repeated_statements_count_the_same_alone_and_in_batches(
     place: Place, sizes: list[int]
 ) -> None:
     for size in sizes:
@@ -392,7 +392,7 @@ def test_what_is_said_again_counts_alike_live_and_in_batches(
     ]
 
 
-def test_what_is_said_twice_in_one_message_counts_once(place: Place) -> None:
+def test_a_statement_repeated_in_one_message_counts_once(place: Place) -> None:
     place.say(
         "s",
         ("alice", "I keep bees.\nI keep bees."),

@@ -111,7 +111,7 @@ class TestGoldScenario:
         night.tell("I live in Rome.", peer="bob", session="t")
         return night
 
-    def test_links_provenance_and_the_untouched_rest(self, night: Night) -> None:
+    def test_has_links_provenance_and_unchanged_other_rows(self, night: Night) -> None:
         before = night.rows(observer="alice")
         kept = night.rows(observer="bob")
         assert sorted(before) == sorted(self.SAID)
@@ -144,14 +144,14 @@ class TestGoldScenario:
         assert {row.reasoner for row in after.values()} == {"extractive"}
         assert (task.state, task.outcome["superseded"], task.outcome["created"]) == ("done", 2, 0)
 
-    def test_counts_and_guards_are_written(self, night: Night) -> None:
+    def test_writes_counters_and_times(self, night: Night) -> None:
         night.dream()
         collection = night.collection()
         assert (collection.explicit_count, collection.explicit_at_last_dream) == (5, 5)
         assert collection.last_dream_at == night.place.clock()
         assert night.collection("bob", "bob").last_dream_at is None
 
-    def test_what_was_replaced_is_not_found_but_can_be_read(self, night: Night) -> None:
+    def test_superseded_conclusions_are_readable_but_not_found(self, night: Night) -> None:
         rt = night.place.rt
         pair = {"observer": "alice", "observed": "alice"}
         old = night.rows(observer="alice")["I live in Rome."]
@@ -168,14 +168,14 @@ class TestGoldScenario:
             (row,) = tx.rows.page(Conclusion, equals(uid=old.uid))
         assert row.content == "I live in Rome."
 
-    def test_the_card_holds_what_is_so_now(self, night: Night) -> None:
+    def test_the_card_contains_present_facts(self, night: Night) -> None:
         night.dream()
         assert night.card() == [
             "ATTRIBUTE: My favourite colour is blue.",
             "ATTRIBUTE: I moved to Berlin.",
         ]
 
-    def test_operators_hear_of_it(self, night: Night) -> None:
+    def test_emits_events(self, night: Night) -> None:
         told: list[Event] = []
         night.place.rt.events.on_event(lambda event, at: told.append(event))
         night.dream()
@@ -197,7 +197,7 @@ class TestGoldScenario:
 
 
 class TestCreated:
-    def test_new_conclusions_name_their_sources(self, night: Night) -> None:
+    def test_new_conclusions_have_their_sources(self, night: Night) -> None:
         first, second = night.tell("Alice cycles to work.", "Alice sold the car.")
         night.dream(
             Consolidated(
@@ -264,7 +264,7 @@ class TestCreated:
         assert found[0].content == "Alice avoids cars."
         assert night.collection().explicit_count == 2
 
-    def test_what_breaks_the_rules_is_left_out(self, night: Night) -> None:
+    def test_invalid_conclusions_are_left_out(self, night: Night) -> None:
         first, _ = night.tell("Alice cycles to work.", "Alice sold the car.")
         (other,) = night.tell("Bob sings.", peer="bob")
         task = night.dream(
@@ -296,7 +296,7 @@ class TestCreated:
         assert (task.outcome["malformed"], task.outcome["created"]) == (7, 1)
         assert kept.session is None
 
-    def test_what_is_held_already_is_counted_again(self, night: Night) -> None:
+    def test_existing_conclusions_are_reinforced(self, night: Night) -> None:
         first, _ = night.tell("Alice cycles to work.", "Alice sold the car.")
         statement = Statement("Alice has no car.", (), "deductive", (first.uid,))
         night.dream(Consolidated([statement, replace(statement, content="alice has  NO car.")]))
@@ -310,7 +310,7 @@ class TestCreated:
             task.outcome["superseded"],
         ) == (1, 0, 1)
 
-    def test_a_plugin_may_refuse_one(self, start: Start) -> None:
+    def test_a_plugin_may_refuse_a_conclusion(self, start: Start) -> None:
         listener, reasoner = Listener(), Dreamer()
         night = Night(start(listener, reasoner=reasoner), reasoner)
         (first,) = night.tell("Alice cycles to work.")
@@ -327,7 +327,7 @@ class TestCreated:
         assert night.place.texts("alice") == ["Alice cycles to work.", "No matter."]
         assert (task.outcome["refused"], task.outcome["superseded"]) == (1, 0)
 
-    def test_a_remote_index_is_told_by_tasks(self, start: Start) -> None:
+    def test_a_remote_index_is_updated_by_tasks(self, start: Start) -> None:
         reasoner, index = Dreamer(), Outside()
         night = Night(
             start(
@@ -348,7 +348,7 @@ class TestCreated:
 
 
 class TestSuperseding:
-    def test_chains_end_at_what_stays(self, night: Night) -> None:
+    def test_chains_end_at_a_live_conclusion(self, night: Night) -> None:
         one, two, three = night.tell("One.", "Two.", "Three.")
         night.dream(
             Consolidated(
@@ -359,7 +359,7 @@ class TestSuperseding:
         assert (rows["One."].superseded_by, rows["Two."].superseded_by) == (three.key, three.key)
         assert night.place.texts("alice") == ["Three."]
 
-    def test_circles_and_unknown_rows_are_left_alone(self, night: Night) -> None:
+    def test_cycles_and_unknown_rows_are_ignored(self, night: Night) -> None:
         one, two, three = night.tell("One.", "Two.", "Three.")
         steps = [
             Superseded(one.uid, two.uid, "a"),
@@ -372,7 +372,7 @@ class TestSuperseding:
         assert night.place.texts("alice") == ["One.", "Two.", "Three."]
         assert task.outcome["superseded"] == 0
 
-    def test_what_changed_meanwhile_stays_as_it_is(self, night: Night) -> None:
+    def test_conclusions_changed_during_the_dream_are_not_superseded(self, night: Night) -> None:
         """The row to be replaced, the row to replace it, or the source of a new one was deleted
         while the reasoner was thinking."""
         rt = night.place.rt
@@ -396,7 +396,7 @@ class TestSuperseding:
         assert (task.outcome["superseded"], task.outcome["outdated"]) == (0, 1)
         assert night.collection().explicit_count == night.collection().explicit_at_last_dream == 2
 
-    def test_no_connection_is_held_while_the_reasoner_thinks(self, night: Night) -> None:
+    def test_no_connection_is_open_while_the_reasoner_works(self, night: Night) -> None:
         def write(request: ConsolidateRequest) -> Consolidated:
             # A write inside another transaction of this thread is an error.
             night.write_card("written meanwhile")
@@ -460,7 +460,7 @@ class TestCard:
         night.dream(Consolidated(card=["ATTRIBUTE: short"]))
         assert night.card() == ["Allergic to nuts", "ATTRIBUTE: short"]
 
-    def test_form_of_generated_lines(self, night: Night) -> None:
+    def test_generated_lines_have_the_required_form(self, night: Night) -> None:
         night.tell("One.")
         lines = [
             "tall",
@@ -476,7 +476,7 @@ class TestCard:
         assert task.outcome["card_lines_dropped"] == 6
 
     @pytest.mark.parametrize("proposed", [None, [], ["nonsense"]])
-    def test_nothing_of_use_leaves_the_card(
+    def test_a_proposal_without_valid_lines_does_not_change_the_card(
         self, night: Night, proposed: Sequence[str] | None
     ) -> None:
         night.tell("One.")
@@ -484,7 +484,7 @@ class TestCard:
         night.dream(Consolidated(card=proposed))
         assert night.card() == ["ATTRIBUTE: tall"]
 
-    def test_at_most_40_lines(self, night: Night) -> None:
+    def test_has_at_most_40_lines(self, night: Night) -> None:
         night.tell("One.")
         night.write_card("mine", "mine too")
         night.dream(Consolidated(card=[f"ATTRIBUTE: {number}" for number in range(60)]))
@@ -493,7 +493,7 @@ class TestCard:
         assert card[:3] == ["mine", "mine too", "ATTRIBUTE: 0"]
         assert card[-1] == "ATTRIBUTE: 37"
 
-    def test_no_card_where_none_may_be_written(self, night: Night) -> None:
+    def test_no_card_is_written_if_the_configuration_forbids_it(self, night: Night) -> None:
         night.tell("One.")
         night.configure(peer_card={"create": False})
         night.dream(Consolidated(card=["ATTRIBUTE: tall"]))
@@ -514,7 +514,7 @@ class TestCard:
         assert night.collection().last_dream_at is None
         assert night.reasoner.asked[-1].card_only
 
-    def test_rebuilding_forgets_what_the_service_wrote(self, night: Night) -> None:
+    def test_rebuilding_drops_generated_lines(self, night: Night) -> None:
         night.tell("One.")
         night.dream(Consolidated(card=["ATTRIBUTE: from a session that left"]))
         night.write_card("mine", "ATTRIBUTE: from a session that left")
@@ -524,7 +524,7 @@ class TestCard:
         night.dream(Consolidated(), kind=dreams.CARD_REFRESH, rebuild=True)
         assert night.card() == ["mine"]
 
-    def test_rebuilding_to_nothing_leaves_no_card(self, night: Night) -> None:
+    def test_rebuilding_without_lines_removes_the_card(self, night: Night) -> None:
         night.tell("One.")
         night.dream(Consolidated(card=["ATTRIBUTE: old"]))
         night.dream(Consolidated(), kind=dreams.CARD_REFRESH, rebuild=True)
@@ -543,7 +543,7 @@ class TestCard:
 
 
 class TestRequest:
-    def test_oldest_first_and_live_only(self, night: Night) -> None:
+    def test_has_live_conclusions_oldest_first(self, night: Night) -> None:
         one, two, three = night.tell("One.", "Two.", "Three.")
         conclusions.delete(night.place.rt, PRINCIPAL, WORKSPACE, two.uid)
         night.dream()
@@ -555,7 +555,7 @@ class TestRequest:
         assert (asked.observer, asked.observed, asked.card) == ("alice", "alice", [])
         assert {known.session for known in asked.known} == {"s"}
 
-    def test_instructions_go_where_they_belong(self, night: Night) -> None:
+    def test_has_the_instructions_of_dream_and_card(self, night: Night) -> None:
         night.tell("One.")
         night.configure(
             custom_instructions="All.",
@@ -566,7 +566,7 @@ class TestRequest:
         (asked,) = night.reasoner.asked
         assert (asked.instructions, asked.card_instructions) == ("All.\n\nDream.", "All.\n\nCard.")
 
-    def test_no_dream_where_the_configuration_forbids_it(self, night: Night) -> None:
+    def test_no_dream_runs_if_the_configuration_forbids_it(self, night: Night) -> None:
         night.tell("One.")
         night.configure(dream={"enabled": False})
         task = night.dream()
@@ -574,7 +574,7 @@ class TestRequest:
         assert night.reasoner.asked == []
         assert night.collection().last_dream_at is None
 
-    def test_a_failed_dream_is_tried_again_and_rests(self, start: Start) -> None:
+    def test_a_failed_dream_is_retried_until_it_fails_permanently(self, start: Start) -> None:
         reasoner = Dreamer()
         night = Night(start(reasoner=reasoner, WORKER_MAX_ATTEMPTS="2"), reasoner)
         night.tell("One.")
@@ -640,7 +640,7 @@ class TestSessionsThatGo:
         deletion.delete_session(night.place.rt, PRINCIPAL, WORKSPACE, session)
         night.place.work()
 
-    def test_it_is_live_again(self, night: Night) -> None:
+    def test_a_superseded_conclusion_is_live_again(self, night: Night) -> None:
         night.tell("One.", session="s")
         night.tell("Two.", session="t")
         self.merge(night, ("One.", "Two."))
@@ -658,7 +658,7 @@ class TestSessionsThatGo:
         )
         assert [item.content for item in found] == ["One."]
 
-    def test_it_gives_way_to_what_came_after(self, night: Night) -> None:
+    def test_a_superseded_conclusion_gets_the_next_successor(self, night: Night) -> None:
         for content, session in (("One.", "s"), ("Two.", "t"), ("Three.", "u")):
             night.tell(content, session=session)
         self.merge(night, ("One.", "Two."))
@@ -669,14 +669,14 @@ class TestSessionsThatGo:
         self.delete(night, "u")
         assert night.place.texts("alice") == ["One."]
 
-    def test_what_goes_along_stays_gone(self, night: Night) -> None:
+    def test_conclusions_of_the_same_session_are_erased(self, night: Night) -> None:
         night.tell("One.", "Two.", session="t")
         self.merge(night, ("One.", "Two."))
         self.delete(night, "t")
         assert night.rows() == {}
         assert night.collection().explicit_count == 0
 
-    def test_a_scope_keeps_what_it_knows_from_elsewhere(self, night: Night) -> None:
+    def test_a_scope_keeps_conclusions_of_other_sessions(self, night: Night) -> None:
         rt = night.place.rt
         night.tell("One.", session="s")
         night.tell("Two.", session="t")
@@ -697,7 +697,7 @@ class TestSessionsThatGo:
         ]
 
 
-def test_a_dream_reads_nothing_that_was_said_after_its_peer_left(night: Night) -> None:
+def test_a_dream_does_not_read_messages_after_its_peer_left(night: Night) -> None:
     """What it would conclude of that becomes its peer's memory, which the peer's key may read."""
     night.tell("I keep bees.")
     found: dict[str, list[str]] = {}

@@ -102,7 +102,7 @@ def show(night: Night, task: Task) -> dream_changes.Dream:
 
 
 class TestBounds:
-    def test_a_dream_that_would_hide_everything_is_held(self, night: Night) -> None:
+    def test_a_dream_that_would_supersede_everything_is_held(self, night: Night) -> None:
         night.tell(*(f"I like tea number {n}." for n in range(MANY)))
         task = night.dream(dropping_all)
         assert (len(night.live()), task.state) == (MANY, "held")
@@ -115,12 +115,14 @@ class TestBounds:
         assert len(night.live()) == (MANY - number if state == "done" else MANY)
 
     @pytest.mark.parametrize(("number", "state"), [(5, "done"), (6, "held")])
-    def test_five_may_always_be(self, night: Night, number: int, state: str) -> None:
+    def test_five_may_always_be_superseded(self, night: Night, number: int, state: str) -> None:
         night.tell(*(f"I like tea number {n}." for n in range(8)))
         assert night.dream(merging(number)).state == state
 
     @pytest.mark.parametrize(("number", "state"), [(2, "done"), (3, "held")])
-    def test_two_may_go_without_a_successor(self, night: Night, number: int, state: str) -> None:
+    def test_two_may_be_withdrawn_without_a_successor(
+        self, night: Night, number: int, state: str
+    ) -> None:
         texts = [f"I like tea number {n}." for n in range(MANY)]
         night.tell(*texts)
         assert night.dream(dropping(*texts[:number])).state == state
@@ -142,9 +144,7 @@ class TestRules:
         assert night.live() == {"I live in Rome.", "I live in Oslo."}
         assert task.outcome["kept_as_newer"] == 1
 
-    def test_an_explicit_one_gives_way_only_to_what_has_a_word_in_common(
-        self, night: Night
-    ) -> None:
+    def test_a_successor_of_an_explicit_conclusion_shares_a_word(self, night: Night) -> None:
         night.tell("I own a tortoise named Balthazar.", "My car is blue.", "Balthazar died.")
         old, car, died = "I own a tortoise named Balthazar.", "My car is blue.", "Balthazar died."
         task = night.dream(
@@ -160,7 +160,7 @@ class TestRules:
         )
         assert night.live() == {car, died}
 
-    def test_what_a_caller_stored_needs_a_successor(self, night: Night) -> None:
+    def test_a_conclusion_of_a_caller_needs_a_successor(self, night: Night) -> None:
         night.tell("I sing.")
         draft = ConclusionDraft("Alice has an allergy to nuts.", "alice", "alice")
         conclusions.create(night.rt, PRINCIPAL, WORKSPACE, [draft])
@@ -168,7 +168,7 @@ class TestRules:
         assert night.live() == {"Alice has an allergy to nuts."}
         assert task.outcome["kept_as_stored_by_caller"] == 1
 
-    def test_what_was_derived_three_times_needs_a_successor(self, night: Night) -> None:
+    def test_a_conclusion_derived_three_times_needs_a_successor(self, night: Night) -> None:
         night.tell("I sing.", "I sing.", "I sing.", "I dance.", "I dance.")
         task = night.dream(dropping("I sing.", "I dance."))
         assert night.live() == {"I sing."}
@@ -236,7 +236,7 @@ class TestReview:
         (job,) = jobs.failures(night.rt, PRINCIPAL, WORKSPACE, Paging()).items
         assert (job.task.uid, job.task.state) == (task.uid, "held")
 
-    def test_it_goes_with_the_session_that_it_rests_on(self, night: Night) -> None:
+    def test_a_proposal_is_erased_with_its_source_session(self, night: Night) -> None:
         task = self.held(night)
         deletion.delete_session(night.rt, PRINCIPAL, WORKSPACE, "s")
         night.place.work()
@@ -266,7 +266,7 @@ class TestReview:
         assert len(night.live()) == 8
 
     @pytest.mark.parametrize("is_applied", [False, True])
-    def test_it_goes_with_a_deleted_conclusion_that_it_rests_on(
+    def test_a_proposal_is_erased_with_its_source_conclusion(
         self, night: Night, is_applied: bool
     ) -> None:
         task = self.held(night)
@@ -338,7 +338,7 @@ class TestUndo:
         with pytest.raises(Conflict):
             dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid)
 
-    def test_what_changed_since_stays(self, night: Night) -> None:
+    def test_later_changes_are_not_undone(self, night: Night) -> None:
         night.tell("I live in Rome.", "I live in Oslo.")
 
         def plan(known: Sequence[Known]) -> Consolidated:

@@ -202,7 +202,7 @@ class TestGoldScenario:
             session="s",
         )
 
-    def test_links_provenance_and_the_untouched_rest(self, night: Night) -> None:
+    def test_has_links_provenance_and_unchanged_other_rows(self, night: Night) -> None:
         before = night.rows(observer="alice")
         others = night.rows(observer="bob")
         messages = {content: row.message_keys for content, row in before.items()}
@@ -279,7 +279,7 @@ class TestGoldScenario:
         )
         assert night.collection().last_dream_at == night.place.clock()
 
-    def test_what_was_replaced_is_found_no_more_and_can_be_read(self, night: Night) -> None:
+    def test_superseded_conclusions_are_readable_but_not_found(self, night: Night) -> None:
         self.run(night)
         rt = night.place.rt
         found = conclusions.query(
@@ -293,7 +293,7 @@ class TestGoldScenario:
         assert "Alice lives in Germany." in [row.content for row in found]
         assert "Alice lives in Rome." in night.rows(observer="alice", state="superseded")
 
-    def test_dreaming_the_same_again_adds_nothing(self, night: Night) -> None:
+    def test_a_repeated_dream_adds_nothing(self, night: Night) -> None:
         self.run(night)
         before = night.rows(observer="alice", state="live")
         berlin = night.uid("Alice moved to Berlin.")
@@ -303,7 +303,7 @@ class TestGoldScenario:
         assert after["Alice lives in Germany."].times_derived == 2
         assert (task.outcome["created"], task.outcome["reinforced"]) == (0, 1)
 
-    def test_operators_hear_of_it(self, night: Night) -> None:
+    def test_emits_events(self, night: Night) -> None:
         self.run(night)
         (run,) = night.of("dream.run")
         assert {
@@ -381,7 +381,7 @@ class TestGoldScenario:
 
 
 class TestTakingBack:
-    def test_without_a_successor(self, night: Night) -> None:
+    def test_a_conclusion_is_withdrawn_without_a_successor(self, night: Night) -> None:
         night.tell("Alice has a cold.", "Alice keeps bees.")
         night.dream(
             calling(supersede(night.uid("Alice has a cold."), None, "long over")), DONE, DONE
@@ -395,7 +395,7 @@ class TestTakingBack:
         assert night.place.texts("alice") == ["Alice keeps bees."]
         assert night.collection().explicit_count == 1
 
-    def test_what_points_at_something_taken_back_stays(self, night: Night) -> None:
+    def test_a_withdrawn_conclusion_supersedes_no_other(self, night: Night) -> None:
         night.tell("One.", "Two.")
         night.dream(
             calling(
@@ -407,7 +407,7 @@ class TestTakingBack:
         )
         assert night.place.texts("alice") == ["One."]
 
-    def test_what_somebody_deleted_meanwhile_is_left_alone(self, night: Night) -> None:
+    def test_a_conclusion_deleted_meanwhile_is_not_changed(self, night: Night) -> None:
         """Compare-and-set: the model decided about a row that is no longer what it was."""
         night.tell("One.", "Two.", "Three.")
         gone, kept = night.uid("One."), night.uid("Two.")
@@ -431,7 +431,7 @@ class TestTakingBack:
 
 
 class TestLookingUp:
-    def test_what_lies_beyond_the_newest_can_be_found_and_named(
+    def test_conclusions_beyond_the_newest_can_be_looked_up_and_cited(
         self, night: Night, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("memservice.pipeline.dream.handler.MAX_KNOWN_COSTLY", 1)
@@ -452,7 +452,7 @@ class TestLookingUp:
         assert night.rows()["Alice is from Italy."].source_ids == [born]
         assert night.rows()["Alice was born in Turin."].state == "superseded"
 
-    def test_only_what_the_observer_holds_and_has_seen(self, night: Night) -> None:
+    def test_look_ups_are_limited_to_the_observer(self, night: Night) -> None:
         night.tell("Alice keeps bees.")
         night.tell("Bob robs banks.", peer="bob", session="secret")
         night.dream(
@@ -499,7 +499,7 @@ class TestFailure:
         assert "unavailable" in (task.last_error or "")
         assert night.collection().last_dream_at is None
 
-    def test_a_dream_of_which_nothing_came_is_tried_again(self, night: Night) -> None:
+    def test_a_dream_without_results_is_retried(self, night: Night) -> None:
         night.tell("Alice keeps bees.")
         task = night.dream(*[ModelFailure("no", retryable=False)] * 2)
         assert (task.state, task.attempts) == ("pending", 1)
@@ -540,7 +540,7 @@ class TestFailure:
 
 
 class TestCard:
-    def test_refreshing_touches_the_card_alone(self, night: Night) -> None:
+    def test_refreshing_changes_the_card_only(self, night: Night) -> None:
         night.tell("Alice keeps bees.")
         before = night.rows()
         task = night.dream(
@@ -572,7 +572,7 @@ class TestCard:
         assert all("wasps" not in turn.content for turn in night.model.requests[0].turns)
         assert night.card() == ["ATTRIBUTE: keeps bees"]
 
-    def test_what_a_caller_wrote_meanwhile_wins(self, night: Night) -> None:
+    def test_lines_written_by_a_caller_meanwhile_are_kept(self, night: Night) -> None:
         night.tell("Alice keeps bees.")
 
         def write(request: CompletionRequest) -> Any:
@@ -617,7 +617,7 @@ class TestLikeness:
         assert task is not None
         return night, task
 
-    def test_the_poorer_is_counted_with_the_richer(self, start: Start) -> None:
+    def test_a_less_detailed_statement_reinforces_the_more_detailed_one(self, start: Start) -> None:
         night, task = self.dreams(
             start, "Apiculture occupies her every weekend.", "Apiculture occupies her."
         )
@@ -628,7 +628,7 @@ class TestLikeness:
         )
         assert (task.outcome["created"], task.outcome["reinforced"]) == (0, 1)
 
-    def test_the_richer_takes_the_place_of_the_poorer(self, start: Start) -> None:
+    def test_a_more_detailed_statement_replaces_the_less_detailed_one(self, start: Start) -> None:
         night, task = self.dreams(
             start, "Apiculture occupies her.", "Apiculture occupies her every weekend."
         )
@@ -645,12 +645,12 @@ class TestLikeness:
         )
         assert (task.outcome["created"], task.outcome["superseded"]) == (1, 1)
 
-    def test_numbers_make_a_difference(self, start: Start) -> None:
+    def test_statements_with_different_numbers_are_not_merged(self, start: Start) -> None:
         night, _ = self.dreams(
             start, "Apiculture takes her 3 hours.", "Apiculture takes her 5 hours."
         )
         assert {row.state for row in night.rows(level="deductive").values()} == {"live"}
 
-    def test_levels_are_kept_apart(self, start: Start) -> None:
+    def test_statements_of_different_levels_are_not_merged(self, start: Start) -> None:
         night, _ = self.dreams(start, "Alice keeps bees and more bees.")
         assert {row.level for row in night.rows(state="live").values()} == {"explicit", "deductive"}

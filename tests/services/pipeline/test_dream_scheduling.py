@@ -50,7 +50,7 @@ def collection(place: Place) -> Collection:
 
 
 class TestByThemselves:
-    def test_after_enough_and_an_hour_of_quiet(self, place: Place) -> None:
+    def test_after_enough_conclusions_and_an_idle_hour(self, place: Place) -> None:
         tell(place, "One.", "Two.")
         assert timers(place) == []
         tell(place, "Three.")
@@ -78,7 +78,7 @@ class TestByThemselves:
         )
         assert timers(place) == []
 
-    def test_a_further_save_winds_the_timer_up_again(self, place: Place) -> None:
+    def test_a_further_conclusion_restarts_the_timer(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
         place.clock.advance(minutes=50)
         tell(place, "Four.")
@@ -104,7 +104,7 @@ class TestByThemselves:
         place.work()
         assert len(dreamt(place)) == 2
 
-    def test_a_dream_in_the_meantime_makes_the_timer_void(self, place: Place) -> None:
+    def test_a_dream_on_request_cancels_the_timer(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
         assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
         place.work()
@@ -114,7 +114,7 @@ class TestByThemselves:
         (timer,) = place.tasks(kinds.DREAM_TIMER)
         assert (timer.state, timer.outcome) == ("done", {"skipped": "not enough is new"})
 
-    def test_a_timer_that_goes_off_too_early_is_set_again(self, place: Place) -> None:
+    def test_a_timer_that_fires_too_early_is_set_again(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
         assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
         place.work()
@@ -129,12 +129,12 @@ class TestByThemselves:
         assert timer.not_before == last + timedelta(hours=8)
         assert len(dreamt(place)) == 1
 
-    def test_nobody_who_waits_for_the_queue_waits_for_a_timer(self, place: Place) -> None:
+    def test_timers_do_not_count_in_queue_status(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
         assert len(timers(place)) == 1
         assert place.counts()[3] == 0
 
-    def test_it_survives_a_restart(self, start: Start, request: pytest.FixtureRequest) -> None:
+    def test_a_timer_survives_a_restart(self, start: Start, request: pytest.FixtureRequest) -> None:
         if "memory" in request.node.name:
             pytest.skip("a store in memory does not outlive its process")
         first = start(**SETTINGS)
@@ -145,7 +145,7 @@ class TestByThemselves:
         second.work()
         assert [task.state for task in dreamt(second)] == ["done"]
 
-    def test_every_type_that_runs_by_itself(self, start: Start) -> None:
+    def test_every_automatic_type_is_scheduled(self, start: Start) -> None:
         place = start(
             **SETTINGS
             | {"DREAM_ENABLED_TYPES": '["omni", "card_refresh"]', "DREAM_IDLE_TIMEOUT_MINUTES": "0"}
@@ -159,19 +159,19 @@ class TestByThemselves:
         ]
 
     @pytest.mark.parametrize("off", [{"DREAM_ENABLED": "false"}, {"DREAM_ENABLED_TYPES": "[]"}])
-    def test_not_where_they_are_switched_off(self, start: Start, off: dict[str, str]) -> None:
+    def test_not_if_dreams_are_switched_off(self, start: Start, off: dict[str, str]) -> None:
         place = start(**SETTINGS | off)
         tell(place, "One.", "Two.", "Three.")
         assert timers(place) == []
 
-    def test_not_where_the_session_says_no(self, place: Place) -> None:
+    def test_not_if_the_session_forbids_it(self, place: Place) -> None:
         sessions.update(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"dream": {"enabled": False}})
         tell(place, "One.", "Two.", "Three.")
         assert timers(place) == []
         tell(place, "Four.", session="t")
         assert len(timers(place)) == 1
 
-    def test_the_configuration_is_looked_at_again(self, place: Place) -> None:
+    def test_the_configuration_is_read_again_when_the_timer_fires(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
         workspaces.update(place.rt, PRINCIPAL, WORKSPACE, None, {"dream": {"enabled": False}})
         place.clock.advance(hours=1)
@@ -180,7 +180,7 @@ class TestByThemselves:
         (timer,) = place.tasks(kinds.DREAM_TIMER)
         assert timer.outcome == {"skipped": "dreams are switched off here"}
 
-    def test_each_observer_counts_for_itself(self, place: Place) -> None:
+    def test_conclusions_are_counted_per_observer(self, place: Place) -> None:
         place.join("s", bob=sessions.MemberConfig(observe_others=True))
         tell(place, "One.", "Two.")
         tell(place, "Three.", session="t")
@@ -211,7 +211,7 @@ class TestOnRequest:
         assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, ask)
         assert len(dreamt(place)) == 3
 
-    def test_a_waiting_timer_does_not_hold_it_up(self, place: Place) -> None:
+    def test_a_pending_timer_does_not_delay_it(self, place: Place) -> None:
         tell(place, "One.", "Two.", "Three.")
         assert dreams.schedule(
             place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI, session="s")
@@ -222,7 +222,7 @@ class TestOnRequest:
         assert (task.state, task.payload["trigger"]) == ("done", "manual")
         assert place.counts()[3] == 0
 
-    def test_a_waiting_refresh_becomes_a_rebuild(self, place: Place) -> None:
+    def test_a_pending_refresh_becomes_a_rebuild(self, place: Place) -> None:
         tell(place, "One.")
         for rebuild in (False, True):
             dreams.schedule(
@@ -300,7 +300,7 @@ class TestOnRequest:
         assert not enqueue(dreams.SCOPE_BACKFILL)
         assert [task.payload["trigger"] for task in dreamt(place)] == ["manual", "scope_removal"]
 
-    def test_of_a_pair_that_knows_nothing(self, place: Place) -> None:
+    def test_of_a_pair_without_conclusions(self, place: Place) -> None:
         tell(place, "One.")
         tell(place, "Other.", peer="bob", session="t")
         assert dreams.schedule(

@@ -19,7 +19,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(echo, "READ_PER_LOOKUP", 0 if request.param == "looked up" else 1_000)
 
 
-def test_an_agent_that_repeats_what_is_known_of_the_user_says_nothing_new(place: Place) -> None:
+def test_an_agent_that_repeats_facts_about_the_user_adds_no_conclusions(place: Place) -> None:
     place.say("s", ("user", FACT))
     place.work()
     place.say("s", ("agent", f"{FACT}\nI can look for ferries."))
@@ -29,7 +29,7 @@ def test_an_agent_that_repeats_what_is_known_of_the_user_says_nothing_new(place:
     assert place.outcome("echo") == 1
 
 
-def test_nothing_is_stored_where_all_is_echo(place: Place) -> None:
+def test_a_message_that_is_only_an_echo_stores_nothing(place: Place) -> None:
     place.say("s", ("user", FACT))
     place.work()
     place.say("s", ("agent", FACT.upper().replace(".", "!")))
@@ -39,7 +39,7 @@ def test_nothing_is_stored_where_all_is_echo(place: Place) -> None:
     assert (task.outcome["statements"], task.outcome["echo"], task.outcome["stored"]) == (1, 1, 0)
 
 
-def test_a_user_who_says_it_again_reinforces_it(place: Place) -> None:
+def test_a_user_that_repeats_a_fact_reinforces_it(place: Place) -> None:
     place.say("s", ("user", FACT), ("agent", "I see."))
     place.work()
     place.say("s", ("user", FACT))
@@ -49,7 +49,7 @@ def test_a_user_who_says_it_again_reinforces_it(place: Place) -> None:
     assert place.outcome("echo") == 0
 
 
-def test_who_said_it_first_is_no_echo_whoever_is_worked_on_first(place: Place) -> None:
+def test_the_first_statement_is_not_an_echo_in_any_order_of_processing(place: Place) -> None:
     place.say("s", ("agent", FACT), ("user", FACT))
     first, second = place.ready()
     # The second speaker's unit before the first one's.
@@ -60,7 +60,7 @@ def test_who_said_it_first_is_no_echo_whoever_is_worked_on_first(place: Place) -
     assert place.outcome("echo") == 0
 
 
-def test_a_sentence_that_only_resembles_what_is_known_is_kept(place: Place) -> None:
+def test_a_sentence_that_only_resembles_a_fact_is_kept(place: Place) -> None:
     place.say("s", ("user", FACT))
     place.work()
     changed = "Ada's sister Clara sails around Malta every winter with two old friends."
@@ -69,7 +69,7 @@ def test_a_sentence_that_only_resembles_what_is_known_is_kept(place: Place) -> N
     assert place.texts("agent") == [changed]
 
 
-def test_what_is_held_about_a_peer_of_another_session_is_no_echo(place: Place) -> None:
+def test_facts_about_a_peer_of_another_session_do_not_make_an_echo(place: Place) -> None:
     place.say("elsewhere", ("stranger", FACT))
     place.work()
     place.say("s", ("agent", FACT))
@@ -77,7 +77,7 @@ def test_what_is_held_about_a_peer_of_another_session_is_no_echo(place: Place) -
     assert place.texts("agent") == [FACT]
 
 
-def test_what_was_told_to_the_service_counts_as_known(place: Place) -> None:
+def test_conclusions_stored_by_callers_make_an_echo(place: Place) -> None:
     place.join("s", user=MemberConfig(), agent=MemberConfig())
     conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft(FACT, "agent", "user")])
     place.say("s", ("agent", FACT))
@@ -95,7 +95,7 @@ def test_a_line_of_a_card_is_an_echo(place: Place) -> None:
     assert place.texts("user") == [FACT]
 
 
-def test_a_line_of_a_summary_is_an_echo_only_once_it_was_there(place: Place) -> None:
+def test_a_line_of_a_summary_is_an_echo_only_after_the_summary(place: Place) -> None:
     sessions.get_or_create(
         place.rt,
         PRINCIPAL,
@@ -134,7 +134,7 @@ def conclusions_of_agent(place: Place, content: str) -> list[str]:
         "ベルリンに住んでいます。",
     ],
 )
-def test_two_people_may_say_the_same_of_themselves(place: Place, text: str) -> None:
+def test_two_peers_may_state_the_same_about_themselves(place: Place, text: str) -> None:
     place.say("s", ("alice", text))
     place.work()
     place.say("s", ("bob", text))

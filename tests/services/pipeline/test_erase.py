@@ -34,7 +34,7 @@ def only_task(place: Place) -> r.Task:
     return task
 
 
-def test_a_session_goes_whole_and_nothing_else(place: Place) -> None:
+def test_a_session_is_erased_completely_and_nothing_else(place: Place) -> None:
     kept, doomed = fill(place, WORKSPACE, "kept"), fill(place, WORKSPACE, "s")
     before, texts = rows(place, session_key=kept), indexed(place, 1)
     assert before.keys() == {BY_RECORD[record].name for record in erase.OF_SESSION}
@@ -62,7 +62,7 @@ def test_a_session_goes_whole_and_nothing_else(place: Place) -> None:
     assert task.outcome["sessions"] == 1
 
 
-def test_a_workspace_goes_whole_and_nothing_else(place: Place) -> None:
+def test_a_workspace_is_erased_completely_and_nothing_else(place: Place) -> None:
     fill(place, "kept", "s")
     for session in ("a", "b", "c"):
         fill(place, WORKSPACE, session)
@@ -90,7 +90,7 @@ def test_a_workspace_goes_whole_and_nothing_else(place: Place) -> None:
     assert {task.state for task in place.tasks(kinds.ERASE)} == {"done"}
 
 
-def test_every_table_of_a_workspace_is_known_to_the_erasure() -> None:
+def test_erasure_covers_every_table_of_a_workspace() -> None:
     for name, known, others in (
         ("workspace_key", erase.OF_WORKSPACE, KEPT),
         ("session_key", erase.OF_SESSION, set()),
@@ -125,7 +125,7 @@ def counting(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_no_step_erases_more_than_it_may(
+def test_no_step_erases_more_than_a_thousand_rows(
     place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     monkeypatch.setattr(erase, "BATCH_SIZE", 7)
@@ -149,7 +149,7 @@ class Crash(BaseException):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_was_interrupted_goes_on(
+def test_an_interrupted_erasure_continues(
     place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     monkeypatch.setattr(erase, "BATCH_SIZE", 40)
@@ -193,7 +193,7 @@ def test_what_was_interrupted_goes_on(
     }
 
 
-def test_erasing_twice_is_nothing(place: Place) -> None:
+def test_erasing_twice_changes_nothing(place: Place) -> None:
     key = fill(place, WORKSPACE, "s")
     deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
     place.work()
@@ -228,7 +228,7 @@ def test_an_active_session_is_never_erased(place: Place) -> None:
     assert place.texts("alice") == ["I like tea."]
 
 
-def test_what_was_under_way_when_a_session_was_deleted_is_not_stored(place: Place) -> None:
+def test_work_in_progress_stores_nothing_in_a_deleted_session(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
 
     def delete_meanwhile(request: object) -> None:
@@ -258,7 +258,7 @@ def test_a_worker_whose_unit_was_erased_stores_nothing(place: Place) -> None:
     assert [task.kind for task in place.tasks(None)] == [kinds.ERASE]
 
 
-def test_what_comes_during_the_last_step_is_erased_as_well(
+def test_rows_stored_during_the_last_step_are_erased(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (message, *_) = place.say("s", ("alice", "I like tea."))
@@ -280,7 +280,7 @@ def test_what_comes_during_the_last_step_is_erased_as_well(
     assert only_task(place).outcome["conclusions"] == 2
 
 
-def test_other_units_have_their_turn(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_units_run_between_steps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(erase, "BATCH_SIZE", 5)
     monkeypatch.setattr(runner, "TIME_SLICE_SECONDS", 0.0)
     fill(place, WORKSPACE, "s")
@@ -298,7 +298,7 @@ def test_other_units_have_their_turn(place: Place, monkeypatch: pytest.MonkeyPat
     assert only_task(place).state == "done"
 
 
-def test_an_index_outside_is_told(start: Start) -> None:
+def test_vectors_in_an_outside_index_are_removed(start: Start) -> None:
     outside = Outside()
     place = start(
         Lengths("lengths-1", Capability.SEMANTIC),
@@ -322,7 +322,7 @@ def test_an_index_outside_is_told(start: Start) -> None:
     assert rows(place, workspace_key=1) == {}
 
 
-def test_an_index_outside_that_is_away_keeps_the_rows(
+def test_rows_stay_while_an_outside_index_is_unreachable(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside = Outside()

@@ -34,7 +34,7 @@ def waits(place: Place) -> bool:
     return bool(pending) and not place.ready()
 
 
-def test_a_few_words_wait_until_they_are_old_enough(start: Start) -> None:
+def test_few_tokens_wait_until_the_maximum_age(start: Start) -> None:
     place = costly(start)
     place.say("s", ("alice", "I live in Oslo."), ("alice", "I keep bees."))
     assert waits(place)
@@ -45,7 +45,7 @@ def test_a_few_words_wait_until_they_are_old_enough(start: Start) -> None:
     assert place.reasoner.said() == [["I live in Oslo.", "I keep bees."]]
 
 
-def test_the_age_counts_from_the_oldest(start: Start) -> None:
+def test_the_age_is_that_of_the_oldest_message(start: Start) -> None:
     place = costly(start)
     place.say("s", ("alice", "I live in Oslo."))
     place.clock.advance(seconds=1790)
@@ -57,7 +57,7 @@ def test_the_age_counts_from_the_oldest(start: Start) -> None:
     )
 
 
-def test_enough_words_are_worked_on_at_once(start: Start) -> None:
+def test_enough_tokens_are_processed_at_once(start: Start) -> None:
     place = costly(start)
     (first,) = place.say("s", ("alice", LONG))
     assert 100 < first.tokens < 256
@@ -71,7 +71,7 @@ def test_enough_words_are_worked_on_at_once(start: Start) -> None:
     assert sum(len(batch) for batch in place.reasoner.said()) == said
 
 
-def test_exactly_as_many_words_as_are_asked_for_are_enough(start: Start) -> None:
+def test_exactly_the_configured_number_of_tokens_is_enough(start: Start) -> None:
     place = costly(start)
     (first,) = place.say("s", ("alice", LONG))
     settings = place.rt.settings
@@ -84,13 +84,13 @@ def test_exactly_as_many_words_as_are_asked_for_are_enough(start: Start) -> None
     assert place.ready()
 
 
-def test_one_request_with_enough_words_is_enough(start: Start) -> None:
+def test_one_request_with_enough_tokens_is_processed_at_once(start: Start) -> None:
     place = costly(start)
     place.say("s", *[("alice", LONG)] * 5)
     assert place.ready()
 
 
-def test_only_a_units_own_words_count(start: Start) -> None:
+def test_tokens_are_counted_per_unit(start: Start) -> None:
     place = costly(start)
     place.say("s", ("alice", "I live in Oslo."), *[("bob", LONG)] * 5)
     place.say("t", *[("alice", LONG)] * 2)
@@ -100,7 +100,7 @@ def test_only_a_units_own_words_count(start: Start) -> None:
     assert {request.observed for request in place.reasoner.requests} == {"bob"}
 
 
-def test_very_many_short_messages_are_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_short_messages_are_enough(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "ENOUGH_MESSAGES", 5)
     place = costly(start)
     place.say("s", *[("alice", "Oslo.")] * 4)
@@ -109,7 +109,7 @@ def test_very_many_short_messages_are_enough(start: Start, monkeypatch: pytest.M
     assert place.ready()
 
 
-def test_what_comes_while_a_unit_is_worked_on_is_done_along(start: Start) -> None:
+def test_messages_that_arrive_during_a_run_are_included(start: Start) -> None:
     place = costly(start)
     late = ["I keep bees.", "I own a boat."]
 
@@ -124,7 +124,7 @@ def test_what_comes_while_a_unit_is_worked_on_is_done_along(start: Start) -> Non
     assert place.reasoner.said()[-2:] == [["I keep bees."], ["I own a boat."]]
 
 
-def test_a_run_that_finds_only_waiting_messages_leaves_them(start: Start) -> None:
+def test_a_run_leaves_messages_that_wait_for_a_batch(start: Start) -> None:
     """Whoever is woken for nothing does nothing."""
     place = costly(start)
     place.say("s", ("alice", "I live in Oslo."))
@@ -133,7 +133,7 @@ def test_a_run_that_finds_only_waiting_messages_leaves_them(start: Start) -> Non
     assert waits(place)
 
 
-def test_a_message_that_fails_holds_up_those_that_wait_behind_it(start: Start) -> None:
+def test_a_failing_message_blocks_later_messages_of_its_unit(start: Start) -> None:
     place = costly(start)
 
     def fail(request: object) -> None:
@@ -157,7 +157,7 @@ def test_a_message_that_fails_holds_up_those_that_wait_behind_it(start: Start) -
         {"DERIVER_REPRESENTATION_BATCH_WORK_UNIT_TARGET_TOKENS": "0"},
     ],
 )
-def test_nothing_waits_if_the_settings_say_so(start: Start, settings: dict[str, str]) -> None:
+def test_settings_can_disable_batching(start: Start, settings: dict[str, str]) -> None:
     place = costly(start, **settings)
     place.say("s", ("alice", "I live in Oslo."))
     assert place.ready()
@@ -168,7 +168,7 @@ def test_nothing_waits_for_a_reasoner_that_costs_nothing(place: Place) -> None:
     assert place.ready()
 
 
-def test_without_a_greatest_age_only_words_count(start: Start) -> None:
+def test_without_a_maximum_age_only_tokens_count(start: Start) -> None:
     place = costly(start, DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0")
     place.say("s", ("alice", "I live in Oslo."))
     place.clock.advance(days=4000)
@@ -178,7 +178,7 @@ def test_without_a_greatest_age_only_words_count(start: Start) -> None:
     assert place.reasoner.said()[0][0] == "I live in Oslo."
 
 
-def test_what_waits_is_released_when_the_settings_change(start: Start) -> None:
+def test_waiting_messages_are_released_when_settings_change(start: Start) -> None:
     place = costly(start, DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0")
     place.say("s", ("alice", "I live in Oslo."))
     retention.sweep(place.rt)
@@ -190,7 +190,7 @@ def test_what_waits_is_released_when_the_settings_change(start: Start) -> None:
     assert place.reasoner.said() == [["I live in Oslo."]]
 
 
-def test_workers_are_woken_when_there_is_enough(start: Start) -> None:
+def test_workers_are_woken_by_a_full_batch(start: Start) -> None:
     place = costly(start)
     woken: list[str] = []
 
@@ -204,7 +204,7 @@ def test_workers_are_woken_when_there_is_enough(start: Start) -> None:
     assert woken == [place.tasks()[0].unit]
 
 
-def test_batches_are_bounded_by_the_words_of_all_speakers(start: Start) -> None:
+def test_batches_are_bounded_by_the_tokens_of_all_authors(start: Start) -> None:
     place = costly(start, DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="400")
     place.say(
         "s",
@@ -225,7 +225,7 @@ def test_batches_are_bounded_by_the_words_of_all_speakers(start: Start) -> None:
     assert batches == [["I live in Oslo."], ["I keep bees."]]
 
 
-def test_the_message_before_is_shown_only_if_another_wrote_it(start: Start) -> None:
+def test_the_previous_message_is_context_only_if_of_another_author(start: Start) -> None:
     place = start()
     place.say("s", ("alice", "I live in Oslo."))
     place.work()

@@ -115,7 +115,7 @@ def test_a_session_is_erased_while_every_model_thread_hangs(
         )
 
 
-def test_local_work_is_found_behind_more_units_than_are_read_together(
+def test_local_work_is_found_behind_a_full_batch_of_other_units(
     hanging: tuple[Place, Hanging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, reasoner = hanging

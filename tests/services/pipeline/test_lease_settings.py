@@ -79,7 +79,7 @@ def test_stale_work_unit_cleanup_interval_seconds(
     assert found == looks
 
 
-def test_the_bare_name_of_the_cleanup_interval_is_known(start: Start) -> None:
+def test_the_bare_name_of_the_cleanup_interval_is_accepted(start: Start) -> None:
     place = start(STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS="0.0")
     assert place.rt.settings.deriver.stale_work_unit_cleanup_interval_seconds == 0.0
 
@@ -152,7 +152,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("beats", [True, False])
-def test_a_heartbeat_keeps_the_lease_while_a_slow_reasoner_is_asked(
+def test_a_heartbeat_keeps_the_lease_during_a_slow_call(
     start: Start, monkeypatch: pytest.MonkeyPatch, beats: bool
 ) -> None:
     place = start(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")

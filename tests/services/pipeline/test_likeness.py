@@ -48,7 +48,7 @@ def tell(place: Place, *said: str, session: str = "s") -> None:
         place.work()
 
 
-def test_what_says_no_more_is_counted_and_not_stored(place: Place) -> None:
+def test_a_less_detailed_statement_is_counted_and_not_stored(place: Place) -> None:
     tell(place, "I am fond of green plums from Zwetschgau.", "I am fond of plums from Zwetschgau.")
     assert held(place) == [("I am fond of green plums from Zwetschgau.", 2)]
     assert (place.outcome("said_already"), place.outcome("stored"), place.counted("alice")) == (
@@ -58,7 +58,7 @@ def test_what_says_no_more_is_counted_and_not_stored(place: Place) -> None:
     )
 
 
-def test_what_says_more_supersedes_what_was_held(place: Place) -> None:
+def test_a_more_detailed_statement_supersedes_the_stored_one(place: Place) -> None:
     tell(place, "I am fond of plums from Zwetschgau.", "I am fond of green plums from Zwetschgau.")
     assert held(place) == [("I am fond of green plums from Zwetschgau.", 2)]
     assert (place.outcome("replaced"), place.outcome("stored"), place.counted("alice")) == (1, 2, 1)
@@ -69,7 +69,7 @@ def test_what_says_more_supersedes_what_was_held(place: Place) -> None:
     assert old.internal["superseded"]
 
 
-def test_a_third_time_counts_on(place: Place) -> None:
+def test_counts_continue_over_several_replacements(place: Place) -> None:
     tell(
         place,
         "I am fond of plums.",
@@ -90,7 +90,9 @@ def test_a_third_time_counts_on(place: Place) -> None:
         ("I was there in March, by train.", "I was there in April, by train."),
     ],
 )
-def test_what_differs_in_a_fact_is_kept_apart(place: Place, one: str, other: str) -> None:
+def test_statements_that_differ_in_a_fact_are_not_merged(
+    place: Place, one: str, other: str
+) -> None:
     tell(place, one, other)
     assert held(place) == [(one, 1), (other, 1)]
 
@@ -114,13 +116,13 @@ def test_a_score_of_exactly_the_minimum_is_a_duplicate(
     assert len(held(place)) == (1 if merged else 2)
 
 
-def test_sessions_are_kept_apart(place: Place) -> None:
+def test_statements_of_different_sessions_are_not_merged(place: Place) -> None:
     tell(place, "I am fond of green plums.")
     tell(place, "I am fond of plums.", session="t")
     assert len(held(place)) == 2
 
 
-def test_each_observer_by_itself(place: Place) -> None:
+def test_each_observer_is_deduplicated_by_itself(place: Place) -> None:
     tell(place, "I am fond of green plums.")
     place.join("s", bob=MemberConfig(observe_others=True))
     tell(place, "I am fond of plums.")
@@ -128,13 +130,13 @@ def test_each_observer_by_itself(place: Place) -> None:
     assert held(place, "bob") == [("I am fond of plums.", 1)]
 
 
-def test_it_can_be_switched_off(start: Start) -> None:
+def test_deduplication_can_be_switched_off(start: Start) -> None:
     place = start(semantic(), EMBEDDER="lengths", DERIVER_DEDUPLICATE="false")
     tell(place, "I am fond of green plums.", "I am fond of plums.")
     assert len(held(place)) == 2
 
 
-def test_an_embedder_that_does_not_understand_merges_nothing(start: Start) -> None:
+def test_a_non_semantic_embedder_merges_nothing(start: Start) -> None:
     embedder = Lengths()
     embedder.duplicate_distance = 0.05
     place = start(embedder, EMBEDDER="lengths")
@@ -142,7 +144,7 @@ def test_an_embedder_that_does_not_understand_merges_nothing(start: Start) -> No
     assert len(held(place)) == 2
 
 
-def test_an_embedder_that_is_away_loses_nothing(start: Start) -> None:
+def test_an_unreachable_embedder_loses_nothing(start: Start) -> None:
     embedder = semantic()
     place = start(embedder, EMBEDDER="lengths", DERIVER_FLUSH_ENABLED="true")
     tell(place, "I am fond of green plums.")

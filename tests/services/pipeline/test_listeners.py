@@ -19,7 +19,7 @@ from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 Start = Callable[..., Place]
 
 
-def test_a_message_is_stored_as_the_listener_changed_it(start: Start) -> None:
+def test_a_hook_can_change_a_message(start: Start) -> None:
     listener = Listener()
     listener.on_message = lambda message: replace(
         message, content=message.content.replace("4111 1111", "[card]")
@@ -35,7 +35,7 @@ def test_a_message_is_stored_as_the_listener_changed_it(start: Start) -> None:
         ]
 
 
-def test_a_message_that_a_listener_refuses_is_not_stored_nor_are_those_beside_it(
+def test_a_message_refused_by_a_hook_rejects_the_request(
     start: Start,
 ) -> None:
     listener = Listener()
@@ -52,7 +52,7 @@ def test_a_message_that_a_listener_refuses_is_not_stored_nor_are_those_beside_it
     assert place.tasks(None) == []
 
 
-def test_a_conclusion_that_a_listener_refuses_is_not_stored_and_counted(start: Start) -> None:
+def test_a_conclusion_refused_by_a_hook_is_not_stored_and_counted(start: Start) -> None:
     listener = Listener()
     listener.on_conclusion = lambda conclusion: "password" not in conclusion.content
     place = start(listener)
@@ -68,7 +68,7 @@ def test_a_conclusion_that_a_listener_refuses_is_not_stored_and_counted(start: S
     assert place.counted("alice") == 1
 
 
-def test_a_listener_may_refuse_what_one_observer_holds(start: Start) -> None:
+def test_a_hook_may_refuse_a_conclusion_for_one_observer(start: Start) -> None:
     listener = Listener()
     listener.on_conclusion = lambda conclusion: conclusion.observer == conclusion.observed
     place = start(listener)
@@ -79,7 +79,7 @@ def test_a_listener_may_refuse_what_one_observer_holds(start: Start) -> None:
     assert place.texts("bob", "alice") == []
 
 
-def test_a_listener_sees_what_is_about_to_be_stored_and_may_use_the_store(start: Start) -> None:
+def test_a_hook_gets_the_new_row_and_may_use_the_store(start: Start) -> None:
     listener = Listener()
     place = start(listener)
     seen: list[Conclusion] = []
@@ -104,7 +104,7 @@ def test_a_listener_sees_what_is_about_to_be_stored_and_may_use_the_store(start:
         assert tx.facts.get("listener") == "I like tea."
 
 
-def test_a_listener_that_fails_fails_the_task_alone(start: Start) -> None:
+def test_a_failing_hook_fails_only_its_task(start: Start) -> None:
     listener = Listener()
 
     def stumble(conclusion: Conclusion) -> None:
@@ -119,7 +119,7 @@ def test_a_listener_that_fails_fails_the_task_alone(start: Start) -> None:
     assert [task.last_error for task in place.tasks()] == ["ZeroDivisionError: in a plugin", None]
 
 
-def test_a_conclusion_of_a_caller_that_a_listener_refuses_refuses_the_request(start: Start) -> None:
+def test_a_callers_conclusion_refused_by_a_hook_rejects_the_request(start: Start) -> None:
     listener = Listener()
     listener.on_conclusion = lambda conclusion: "password" not in conclusion.content
     place = start(listener)

@@ -44,7 +44,7 @@ def fail(request: object) -> None:
     raise RuntimeError("no")
 
 
-def test_done_tasks_are_erased_after_their_time_and_failed_ones_after_theirs(start: Start) -> None:
+def test_done_and_failed_tasks_are_erased_after_their_retention(start: Start) -> None:
     place = start(WORKER_MAX_ATTEMPTS="1")
     place.say("s", ("alice", "I like tea."))
     place.work()
@@ -63,7 +63,7 @@ def test_done_tasks_are_erased_after_their_time_and_failed_ones_after_theirs(sta
     assert place.tasks(None) == []
 
 
-def test_each_sweep_lets_the_store_go_of_what_was_erased_for_a_while(
+def test_each_sweep_reclaims_for_a_limited_time(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[bool] = [True, True, False]
@@ -78,7 +78,7 @@ def test_each_sweep_lets_the_store_go_of_what_was_erased_for_a_while(
     assert time.monotonic() - began < 5, "the next sweep goes on"
 
 
-def test_what_users_wrote_is_not_left_in_the_file_after_its_workspace(place: Place) -> None:
+def test_texts_of_an_erased_workspace_are_not_left_in_the_file(place: Place) -> None:
     if place.rt.storage.name != "sqlite":
         pytest.skip("a matter of SQLite's file")
     folder = Path(place.rt.settings.db.connection_uri.removeprefix("sqlite:///")).parent
@@ -105,7 +105,7 @@ def test_pending_tasks_are_never_erased(place: Place) -> None:
     assert place.texts("alice") == ["I like tea."]
 
 
-def test_conclusions_that_users_deleted_are_erased_and_superseded_ones_kept(place: Place) -> None:
+def test_deleted_conclusions_are_erased_and_superseded_ones_kept(place: Place) -> None:
     place.say("s", ("alice", "I like tea.\nI own a boat.\nI sing."))
     place.work()
     tea, boat, song = place.conclusions("alice")
@@ -193,7 +193,7 @@ def test_a_process_of_another_pid_namespace_is_not_judged_by_its_pid() -> None:
     not Path("/proc/self/stat").exists(),
     reason="the state of a process is read from /proc, as Linux has it",
 )
-def test_who_has_ended_and_whose_parent_does_not_care_is_gone(place: Place) -> None:
+def test_a_zombie_process_counts_as_ended(place: Place) -> None:
     """As it may be for ever where a container has no init process."""
     process = subprocess.Popen(
         [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
@@ -221,7 +221,7 @@ def test_a_unit_of_an_ended_process_is_taken_over_at_once(place: Place, ended_pi
     assert [c.times_derived for c in place.conclusions("alice")] == [1]
 
 
-def test_every_kind_is_erased_by_portions_and_in_turns(
+def test_every_kind_is_erased_in_batches_and_time_slices(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No transaction holds the only lock of a SQLite store for long, and other work need not wait
@@ -266,7 +266,7 @@ def test_every_kind_is_erased_by_portions_and_in_turns(
     assert not swept.unfinished
 
 
-def test_a_long_purge_goes_on_at_the_next_look(
+def test_a_long_purge_continues_in_the_next_round(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "BATCH_SIZE", 3)

@@ -295,7 +295,7 @@ def test_a_new_outage_does_not_use_up_the_tries_of_a_task_that_failed_before(
     assert len(outages.outages()) == 1
 
 
-def test_the_mark_of_a_failure_names_the_model_that_failed(outages: Outages) -> None:
+def test_a_recorded_failure_names_its_model(outages: Outages) -> None:
     """A task that then waits for another model has not failed with that one."""
     rt = outages.place.rt
     outages.failure = unreachable
@@ -470,7 +470,7 @@ def test_other_models_and_local_work_go_on(start: Start) -> None:
     assert [outage.model for outage in outages.outages()] == ["scripted scripted-1"]
 
 
-def test_operators_see_since_when_and_why(outages: Outages) -> None:
+def test_status_shows_the_time_and_cause_of_an_outage(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=6, messages=1)
     outages.place.work()

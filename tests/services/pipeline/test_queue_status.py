@@ -11,7 +11,7 @@ from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 Start = Callable[..., Place]
 
 
-def test_numbers_from_waiting_to_done(place: Place) -> None:
+def test_counts_follow_a_task_from_pending_to_done(place: Place) -> None:
     assert place.counts() == (0, 0, 0, 0)
     place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."), ("bob", "I sing."))
     assert place.counts() == (3, 0, 0, 3)
@@ -22,7 +22,7 @@ def test_numbers_from_waiting_to_done(place: Place) -> None:
     assert place.counts() == (3, 3, 0, 0)
 
 
-def test_numbers_of_each_session_lie_under_its_uid(place: Place) -> None:
+def test_counts_of_sessions_are_keyed_by_uid(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     place.say("t", ("alice", "I own a boat."), ("bob", "I sing."))
@@ -54,7 +54,7 @@ def test_observers_and_senders_are_alternatives(place: Place) -> None:
     assert place.counts(observer="", sender="", session_id="") == (3, 0, 0, 3)
 
 
-def test_what_backs_off_is_pending_and_what_rests_is_completed(start: Start) -> None:
+def test_tasks_that_back_off_are_pending_and_failed_ones_completed(start: Start) -> None:
     place = start(WORKER_MAX_ATTEMPTS="2")
 
     def fail(request: object) -> None:
@@ -69,7 +69,7 @@ def test_what_backs_off_is_pending_and_what_rests_is_completed(start: Start) -> 
     assert place.counts() == (1, 1, 0, 0)
 
 
-def test_a_lease_that_ran_out_counts_for_nothing(place: Place) -> None:
+def test_an_expired_lease_does_not_count_as_work_in_progress(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
     place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "somebody", place.clock(), 60))
@@ -78,7 +78,7 @@ def test_a_lease_that_ran_out_counts_for_nothing(place: Place) -> None:
     assert place.counts() == (1, 0, 0, 1)
 
 
-def test_summaries_count_and_the_services_own_work_does_not(place: Place) -> None:
+def test_summaries_count_and_internal_tasks_do_not(place: Place) -> None:
     sessions.get_or_create(
         place.rt,
         PRINCIPAL,

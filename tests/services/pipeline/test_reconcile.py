@@ -75,13 +75,13 @@ def texts(place: Place, query: str) -> list[str]:
     ]
 
 
-def test_what_agrees_is_left_alone(place: Place, index: Outside) -> None:
+def test_consistent_vectors_are_not_changed(place: Place, index: Outside) -> None:
     events = told(place)
     compare(place)
     assert (place.tasks(kinds.REPAIR), events) == ([], [])
 
 
-def test_a_row_that_is_live_again_keeps_its_vector(place: Place, index: Outside) -> None:
+def test_deleting_vectors_skips_live_rows(place: Place, index: Outside) -> None:
     conclusion = place.conclusions("alice")[0]
     task = outbox.delete_vectors(place.rt, "conclusion", conclusion.workspace_key, [conclusion.key])
     place.rt.storage.write(lambda tx: tx.tasks.add([task]))
@@ -90,7 +90,7 @@ def test_a_row_that_is_live_again_keeps_its_vector(place: Place, index: Outside)
     assert keys(index) == live(place)
 
 
-def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Outside) -> None:
+def test_missing_vectors_are_created_and_orphans_removed(place: Place, index: Outside) -> None:
     events = told(place)
     (space, gone), (_, other), _ = sorted(index.rows)
     orphan = index.rows.pop((space, gone))
@@ -109,7 +109,7 @@ def test_missing_vectors_are_made_and_orphans_taken_out(place: Place, index: Out
     assert len(place.tasks(kinds.REPAIR)) == 1
 
 
-def test_an_index_that_lost_everything_is_filled_again_in_portions(
+def test_an_emptied_index_is_filled_again_in_batches(
     place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconcile, "BATCH_SIZE", 2)
@@ -123,7 +123,7 @@ def test_an_index_that_lost_everything_is_filled_again_in_portions(
     assert place.outcome("synced") == 3
 
 
-def test_a_side_that_is_ahead_waits_for_the_other(
+def test_the_comparison_stops_at_the_lower_end_of_both_batches(
     place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Portions of both sides end at different keys where one side lacks some: beyond the lower end
@@ -145,7 +145,7 @@ def test_a_side_that_is_ahead_waits_for_the_other(
     assert third in keys(index)
 
 
-def test_a_round_goes_on_where_it_was(
+def test_a_round_continues_where_it_stopped(
     place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconcile, "BATCH_SIZE", 1)
@@ -183,7 +183,7 @@ def test_only_one_process_compares(place: Place, index: Outside) -> None:
     assert keys(index) == live(place)
 
 
-def test_between_rounds_nothing_is_asked(place: Place, index: Outside) -> None:
+def test_nothing_is_compared_between_rounds(place: Place, index: Outside) -> None:
     compare(place)
     asked = index.asked
     assert 0 < reconcile.run(place.rt) <= INTERVAL
@@ -207,7 +207,7 @@ def test_rows_whose_task_is_pending_are_not_missing(place: Place, index: Outside
     assert place.tasks(kinds.REPAIR) == []
 
 
-def test_a_row_that_came_back_to_life_keeps_its_vector(place: Place, index: Outside) -> None:
+def test_a_restored_row_keeps_its_vector(place: Place, index: Outside) -> None:
     (space,) = {space for space, _ in index.rows}
     some = sorted(keys(index))
     task = outbox.repair(
@@ -219,9 +219,7 @@ def test_a_row_that_came_back_to_life_keeps_its_vector(place: Place, index: Outs
     assert {place for place, _ in index.rows} == {space}
 
 
-def test_texts_in_which_the_embedder_finds_nothing_are_not_missing(
-    place: Place, index: Outside
-) -> None:
+def test_texts_without_a_vector_are_not_missing(place: Place, index: Outside) -> None:
     conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("!!!", "alice", "alice")])
     place.work()
     assert len(live(place)) == 4
@@ -230,7 +228,7 @@ def test_texts_in_which_the_embedder_finds_nothing_are_not_missing(
     assert place.tasks(kinds.REPAIR) == []
 
 
-def test_rows_that_an_embedder_missed_are_mended_inside_the_storage_too(start: Start) -> None:
+def test_missing_vectors_inside_the_storage_are_repaired(start: Start) -> None:
     embedder = Lengths("lengths-1", Capability.SEMANTIC)
     place = start(embedder, EMBEDDER="lengths", WORKER_MAX_ATTEMPTS="1")
     place.say("s", ("alice", "I like tea."))
@@ -249,7 +247,7 @@ def test_rows_that_an_embedder_missed_are_mended_inside_the_storage_too(start: S
     ) == [(0, 1), (1, 0)]
 
 
-def test_what_cannot_be_mended_is_told(start: Start, index: Outside) -> None:
+def test_a_failed_repair_is_reported(start: Start, index: Outside) -> None:
     embedder = Lengths()
     place = start(
         embedder, index, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside", WORKER_MAX_ATTEMPTS="1"
@@ -266,7 +264,7 @@ def test_what_cannot_be_mended_is_told(start: Start, index: Outside) -> None:
 # An index that is away
 
 
-def test_while_the_index_is_away_writes_go_on_and_text_answers(
+def test_writes_and_text_search_work_while_the_index_is_unreachable(
     place: Place, index: Outside
 ) -> None:
     index.away = True
@@ -295,7 +293,7 @@ def test_while_the_index_is_away_writes_go_on_and_text_answers(
     assert {task.state for task in place.tasks(None)} == {"done"}
 
 
-def test_an_index_that_is_away_is_not_asked_by_every_search(place: Place, index: Outside) -> None:
+def test_an_unreachable_index_is_not_called_by_every_search(place: Place, index: Outside) -> None:
     index.away = True
     before = index.asked
     for _ in range(10):
@@ -307,7 +305,7 @@ def test_an_index_that_is_away_is_not_asked_by_every_search(place: Place, index:
     assert index.asked > before + 1
 
 
-def test_no_connection_is_held_while_the_index_is_asked(start: Start) -> None:
+def test_no_connection_is_open_during_a_call_of_the_index(start: Start) -> None:
     class Looks(Outside):
         pooled: Pooled
         held: list[PoolState | None]
@@ -330,7 +328,7 @@ def test_no_connection_is_held_while_the_index_is_asked(start: Start) -> None:
     assert [state.in_use for state in index.held if state is not None] == [0]
 
 
-def test_an_index_that_hangs_is_waited_for_within_the_bound(start: Start) -> None:
+def test_a_search_waits_for_a_hanging_index_within_the_timeout(start: Start) -> None:
     class Hangs(Outside):
         answers = threading.Event()
         waited_to_the_end = False
@@ -350,7 +348,7 @@ def test_an_index_that_hangs_is_waited_for_within_the_bound(start: Start) -> Non
     assert not index.waited_to_the_end
 
 
-def test_a_round_that_meets_an_index_that_is_away_is_tried_again_later(
+def test_a_round_with_an_unreachable_index_is_retried_later(
     place: Place, index: Outside, caplog: pytest.LogCaptureFixture
 ) -> None:
     index.rows.clear()
@@ -363,7 +361,7 @@ def test_a_round_that_meets_an_index_that_is_away_is_tried_again_later(
     assert keys(index) == live(place)
 
 
-def test_an_index_that_is_away_costs_no_calls_of_the_embedder(start: Start, index: Outside) -> None:
+def test_an_unreachable_index_causes_no_calls_of_the_embedder(start: Start, index: Outside) -> None:
     embedder = Lengths()
     place = start(embedder, index, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
     index.away = True

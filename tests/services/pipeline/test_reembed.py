@@ -145,7 +145,7 @@ def asked(place: Place, query: str = "tea") -> list[str]:
     ]
 
 
-def test_a_workspace_moves_to_an_embedder_that_understands_and_messages_get_vectors(
+def test_messages_get_vectors_after_a_move_to_a_semantic_embedder(
     start: Start,
 ) -> None:
     letters = Letters("letters", 7, SEMANTIC)
@@ -174,7 +174,7 @@ def test_a_workspace_moves_to_an_embedder_that_understands_and_messages_get_vect
     ]
 
 
-def test_the_other_way_round_messages_lose_theirs(start: Start) -> None:
+def test_messages_lose_their_vectors_after_a_move_to_a_non_semantic_embedder(start: Start) -> None:
     letters = Letters("letters", 7, SEMANTIC)
     place = start(letters, EMBEDDER="letters")
     place.say("s", ("alice", "I like tea."))
@@ -193,7 +193,7 @@ def test_the_other_way_round_messages_lose_theirs(start: Start) -> None:
     ] == ["I like tea."]
 
 
-def test_moving_again_changes_nothing_and_makes_up_for_what_is_missing(start: Start) -> None:
+def test_moving_again_adds_missing_vectors_only(start: Start) -> None:
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
     place.say("s", ("alice", "I like tea.\nI own a boat."))
@@ -210,7 +210,9 @@ def test_moving_again_changes_nothing_and_makes_up_for_what_is_missing(start: St
     assert held(place.rt, "conclusion") == all_rows(place.rt, Conclusion)
 
 
-def test_what_broke_off_goes_on_where_it_was(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_move_continues_where_it_stopped(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 4)
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
@@ -242,7 +244,7 @@ def test_what_broke_off_goes_on_where_it_was(start: Start, monkeypatch: pytest.M
     assert spaces(place.rt) == [("conclusion", "letters-1", "active", 10)]
 
 
-def test_what_is_written_while_it_moves_is_there_afterwards(
+def test_rows_written_during_a_move_have_vectors_afterwards(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 3)
@@ -295,7 +297,7 @@ def test_a_row_that_was_stored_just_before_the_change_gets_its_vector_after_it(
     assert held(place.rt, "conclusion") == all_rows(place.rt, Conclusion)
 
 
-def test_a_task_that_was_under_way_when_the_spaces_changed_places_makes_the_new_vector(
+def test_a_task_in_progress_during_the_switch_creates_the_new_vector(
     start: Start,
 ) -> None:
     slow, letters = Letters("slow", 5), Letters("letters", 7)
@@ -324,7 +326,9 @@ def test_a_task_that_was_under_way_when_the_spaces_changed_places_makes_the_new_
     assert spaces(place.rt) == [("conclusion", "letters-1", "active", 2)]
 
 
-def test_an_index_outside_the_store(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workspace_with_an_outside_index_is_moved(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 3)
     index, letters = Outside(), Letters("letters", 7, SEMANTIC)
     place = start(index, letters, VECTOR_STORE_TYPE="outside")
@@ -350,7 +354,7 @@ def test_an_index_outside_the_store(start: Start, monkeypatch: pytest.MonkeyPatc
     assert held(place.rt, "message") == all_rows(place.rt, Message)
 
 
-def test_vectors_whose_rows_are_gone_are_taken_out(start: Start) -> None:
+def test_vectors_of_erased_rows_are_removed(start: Start) -> None:
     index, letters = Outside(), Letters("letters", 7, INLINE)
     place = start(index, letters, VECTOR_STORE_TYPE="outside")
     place.say("s", ("alice", "I like tea."))
@@ -363,7 +367,7 @@ def test_vectors_whose_rows_are_gone_are_taken_out(start: Start) -> None:
     assert list(index.rows) == [(number, key)]
 
 
-def test_a_move_to_somewhere_else_that_was_not_finished_is_dropped(start: Start) -> None:
+def test_an_unfinished_move_to_another_embedder_is_dropped(start: Start) -> None:
     first, second = Letters("first", 7, INLINE), Letters("second", 9, INLINE)
     place = start(Both(first, second))
     place.say("s", ("alice", "I like tea."))
@@ -379,7 +383,7 @@ def test_a_move_to_somewhere_else_that_was_not_finished_is_dropped(start: Start)
     assert spaces(place.rt) == [("conclusion", "second-1", "active", 1)]
 
 
-def test_there_and_back(start: Start) -> None:
+def test_a_workspace_can_be_moved_there_and_back(start: Start) -> None:
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
     place.say("s", ("alice", "I like tea."))
@@ -390,7 +394,7 @@ def test_there_and_back(start: Start) -> None:
     assert spaces(place.rt) == [("conclusion", hashed, "active", 1)]
 
 
-def test_an_embedder_that_is_away_is_waited_for(
+def test_a_move_waits_for_an_unreachable_embedder(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
@@ -419,7 +423,7 @@ def test_an_embedder_that_is_away_is_waited_for(
     assert len(waited) == 2, "what will not pass is not waited for"
 
 
-def test_a_workspace_that_is_deleted_meanwhile(
+def test_a_workspace_deleted_during_a_move_is_skipped(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 2)
@@ -443,7 +447,7 @@ def test_a_workspace_that_is_deleted_meanwhile(
     assert spaces(place.rt) == []
 
 
-def test_another_model_under_the_same_name_is_refused(start: Start) -> None:
+def test_another_model_under_the_same_name_is_detected(start: Start) -> None:
     letters = Letters("letters", 7, INLINE)
     place = start(letters)
     place.say("s", ("alice", "I like tea."))
@@ -454,7 +458,7 @@ def test_another_model_under_the_same_name_is_refused(start: Start) -> None:
         build(place.rt, "letters")
 
 
-def test_vectors_of_two_embedders_never_meet(start: Start) -> None:
+def test_vectors_of_two_embedders_are_never_compared(start: Start) -> None:
     """Both have the same dimension, so nothing but their names tells them apart; the query was
     embedded before the change."""
     old, new = Letters("old", 7, SEMANTIC), Letters("new", 7, SEMANTIC)
@@ -484,7 +488,7 @@ def test_vectors_of_two_embedders_never_meet(start: Start) -> None:
     assert [embedder for embedder, _ in seen] == ["new-1"]
 
 
-def test_spaces_that_are_being_built_are_not_asked(start: Start) -> None:
+def test_spaces_being_built_are_not_queried(start: Start) -> None:
     place = start(Letters("letters", 7, INLINE))
     place.say("s", ("alice", "I like tea."))
     place.work()

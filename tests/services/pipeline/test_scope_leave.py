@@ -107,7 +107,7 @@ def known(place: Place) -> None:
     derived(place, "is musical", "I sing.")
 
 
-def test_what_the_scope_knows_from_the_session_goes_and_all_that_rests_on_it(place: Place) -> None:
+def test_conclusions_from_the_session_are_deleted_with_their_dependents(place: Place) -> None:
     known(place)
     place.clock.advance(seconds=5)
     take_out(place)
@@ -136,7 +136,7 @@ def test_what_the_scope_knows_from_the_session_goes_and_all_that_rests_on_it(pla
     assert task.outcome == {"explicit": 2, "derived": 2}
 
 
-def test_what_was_superseded_goes_with_it_and_provenance_is_followed_through_it(
+def test_superseded_conclusions_and_their_dependents_are_deleted_too(
     place: Place,
 ) -> None:
     known(place)
@@ -157,7 +157,7 @@ def test_what_was_superseded_goes_with_it_and_provenance_is_followed_through_it(
     assert states(place)["likes warm drinks"] == DELETED
 
 
-def test_a_statement_that_gave_way_goes_too_and_what_rests_on_it(place: Place) -> None:
+def test_superseded_statements_of_the_session_are_deleted_with_dependents(place: Place) -> None:
     known(place)
 
     def supersede(tx: Any) -> None:
@@ -179,7 +179,7 @@ def test_a_statement_that_gave_way_goes_too_and_what_rests_on_it(place: Place) -
     assert states(place)["is musical"] == LIVE
 
 
-def test_the_card_is_written_anew_and_what_is_left_is_consolidated(place: Place) -> None:
+def test_the_card_is_rebuilt_and_remaining_conclusions_are_consolidated(place: Place) -> None:
     known(place)
     before = len(place.tasks(kinds.DREAM))
     take_out(place)
@@ -191,7 +191,7 @@ def test_the_card_is_written_anew_and_what_is_left_is_consolidated(place: Place)
     ]
 
 
-def test_copying_lets_the_scope_dream_of_each_speaker(place: Place) -> None:
+def test_copying_schedules_a_dream_about_each_speaker(place: Place) -> None:
     place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
     place.work()
     take_in(place)
@@ -227,7 +227,7 @@ def test_a_session_that_returns_is_copied_again_into_the_same_rows(place: Place)
     ] == [first.key]
 
 
-def test_what_a_scope_has_superseded_is_not_copied_again(place: Place) -> None:
+def test_superseded_copies_are_not_copied_again(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     take_in(place)
@@ -244,7 +244,7 @@ def test_what_a_scope_has_superseded_is_not_copied_again(place: Place) -> None:
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_of_quick_changes_the_last_one_counts(place: Place, inside: bool) -> None:
+def test_the_last_of_quick_changes_counts(place: Place, inside: bool) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     take_in(place)
@@ -269,7 +269,9 @@ def test_a_session_that_left_before_its_copying_is_not_copied(place: Place) -> N
     assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team") == {}
 
 
-def test_both_go_on_where_they_were_in_steps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copying_and_removal_continue_in_steps(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scope_backfill, "BATCH_SIZE", 4)
     monkeypatch.setattr(scope_removal, "BATCH_SIZE", 4)
     place.say(
@@ -288,7 +290,7 @@ def test_both_go_on_where_they_were_in_steps(place: Place, monkeypatch: pytest.M
     assert place.tasks(kinds.SCOPE_REMOVAL)[0].outcome["explicit"] == 22
 
 
-def test_a_copying_that_failed_for_good_says_so_and_can_be_asked_for_again(
+def test_a_permanently_failed_backfill_is_reported_and_can_be_retried(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = start(WORKER_MAX_ATTEMPTS="2")
@@ -313,9 +315,7 @@ def test_a_copying_that_failed_for_good_says_so_and_can_be_asked_for_again(
     assert (entry.state, entry.docs_copied) == ("completed", 1)
 
 
-def test_a_removal_that_failed_can_be_asked_for_again(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_removal_can_be_retried(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     place = start(WORKER_MAX_ATTEMPTS="1")
     place.say("s", ("alice", "I like tea."))
     place.work()
@@ -337,7 +337,7 @@ def test_a_removal_that_failed_can_be_asked_for_again(
     assert len(place.tasks(kinds.SCOPE_REMOVAL)) == 2, "then there is nothing left to do"
 
 
-def test_what_callers_wrote_is_copied_but_not_what_others_hold(place: Place) -> None:
+def test_callers_conclusions_are_copied_but_not_those_of_other_observers(place: Place) -> None:
     place.say("s", ("alice", "\n"), ("bob", "\n"))
     drafts = [
         ConclusionDraft("alice on alice", "alice", "alice", "s"),
@@ -350,7 +350,7 @@ def test_what_callers_wrote_is_copied_but_not_what_others_hold(place: Place) -> 
     assert states(place) == {"alice on alice": LIVE}
 
 
-def test_vectors_are_copied_and_forgotten_outside_too(start: Start) -> None:
+def test_vectors_are_copied_and_removed_in_an_outside_index(start: Start) -> None:
     embedder, outside = Lengths(), Outside()
     place = start(embedder, outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
     place.say("s", ("alice", "I like tea."), ("bob", "I own a boat."))

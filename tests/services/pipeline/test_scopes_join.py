@@ -24,7 +24,7 @@ def progress(place: Place) -> ScopeSession:
     return found
 
 
-def test_a_scope_observes_what_is_said_after_it_joined(place: Place) -> None:
+def test_a_scope_observes_messages_after_it_joined(place: Place) -> None:
     take_in(place)
     place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
     place.work()
@@ -36,7 +36,7 @@ def test_a_scope_observes_what_is_said_after_it_joined(place: Place) -> None:
     assert place.tasks(kinds.SCOPE_BACKFILL) == [], "there was nothing to copy"
 
 
-def test_what_was_derived_before_is_copied(place: Place) -> None:
+def test_earlier_conclusions_are_copied(place: Place) -> None:
     place.say("s", ("alice", "I like tea."), ("bob", "I sing."), ("bob", "I sing."))
     place.work()
     place.say("other", ("alice", "I own a boat."))
@@ -79,9 +79,7 @@ def test_copying_again_changes_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize("first", [kinds.REPRESENTATION, kinds.SCOPE_BACKFILL])
-def test_what_waits_to_be_derived_when_a_scope_joins_reaches_it_once(
-    place: Place, first: str
-) -> None:
+def test_pending_messages_reach_a_joining_scope_once(place: Place, first: str) -> None:
     place.say("s", ("alice", "I like tea."))
     take_in(place)
     place.run(place.unit(first))
@@ -91,7 +89,7 @@ def test_what_waits_to_be_derived_when_a_scope_joins_reaches_it_once(
     assert progress(place).state == "completed"
 
 
-def test_a_scope_that_joins_while_the_reasoner_thinks_misses_nothing(place: Place) -> None:
+def test_a_scope_that_joins_while_the_reasoner_works_misses_nothing(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
 
     def join_meanwhile(request: object) -> None:
@@ -105,7 +103,7 @@ def test_a_scope_that_joins_while_the_reasoner_thinks_misses_nothing(place: Plac
     assert place.counted(SCOPE, "alice") == 1
 
 
-def test_what_is_said_between_joining_and_copying_is_held_once(place: Place) -> None:
+def test_messages_between_joining_and_copying_are_derived_once(place: Place) -> None:
     place.say("s", ("alice", "I like tea."))
     place.work()
     take_in(place)

@@ -33,7 +33,7 @@ def ranges(place: Place) -> list[tuple[str, str, str, str | None]]:
     ]
 
 
-def test_short_and_long_summaries_come_at_their_intervals(place: Place) -> None:
+def test_short_and_long_summaries_are_written_at_their_intervals(place: Place) -> None:
     said: list[Message] = []
     for start in range(1, 61, 10):
         said += talk(place, start, start + 9)
@@ -53,7 +53,7 @@ def test_short_and_long_summaries_come_at_their_intervals(place: Place) -> None:
         assert summary.reasoner == "scripted"
 
 
-def test_nineteen_messages_make_none(place: Place) -> None:
+def test_nineteen_messages_create_no_summary(place: Place) -> None:
     talk(place, 1, 19)
     place.work()
     assert place.summaries("s") == {}
@@ -70,7 +70,7 @@ def test_a_backlog_collapses_into_the_newest_of_each_kind(place: Place) -> None:
     assert place.outcome("stored") == 70 + 2
 
 
-def test_what_a_stored_summary_covers_is_not_summarised_again(place: Place) -> None:
+def test_covered_messages_are_not_summarised_again(place: Place) -> None:
     said = talk(place, 1, 40)
     place.work()
     asked = len(place.reasoner.summaries)
@@ -153,7 +153,7 @@ def test_the_default_reasoner_summarises(start: Start) -> None:
     assert short.tokens <= 1_000
 
 
-def test_a_summary_that_fails_is_tried_again_and_keeps_the_one_before(place: Place) -> None:
+def test_a_failed_summary_is_retried_and_the_previous_one_stays(place: Place) -> None:
     talk(place, 1, 20)
     place.work()
     before = place.summaries("s")
@@ -173,7 +173,7 @@ def test_a_summary_that_fails_is_tried_again_and_keeps_the_one_before(place: Pla
 
 
 @pytest.mark.slow
-def test_a_long_backlog_is_summarised_by_its_end(place: Place) -> None:
+def test_only_the_end_of_a_long_backlog_is_summarised(place: Place) -> None:
     for start in range(1, 1_001, 100):
         talk(place, start, start + 99)
     place.work()

@@ -61,24 +61,24 @@ def names(place: Place, rows: list[Conclusion], seed: str = "seed") -> list[str]
     return [by_uid[uid] for uid in outliers(place.rt, rows[0].workspace_key, rows, seed)]
 
 
-def test_the_oddest_come_first(start: Start) -> None:
+def test_the_least_similar_come_first(start: Start) -> None:
     place, rows = told(start, *COMMON[:5], ODD, *COMMON[5:])
     found = names(place, rows)
     assert found[0] == ODD
     assert len(found) == 2
 
 
-def test_they_are_not_looked_for_unless_that_is_asked_for(start: Start) -> None:
+def test_outliers_are_searched_only_if_enabled(start: Start) -> None:
     place, rows = told(start, *COMMON, ODD, DREAM_SURPRISAL__ENABLED="false")
     assert names(place, rows) == []
 
 
-def test_too_few_tell_nothing(start: Start) -> None:
+def test_too_few_conclusions_have_no_outliers(start: Start) -> None:
     place, rows = told(start, *COMMON[:2], ODD)
     assert names(place, rows) == []
 
 
-def test_only_the_sample_is_looked_at(start: Start) -> None:
+def test_only_the_sample_is_compared(start: Start) -> None:
     place, rows = told(start, ODD, *COMMON, DREAM_SURPRISAL__SAMPLE_SIZE="5")
     assert ODD not in names(place, rows)
     place, rows = told(
@@ -92,7 +92,7 @@ def test_only_the_sample_is_looked_at(start: Start) -> None:
     assert names(place, rows)[0] == ODD
 
 
-def test_a_random_sample_is_settled_by_its_seed(start: Start) -> None:
+def test_a_random_sample_depends_on_its_seed(start: Start) -> None:
     place, rows = told(
         start,
         ODD,
@@ -105,18 +105,18 @@ def test_a_random_sample_is_settled_by_its_seed(start: Start) -> None:
     assert len({tuple(found) for found in by_seed.values()}) > 1
 
 
-def test_levels(start: Start) -> None:
+def test_only_configured_levels_are_compared(start: Start) -> None:
     place, rows = told(start, *COMMON, ODD, DREAM_SURPRISAL__INCLUDE_LEVELS='["deductive"]')
     assert names(place, rows) == []
 
 
 @pytest.mark.parametrize("kind", ["kdtree", "lsh", "prototype"])
-def test_every_kind_of_tree_gives_the_same(start: Start, kind: str) -> None:
+def test_every_kind_of_tree_gives_the_same_result(start: Start, kind: str) -> None:
     place, rows = told(start, *COMMON, ODD, DREAM_SURPRISAL__TREE_TYPE=kind)
     assert names(place, rows)[0] == ODD
 
 
-def test_a_dream_is_told_also_where_vectors_are_elsewhere(start: Start) -> None:
+def test_outliers_are_found_in_an_outside_index_too(start: Start) -> None:
     reasoner, index = Dreamer(), Outside()
     place = start(
         Directions(),

@@ -56,7 +56,7 @@ def test_only_what_belongs_to_the_workspace_and_stays_valid_is_exported() -> Non
     assert set(KINDS) - set(tasks.MOVABLE) == {kinds.ERASE, kinds.REPAIR}
 
 
-def test_a_unit_of_a_later_release_is_maintenance() -> None:
+def test_a_unit_of_an_unknown_kind_is_maintenance() -> None:
     assert kinds.kind_of("levitate:7:1") is None
     assert kinds.lane_of("levitate:7:1") == kinds.LOCAL
     assert kinds.workspace_of("levitate:7:1") == "7"

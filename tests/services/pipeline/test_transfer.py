@@ -96,20 +96,20 @@ def without(numbers: dict[str, int]) -> dict[str, int]:
     return {name: n for name, n in numbers.items() if name not in ("tasks", "usage")}
 
 
-def test_every_record_has_its_place() -> None:
+def test_every_record_is_exported_or_listed_as_excluded() -> None:
     placed = {
         record_format.record for record_format in record_formats.FORMATS.values()
     } | record_formats.NOT_IN_ROWS
     assert placed == {spec.record for spec in TABLES}
 
 
-def test_no_key_of_the_storage_travels(filled: Place) -> None:
+def test_an_export_contains_no_storage_keys(filled: Place) -> None:
     for line in read(exported(filled)):
         assert "key" not in line
         assert not [name for name in line if name.endswith(("_key", "_keys"))], line
 
 
-def test_what_comes_back_is_what_went(filled: Place, second: Place) -> None:
+def test_an_imported_workspace_equals_the_original(filled: Place, second: Place) -> None:
     lines = exported(filled)
     before = number(filled)
     report = importing.load(second.rt, iter(lines))
@@ -120,7 +120,7 @@ def test_what_comes_back_is_what_went(filled: Place, second: Place) -> None:
     assert report.stored["vectors"] == report.stored["conclusions"]
 
 
-def test_twice_is_once(filled: Place, second: Place) -> None:
+def test_importing_twice_stores_nothing_more(filled: Place, second: Place) -> None:
     lines = exported(filled)
     importing.load(second.rt, iter(lines))
     there = number(second)
@@ -131,7 +131,7 @@ def test_twice_is_once(filled: Place, second: Place) -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.7, 0.95])
-def test_what_broke_off_goes_on(filled: Place, second: Place, share: float) -> None:
+def test_an_interrupted_import_continues(filled: Place, second: Place, share: float) -> None:
     lines = exported(filled)
     with pytest.raises(UnreadableExport, match="cut off"):
         importing.load(second.rt, iter(lines[: int(len(lines) * share)]))
@@ -139,7 +139,7 @@ def test_what_broke_off_goes_on(filled: Place, second: Place, share: float) -> N
     assert body(exported(second)) == body(lines)
 
 
-def test_found_and_worked_on_where_it_goes(filled: Place, second: Place) -> None:
+def test_an_imported_workspace_is_searched_and_processed(filled: Place, second: Place) -> None:
     """Search, vectors, counters and waiting work are those of a workspace that grew there."""
     importing.load(second.rt, iter(exported(filled)))
     for place in (filled, second):
@@ -169,7 +169,7 @@ def test_the_order_of_equal_times_is_kept(filled: Place, second: Place) -> None:
     assert uids[-20:] == [row.uid for row in made]
 
 
-def test_under_another_name(filled: Place) -> None:
+def test_a_workspace_is_imported_under_another_name(filled: Place) -> None:
     """In the same store: rows of its own, and the original untouched."""
     lines = exported(filled)
     report = importing.load(filled.rt, iter(lines), as_slug="copy")
@@ -197,7 +197,7 @@ def test_under_another_name(filled: Place) -> None:
     assert all(set(line["source_ids"]) <= own for line in links)
 
 
-def test_secrets_stay_unless_they_are_asked_for(filled: Place) -> None:
+def test_secrets_are_exported_on_request_only(filled: Place) -> None:
     asked, plain = (
         {line["type"] for line in read(exported(filled, wanted=w))}
         for w in (EVERYTHING, ExportOptions())
@@ -206,7 +206,7 @@ def test_secrets_stay_unless_they_are_asked_for(filled: Place) -> None:
     assert b'"secret"' not in b"".join(exported(filled, wanted=ExportOptions())[1:])
 
 
-def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Place) -> None:
+def test_imported_keys_belong_to_the_same_rows(filled: Place, second: Place) -> None:
     named: dict[str, dict[str, Any]] = {
         "whole": {},
         "peer": {"peer": "alice"},
@@ -248,7 +248,7 @@ def test_keys_belong_to_the_same_things_where_they_go(filled: Place, second: Pla
     )
 
 
-def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> None:
+def test_without_vectors_in_the_file_they_are_computed(filled: Place, second: Place) -> None:
     lines = exported(filled, wanted=ExportOptions(vectors=False))
     assert not [line for line in read(lines) if line["type"] in (record_formats.VECTOR, "spaces")]
     importing.load(second.rt, iter(lines))
@@ -266,7 +266,7 @@ def test_without_vectors_they_are_made_there(filled: Place, second: Place) -> No
     assert {uid for uid, _ in original} <= {uid for uid, _ in made}
 
 
-def test_what_is_being_deleted_stays_behind(filled: Place) -> None:
+def test_rows_being_deleted_are_not_exported(filled: Place) -> None:
     deletion.delete_session(filled.rt, PRINCIPAL, "w", "other")
     kinds = Counter(line["type"] for line in read(exported(filled)))
     assert kinds["sessions"] == 1
@@ -275,7 +275,7 @@ def test_what_is_being_deleted_stays_behind(filled: Place) -> None:
     }
 
 
-def test_a_file_in_both_forms(filled: Place, tmp_path: Path) -> None:
+def test_a_file_may_be_compressed_or_not(filled: Place, tmp_path: Path) -> None:
     for name in ("w.jsonl", "w.jsonl.gz"):
         with writing(str(tmp_path / name)) as out:
             for line in exported(filled):
@@ -286,7 +286,7 @@ def test_a_file_in_both_forms(filled: Place, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("w.*")) == ["w.jsonl", "w.jsonl.gz"]
 
 
-def test_a_copy_is_compared(filled: Place, second: Place) -> None:
+def test_a_copy_is_compared_with_the_original(filled: Place, second: Place) -> None:
     report = copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
     assert report.stored["messages"] == number(filled)["messages"]
     second.say("talk", ("alice", "I live here now."))
@@ -338,7 +338,7 @@ class TestVectorsOfACopy:
     def compared(self, filled: Place, copied: Place) -> None:
         copy(export.lines(filled.rt, "w", EVERYTHING), copied.rt, "w", EVERYTHING)
 
-    def test_left_out_and_taken_later(self, filled: Place, second: Place) -> None:
+    def test_can_be_left_out_and_added_later(self, filled: Place, second: Place) -> None:
         plain = ExportOptions(vectors=False, secrets=True)
         copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
         copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
@@ -347,7 +347,7 @@ class TestVectorsOfACopy:
             "vectors"
         ] == len(vectors_of(filled))
 
-    def test_one_that_was_damaged(self, filled: Place, copied: Place) -> None:
+    def test_a_damaged_vector_is_detected(self, filled: Place, copied: Place) -> None:
         def damaged(rows: list[VectorRow]) -> list[VectorRow]:
             vector = rows[3].vector.copy()
             vector[7] += np.float32(0.01)
@@ -357,7 +357,7 @@ class TestVectorsOfACopy:
         with pytest.raises(CopyMismatch, match=r"in vectors of kind conclusion\."):
             self.compared(filled, copied)
 
-    def test_ones_that_changed_places(self, filled: Place, copied: Place) -> None:
+    def test_exchanged_vectors_are_detected(self, filled: Place, copied: Place) -> None:
         def turned(rows: list[VectorRow]) -> list[VectorRow]:
             return [
                 dataclasses.replace(row, vector=other.vector)
@@ -368,7 +368,7 @@ class TestVectorsOfACopy:
         with pytest.raises(CopyMismatch, match=r"in vectors of kind conclusion\."):
             self.compared(filled, copied)
 
-    def test_ones_of_another_length(self, filled: Place, copied: Place) -> None:
+    def test_vectors_of_another_length_are_accepted(self, filled: Place, copied: Place) -> None:
         """An index may keep directions only."""
         self.replace(
             copied,
@@ -401,7 +401,7 @@ class TestVectorsOfAnotherEmbedder:
                 )
         return sealed(lines)
 
-    def test_are_counted_and_rows_without_get_theirs(self, filled: Place, second: Place) -> None:
+    def test_are_counted_and_missing_ones_computed(self, filled: Place, second: Place) -> None:
         importing.load(second.rt, iter(exported(filled)))
         second.work()
         before = vectors_of(second)
@@ -417,7 +417,7 @@ class TestVectorsOfAnotherEmbedder:
         second.work()
         assert len(vectors_of(second)) == len(before) + 2
 
-    def test_are_the_cause_that_a_copy_names(self, filled: Place, second: Place) -> None:
+    def test_are_named_as_the_cause_of_a_mismatch(self, filled: Place, second: Place) -> None:
         importing.load(second.rt, iter(exported(filled)))
         with pytest.raises(
             CopyMismatch,
@@ -440,7 +440,7 @@ class TestAnIndexThatIsAway:
         )
         return start(index, VECTOR_STORE_TYPE="outside", DB_CONNECTION_URI=uri)
 
-    def test_rows_are_stored_and_vectors_made_later(
+    def test_rows_are_stored_and_vectors_computed_later(
         self, filled: Place, target: Place, index: Outside
     ) -> None:
         filled.work()
@@ -485,7 +485,7 @@ class TestAnIndexThatIsAway:
             None,
         )
 
-    def test_a_copy_is_not_said_to_be_the_same(
+    def test_a_copy_is_not_reported_as_equal(
         self, filled: Place, target: Place, index: Outside
     ) -> None:
         index.away = True
@@ -506,11 +506,11 @@ class TestRefused:
     def damaged(self, lines: list[bytes], place: int, data: bytes) -> Iterator[bytes]:
         return iter([*lines[:place], data, *lines[place + 1 :]])
 
-    def test_nothing(self, second: Place) -> None:
+    def test_an_empty_file(self, second: Place) -> None:
         with pytest.raises(UnreadableExport, match="empty"):
             importing.load(second.rt, iter([]))
 
-    def test_something_else(self, second: Place) -> None:
+    def test_a_file_of_another_kind(self, second: Place) -> None:
         with pytest.raises(UnreadableExport, match="not an export of memservice"):
             importing.load(second.rt, iter([b'{"type": "peers"}\n']))
 
@@ -528,12 +528,12 @@ class TestRefused:
                 second.rt, self.damaged(lines, place, lines[place].replace(b"apples", b"pears!"))
             )
 
-    def test_a_torn_line(self, filled: Place, second: Place) -> None:
+    def test_a_truncated_line(self, filled: Place, second: Place) -> None:
         lines = exported(filled)
         with pytest.raises(UnreadableExport, match="line 4 is not JSON"):
             importing.load(second.rt, self.damaged(lines, 3, lines[3][:10]))
 
-    def test_a_name_that_is_taken(self, filled: Place, second: Place) -> None:
+    def test_a_used_name(self, filled: Place, second: Place) -> None:
         workspaces.get_or_create(second.rt, PRINCIPAL, "w", None, None)
         with pytest.raises(Conflict, match="--as"):
             importing.load(second.rt, iter(exported(filled)))

@@ -35,7 +35,7 @@ def order(place: Place) -> list[str | None]:
     return [request.origin.workspace for request in place.reasoner.requests]
 
 
-def test_one_message_does_not_wait_for_another_workspaces_backlog(place: Place) -> None:
+def test_a_message_does_not_wait_for_another_workspaces_backlog(place: Place) -> None:
     for number in range(MANY):
         say(place, "big", f"s{number}", "I like tea.")
     say(place, "small", "s", "I sing.")
@@ -44,7 +44,7 @@ def test_one_message_does_not_wait_for_another_workspaces_backlog(place: Place) 
     assert order(place).index("small") <= 2
 
 
-def test_nor_when_it_comes_while_the_backlog_is_worked_off(
+def test_a_message_that_arrives_later_does_not_wait_for_a_backlog(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(polling, "ROUND_SECONDS", 0.0)
@@ -60,7 +60,7 @@ def test_nor_when_it_comes_while_the_backlog_is_worked_off(
     assert order(place).index("small") <= 5 + 3
 
 
-def test_nor_for_one_session_that_has_much_to_say(
+def test_a_message_does_not_wait_for_one_long_session(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A unit gives way when its turn is over."""
@@ -75,7 +75,7 @@ def test_nor_for_one_session_that_has_much_to_say(
     assert order(place).index("small") <= 5 + 3
 
 
-def test_turns_go_round_where_there_are_more_workspaces_than_a_round_has_time_for(
+def test_all_workspaces_get_a_turn_if_a_round_is_too_short(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(polling, "ROUND_SECONDS", 0.0)
@@ -91,7 +91,7 @@ def test_turns_go_round_where_there_are_more_workspaces_than_a_round_has_time_fo
     )
 
 
-def test_what_takes_for_ever_in_one_workspace_holds_up_only_itself(place: Place) -> None:
+def test_endless_work_delays_only_its_own_workspace(place: Place) -> None:
     go_on = threading.Event()
 
     def act(request: DeriveRequest) -> None:
@@ -109,7 +109,7 @@ def test_what_takes_for_ever_in_one_workspace_holds_up_only_itself(place: Place)
     assert go_on.is_set(), "all of the other workspace was done meanwhile"
 
 
-def test_no_workspace_has_more_threads_than_there_are_units_at_once(start: Start) -> None:
+def test_a_workspace_has_no_more_threads_than_its_limit(start: Start) -> None:
     place = start(reasoner=Scripted(Capability.REMOTE), WORKER_REMOTE_UNITS="2")
     inside: Counter[str] = Counter()
     most: Counter[str] = Counter()
@@ -131,7 +131,7 @@ def test_no_workspace_has_more_threads_than_there_are_units_at_once(start: Start
     assert most == {"w": 2}
 
 
-def test_what_waited_for_company_does_not_wait_again_after_a_turn(
+def test_batched_tasks_do_not_wait_again_after_a_time_slice(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(derive, "MAX_BATCH", 2)
@@ -145,7 +145,7 @@ def test_what_waited_for_company_does_not_wait_again_after_a_turn(
     assert [len(said) for said in place.reasoner.said()] == [2] * 5
 
 
-def test_the_workspace_of_a_unit() -> None:
+def test_the_name_of_a_unit_contains_its_workspace() -> None:
     assert workspace_of("representation:7:8:9") == "7"
     assert workspace_of("webhook:7:1") == "7"
     assert workspace_of("erase:workspace:7") == ""

@@ -28,7 +28,7 @@ def vectors(place: Place, kind: str = "conclusion") -> int:
         )
 
 
-def test_a_slow_embedder_is_asked_by_a_task(start: Start) -> None:
+def test_a_slow_embedder_is_called_by_a_task(start: Start) -> None:
     embedder = Lengths()
     place = start(embedder, EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))
@@ -45,7 +45,7 @@ def test_a_slow_embedder_is_asked_by_a_task(start: Start) -> None:
     assert place.tasks(kinds.EMBED)[0].outcome == {"embedded": 1}
 
 
-def test_until_then_what_was_written_is_found_by_its_text(start: Start) -> None:
+def test_rows_without_vectors_are_found_by_text(start: Start) -> None:
     place = start(Lengths(), EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))
     place.work()
@@ -57,7 +57,7 @@ def test_until_then_what_was_written_is_found_by_its_text(start: Start) -> None:
     assert {c.content for c in found} == {"I like tea.", "Alice owns a boat."}
 
 
-def test_messages_get_vectors_only_from_an_embedder_that_understands(start: Start) -> None:
+def test_messages_get_vectors_only_from_a_semantic_embedder(start: Start) -> None:
     embedder = Lengths("lengths-1", Capability.SEMANTIC)
     place = start(embedder, EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."), ("alice", " "), ("bob", "I own a boat."))
@@ -66,7 +66,7 @@ def test_messages_get_vectors_only_from_an_embedder_that_understands(start: Star
     assert ["I like tea.", "I own a boat."] in embedder.asked
 
 
-def test_messages_get_none_where_that_is_switched_off(start: Start) -> None:
+def test_messages_get_no_vectors_if_that_is_switched_off(start: Start) -> None:
     place = start(
         Lengths("lengths-1", Capability.SEMANTIC), EMBEDDER="lengths", EMBED_MESSAGES="false"
     )
@@ -75,7 +75,7 @@ def test_messages_get_none_where_that_is_switched_off(start: Start) -> None:
     assert (vectors(place, "message"), vectors(place)) == (0, 1)
 
 
-def test_an_index_outside_is_written_after_commit_and_without_a_view(start: Start) -> None:
+def test_an_outside_index_is_written_after_commit_without_a_transaction(start: Start) -> None:
     index = Outside()
     place = start(index, VECTOR_STORE_TYPE="outside")
     place.say("s", ("alice", "I like tea.\nI own a boat."))
@@ -93,7 +93,7 @@ def test_an_index_outside_is_written_after_commit_and_without_a_view(start: Star
     ] == ["I own a boat."]
 
 
-def test_what_is_deleted_leaves_the_index_outside(start: Start) -> None:
+def test_deleted_rows_are_removed_from_an_outside_index(start: Start) -> None:
     index = Outside()
     place = start(index, VECTOR_STORE_TYPE="outside")
     place.say("s", ("alice", "I like tea.\nI own a boat."))
@@ -105,7 +105,7 @@ def test_what_is_deleted_leaves_the_index_outside(start: Start) -> None:
 
 
 @pytest.mark.parametrize("index_state", ["holds the deleted row", "is away", "lacks the new row"])
-def test_the_nearest_kept_conclusion_is_found_whatever_the_index_outside_holds(
+def test_stale_vectors_do_not_hide_the_nearest_live_conclusion(
     start: Start, index_state: str
 ) -> None:
     index = Outside()
@@ -124,7 +124,7 @@ def test_the_nearest_kept_conclusion_is_found_whatever_the_index_outside_holds(
     assert [conclusion.uid for conclusion in found] == [dance.uid, boat.uid]
 
 
-def test_an_embedder_that_fails_is_asked_again_later(start: Start) -> None:
+def test_a_failing_embedder_is_retried_later(start: Start) -> None:
     embedder = Lengths()
     embedder.fails = 2
     place = start(embedder, EMBEDDER="lengths")
@@ -155,7 +155,7 @@ def test_embedding_again_changes_nothing(start: Start) -> None:
     assert place.tasks(kinds.EMBED)[1].state == "done"
 
 
-def test_rows_that_are_gone_need_no_vectors(start: Start) -> None:
+def test_erased_rows_need_no_vectors(start: Start) -> None:
     embedder = Lengths()
     place = start(embedder, EMBEDDER="lengths")
     place.say("s", ("alice", "I like tea."))

@@ -30,7 +30,7 @@ def place(start: Start) -> Place:
     return opened(start)
 
 
-def test_what_arrives_is_the_contracts_body_and_both_signatures_hold(
+def test_deliveries_have_the_contracts_body_and_valid_signatures(
     place: Place, receiver: Receiver
 ) -> None:
     secret = register(place, receiver).secret
@@ -82,13 +82,13 @@ def test_each_endpoint_has_its_secret_and_its_own_event_id(
     assert by_path["/1"].headers["webhook-id"] != by_path["/2"].headers["webhook-id"]
 
 
-def test_a_secret_does_not_show_where_its_endpoint_does(place: Place, receiver: Receiver) -> None:
+def test_a_secret_is_not_part_of_the_repr_of_its_endpoint(place: Place, receiver: Receiver) -> None:
     hook = register(place, receiver)
     assert hook.uid in repr(hook)
     assert hook.secret not in repr(hook)
 
 
-def test_a_unit_that_is_worked_off_is_told_of(place: Place, receiver: Receiver) -> None:
+def test_an_empty_unit_sends_an_event(place: Place, receiver: Receiver) -> None:
     register(place, receiver)
     place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
     place.work()
@@ -107,7 +107,7 @@ def test_a_unit_that_is_worked_off_is_told_of(place: Place, receiver: Receiver) 
     ]
 
 
-def test_a_summary_that_was_written_is_told_of(start: Start, receiver: Receiver) -> None:
+def test_a_summary_sends_an_event(start: Start, receiver: Receiver) -> None:
     place = opened(start, SUMMARY_MESSAGES_PER_SHORT_SUMMARY="10", DERIVER_ENABLED="false")
     register(place, receiver)
     place.say("s", *(("alice", f"Line {n}.") for n in range(10)))
@@ -145,7 +145,9 @@ def test_the_event_is_stored_by_the_transaction_that_releases_the_unit(
         assert [lease.unit for lease in tx.tasks.leases()] == [unit]
 
 
-def test_what_fails_or_waits_is_not_worked_off(start: Start, receiver: Receiver) -> None:
+def test_a_unit_with_failed_or_pending_tasks_sends_no_event(
+    start: Start, receiver: Receiver
+) -> None:
     place = opened(start)
     register(place, receiver)
 
@@ -162,7 +164,7 @@ def test_what_fails_or_waits_is_not_worked_off(start: Start, receiver: Receiver)
     assert [event["data"]["queue_type"] for event in receiver.events] == ["representation"]
 
 
-def test_a_workspace_is_told_of_its_own_only(place: Place, receiver: Receiver) -> None:
+def test_a_workspace_gets_its_own_events_only(place: Place, receiver: Receiver) -> None:
     register(place, receiver)
     workspaces.get_or_create(place.rt, PRINCIPAL, "other", None, None)
     webhooks.send_test(place.rt, PRINCIPAL, "other")

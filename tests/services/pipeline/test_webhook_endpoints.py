@@ -24,7 +24,7 @@ def place(start: Start) -> Place:
     return opened(start)
 
 
-def test_events_come_in_order_even_if_one_is_tried_again(place: Place, receiver: Receiver) -> None:
+def test_events_are_delivered_in_order_despite_retries(place: Place, receiver: Receiver) -> None:
     register(place, receiver)
     receiver.answers(200, 500, 200)
     for n in range(4):
@@ -54,7 +54,7 @@ def test_one_endpoint_does_not_wait_for_another(place: Place, receiver: Receiver
         assert len(stuck.requests) == 1
 
 
-def test_hanging_endpoints_hold_up_no_other_work(start: Start) -> None:
+def test_endpoints_that_hang_delay_no_other_work(start: Start) -> None:
     """More of them than there are threads for them."""
     place = opened(start, WEBHOOK_TIMEOUT_SECONDS="20", WEBHOOK_MAX_WORKSPACE_LIMIT="40")
     stop = threading.Event()
@@ -76,7 +76,7 @@ def test_hanging_endpoints_hold_up_no_other_work(start: Start) -> None:
         assert not thread.is_alive()
 
 
-def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
+def test_more_endpoints_than_threads_take_turns(
     start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that answers just in time, and has much to be told, would keep all others waiting."""
@@ -102,7 +102,7 @@ def test_endpoints_take_turns_where_there_are_more_of_them_than_threads(
     ], "in order"
 
 
-def test_an_endpoint_that_nobody_waits_behind_is_told_everything_in_one_turn(
+def test_a_single_endpoint_gets_all_events_in_one_run(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
@@ -135,7 +135,7 @@ def test_deleting_an_endpoint_ends_its_deliveries(place: Place, receiver: Receiv
         assert {row.endpoint_key for row in tx.rows.page(Delivery)} == {kept.key}
 
 
-def test_an_endpoint_that_is_deleted_while_it_is_delivered_to_is_gone(
+def test_an_endpoint_deleted_during_a_delivery_stays_deleted(
     place: Place, receiver: Receiver
 ) -> None:
     for status in (200, 500):
@@ -154,7 +154,7 @@ def test_an_endpoint_that_is_deleted_while_it_is_delivered_to_is_gone(
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_of_a_workspace_that_is_deleted_while_it_is_told_of_something_nothing_stays(
+def test_a_workspace_deleted_during_a_delivery_leaves_no_rows(
     place: Place, receiver: Receiver, status: int
 ) -> None:
     register(place, receiver)

@@ -31,7 +31,7 @@ def place(start: Start) -> Place:
     return opened(start)
 
 
-def test_a_failure_is_tried_again_and_every_attempt_recorded(
+def test_a_failed_delivery_is_retried_and_every_attempt_recorded(
     place: Place, receiver: Receiver
 ) -> None:
     hook = register(place, receiver)
@@ -67,7 +67,7 @@ def test_a_failure_is_tried_again_and_every_attempt_recorded(
         )
 
 
-def test_the_pauses_grow_and_are_not_the_same_for_all(start: Start, receiver: Receiver) -> None:
+def test_pauses_grow_with_jitter(start: Start, receiver: Receiver) -> None:
     place = opened(start, WEBHOOK_MAX_ATTEMPTS="8")
     register(place, receiver)
     receiver.answers(500)
@@ -98,7 +98,7 @@ def test_the_pauses_grow_and_are_not_the_same_for_all(start: Start, receiver: Re
         ("http://nowhere.invalid/", "NoAddress: no public address was found for nowhere.invalid"),
     ],
 )
-def test_what_cannot_be_reached_says_so(place: Place, url: str, error: str) -> None:
+def test_an_unreachable_endpoint_is_reported(place: Place, url: str, error: str) -> None:
     hook = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, url).endpoint
     emit_test(place)
     place.work()
@@ -108,7 +108,7 @@ def test_what_cannot_be_reached_says_so(place: Place, url: str, error: str) -> N
     assert attempt.error.startswith(error)
 
 
-def test_what_is_never_taken_is_a_dead_letter_and_can_be_delivered_again(
+def test_an_undeliverable_event_becomes_a_dead_letter_and_can_be_redelivered(
     place: Place, receiver: Receiver
 ) -> None:
     hook = register(place, receiver)
@@ -145,7 +145,7 @@ def test_a_dead_letter_is_also_found_by_one_of_its_attempts(
     assert letters(place, hook.uid) == []
 
 
-def test_what_waits_for_its_next_try_can_be_tried_at_once(place: Place, receiver: Receiver) -> None:
+def test_a_pending_retry_can_be_made_at_once(place: Place, receiver: Receiver) -> None:
     hook = register(place, receiver)
     receiver.answers(500, 200)
     emit_test(place)
@@ -157,7 +157,7 @@ def test_what_waits_for_its_next_try_can_be_tried_at_once(place: Place, receiver
     assert len(receiver.requests) == 2
 
 
-def test_what_was_delivered_can_be_delivered_again(place: Place, receiver: Receiver) -> None:
+def test_a_delivered_event_can_be_redelivered(place: Place, receiver: Receiver) -> None:
     hook = register(place, receiver)
     emit_test(place)
     place.work()
@@ -182,9 +182,7 @@ def delivered_late(place: Place, receiver: Receiver) -> tuple[WebhookEndpoint, w
     return hook, letter
 
 
-def test_what_was_a_dead_letter_until_it_was_delivered_can_be_delivered_again(
-    place: Place, receiver: Receiver
-) -> None:
+def test_a_delivered_dead_letter_can_be_redelivered(place: Place, receiver: Receiver) -> None:
     _, letter = delivered_late(place, receiver)
     assert len(receiver.requests) == 4
     for _ in range(2):
@@ -194,7 +192,7 @@ def test_what_was_a_dead_letter_until_it_was_delivered_can_be_delivered_again(
     assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1
 
 
-def test_what_was_for_an_endpoint_that_is_gone_cannot_be_delivered_again(
+def test_an_event_of_a_deleted_endpoint_cannot_be_redelivered(
     place: Place, receiver: Receiver
 ) -> None:
     hook, letter = delivered_late(place, receiver)
@@ -226,7 +224,7 @@ def test_an_endpoint_that_keeps_failing_is_paused_and_says_so(
     ]
 
 
-def test_a_paused_endpoint_is_left_alone_until_somebody_has_an_event_delivered_to_it(
+def test_a_paused_endpoint_gets_nothing_until_a_manual_redelivery(
     place: Place, receiver: Receiver
 ) -> None:
     hook = register(place, receiver)
@@ -249,7 +247,7 @@ def test_a_paused_endpoint_is_left_alone_until_somebody_has_an_event_delivered_t
     assert len(receiver.requests) == asked + 2
 
 
-def test_success_forgives_what_failed_before(place: Place, receiver: Receiver) -> None:
+def test_a_success_resets_the_failure_count(place: Place, receiver: Receiver) -> None:
     hook = register(place, receiver)
     receiver.answers(500)
     emit_test(place)

@@ -55,7 +55,7 @@ class Transport:
         )
 
 
-def test_a_transport_that_raises_is_an_attempt_like_any_other(start: Start) -> None:
+def test_a_transport_that_raises_counts_as_a_failed_attempt(start: Start) -> None:
     def act() -> Outcome:
         raise ZeroDivisionError("odd")
 
@@ -75,7 +75,7 @@ def test_a_transport_that_raises_is_an_attempt_like_any_other(start: Start) -> N
     ids=["NUL", "surrogate", "long"],
 )
 @pytest.mark.parametrize("raised", [False, True], ids=["said", "raised"])
-def test_whatever_an_error_says_is_recorded_as_far_as_stores_can(
+def test_any_error_text_is_recorded_in_a_storable_form(
     start: Start, error: str, kept: str, raised: bool
 ) -> None:
     """Else the attempt would be lost with it, and made again and again for ever."""
@@ -96,7 +96,7 @@ def test_whatever_an_error_says_is_recorded_as_far_as_stores_can(
     assert letter.error == (f"NotDelivered: {'OSError: ' * raised}{kept}")[:2_000]
 
 
-def test_events_go_to_a_file_as_well(start: Start, tmp_path: Any) -> None:
+def test_events_can_be_written_to_a_file(start: Start, tmp_path: Any) -> None:
     folder = tmp_path / "events"
     folder.mkdir()
     place = opened(start, WEBHOOK_JSONL_DIRECTORY=str(folder))
@@ -132,7 +132,7 @@ class Heard:
             raise RuntimeError("no")
 
 
-def test_plugins_are_told_after_the_fact_with_or_without_endpoints(start: Start) -> None:
+def test_plugins_get_events_with_or_without_endpoints(start: Start) -> None:
     heard = Heard()
     place = opened(start, heard)
     emit_test(place)
@@ -153,7 +153,7 @@ def test_plugins_are_told_after_the_fact_with_or_without_endpoints(start: Start)
     ]
 
 
-def test_plugins_are_told_only_of_what_was_committed(start: Start) -> None:
+def test_plugins_get_committed_events_only(start: Start) -> None:
     """And outside the transaction: a listener may use the store."""
     place: Place
 
@@ -178,7 +178,7 @@ def _leases(place: Place) -> int:
         return len(tx.tasks.leases())
 
 
-def test_a_plugin_that_fails_when_told_stops_nothing(
+def test_a_failing_plugin_stops_nothing(
     start: Start, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard = Heard()
@@ -227,7 +227,7 @@ def test_many_old_records_are_erased_in_pieces(
     assert retention.sweep(place.rt)["deliveries"] == 5
 
 
-def test_a_deleted_workspace_is_told_nothing(place: Place, receiver: Receiver) -> None:
+def test_a_deleted_workspace_gets_no_events(place: Place, receiver: Receiver) -> None:
     register(place, receiver)
     emit_test(place)
     with place.rt.storage.read() as tx:

@@ -45,7 +45,7 @@ def until(condition: Callable[[], bool]) -> float:
     return time.monotonic() - began
 
 
-def test_what_is_written_is_derived_within_two_seconds(place: Place) -> None:
+def test_messages_are_derived_within_two_seconds(place: Place) -> None:
     took: list[float] = []
     with working(place):
         for number in range(3):
@@ -55,20 +55,20 @@ def test_what_is_written_is_derived_within_two_seconds(place: Place) -> None:
     assert min(took) < 2.0
 
 
-def test_an_idle_worker_stops_when_told(place: Place) -> None:
+def test_an_idle_worker_stops_on_request(place: Place) -> None:
     with working(place):
         time.sleep(0.3)
         began = time.monotonic()
     assert time.monotonic() - began < 10
 
 
-def test_a_worker_that_has_not_started_yet_stops_when_told(place: Place) -> None:
+def test_a_worker_that_has_not_started_yet_stops_on_request(place: Place) -> None:
     with working(place, jitter=True):
         began = time.monotonic()
     assert time.monotonic() - began < 10
 
 
-def test_a_store_that_is_away_is_waited_for_and_told_of_once(
+def test_the_worker_waits_for_an_unreachable_store_and_logs_it_once(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(polling, "STORE_PAUSE_SECONDS", 0.05)
@@ -104,7 +104,7 @@ def test_a_reasoner_that_waits_on_a_network_works_on_several_units(start: Start)
     assert place.counts() == (3, 3, 0, 0)
 
 
-def test_one_unit_at_a_time_otherwise(place: Place) -> None:
+def test_a_local_reasoner_works_on_one_unit_at_a_time(place: Place) -> None:
     at_once: list[int] = []
     inside = threading.Semaphore(1)
 

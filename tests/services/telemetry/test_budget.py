@@ -51,7 +51,7 @@ def forget_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memservice.services.usage.budget.FRESH_SECONDS", -1.0)
 
 
-def test_work_waits_is_pending_and_goes_on_the_next_day(
+def test_paused_work_is_pending_and_continues_the_next_day(
     start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -88,7 +88,7 @@ def test_a_reasoner_that_costs_nothing_is_not_paused(
     assert place.texts("alice") == ["I like tea."]
 
 
-def test_other_work_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_work_continues(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     forget_what_was_read(monkeypatch)
     place = start(reasoner=Scripted(Capability.COSTLY), BUDGET_DAILY_TOKENS="0", **COSTLY)
     place.say("s", ("alice", "I like tea."))
@@ -156,9 +156,7 @@ def test_a_workspace_may_be_free_of_the_bound(
     assert place.texts("alice") == ["I like tea."]
 
 
-def test_calls_that_the_store_does_not_know_yet_count(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_that_are_not_stored_yet_count(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
     place = start(
         reasoner=Scripted(Capability.COSTLY), BUDGET_DAILY_TOKENS="100", role="worker", **COSTLY
@@ -208,7 +206,7 @@ def test_chat_answers_without_the_model_and_says_so(
     assert '"done": true' in streamed.text or '"done":true' in streamed.text
 
 
-def test_the_report_tells_of_the_budget(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_shows_the_budget(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     forget_what_was_read(monkeypatch)
     place = start(BUDGET_DAILY_TOKENS="100")
     place.say("s", ("alice", "I like tea."))
@@ -225,6 +223,6 @@ def test_the_report_tells_of_the_budget(start: Start, monkeypatch: pytest.Monkey
     assert client.get("/v3/workspaces/w/usage").get_json()["budget"]["reached"] is True
 
 
-def test_a_bound_that_is_no_number_is_refused() -> None:
+def test_an_invalid_bound_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="BUDGET_WORKSPACES: the bound of 'w' is 'much'"):
         load_settings(environ={"BUDGET_WORKSPACES": '{"w": "much"}'})

@@ -63,7 +63,7 @@ def _same(hint: Any, schema: dict[str, Any], where: str) -> None:
         assert typing.get_origin(hint) is not None, where
 
 
-def test_the_list_itself_is_read_right() -> None:
+def test_the_list_itself_is_parsed_correctly() -> None:
     listed: Listed = EVENTS["agent.tool.conclusions.deleted"]
     assert listed.version == 3
     assert listed.fields["levels"] == {"type": "array", "items": {"type": "string"}}
@@ -75,7 +75,7 @@ def test_the_list_itself_is_read_right() -> None:
     assert len(EVENTS) == 21
 
 
-def test_listeners_are_told_in_order_and_one_that_fails_stops_nobody(
+def test_listeners_are_called_in_order_and_a_failing_one_stops_no_other(
     begin: Begin, caplog: pytest.LogCaptureFixture
 ) -> None:
     rt = begin().rt
@@ -103,7 +103,7 @@ class Ear:
         self.heard.append((type, data))
 
 
-def test_plugins_hear_of_events_too(begin: Begin) -> None:
+def test_plugins_receive_events(begin: Begin) -> None:
     ear = Ear()
     rt = begin(ear).rt
     assert rt.hears_events
@@ -111,7 +111,7 @@ def test_plugins_hear_of_events_too(begin: Begin) -> None:
     assert ear.heard == [("message.created", created().data())]
 
 
-def test_an_event_that_nobody_hears_is_not_even_looked_at(
+def test_an_event_without_listeners_is_not_built(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rt = begin().rt

@@ -282,9 +282,7 @@ def hold_against_the_contract(found: dict[str, list[dict[str, Any]]]) -> None:
 
 
 @pytest.mark.slow
-def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(
-    play: Play, logged: io.StringIO
-) -> None:
+def test_every_event_has_its_fields_and_no_message_text(play: Play, logged: io.StringIO) -> None:
     scene = play()
     found = scene.events()
     hold_against_the_contract(found)
@@ -352,9 +350,7 @@ def test_every_event_arrives_with_its_fields_and_nothing_that_was_said_does(
 
 
 @pytest.mark.slow
-def test_traces_are_sent_where_they_are_wanted_and_hold_what_was_said(
-    play: Play, logged: io.StringIO
-) -> None:
+def test_traces_are_sent_on_request_and_contain_texts(play: Play, logged: io.StringIO) -> None:
     scene = play(TELEMETRY_TRACE_PAYLOADS_ENABLED="true", TELEMETRY_TRACE_MAX_BYTES="20000")
     found = scene.events()
     hold_against_the_contract(found)
@@ -402,7 +398,7 @@ def test_traces_of_some_purposes_only_and_cut_to_their_size(play: Play) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_of_traces(play: Play, tmp_path: Path) -> None:
+def test_traces_can_be_written_to_a_file(play: Play, tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     scene = play(REASONING_TRACES_FILE=str(file), TELEMETRY_ENABLED="false")
     lines = [json.loads(line) for line in file.read_text().splitlines()]

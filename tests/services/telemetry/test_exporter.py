@@ -116,7 +116,7 @@ def numbers(collector: Receiver) -> list[int]:
     ]
 
 
-def test_one_event_goes_as_itself_with_headers_and_envelope(
+def test_one_event_is_sent_alone_with_headers_and_envelope(
     start: Start, collector: Receiver
 ) -> None:
     exporter = start(headers={"Authorization": "Bearer x", "X-Number": 7})
@@ -133,9 +133,7 @@ def test_one_event_goes_as_itself_with_headers_and_envelope(
     assert "subject" not in event
 
 
-def test_several_events_go_together_and_no_more_than_a_batch_holds(
-    start: Start, collector: Receiver
-) -> None:
+def test_several_events_are_sent_in_batches(start: Start, collector: Receiver) -> None:
     exporter = start(flush_interval_seconds=30.0, flush_threshold=7, batch_size=3)
     for number in range(6):
         exporter(created(number), NOON)
@@ -152,7 +150,7 @@ def test_several_events_go_together_and_no_more_than_a_batch_holds(
     ]
 
 
-def test_a_batch_that_is_not_taken_is_tried_again_after_growing_pauses(
+def test_a_rejected_batch_is_retried_after_growing_pauses(
     start: Start, collector: Receiver, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exporter = start(max_retries=3)
@@ -167,9 +165,7 @@ def test_a_batch_that_is_not_taken_is_tried_again_after_growing_pauses(
     assert counted.counts == {"emitted message.created": 1}
 
 
-def test_events_that_wait_for_a_collector_which_is_down_arrive_when_it_is_there_again(
-    start: Start, collector: Receiver
-) -> None:
+def test_events_arrive_after_an_outage_of_the_collector(start: Start, collector: Receiver) -> None:
     exporter = start(max_retries=1)
     collector.answers(503)
     for number in range(5):
@@ -180,7 +176,7 @@ def test_events_that_wait_for_a_collector_which_is_down_arrive_when_it_is_there_
     assert numbers(collector)[-5:] == list(range(5))
 
 
-def test_under_pressure_the_oldest_go_and_are_counted(
+def test_a_full_queue_drops_and_counts_the_oldest_events(
     start: Start, collector: Receiver, counted: Counted
 ) -> None:
     exporter = start(max_buffer_size=10, flush_threshold=1)
@@ -194,7 +190,7 @@ def test_under_pressure_the_oldest_go_and_are_counted(
     assert waiting == list(range(16, 26))
 
 
-def test_what_is_given_back_and_does_not_fit_counts_as_failed(
+def test_returned_events_that_do_not_fit_count_as_failed(
     start: Start, collector: Receiver, counted: Counted
 ) -> None:
     exporter = start(
@@ -217,7 +213,7 @@ def test_what_is_given_back_and_does_not_fit_counts_as_failed(
     assert [event["data"]["message_count"] for event in exporter._buffer.take(10)] == [4, 5, 6, 7]
 
 
-def test_an_event_that_is_refused_for_itself_holds_up_no_other(
+def test_an_invalid_event_delays_no_other(
     start: Start, collector: Receiver, counted: Counted
 ) -> None:
     def refuse_three(handler: Any) -> None:
@@ -239,7 +235,7 @@ def test_an_event_that_is_refused_for_itself_holds_up_no_other(
     assert taken == {0, 1, 2, 4, 5}
 
 
-def test_the_end_sends_what_waits(start: Start, collector: Receiver, counted: Counted) -> None:
+def test_closing_sends_queued_events(start: Start, collector: Receiver, counted: Counted) -> None:
     exporter = start(flush_interval_seconds=60.0, batch_size=4)
     for number in range(10):
         exporter(created(number), NOON)
@@ -249,7 +245,7 @@ def test_the_end_sends_what_waits(start: Start, collector: Receiver, counted: Co
 
 
 @pytest.mark.parametrize("behave", [hang, drip_body], ids=["hangs", "never ends its answer"])
-def test_the_end_is_bounded(
+def test_closing_is_bounded_in_time(
     start: Start, collector: Receiver, counted: Counted, behave: Callable[[Any], None]
 ) -> None:
     exporter = start(flush_interval_seconds=60.0, flush_threshold=5)
@@ -264,7 +260,7 @@ def test_the_end_is_bounded(
     )
 
 
-def test_a_collector_that_is_nowhere_is_complained_of_once(
+def test_an_unreachable_collector_is_logged_once(
     start: Start,
     counted: Counted,
     caplog: pytest.LogCaptureFixture,
@@ -307,7 +303,7 @@ def test_high_volume_events_are_sampled_by_run_and_others_never(
     assert counted.counts["emitted message.created"] == 20
 
 
-def test_sampling_is_the_contracts() -> None:
+def test_sampling_equals_that_of_the_contract() -> None:
     import hashlib
 
     part = int.from_bytes(hashlib.sha256(b"run1").digest()[:4], "big") % 10_000
@@ -317,7 +313,7 @@ def test_sampling_is_the_contracts() -> None:
     assert is_sampled("anything", 1.0)
 
 
-def test_ids_are_the_contracts() -> None:
+def test_ids_equal_those_of_the_contract() -> None:
     import base64
     import hashlib
 

@@ -48,7 +48,7 @@ def rows(small: Small) -> list[Usage]:
         return tx.rows.page(Usage)
 
 
-def test_a_call_is_written_soon_as_it_was(begin: Begin) -> None:
+def test_a_call_is_stored_soon_and_unchanged(begin: Begin) -> None:
     small = begin(role="api")
     small.rt.events.called(CALL)
     until(lambda: len(rows(small)) == 1)
@@ -70,7 +70,7 @@ def test_a_call_is_written_soon_as_it_was(begin: Begin) -> None:
     )
 
 
-def test_what_failed_or_was_broken_off_is_written_as_well(begin: Begin) -> None:
+def test_failed_and_cancelled_calls_are_stored(begin: Begin) -> None:
     small = begin()
     ledger = Ledger(small.rt.storage, small.clock)
     ledger(replace(CALL, outcome="error", input_tokens=0))
@@ -79,7 +79,7 @@ def test_what_failed_or_was_broken_off_is_written_as_well(begin: Begin) -> None:
     assert [row.outcome for row in rows(small)] == ["error", "cancelled"]
 
 
-def test_the_end_writes_what_waits(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_stores_queued_calls(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
     monkeypatch.setattr("memservice.services.usage.ledger.BATCH_SIZE", 1_000)
     small = begin()
@@ -102,7 +102,7 @@ def test_the_end_writes_what_waits(begin: Begin, monkeypatch: pytest.MonkeyPatch
     assert ledger.unwritten(1, "2026-01-01") == 0
 
 
-def test_calls_wait_for_a_store_that_is_away(
+def test_calls_wait_for_an_unreachable_store(
     begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.PAUSE_SECONDS", 0.02)
@@ -130,7 +130,7 @@ def test_calls_wait_for_a_store_that_is_away(
     ledger.close()
 
 
-def test_what_cannot_be_written_before_the_end_is_told(
+def test_calls_that_cannot_be_stored_before_the_end_are_logged(
     begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.LAST_SECONDS", 0.05)
@@ -147,7 +147,7 @@ def test_what_cannot_be_written_before_the_end_is_told(
     assert "could not record 1 model call(s): gone" in caplog.text
 
 
-def test_calls_that_are_noted_from_many_threads_are_all_there(begin: Begin) -> None:
+def test_calls_of_many_threads_are_all_stored(begin: Begin) -> None:
     small = begin()
     ledger = Ledger(small.rt.storage, small.clock)
 

@@ -70,7 +70,7 @@ def test_json_is_one_object_a_line_with_errors_in_it(written: Callable[[], str])
 
 
 @pytest.mark.parametrize("given", ["my-request.1", None, "two words", "x" * 200])
-def test_an_id_that_is_sane_is_kept_and_follows_the_work(
+def test_a_valid_request_id_is_kept_and_passed_to_tasks(
     begin: Begin, written: Callable[[], str], given: str | None
 ) -> None:
     set_up("json")
@@ -101,7 +101,7 @@ def test_an_id_that_is_sane_is_kept_and_follows_the_work(
     assert "sekretwort" not in text
 
 
-def test_work_that_work_makes_necessary_keeps_the_id(begin: Begin) -> None:
+def test_tasks_created_by_tasks_keep_the_request_id(begin: Begin) -> None:
     small = begin(DREAM_DOCUMENT_THRESHOLD="1", DREAM_IDLE_TIMEOUT_MINUTES="0")
     client = create_app(runtime=small.rt).test_client()
     client.post(
@@ -116,7 +116,7 @@ def test_work_that_work_makes_necessary_keeps_the_id(begin: Begin) -> None:
     assert {task.request_id for task in tasks} == {"first"}
 
 
-def test_what_others_wrote_begins_no_line_of_its_own(written: Callable[[], str]) -> None:
+def test_texts_of_users_cannot_begin_a_log_line(written: Callable[[], str]) -> None:
     """A text that looks like a line of the log, in a message and in an error, and one that a
     terminal would obey."""
     set_up("text")

@@ -98,7 +98,7 @@ def test_every_metric_has_its_name_type_and_labels(begin: Begin) -> None:
     assert {labels for _, labels in samples(text) if ("namespace", "here") not in labels} == set()
 
 
-def test_bounded_labels_are_there_from_the_start_at_nothing() -> None:
+def test_bounded_labels_start_at_zero() -> None:
     text = told(Metrics("memservice", "api"))
     assert set(samples(text).values()) == {0.0}
     for kind, listed in EVENTS.items():
@@ -142,7 +142,7 @@ def test_bounded_labels_are_there_from_the_start_at_nothing() -> None:
     assert value(text, "embed_now_tasks_shed_total") == value(text, "telemetry_buffer_size") == 0
 
 
-def test_requests_count_under_their_route_and_strangers_make_up_no_labels(
+def test_requests_count_under_their_route_and_unknown_paths_add_no_labels(
     client: FlaskClient,
 ) -> None:
     for workspace in ("w1", "w2"):
@@ -182,7 +182,7 @@ def test_metrics_that_are_off_are_not_found(begin: Begin) -> None:
     assert "METRICS_ENABLED" in answer.text
 
 
-def test_metrics_ask_for_no_key(begin: Begin) -> None:
+def test_metrics_need_no_key(begin: Begin) -> None:
     small = begin(
         role="api", METRICS_ENABLED="true", AUTH_USE_AUTH="true", AUTH_JWT_SECRET="x" * 40
     )
@@ -291,7 +291,7 @@ def test_tokens_come_from_the_events(begin: Begin) -> None:
     )
 
 
-def test_connections_are_told_where_the_storage_can(begin: Begin) -> None:
+def test_connections_are_reported_if_the_storage_counts_them(begin: Begin) -> None:
     metrics = Metrics("memservice", "deriver")
     small = begin(role="worker", metrics=metrics)
     small.say("s", ("ann", "hi"))
@@ -303,14 +303,14 @@ def test_connections_are_told_where_the_storage_can(begin: Begin) -> None:
     assert value(text, "message_embeddings_pending") == 0
 
 
-def test_templates_are_written_as_documents_write_them() -> None:
+def test_route_labels_have_the_notation_of_the_document() -> None:
     assert (
         template("/v3/workspaces/<workspace_id>/x/<path:rest>")
         == "/v3/workspaces/{workspace_id}/x/{rest}"
     )
 
 
-def test_a_worker_answers_for_itself_and_another_takes_its_place() -> None:
+def test_a_second_worker_takes_over_the_metrics_port() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -331,7 +331,7 @@ def test_a_worker_answers_for_itself_and_another_takes_its_place() -> None:
     second.close()
 
 
-def test_names_of_workspaces_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_workspace_labels_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever may make workspaces makes up their names, and each label is kept for ever."""
     monkeypatch.setattr(telemetry_metrics, "MAX_WORKSPACES", 3)
     metrics = Metrics("memservice", "deriver")

@@ -44,7 +44,7 @@ def fill(small: Small) -> int:
     return workspace.key
 
 
-def test_a_workspace_reads_its_own_by_day_purpose_and_model(begin: Begin) -> None:
+def test_a_workspace_reads_its_own_usage_by_day_purpose_and_model(begin: Begin) -> None:
     small = begin()
     fill(small)
     client = create_app(runtime=small.rt).test_client()
@@ -85,7 +85,7 @@ def test_a_workspace_without_calls_reads_nothing(begin: Begin) -> None:
     assert (report["total"]["calls"], report["items"]) == (0, [])
 
 
-def test_all_workspaces_are_told_by_name_and_those_that_are_gone_by_number(begin: Begin) -> None:
+def test_workspaces_are_listed_by_name_and_erased_ones_by_key(begin: Begin) -> None:
     small = begin()
     key = fill(small)
     lines = usage_report.overall(small.rt, ME, ("workspace_key",), since="2026-01-01")

@@ -36,7 +36,7 @@ def test_an_argument_gets_its_location(argument: Loc, location: Loc) -> None:
     assert LOCATIONS.of(argument) == location
 
 
-def test_an_id_in_the_body_stands_under_its_own_name() -> None:
+def test_an_id_in_the_body_has_its_own_field_name() -> None:
     assert Locations([], body=["id", "session_id"]).of(("session_id",)) == ("body", "session_id")
 
 

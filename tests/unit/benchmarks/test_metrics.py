@@ -42,7 +42,7 @@ def test_ndcg_is_one_for_the_best_order_only() -> None:
     assert ndcg_at([1] + [9] * 10, set(range(1, 21)), 10) < 1
 
 
-def test_coverage_ends_where_the_budget_does() -> None:
+def test_coverage_is_limited_by_the_budget() -> None:
     sizes = {1: 40, 2: 50, 3: 20, 4: 5}
     assert within([1, 2, 3, 4], sizes, 100) == [1, 2]
     assert within([1, 2, 3, 4], sizes, 110) == [1, 2, 3]
@@ -61,7 +61,7 @@ def test_intervals_hold_the_mean_and_shrink_with_questions() -> None:
         figure([])
 
 
-def test_a_paired_difference_is_surer_than_two_means() -> None:
+def test_a_paired_difference_has_a_smaller_interval_than_two_means() -> None:
     base = [i % 10 / 10 for i in range(200)]
     change = difference(base, [value + 0.05 for value in base])
     assert change.mean == pytest.approx(5)
@@ -115,11 +115,11 @@ def test_an_update_asks_for_the_later_statement() -> None:
                 assert turns[key].session > 1
 
 
-def test_any_size() -> None:
+def test_sets_of_any_size_can_be_generated() -> None:
     assert len(conversation(1, 0, idle=2000).turns) > 4000 > len(conversation(1, 0, idle=0).turns)
 
 
-def test_words_alone_do_not_find_most_of_the_evidence() -> None:
+def test_word_overlap_alone_does_not_find_most_evidence() -> None:
     """The set has to stay hard: most evidence shares no word, names apart, with its question."""
     shared = total = 0
     for one in conversations(1, 3):

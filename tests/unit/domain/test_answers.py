@@ -41,7 +41,7 @@ NUMBERS: dict[str, Any] = {
         ('{"names": ["</think>\\n"]}', '{"names": ["</think>\\n"]}'),
     ],
 )
-def test_reasoning_is_no_part_of_an_answer(text: str, answer: str) -> None:
+def test_reasoning_is_removed_from_an_answer(text: str, answer: str) -> None:
     assert without_reasoning(text)[0] == answer
 
 
@@ -57,13 +57,13 @@ def test_reasoning_is_no_part_of_an_answer(text: str, answer: str) -> None:
         ("<thi", "<thi"),
     ],
 )
-def test_a_stream_passes_on_the_same(size: int, text: str, answer: str) -> None:
+def test_a_stream_returns_the_same_text(size: int, text: str, answer: str) -> None:
     reader = ReasoningFilter()
     pieces = [reader.take(text[at : at + size]) for at in range(0, len(text), size)]
     assert "".join(pieces) + reader.end() == answer
 
 
-def test_a_stream_holds_back_no_longer_than_needed() -> None:
+def test_a_stream_delays_text_no_longer_than_needed() -> None:
     reader = ReasoningFilter()
     assert [reader.take(piece) for piece in ("<", "b", "> Yes", ".")] == ["", "<b", "> Yes", "."]
 
@@ -71,7 +71,7 @@ def test_a_stream_holds_back_no_longer_than_needed() -> None:
 @pytest.mark.parametrize(
     ("text", "answer"), [("Hm.\n</think>\nYes.", "Yes."), ("Yes.", "Yes."), ("", "")]
 )
-def test_an_answer_may_begin_inside_of_reasoning(text: str, answer: str) -> None:
+def test_an_answer_may_begin_inside_reasoning(text: str, answer: str) -> None:
     reader = ReasoningFilter(is_open=True)
     assert "".join(map(reader.take, text)) + reader.end() == answer
 
@@ -95,7 +95,7 @@ def test_a_stream_drops_blanks_after_reasoning_and_keeps_those_of_an_answer() ->
         ('{"names": ["a\nb"]}', ["a\nb"]),
     ],
 )
-def test_the_last_whole_document_that_fits(text: str, names: list[str]) -> None:
+def test_the_last_complete_document_that_fits_is_read(text: str, names: list[str]) -> None:
     document = read(text, SCHEMA)
     assert (document.value, document.is_whole) == ({"names": names}, True)
 
@@ -110,14 +110,12 @@ def test_the_last_whole_document_that_fits(text: str, names: list[str]) -> None:
         ("{'names': ['Ada', 'B", ["Ada"]),
     ],
 )
-def test_a_document_that_is_cut_has_the_whole_items_of_its_lists(
-    text: str, names: list[str]
-) -> None:
+def test_a_cut_document_has_the_complete_items_of_its_lists(text: str, names: list[str]) -> None:
     document = read(text, SCHEMA)
     assert (document.value, document.is_whole) == ({"names": names}, False)
 
 
-def test_a_whole_document_goes_before_one_that_is_cut() -> None:
+def test_a_complete_document_is_preferred_to_a_cut_one() -> None:
     assert read('{"names": ["Ada"]} {"names": ["Bo', SCHEMA).value == {"names": ["Ada"]}
 
 
@@ -127,7 +125,7 @@ def test_numbers_may_be_written_as_text() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "Ada", '{"names": "Ada"}', '{"names": [NaN]}', "[" * 9_999])
-def test_what_cannot_be_read(text: str) -> None:
+def test_unreadable_text_raises(text: str) -> None:
     with pytest.raises(Unreadable):
         read(text, SCHEMA)
 
@@ -177,7 +175,7 @@ def test_calls_are_read_in_the_forms_of_common_models(text: str) -> None:
     assert all(may_begin_call(text[:end]) for end in range(1, len(text)))
 
 
-def test_several_calls() -> None:
+def test_several_calls_are_read() -> None:
     one = '<tool_call>{"name": "search", "arguments": {"query": "bees"}}</tool_call>'
     assert written_calls(f"{one}\n{one}", ["search"]) == [CALL, CALL]
 
@@ -195,7 +193,7 @@ def test_several_calls() -> None:
         "<tool_call>nonsense</tool_call>",
     ],
 )
-def test_other_text_is_no_call(text: str) -> None:
+def test_other_text_is_not_a_call(text: str) -> None:
     assert written_calls(text, ["search"]) == []
 
 
@@ -204,7 +202,7 @@ def test_other_text_is_no_call(text: str) -> None:
     ["NaN", "1e999", "1" * 4_301, "[" * 9_999],
     ids=["not a number", "exponent", "digits", "brackets"],
 )
-def test_an_argument_that_is_no_json_is_text(value: str) -> None:
+def test_an_argument_that_is_not_json_is_text(value: str) -> None:
     text = f"<function=search><parameter=query>{value}</parameter></function>"
     assert written_calls(text, ["search"]) == [("search", {"query": value})]
 
@@ -224,5 +222,5 @@ def test_an_argument_that_is_no_json_is_text(value: str) -> None:
         ("", False),
     ],
 )
-def test_a_refusal_in_words(text: str, declines: bool) -> None:
+def test_a_refusal_in_words_is_recognised(text: str, declines: bool) -> None:
     assert is_refusal(text) is declines

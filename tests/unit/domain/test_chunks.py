@@ -31,7 +31,7 @@ def texts(text: str, size: int) -> list[str]:
         ("word\n", 4, ["word", "\n"]),
     ],
 )
-def test_where_a_text_is_cut(text: str, size: int, expected: list[str]) -> None:
+def test_a_text_is_cut_at_the_best_break(text: str, size: int, expected: list[str]) -> None:
     assert texts(text, size) == expected
 
 
@@ -42,14 +42,14 @@ def test_a_letter_keeps_its_marks() -> None:
     assert texts(family, 7)[0] == "👩\u200d👩\u200d👧"
 
 
-def test_marks_without_end_do_not_stop_it() -> None:
+def test_endless_marks_do_not_stop_cutting() -> None:
     text = "a" + "\u0301" * 500
     assert "".join(texts(text, 100)) == text
     assert all(piece for piece in texts(text, 100))
 
 
 @given(st.text(st.sampled_from("ab \n\r.。\u0301\u200d👩"), max_size=200), st.integers(1, 40))
-def test_nothing_is_lost_and_nothing_too_long(text: str, size: int) -> None:
+def test_pieces_join_to_the_text_and_are_short_enough(text: str, size: int) -> None:
     found = list(chunks(text, size))
     assert "".join(chunk.text for chunk in found) == text
     assert all(len(chunk.text) <= size for chunk in found)

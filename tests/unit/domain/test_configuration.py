@@ -24,7 +24,7 @@ def test_null_leaves_and_unknown_keys_of_sections_are_dropped_unknown_sections_k
     }
 
 
-def test_what_other_hands_stored_is_shown_as_clients_can_read_it() -> None:
+def test_invalid_stored_sections_are_shown_in_a_valid_form() -> None:
     stored = {
         "reasoning": ["no", "object"],
         "summary": {"enabled": None, "every": 5},
@@ -45,7 +45,7 @@ def test_a_given_section_replaces_the_stored_one_whole() -> None:
     }
 
 
-def test_the_strongest_layer_that_says_something_holds_leaf_by_leaf() -> None:
+def test_the_strongest_layer_with_a_value_wins_leaf_by_leaf() -> None:
     message = {"reasoning": {"enabled": True}}
     session = {
         "reasoning": {"enabled": False, "custom_instructions": "session"},
@@ -63,7 +63,7 @@ def test_the_strongest_layer_that_says_something_holds_leaf_by_leaf() -> None:
     assert found.instructions == {"reasoning": "session"}
 
 
-def test_the_general_text_comes_before_a_sections_own() -> None:
+def test_general_instructions_precede_those_of_a_section() -> None:
     found = resolve(
         Defaults(),
         {
@@ -96,14 +96,14 @@ def test_the_general_text_comes_before_a_sections_own() -> None:
         ([{"deriver": {"enabled": True}}, {"deriver_enabled": False}], False),
     ],
 )
-def test_older_switches_count_where_no_stronger_layer_has_the_present_one(
+def test_older_switches_count_unless_a_stronger_layer_has_the_present_one(
     layers: list[dict[str, Any]], reasoning: bool
 ) -> None:
     assert resolve(Defaults(), *layers).reasoning is reasoning
 
 
 @pytest.mark.parametrize("odd", [0, -5, "12", 1.5, True, [], {}])
-def test_an_interval_that_is_no_number_of_messages_counts_as_unset(odd: object) -> None:
+def test_an_invalid_interval_counts_as_unset(odd: object) -> None:
     found = resolve(
         Defaults(),
         {"summary": {"messages_per_short_summary": odd, "messages_per_long_summary": odd}},

@@ -27,7 +27,7 @@ from memservice.domain.durations import parse_duration
         ("1d1d", timedelta(days=2)),
     ],
 )
-def test_what_people_write(text: str, span: timedelta) -> None:
+def test_durations_are_parsed(text: str, span: timedelta) -> None:
     assert parse_duration(text) == span
 
 
@@ -52,7 +52,7 @@ def test_what_people_write(text: str, span: timedelta) -> None:
         "1.d",
     ],
 )
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_durations_are_refused(text: str) -> None:
     with pytest.raises(
         ValueError, match="is not a duration: write for instance 90d, 1h30m or '2 weeks'"
     ):

@@ -34,12 +34,12 @@ from memservice.domain.text.shingles import shingles_overlap
         ("STRASSE am See dort", "straße am see dort", 1.0),
     ],
 )
-def test_overlap(a: str, b: str, overlap: float) -> None:
+def test_the_overlap_of_examples(a: str, b: str, overlap: float) -> None:
     assert shingles_overlap(a, b) == pytest.approx(overlap)
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_is_a_share_and_whole_within_a_longer_text(a: str, b: str) -> None:
+def test_overlap_is_a_share_and_1_within_a_longer_text(a: str, b: str) -> None:
     assert 0.0 <= shingles_overlap(a, b) <= 1.0
     assert shingles_overlap(a, f"{b}\n{a}\n{b}") == shingles_overlap(a, a)
     assert shingles_overlap(a, a) in (0.0, 1.0)

@@ -112,7 +112,7 @@ def booleans_as_numbers(value: object) -> str | None:
         ("value_text", booleans_as_numbers),
     ],
 )
-def test_a_wrong_rule_shows(
+def test_a_wrong_rule_is_detected(
     monkeypatch: pytest.MonkeyPatch, rule: str, wrong: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr(evaluate, rule, wrong)
@@ -120,7 +120,7 @@ def test_a_wrong_rule_shows(
 
 
 @pytest.mark.parametrize("record", [Message, Session, Conclusion])
-def test_probes_tell_rows_apart(record: Any) -> None:
+def test_probes_distinguish_rows(record: Any) -> None:
     found = answers(list(corpus.probes(record)), CASES[record])
     telling = [row for row in found if any(row) and not all(row)]
     assert len(telling) / len(found) > 0.8

@@ -176,13 +176,15 @@ def nested(levels: int, operator: str = "AND") -> dict[str, Any]:
         ),
     ],
 )
-def test_refused(filters: object, loc: tuple[str | int, ...], message: str | None) -> None:
+def test_invalid_filters_are_refused(
+    filters: object, loc: tuple[str | int, ...], message: str | None
+) -> None:
     found_loc, found = problem(filters)
     assert found_loc == loc
     assert message is None or found == message
 
 
-def test_an_operator_object_without_operators_is_answered_with_those_there_are() -> None:
+def test_the_error_for_an_object_without_operators_lists_them() -> None:
     _, message = problem({"peer_id": {"like": "a"}})
     assert message.endswith("Allowed operators: contains, gt, gte, icontains, in, lt, lte, ne")
 
@@ -244,7 +246,7 @@ def test_an_operator_object_without_operators_is_answered_with_those_there_are()
         ),
     ],
 )
-def test_refused_by_resource(
+def test_filters_are_refused_by_resource(
     resource: Resource, filters: dict[str, Any], message: str | None
 ) -> None:
     loc, found = problem(filters, resource)
@@ -293,7 +295,7 @@ def test_size_is_bounded() -> None:
     )
 
 
-def test_the_workspace_must_be_told_where_it_can_be_asked_for() -> None:
+def test_the_workspace_is_required_for_resources_with_that_column() -> None:
     with pytest.raises(TypeError, match="workspace_id="):
         parse_filters({}, MESSAGE)
     parse_filters({}, WORKSPACE)

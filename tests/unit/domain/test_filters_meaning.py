@@ -116,7 +116,7 @@ def holds(filters: dict[str, Any], row: Any, resource: Resource) -> bool:
         ({"NOT": [{"peer_id": "*"}]}, False),
     ],
 )
-def test_columns(filters: dict[str, Any], expected: bool) -> None:
+def test_filters_on_columns(filters: dict[str, Any], expected: bool) -> None:
     assert holds(filters, message(), MESSAGE) is expected
 
 
@@ -135,7 +135,9 @@ def test_columns(filters: dict[str, Any], expected: bool) -> None:
         ({"NOT": [{"session_id": {"gt": "a"}}]}, True, False),
     ],
 )
-def test_null_columns(filters: dict[str, Any], without: bool, with_session: bool) -> None:
+def test_filters_on_null_columns(
+    filters: dict[str, Any], without: bool, with_session: bool
+) -> None:
     assert holds(filters, conclusion(), CONCLUSION) is without
     assert holds(filters, conclusion(session="s", session_key=3), CONCLUSION) is with_session
 
@@ -242,7 +244,7 @@ METADATA = {
         ({"s": "Hel\0lo"}, True),
     ],
 )
-def test_metadata(metadata: Any, expected: bool) -> None:
+def test_filters_on_metadata(metadata: Any, expected: bool) -> None:
     assert holds({"metadata": metadata}, message(metadata=METADATA), MESSAGE) is expected
 
 
@@ -275,12 +277,12 @@ def test_metadata(metadata: Any, expected: bool) -> None:
         ({"source_ids": {"ne": None}}, True),
     ],
 )
-def test_conclusions(filters: dict[str, Any], expected: bool) -> None:
+def test_filters_on_conclusions(filters: dict[str, Any], expected: bool) -> None:
     row = conclusion(source_ids=["a", "b"], internal={"confidence": "high"}, metadata={"mine": 1})
     assert holds(filters, row, CONCLUSION) is expected
 
 
-def test_sources_that_are_null() -> None:
+def test_filters_on_null_sources() -> None:
     assert holds({"source_ids": None}, conclusion(), CONCLUSION)
     assert not holds({"source_ids": {"contains": "a"}}, conclusion(), CONCLUSION)
 
@@ -319,7 +321,7 @@ def test_ids_are_slugs() -> None:
     )
 
 
-def test_trees_are_small() -> None:
+def test_parsed_trees_are_simplified() -> None:
     assert parse_filters(None, MESSAGE, workspace_id="w") is TRUE
     assert (
         parse_filters({"peer_id": "*", "AND": [{}], "workspace_id": "w"}, MESSAGE, workspace_id="w")
@@ -350,7 +352,7 @@ def test_names_that_the_route_decides_are_skipped_at_the_top_only() -> None:
     ) == Equal("author", "a")
 
 
-def test_types_never_meet() -> None:
+def test_values_of_different_types_never_match() -> None:
     assert not matches(message(), Equal("tokens", "5"))
     assert not matches(message(tokens=1), Equal("tokens", True))
     assert not matches(message(), OneOf("created_at", ("2024-05-01", 5, True)))

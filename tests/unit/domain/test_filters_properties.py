@@ -44,7 +44,7 @@ def chosen(resource: Resource, condition: Condition) -> list[int]:
 
 @settings(max_examples=examples(50), deadline=None)
 @given(s.any_json, st.sampled_from([WORKSPACE, PEER, *RESOURCES]))
-def test_any_json_is_parsed_or_refused_in_words_that_can_be_sent(
+def test_any_json_is_parsed_or_refused_with_an_encodable_error(
     given_json: Any, resource: Resource
 ) -> None:
     for parse in (
@@ -75,7 +75,7 @@ def logical_depth(filters: dict[str, Any]) -> int:
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
 @settings(max_examples=examples(50), deadline=None)
 @given(data=st.data())
-def test_logic_is_that_of_two_values(resource: Resource, data: st.DataObject) -> None:
+def test_conditions_have_two_valued_logic(resource: Resource, data: st.DataObject) -> None:
     a, b = (
         data.draw(s.filters(resource).filter(lambda part: logical_depth(part) < 5))
         for _ in range(2)
@@ -118,7 +118,7 @@ def test_an_ordering_divides_the_rows_that_can_be_compared(operand: Any) -> None
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
-def test_filters_of_the_strategies_tell_rows_apart(resource: Resource) -> None:
+def test_filters_of_the_strategies_distinguish_rows(resource: Resource) -> None:
     """The comparison of storages is worth something only if many filters match some rows and not
     others."""
     telling = [0, 0]

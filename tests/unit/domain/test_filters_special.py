@@ -30,7 +30,7 @@ def refused(filters: Any, session_id: str | None = None) -> tuple[tuple[str | in
         ({"session_id": {"in": []}}, []),
     ],
 )
-def test_allowlist(filters: Any, expected: list[str] | None) -> None:
+def test_an_allowlist_is_parsed(filters: Any, expected: list[str] | None) -> None:
     assert recall_allowlist(filters, None) == expected
 
 
@@ -60,7 +60,7 @@ def test_a_session_beside_the_list_must_be_on_it() -> None:
         ({"session_id": ["a"] * 1001}, ("session_id",)),
     ],
 )
-def test_allowlist_refuses(filters: Any, loc: tuple[str | int, ...]) -> None:
+def test_invalid_allowlists_are_refused(filters: Any, loc: tuple[str | int, ...]) -> None:
     assert refused(filters)[0] == ("filters", *loc)
 
 
@@ -83,7 +83,7 @@ def test_containment_takes_every_key_literally() -> None:
         ({"a": "\ud800"}, ("a",)),
     ],
 )
-def test_containment_refuses(given: Any, loc: tuple[str | int, ...]) -> None:
+def test_invalid_containment_filters_are_refused(given: Any, loc: tuple[str | int, ...]) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_containment(given)
     assert caught.value.problems[0].loc == ("filter", *loc)

@@ -17,7 +17,7 @@ def test_ids_are_21_characters_that_no_command_line_takes_for_an_option() -> Non
     assert any("-" in uid for uid in made)
 
 
-def test_fingerprints_see_through_case_and_white_space_only() -> None:
+def test_fingerprints_ignore_case_and_white_space_only() -> None:
     assert fingerprint("  I like\ttea ") == fingerprint("i LIKE tea") != fingerprint("I like tea.")
 
 

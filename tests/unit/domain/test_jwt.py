@@ -32,11 +32,11 @@ ends = st.none() | st.integers(1, 10**9).map(lambda seconds: NOW + timedelta(sec
 @given(
     st.builds(claims_for, names, st.just(NOW), ends, names, st.none() | names, st.none() | names)
 )
-def test_what_is_signed_is_read(claims: Claims) -> None:
+def test_signed_claims_are_read(claims: Claims) -> None:
     assert SIGNER.read(SIGNER.sign(claims), NOW) == claims
 
 
-def test_the_payload_of_our_keys() -> None:
+def test_keys_have_the_documented_payload() -> None:
     """What other servers of this API read, in their claims and in whole seconds."""
     end = datetime(2026, 8, 1, tzinfo=UTC)
     assert write_claims(claims_for("K", NOW, end, "acme", "alice", None)) == {
@@ -63,7 +63,7 @@ def test_the_payload_of_our_keys() -> None:
     | st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass")),
     st.booleans(),
 )
-def test_nothing_but_our_tokens_is_read(raw: bytes, dressed: bool) -> None:
+def test_other_tokens_are_refused(raw: bytes, dressed: bool) -> None:
     token = raw.decode("latin-1")
     if dressed:
         head = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
@@ -87,7 +87,7 @@ def test_nothing_but_our_tokens_is_read(raw: bytes, dressed: bool) -> None:
         b'{"exp":' + b"9" * 5_000 + b"}",
     ],
 )
-def test_payloads_that_are_no_claims(payload: bytes) -> None:
+def test_invalid_payloads_are_refused(payload: bytes) -> None:
     """Rightly signed, all the same."""
     token = jwt.PyJWS(algorithms=["HS256"]).encode(payload, SECRET.encode(), "HS256")
     with pytest.raises(Unauthorised, match="Invalid JWT"):
@@ -129,7 +129,7 @@ def test_claims_of_any_kind_are_read_or_refused(payload: dict[str, Any]) -> None
         ("2026-05-02", False),
     ],
 )
-def test_the_end_of_a_key(exp: object, over: bool) -> None:
+def test_a_key_expires_at_its_time(exp: object, over: bool) -> None:
     if over:
         with pytest.raises(Unauthorised, match="JWT expired"):
             read_claims({"ad": True, "exp": exp}, NOW)
@@ -137,7 +137,7 @@ def test_the_end_of_a_key(exp: object, over: bool) -> None:
         assert read_claims({"ad": True, "exp": exp}, NOW).admin
 
 
-def test_claims_of_the_first_generation_are_kept_apart() -> None:
+def test_claims_of_the_first_generation_are_separate() -> None:
     claims = read_claims({"ap": "A", "us": "U", "se": "S", "co": "C"}, NOW)
     assert (claims.app_uid, claims.user_uid, claims.owned_session_uid, claims.collection_uid) == (
         "A",
@@ -169,7 +169,7 @@ def test_a_previous_secret_verifies_and_does_not_sign() -> None:
 
 
 @pytest.mark.parametrize("claims", [{"exp": 1}, {"ad": "yes"}, {"p": "alice"}, {"aud": "x"}])
-def test_a_previous_secret_lets_no_wrong_claims_in(claims: dict[str, Any]) -> None:
+def test_a_previous_secret_accepts_no_invalid_claims(claims: dict[str, Any]) -> None:
     with pytest.raises(Unauthorised):
         Signer(SECRET, OLDER).read(jwt.encode(claims, OLDER, "HS256"), NOW)
     unsigned = jwt.encode({"ad": True}, None, algorithm="none")
@@ -198,7 +198,7 @@ def test_the_digest_is_the_same_however_the_signature_is_written() -> None:
     assert digest(jwt.encode({"ad": True, "t": "x"}, SECRET, "HS256")) != digest(token)
 
 
-def test_the_secret_is_its_bytes() -> None:
+def test_the_secret_is_used_as_utf8_bytes() -> None:
     token = jwt.encode({"ad": True}, SECRET.encode("utf-8"), "HS256")
     assert SIGNER.read(token, NOW).admin
     assert json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "==")) == {

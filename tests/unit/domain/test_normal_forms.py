@@ -28,7 +28,7 @@ SAMPLES = (
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
 @pytest.mark.parametrize("text", SAMPLES)
-def test_texts_of_at_most_thirty_marks_in_a_row_are_normalised_as_ever(
+def test_texts_with_at_most_thirty_successive_marks_are_normalised_as_usual(
     form: str, text: str
 ) -> None:
     assert normalize(form, text) == unicodedata.normalize(form, text)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def test_longer_runs_are_divided_and_none_of_their_marks_is_lost(pair: str) -> N
     assert sorted(found.replace("\u034f", "")) == sorted(unicodedata.normalize("NFKD", text))
 
 
-def test_every_mark_of_this_unicode_is_among_the_suspects() -> None:
+def test_every_mark_of_this_unicode_version_is_matched() -> None:
     marks = [
         chr(code)
         for code in range(sys.maxunicode + 1)
@@ -62,14 +62,14 @@ def test_every_mark_of_this_unicode_is_among_the_suspects() -> None:
     )
 
 
-def test_what_differs_beyond_the_thirtieth_mark_stays_different() -> None:
+def test_texts_that_differ_after_the_thirtieth_mark_stay_different() -> None:
     one, other = ("a" + "\u0301" * 40 + end for end in "bc")
     assert ids.fingerprint(one) != ids.fingerprint(other)
     assert shingles.shingles_overlap(one, other) == 0.0
     assert fold(one) == "ab"
 
 
-def test_nothing_else_calls_unicodedata_normalize() -> None:
+def test_no_other_module_calls_unicodedata_normalize() -> None:
     sources = [
         path
         for folder in ("memservice", "backends", "plugins")

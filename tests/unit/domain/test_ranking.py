@@ -25,7 +25,7 @@ from memservice.spi.text import TextHit, TextMatches
 SCORES = st.dictionaries(st.integers(1, 60), st.floats(0, 50), max_size=30)
 
 
-def test_bm25_is_the_formula() -> None:
+def test_bm25_equals_the_formula() -> None:
     matches = TextMatches(
         10, 5.0, {"a": 2, "b": 9}, [TextHit(1, {"a": 1, "b": 2}, 5), TextHit(2, {"b": 1}, 20)]
     )
@@ -93,7 +93,7 @@ WORDS = st.sampled_from(["lake", "paint", "dog", "filler", "noise"])
 
 
 @given(st.lists(st.lists(WORDS, min_size=4, max_size=4), min_size=1, max_size=12))
-def test_lending_scores_as_a_stored_field_would(texts: list[list[str]]) -> None:
+def test_neighbours_score_like_a_stored_field(texts: list[list[str]]) -> None:
     """Where all texts are of one length: inside the session exactly, at its ends up to the length
     of what is missing there."""
     terms = {"lake", "dog"}
@@ -113,7 +113,7 @@ def test_lending_scores_as_a_stored_field_would(texts: list[list[str]]) -> None:
         assert lent.get(key, 0.0) == pytest.approx(stored.get(key, 0.0))
 
 
-def test_speaker_and_date_are_not_lent() -> None:
+def test_author_and_date_are_not_shared_with_neighbours() -> None:
     places = {key: Position(1, key, 5) for key in range(1, 6)}
     hit = TextHit(3, {"carolin": 1, "lake": 1}, 5)
     matches = TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [hit])
@@ -134,7 +134,7 @@ def test_speaker_and_date_are_not_lent() -> None:
     ).keys() == {3}
 
 
-def test_lending_stays_in_the_session_and_without_places_is_for_the_hit_alone() -> None:
+def test_neighbours_are_in_the_same_session_and_need_positions() -> None:
     matches = TextMatches(10, 5.0, {"lake": 1}, [TextHit(3, {"lake": 1}, 5)])
     places = {
         3: Position(1, 3, 9),
@@ -161,7 +161,7 @@ def test_normalising_keeps_the_order(scores: dict[int, float]) -> None:
     assert all(shares[a] >= shares[b] for a, b in pairwise(order))
 
 
-def test_ties_go_by_key() -> None:
+def test_ties_are_ordered_by_key() -> None:
     assert ranked({3: 1.0, 1: 1.0, 2: 2.0}) == [2, 1, 3]
     assert ranked({3: 1.0, 1: 1.0, 2: 2.0}, 2) == [2, 1]
     assert fuse([[5, 3], [3, 5]]) == [3, 5]
@@ -188,19 +188,19 @@ def test_ranks_count_from_one() -> None:
     assert fuse([*third, [9]], k=2)[0] == 5
 
 
-def test_a_small_k_trusts_the_first_place_more() -> None:
+def test_a_small_k_favours_the_first_rank() -> None:
     lists = [[1, *range(10, 20)], [*range(20, 28), 2], [*range(30, 38), 2]]
     assert fuse(lists, k=1)[0] == 1
     assert fuse(lists, k=60)[0] == 2
 
 
 @given(st.lists(st.lists(st.integers(1, 30), unique=True, max_size=15), max_size=4))
-def test_fusion_holds_every_key_once_and_ignores_the_order_of_lists(lists: list[list[int]]) -> None:
+def test_fusion_has_every_key_once_and_ignores_the_order_of_lists(lists: list[list[int]]) -> None:
     fused = fuse(lists)
     assert sorted(fused) == sorted({key for ranking in lists for key in ranking})
     assert fuse(reversed(lists)) == fused
 
 
 @given(st.lists(st.integers(1, 99), unique=True, max_size=20))
-def test_one_list_stays_as_it_is(ranking: list[int]) -> None:
+def test_fusion_of_one_list_keeps_its_order(ranking: list[int]) -> None:
     assert fuse([ranking]) == ranking

@@ -18,12 +18,14 @@ texts = st.lists(words, max_size=24).map(" ".join)
 @given(
     held=st.lists(texts, max_size=8), text=texts, share=st.sampled_from([0.1, 0.5, 0.75, 0.9, 1.0])
 )
-def test_sayings_agree_with_the_overlap_of_each(held: list[str], text: str, share: float) -> None:
+def test_the_index_agrees_with_the_overlap_of_each_text(
+    held: list[str], text: str, share: float
+) -> None:
     expected = [place for place, other in enumerate(held) if shingles_overlap(text, other) >= share]
     assert ShingleIndex(held).repeating(text, share) == expected
 
 
-def test_nearly_the_same_is_found_and_its_rarest_words_may_differ() -> None:
+def test_similar_texts_are_found_even_if_the_rarest_words_differ() -> None:
     said = (
         "we went up the hill and saw the old mill and then we came all the way down again in "
         "the rain"

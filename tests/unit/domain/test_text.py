@@ -46,11 +46,11 @@ GOLD = [
 
 
 @pytest.mark.parametrize(("text", "terms"), GOLD)
-def test_gold_terms(text: str, terms: str) -> None:
+def test_terms_of_examples(text: str, terms: str) -> None:
     assert analyse(text) == terms.split()
 
 
-def test_the_stems_of_a_vocabulary_have_not_changed_without_a_new_name() -> None:
+def test_stems_change_only_with_the_name_of_the_analyser() -> None:
     """An index outlives a release: a stemmer that changes its mind must change ANALYSER too."""
     roots = [
         "agree",
@@ -104,11 +104,11 @@ def test_thai_is_found_by_a_word_inside_a_sentence() -> None:
     assert all(term.isalnum() for term in sentence)
 
 
-def test_a_lone_chinese_character_finds_the_sentence_that_holds_it() -> None:
+def test_a_single_chinese_character_finds_its_sentence() -> None:
     assert set(analyse("茶")) <= set(analyse("我喜欢喝茶和咖啡"))
 
 
-def test_vowel_signs_are_kept_apart() -> None:
+def test_vowel_signs_are_distinguished() -> None:
     assert analyse("की") != analyse("का")
     assert all(term.isalnum() for term in analyse("मैं हिन्दी की किताब"))
 
@@ -140,12 +140,12 @@ def test_case_never_matters(text: str) -> None:
     assert analyse(text.upper()) == analyse(text)
 
 
-def test_one_endless_word_is_cut() -> None:
+def test_a_very_long_word_is_cut() -> None:
     assert [len(term) for term in analyse("x" * 100_000)] == [MAX_TERM]
     assert all(len(word) <= MAX_TERM for word in words("x" * 1000 + " " + "y'" * 1000))
 
 
-def test_own_text_carries_speaker_and_the_utc_day() -> None:
+def test_own_text_contains_author_and_utc_day() -> None:
     at = datetime(2023, 5, 8, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
     assert own_text("Caroline", at, "Hi!") == "[9 May 2023] Caroline: Hi!"
     assert analyse(own_text("Caroline", at, "Hi!")) == ["9", "may", "2023", "carolin", "hi"]
@@ -166,7 +166,7 @@ def test_own_text_carries_speaker_and_the_utc_day() -> None:
         ("12345", None, []),
     ],
 )
-def test_name_tokens(slug: str, name: str | None, tokens: list[str]) -> None:
+def test_name_tokens_of_examples(slug: str, name: str | None, tokens: list[str]) -> None:
     assert name_tokens(slug, name) == tokens
 
 
@@ -216,7 +216,7 @@ def test_candidates_are_few_and_distinct(query: str) -> None:
         ("nobody is  named", [], "nobody is  named"),
     ],
 )
-def test_names_leave_the_query(query: str, names: list[str], rest: str) -> None:
+def test_names_are_removed_from_the_query(query: str, names: list[str], rest: str) -> None:
     assert without_names(query, names) == rest
 
 
@@ -244,7 +244,7 @@ def test_removing_every_candidate_never_fails(query: str) -> None:
         ("", []),
     ],
 )
-def test_dates_named(query: str, dates: list[NamedDate]) -> None:
+def test_dates_in_examples(query: str, dates: list[NamedDate]) -> None:
     assert dates_named(query) == dates
 
 

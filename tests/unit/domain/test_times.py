@@ -32,7 +32,7 @@ from memservice.domain.values import shown
         (datetime(2024, 5, 1, tzinfo=timezone(timedelta(hours=1))), "2024-04-30T23:00:00Z"),
     ],
 )
-def test_read(given: object, expected: str) -> None:
+def test_supported_formats_are_parsed(given: object, expected: str) -> None:
     parsed = parse_time(given)
     assert parsed.tzinfo is UTC
     assert wire(parsed) == expected
@@ -72,14 +72,14 @@ def test_read(given: object, expected: str) -> None:
     ],
     ids=shown,
 )
-def test_refused_in_short_words(given: object) -> None:
+def test_invalid_times_are_refused_with_a_short_error(given: object) -> None:
     with pytest.raises(ValueError, match=r"Invalid datetime value|Time out of range") as caught:
         parse_time(given)
     assert len(str(caught.value)) < 200
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_what_is_written_reads_back(time: datetime) -> None:
+def test_formatted_times_are_parsed_again(time: datetime) -> None:
     assert parse_iso(wire(time)) == time
     assert parse_iso(wire_seconds(time)) == parse_iso(stamp(time)) == time.replace(microsecond=0)
 
@@ -102,7 +102,7 @@ def test_anything_else_is_a_value_error(given_value: object) -> None:
     assert words.encode()
 
 
-def test_forms() -> None:
+def test_times_are_formatted_in_three_forms() -> None:
     time = datetime(2024, 5, 1, 12, 30, 5, 7, tzinfo=timezone(timedelta(hours=2)))
     assert wire(time) == "2024-05-01T10:30:05.000007Z"
     assert wire(time.replace(microsecond=0)) == "2024-05-01T10:30:05Z"

@@ -46,7 +46,7 @@ def test_a_text_has_no_more_tokens_than_bytes(text: str) -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), max_size=5))
-def test_pieces_are_the_text_and_their_counts_add_up(parts: list[str]) -> None:
+def test_pieces_join_to_the_text_and_their_counts_add_up(parts: list[str]) -> None:
     text = " word, ".join(parts)
     original, tokens._PIECE = tokens._PIECE, 20
     try:
@@ -68,7 +68,9 @@ def test_long_repetitions_are_counted_in_linear_time(unit: str) -> None:
     assert counted == pytest.approx(20 * tokens.count(short), rel=0.01)
 
 
-def test_threads_load_once_and_agree(unloaded: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_threads_load_once_and_agree(
+    unloaded: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loads: list[str] = []
 
     def slow() -> Any:
@@ -90,7 +92,7 @@ def test_a_lone_surrogate_is_refused() -> None:
         tokens.count("a\ud800b")
 
 
-def test_the_second_implementation_is_used_where_the_first_is_missing(
+def test_the_second_implementation_is_used_if_the_first_is_missing(
     unloaded: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Encoding:
@@ -108,7 +110,7 @@ def test_the_second_implementation_is_used_where_the_first_is_missing(
     assert tokens.counter_id() == tokens.COUNTER == "o200k_base"
 
 
-def test_nothing_installed_says_what_to_install(
+def test_the_error_without_an_implementation_says_what_to_install(
     unloaded: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = builtins.__import__

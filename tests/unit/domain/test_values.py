@@ -43,7 +43,7 @@ def refused(raw: bytes) -> Problem:
         ('{"a": 1}'.encode("utf-16"), ("body", 0)),
     ],
 )
-def test_not_json(raw: bytes, loc: tuple[str | int, ...]) -> None:
+def test_invalid_json_is_refused_with_its_offset(raw: bytes, loc: tuple[str | int, ...]) -> None:
     problem = refused(raw)
     assert (problem.kind, problem.loc) == ("json_invalid", loc)
     assert problem.message.startswith("JSON decode error: ")
@@ -63,7 +63,7 @@ def test_not_json(raw: bytes, loc: tuple[str | int, ...]) -> None:
     ],
     ids=lambda raw: shown(raw, 30),
 )
-def test_numbers_that_no_column_holds(raw: bytes) -> None:
+def test_numbers_out_of_range_are_refused(raw: bytes) -> None:
     problem = refused(raw)
     assert (problem.kind, problem.loc) == ("value_error", ("body",))
     assert problem.message.startswith("Number out of range: ")
@@ -80,13 +80,13 @@ def test_numbers_that_no_column_holds(raw: bytes) -> None:
         b'"1e999 NaN"',
     ],
 )
-def test_numbers_that_fit(raw: bytes) -> None:
+def test_numbers_in_range_are_accepted(raw: bytes) -> None:
     assert loads(raw) == json.loads(raw)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [b"[]", b"{}", b'"ab"', b"1", b'{"a":1}'])
-def test_more_values_than_are_read(monkeypatch: pytest.MonkeyPatch, value: bytes) -> None:
+def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch, value: bytes) -> None:
     """They are refused before any is made, in a time that does not grow with their number."""
     monkeypatch.setattr(values, "_DECODER", None)
     problem = refused(b"[" + b",".join([value] * (values.JSON_VALUES_MAX + 1)) + b"]")
@@ -96,7 +96,7 @@ def test_more_values_than_are_read(monkeypatch: pytest.MonkeyPatch, value: bytes
     )
 
 
-def test_only_values_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_inside_texts_do_not_count_as_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not what stands in texts, however they are escaped."""
     monkeypatch.setattr(values, "JSON_VALUES_MAX", 6)
     texts = ["[[,,{{,,[[", '",",",\\",",', "\\", ",,,,\n,,,"]
@@ -104,7 +104,7 @@ def test_only_values_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(json.dumps([*texts, 1, 2, 3]).encode()).message.startswith("JSON may hold")
 
 
-def test_surrogates() -> None:
+def test_lone_surrogates_are_refused() -> None:
     assert loads(b'["\\ud83d\\ude00"]') == ["😀"]
     assert loads(b'["\\\\ud800"]') == ["\\ud800"]
     assert refused(b'{"a": ["x", "\\ud83d"]}').loc == ("body", "a", 1)
@@ -112,7 +112,7 @@ def test_surrogates() -> None:
 
 
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
-def test_nesting(opening: bytes, closing: bytes) -> None:
+def test_nesting_beyond_100_levels_is_refused(opening: bytes, closing: bytes) -> None:
     loads(opening * 99 + b"[]" + closing * 99)
     for depth in (101, 2_000, 200_000):
         assert (
@@ -148,7 +148,7 @@ def test_loads_accepts_what_check_json_accepts(value: Any) -> None:
         ([(1,)], (0,)),
     ],
 )
-def test_check_json_says_where(value: Any, loc: tuple[str | int, ...]) -> None:
+def test_check_json_names_the_location(value: Any, loc: tuple[str | int, ...]) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_json(value, ("body", "x"))
     assert caught.value.problems[0].loc == ("body", "x", *loc)
@@ -171,7 +171,7 @@ def test_check_json_survives_depth() -> None:
         check_json(value, ("body",))
 
 
-def test_strip_nul() -> None:
+def test_strip_nul_removes_nul_from_keys_and_values() -> None:
     given_value = {"a\0": ["x\0y", {"b": "\0"}, 1, None, True], "c": "d"}
     assert strip_nul(given_value) == {"a": ["xy", {"b": ""}, 1, None, True], "c": "d"}
     assert strip_nul("a\0\0b") == "ab"
@@ -185,7 +185,7 @@ def nested(levels: int) -> dict[str, Any]:
     return value
 
 
-def test_metadata_limits() -> None:
+def test_metadata_beyond_the_limits_is_refused() -> None:
     check_metadata({}, ())
     check_metadata(
         {str(number): {str(other): 1 for other in range(80)} for number in range(100)}, ()
@@ -207,14 +207,14 @@ def test_metadata_limits() -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "A-z_0", "-", "x" * 512])
-def test_names(name: str) -> None:
+def test_valid_names(name: str) -> None:
     assert name_problem(name) is None
 
 
 @pytest.mark.parametrize(
     "name", ["", "a b", "a\n", "é", "a/b", "a\0", "\ud800", "scope.x", "١", "x" * 513]
 )
-def test_not_names(name: str) -> None:
+def test_invalid_names_have_a_problem(name: str) -> None:
     problem = name_problem(name)
     assert problem is not None
     assert problem.encode()
@@ -225,7 +225,7 @@ def test_names_of_scopes_are_shorter() -> None:
     assert name_problem("x" * 507, SCOPE_NAME_MAX) == "String should have at most 506 characters"
 
 
-def test_shown() -> None:
+def test_values_in_errors_are_short_and_encodable() -> None:
     assert shown("x" * 200) == "x" * 99 + "…"
     assert shown("\ud800") == "\ufffd"
     assert shown(10**5000) == "<integer>"

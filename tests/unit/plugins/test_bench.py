@@ -168,7 +168,7 @@ def test_a_recorded_request_is_not_paid_twice(tmp_path: Path) -> None:
         replayed.close()
 
 
-def test_least_fits_unknown_kinds_as_null() -> None:
+def test_the_minimal_document_fits_the_schema() -> None:
     assert least({"type": ["string", "null"]}) is None
     assert least({"type": "object", "properties": {"n": {"type": "integer"}}}) == {"n": 0}
 
@@ -176,7 +176,7 @@ def test_least_fits_unknown_kinds_as_null() -> None:
 # Grades
 
 
-def test_evidence_counts_where_the_prompt_holds_the_turn() -> None:
+def test_evidence_counts_if_the_prompt_contains_the_turn() -> None:
     question = Question("?", frozenset({1, 2}), "near")
     texts = {1: "My dog\nis Rex.", 2: "x" * 1_000}
     calls = [Call(shown({"messages": ["alice: My dog  is Rex."]}), 0), Call("x" * 400, 0)]
@@ -198,7 +198,7 @@ def test_evidence_counts_where_the_prompt_holds_the_turn() -> None:
         ("Rex", None, False),
     ],
 )
-def test_gold_answers_are_found(gold: str, answer: str | None, matched: bool) -> None:
+def test_gold_answers_are_recognised(gold: str, answer: str | None, matched: bool) -> None:
     assert grading.matches(Question("?", frozenset({1}), "near", gold), answer) is matched
 
 
@@ -213,11 +213,11 @@ def test_gold_answers_are_found(gold: str, answer: str | None, matched: bool) ->
         ("She lives in Porto.", False),
     ],
 )
-def test_abstention_is_seen(answer: str | None, abstains: bool) -> None:
+def test_abstention_is_recognised(answer: str | None, abstains: bool) -> None:
     assert grading.abstains(answer) is abstains
 
 
-def test_facts_are_looked_up_at_their_owner() -> None:
+def test_facts_are_searched_at_their_owner() -> None:
     facts = [Fact(1, "ann", "Rex"), Fact(2, "ben", "Porto")]
     held = {"ann": ["ann's dog is called Rex", "ann lives in Porto"], "ben": []}
     assert grading.fact_recall(facts, held) == 0.5
@@ -233,7 +233,7 @@ def test_the_judge_test_has_60_pairs_of_which_20_are_vague() -> None:
     assert len({answer for _, answer, _ in pairs}) == 60
 
 
-def test_a_judge_that_says_yes_to_all_agrees_with_a_third() -> None:
+def test_a_judge_that_accepts_everything_agrees_with_a_third() -> None:
     with provider('{"correct": true}') as (url, paths):
         agreed = judge_test(Judge(Upstream(url), "m"), known_pairs()[:6])
     assert agreed == pytest.approx(1 / 3)
@@ -254,7 +254,7 @@ def test_reports_show_each_category_and_paired_differences() -> None:
     assert compared[-1].split()[1] == "2"
 
 
-def test_a_folder_holds_one_run(tmp_path: Path) -> None:
+def test_a_folder_contains_one_run(tmp_path: Path) -> None:
     Run(tmp_path, Options("builtin"), None, None, print)._describe()
     (tmp_path / RESULTS).write_text("", "utf-8")
     assert read_results(tmp_path) == []
@@ -274,14 +274,14 @@ def test_a_folder_holds_one_run(tmp_path: Path) -> None:
         (["run", "F", "--base-url", "http://127.0.0.1:9"], "Is the server at"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, words: list[str], message: str) -> None:
+def test_mistakes_are_reported(tmp_path: Path, words: list[str], message: str) -> None:
     words = [str(tmp_path / "run") if word == "F" else word for word in words]
     outcome = CliRunner().invoke(bench, [*words, "--count", "1"] if words[0] == "run" else words)
     assert outcome.exit_code != 0
     assert message in outcome.output
 
 
-def test_an_estimate_spends_nothing() -> None:
+def test_an_estimate_calls_no_model() -> None:
     corpus = conversations(seed=1, count=2)
     numbers = estimate(corpus, Options("builtin", limit=5))
     assert numbers["questions"] == 10

@@ -113,13 +113,13 @@ def test_the_frame_is_in_the_language_of_the_question(
     assert answered(question, evidence=()) == [nothing]
 
 
-def test_a_model_that_is_spent_is_told_from_none() -> None:
+def test_a_spent_budget_is_distinguished_from_a_missing_model() -> None:
     assert answered(model_is_spent=True)[0].startswith(
         "The language model has no tokens left for today, so here are"
     )
 
 
-def test_a_question_about_everybody_names_nobody() -> None:
+def test_a_question_over_the_workspace_names_no_peer() -> None:
     assert answered(subject=None)[0] == (
         "No language model is configured, so here are the stored statements that fit the "
         "question best:"
@@ -131,7 +131,7 @@ def test_a_question_about_everybody_names_nobody() -> None:
     ("level", "most"),
     [("minimal", 3), ("low", 8), ("medium", 12), ("high", 16), ("max", 20), ("strange", 8)],
 )
-def test_the_level_bounds_the_pieces(level: str, most: int) -> None:
+def test_the_level_limits_the_evidence(level: str, most: int) -> None:
     evidence = tuple(
         Evidence("message", f"m{n}", f"I own book {n}.", SAID, author="bob") for n in range(30)
     )
@@ -141,7 +141,7 @@ def test_the_level_bounds_the_pieces(level: str, most: int) -> None:
     assert lines == [f"\n- [2023-05-08 10:00] bob: I own book {n}." for n in range(most)]
 
 
-def test_cards_and_recent_messages_count_where_they_share_a_word_with_the_question() -> None:
+def test_cards_and_recent_messages_count_if_they_share_a_word() -> None:
     recent = [
         Utterance(1, "r1", "bob", "I live near the river.", SAID),
         Utterance(2, "r2", "bob", "My cat sleeps.", SAID),
@@ -159,7 +159,7 @@ def test_cards_and_recent_messages_count_where_they_share_a_word_with_the_questi
     ]
 
 
-def test_of_a_long_message_the_sentences_nearest_to_the_question_are_shown() -> None:
+def test_the_nearest_sentences_of_a_long_message_are_shown() -> None:
     filler = "The train to the office was late because of snow. " * 20
     evidence = (Evidence("message", "m1", f"{filler}I live in Rome. {filler}", SAID, author="bob"),)
 
@@ -198,7 +198,7 @@ def test_a_schema_is_filled_from_the_evidence_that_shares_its_words() -> None:
     }
 
 
-def test_nothing_is_made_up_where_nothing_is_known() -> None:
+def test_nothing_is_invented_without_evidence() -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -286,7 +286,7 @@ def test_every_kind_of_part_gets_a_valid_value(part: dict[str, Any], value: Any)
     "evidence",
     [(), (Evidence("conclusion", "c", "Alice has 2.5 kilos of bees.", EVIDENCE[0].said_at),)],
 )
-def test_bounds_that_leave_nothing_do_not_cost_the_structure(
+def test_unsatisfiable_bounds_do_not_break_the_structure(
     part: dict[str, Any], evidence: tuple[Evidence, ...]
 ) -> None:
     schema = properties(a=part)
@@ -294,12 +294,12 @@ def test_bounds_that_leave_nothing_do_not_cost_the_structure(
     assert violation(schema, json.loads(document)) is None
 
 
-def test_a_required_property_that_is_not_described_is_given() -> None:
+def test_a_required_property_without_schema_is_filled() -> None:
     assert set(shaped({"type": "object", "required": ["x"]})) == {"x"}
 
 
 @pytest.mark.slow
-def test_references_cannot_make_the_document_endless() -> None:
+def test_references_cannot_create_an_endless_document() -> None:
     levels = {
         f"d{n}": properties(a={"$ref": f"#/$defs/d{n + 1}"}, b={"$ref": f"#/$defs/d{n + 1}"})
         for n in range(18)
@@ -314,7 +314,7 @@ def test_references_cannot_make_the_document_endless() -> None:
     assert len(document) < 1_000_000
 
 
-def test_options_that_can_never_be_told_apart_take_no_time() -> None:
+def test_indistinguishable_options_take_little_time() -> None:
     levels = {f"d{n}": {"oneOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(18)}
     schema = {
         **properties(top={"$ref": "#/$defs/d0"}),
@@ -410,6 +410,6 @@ def test_any_schema_of_the_subset_gets_a_valid_document(
         unique=True,
     ).map(lambda kinds: {"oneOf": [{"type": kind} for kind in kinds]})
 )
-def test_exactly_one_option_fits(part: dict[str, Any]) -> None:
+def test_exactly_one_option_of_one_of_is_valid(part: dict[str, Any]) -> None:
     shaped(properties(thing=part))
     shaped(properties(thing=part), evidence=())

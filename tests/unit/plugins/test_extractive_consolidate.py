@@ -46,7 +46,7 @@ def replaced(*contents: str) -> dict[str, str | None]:
     return {pair.old: pair.new for pair in consolidated(known(*contents)).superseded}
 
 
-def test_the_gold_scenario() -> None:
+def test_the_gold_scenario_is_consolidated() -> None:
     rows = known(
         "I live in Rome.",
         "I like green tea.",
@@ -100,7 +100,7 @@ def test_the_gold_scenario() -> None:
         ("I love hiking.", "I love hiking because it calms me."),
     ],
 )
-def test_the_newer_replaces_the_older(older: str, newer: str) -> None:
+def test_a_newer_value_replaces_the_older(older: str, newer: str) -> None:
     assert replaced(older, newer) == {"k0": "k1"}
 
 
@@ -140,11 +140,11 @@ def test_the_newer_replaces_the_older(older: str, newer: str) -> None:
         ("我喜欢喝茶。", "我不喜欢喝茶。"),
     ],
 )
-def test_what_is_not_certain_is_left_alone(older: str, newer: str) -> None:
+def test_uncertain_pairs_are_not_changed(older: str, newer: str) -> None:
     assert replaced(older, newer) == {}
 
 
-def test_every_row_points_at_one_that_stays() -> None:
+def test_every_superseded_row_points_to_a_live_one() -> None:
     assert replaced(
         "I live in Rome.", "I live in Berlin.", "I live in Rome!", "Yes, I live in Berlin."
     ) == {
@@ -158,13 +158,13 @@ def test_every_row_points_at_one_that_stays() -> None:
     }
 
 
-def test_of_one_moment_neither_replaces_the_other() -> None:
+def test_rows_of_the_same_time_do_not_replace_each_other() -> None:
     assert (
         consolidated(known("I live in Rome.", "I live in Berlin.", same_time=True)).superseded == []
     )
 
 
-def test_only_explicit_rows_are_touched() -> None:
+def test_only_explicit_rows_are_changed() -> None:
     rows = [
         *known("I live in Rome.", "I live in Rome.", level="deductive"),
         *known("I live in Berlin."),
@@ -213,7 +213,7 @@ def test_lines_of_the_card_stay_unless_a_newer_value_replaces_them() -> None:
     ]
 
 
-def test_the_card_is_left_as_it_is_when_nothing_is_new_or_it_is_not_wanted() -> None:
+def test_the_card_is_unchanged_without_new_lines_or_permission() -> None:
     rows = known("I live in Rome.")
 
     assert consolidated(rows, ["ATTRIBUTE: i live in  rome."]).card is None
@@ -221,14 +221,14 @@ def test_the_card_is_left_as_it_is_when_nothing_is_new_or_it_is_not_wanted() -> 
     assert consolidated(known("I went to the cinema yesterday.")).card is None
 
 
-def test_a_full_card_takes_no_more_and_a_long_line_is_not_written() -> None:
+def test_a_full_card_gets_no_lines_and_long_lines_are_left_out() -> None:
     full = [f"ATTRIBUTE: fact {number}" for number in range(40)]
 
     assert consolidated(known("I'm vegan."), full).card is None
     assert consolidated(known("I am allergic to " + "nuts and " * 30 + "milk.")).card is None
 
 
-def test_what_others_are_said_to_be_is_no_fact_of_the_speaker() -> None:
+def test_statements_about_others_are_not_facts_of_the_speaker() -> None:
     assert read("Alice lives in Rome.", ["bob"]) is None
     assert read("Bob lives in Rome.", ["bob"]) == Fact("ATTRIBUTE", ("residence",), "rome")
     assert read("Alice is a teacher.", ["bob"]) is None
@@ -261,7 +261,7 @@ SENTENCES = [
     st.lists(st.text(min_size=1, max_size=20), max_size=3),
     st.booleans(),
 )
-def test_consolidating_again_changes_nothing_and_nothing_points_at_what_is_gone(
+def test_consolidating_again_changes_nothing(
     contents: list[str], card: list[str], same_time: bool
 ) -> None:
     rows = known(*contents, same_time=same_time)

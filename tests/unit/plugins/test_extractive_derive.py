@@ -46,7 +46,7 @@ def test_only_the_observed_peers_own_new_messages_are_derived() -> None:
     assert found == [("Alice lives in Oslo.", (3,)), ("I work at Siemens.", (3,))]
 
 
-def test_a_sentence_said_twice_is_one_statement_of_both_messages() -> None:
+def test_a_repeated_sentence_is_one_statement_of_both_messages() -> None:
     found = derived(
         says(1, "bob", "I live in Rome. I live in Rome."),
         says(2, "bob", "i live in  rome. I play chess."),
@@ -98,7 +98,7 @@ def test_nothing_is_derived_from_nothing() -> None:
         ("```\nI live in Oslo.", []),
     ],
 )
-def test_what_is_not_the_authors_own_prose_is_left_out(content: str, expected: list[str]) -> None:
+def test_text_that_is_not_the_authors_prose_is_left_out(content: str, expected: list[str]) -> None:
     found = derived(says(1, "alice", "hello"), says(2, "bob", content), names={"alice": "Al"})
 
     assert [sentence for sentence, _ in found] == expected
@@ -169,7 +169,7 @@ ALPHABET = st.one_of(
 @given(st.lists(st.tuples(st.sampled_from(["bob", "alice"]), ALPHABET, st.booleans()), max_size=4))
 @example([("bob", "a & ∯ b ȸ c ♨ d. Next one I own.", True)])
 @example([("bob", "\ud800 I live in Rome.", True)])
-def test_every_statement_is_a_substring_of_what_the_observed_peer_said(
+def test_every_statement_is_a_substring_of_a_message_of_the_peer(
     said: list[tuple[str, str, bool]],
 ) -> None:
     messages = [
@@ -197,7 +197,7 @@ def test_every_statement_is_a_substring_of_what_the_observed_peer_said(
 
 
 @given(ALPHABET)
-def test_own_lines_have_no_white_space_to_spare(text: str) -> None:
+def test_extracted_lines_have_no_surplus_white_space(text: str) -> None:
     assert all(
         line and line == " ".join(line.split()) for line in own_lines(text, "bob", {"alice"})
     )
@@ -254,7 +254,7 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert all(len(found) == 2 for found in alone)
 
 
-def test_the_plugin_costs_nothing_until_it_is_used() -> None:
+def test_the_plugin_loads_nothing_until_it_is_used() -> None:
     code = (
         "import sys, memservice_extractive as plugin\n"
         "from memservice_extractive.reasoner import ExtractiveReasoner\n"
@@ -286,7 +286,7 @@ def test_the_plugin_costs_nothing_until_it_is_used() -> None:
     assert (run.returncode, run.stdout.strip()) == (0, "I live in Rome."), run.stderr
 
 
-def test_the_provider_opens_it() -> None:
+def test_the_provider_opens_the_reasoner() -> None:
     import logging
 
     import memservice_extractive
@@ -315,7 +315,7 @@ def test_quotations_and_tags_without_an_end_are_text() -> None:
     ]
 
 
-def test_what_is_longer_than_a_sentence_states_no_fact() -> None:
+def test_text_longer_than_a_sentence_states_no_fact() -> None:
     fact = "I live in Paris with my sister."
     assert facts.read(fact) is not None
     assert facts.read(fact + " " * 500 + "x") is None

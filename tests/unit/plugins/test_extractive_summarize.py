@@ -67,14 +67,14 @@ def test_the_same_input_gives_the_same_summary() -> None:
 
 
 @pytest.mark.parametrize("budget", [0, 1, 12, 30, 60, 1000])
-def test_the_budget_is_kept(budget: int) -> None:
+def test_the_token_limit_is_kept(budget: int) -> None:
     content = summary(TALK, previous="carol: I keep bees in Kent.", max_tokens=budget)
 
     assert tokens.count(content) <= budget
     assert bool(content) == (budget >= 12)
 
 
-def test_a_long_talk_is_shortened() -> None:
+def test_a_long_conversation_is_shortened() -> None:
     talk = [
         ("bob", f"I bought the book number {number} about the history of Rome and of its emperors.")
         for number in range(200)
@@ -84,7 +84,7 @@ def test_a_long_talk_is_shortened() -> None:
     assert len(summary(talk, max_tokens=4000, kind="long").splitlines()) == 48
 
 
-def test_the_previous_summary_is_folded_in_and_comes_first() -> None:
+def test_the_previous_summary_is_included_first() -> None:
     previous = (
         "bob: I moved to Berlin last month.\nalice: I visited the Pergamon museum in Berlin in "
         "2019."
@@ -96,7 +96,7 @@ def test_the_previous_summary_is_folded_in_and_comes_first() -> None:
     assert any(line.startswith("bob: ") and "Rex" in line for line in lines[2:])
 
 
-def test_running_text_of_a_previous_summary_is_taken_by_its_sentences() -> None:
+def test_prose_of_a_previous_summary_is_split_into_sentences() -> None:
     lines = summary(
         [("bob", "I adopted a dog.")],
         previous="Bob lives in Berlin with Dr. Weber. He works at Siemens.",
@@ -122,7 +122,7 @@ def test_no_line_is_repeated() -> None:
     ]
 
 
-def test_small_talk_is_summarised_when_there_is_nothing_else_and_silence_is_not() -> None:
+def test_small_talk_is_summarised_only_without_other_text() -> None:
     assert (
         summary([("bob", "Hi there!"), ("alice", "What about the concert?")])
         == "alice: What about the concert?"

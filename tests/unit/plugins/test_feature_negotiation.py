@@ -96,7 +96,7 @@ def rejecting(message: str, part: str) -> Callable[[frozenset[str]], str]:
         ("gemini", "Function calling is not enabled for this model", "tools"),
     ],
 )
-def test_the_part_that_is_named_first_counts(protocol: str, message: str, part: str) -> None:
+def test_the_first_named_field_counts(protocol: str, message: str, part: str) -> None:
     """What the server recommends instead does not."""
     parts = {feature.name for feature in MODELS[protocol].parts}
     if part == "json_object":
@@ -108,7 +108,7 @@ def test_the_part_that_is_named_first_counts(protocol: str, message: str, part: 
     assert features.lacking("other") == frozenset()
 
 
-def test_a_part_is_tried_again_after_a_day() -> None:
+def test_a_field_is_retried_after_a_day() -> None:
     clock = Clock()
     features = negotiation("openai", clock)
     features.ask("m", rejecting("seed is not supported", "seed"), lambda lacking: {"seed"})

@@ -57,7 +57,7 @@ def test_vectors_have_length_one_or_are_zero(text: str) -> None:
 
 
 @given(st.lists(st.text(max_size=40), max_size=5))
-def test_a_text_embeds_alike_alone_and_in_company(texts: list[str]) -> None:
+def test_a_text_has_the_same_vector_alone_and_in_a_batch(texts: list[str]) -> None:
     together = EMBEDDER.embed(texts)
     assert len(together) == len(texts)
     for text, vector in zip(texts, together, strict=True):
@@ -88,7 +88,7 @@ def test_another_process_with_another_hash_seed_agrees() -> None:
         assert bytes.fromhex(out.strip()) == EMBEDDER.embed([text])[0].tobytes()
 
 
-def test_the_vector_of_a_text_has_not_changed_without_a_new_id() -> None:
+def test_vectors_change_only_with_the_id() -> None:
     (vector,) = EMBEDDER.embed(["User likes green tea"])
     places = np.flatnonzero(vector)
     assert (
@@ -118,12 +118,12 @@ def test_the_vector_of_a_text_has_not_changed_without_a_new_id() -> None:
         (("Ich wohne jetzt in München", "ich wohne in Munchen"), "Der Zug kam gestern zu spät"),
     ],
 )
-def test_restatements_lie_nearer_than_other_sentences(same: tuple[str, str], other: str) -> None:
+def test_restatements_are_nearer_than_other_sentences(same: tuple[str, str], other: str) -> None:
     assert cosine(*same) > 0.5
     assert cosine(*same) > cosine(same[0], other) + 0.3
 
 
-def test_word_order_counts_for_something() -> None:
+def test_word_order_changes_the_vector() -> None:
     assert cosine("dog bites man today", "dog bites man today") == pytest.approx(1.0, abs=1e-6)
     assert cosine("dog bites man today", "man bites dog today") < 0.99
 
@@ -135,7 +135,7 @@ def test_threads_agree() -> None:
         assert list(pool.map(lambda text: EMBEDDER.embed([text])[0].tobytes(), texts)) == alone
 
 
-def test_it_is_fast_enough_for_a_write() -> None:
+def test_embedding_is_fast_enough_for_a_write() -> None:
     texts = [" ".join(f"word{(n * k) % 997}" for k in range(20)) for n in range(300)]
     EMBEDDER.embed(texts)
     began = time.process_time()

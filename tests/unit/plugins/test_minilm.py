@@ -41,7 +41,7 @@ class TestContract(EmbedderContract):
 
 
 @needs_the_files
-def test_the_vectors_are_those_of_the_published_model(minilm: MiniLmEmbedder) -> None:
+def test_vectors_equal_those_of_the_published_model(minilm: MiniLmEmbedder) -> None:
     """The first numbers that its authors' own library gives for this sentence."""
     (vector,) = minilm.embed(["This is an example sentence"])
     assert np.allclose(
@@ -73,7 +73,7 @@ DIFFERENT = (
 @pytest.mark.parametrize(
     ("pairs", "same"), [(SAME, True), (DIFFERENT, False)], ids=["same", "different"]
 )
-def test_the_distance_of_duplicates_parts_the_same_from_the_opposite(
+def test_the_duplicate_distance_separates_restatements_from_opposites(
     minilm: MiniLmEmbedder, pairs: tuple[tuple[str, str], ...], same: bool
 ) -> None:
     assert minilm.duplicate_distance is not None
@@ -142,7 +142,7 @@ def small(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_batch_changes_nothing(small: Path) -> None:
+def test_a_batch_gives_the_same_vectors(small: Path) -> None:
     """Neither padding nor neighbours nor the order in which lengths are gathered."""
     embedder = MiniLmEmbedder(*files.find(str(small)))
     texts = [" ".join(f"w{(n * 7 + k) % 20}" for k in range(1 + n % 9)) for n in range(23)]
@@ -155,14 +155,14 @@ def test_a_batch_changes_nothing(small: Path) -> None:
     assert len({vector.tobytes() for vector in together}) > 15
 
 
-def test_a_directory_may_be_named(small: Path) -> None:
+def test_a_directory_may_be_configured(small: Path) -> None:
     assert MiniLmEmbedder(*files.find(str(small))).id == f"minilm:{small.name}"
     (small / "tokenizer.json").unlink()
     with pytest.raises(ConfigurationError, match=r"has no tokenizer\.json"):
         files.find(str(small))
 
 
-def test_files_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_files_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "PACKAGE", "no_such_package_at_all")
     plugins = load_plugins()
     context = Context(utc_now, logging.getLogger("test"))
@@ -170,7 +170,7 @@ def test_files_that_are_not_installed_are_named(monkeypatch: pytest.MonkeyPatch)
         plugins.open_provider(plugins.embedder("minilm"), {}, context)
 
 
-def test_a_missing_tokenizer_is_answered_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_tokenizer_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     monkeypatch.delitem(sys.modules, "memservice_minilm.embedder", raising=False)
     plugins = load_plugins()

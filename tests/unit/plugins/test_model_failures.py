@@ -33,7 +33,7 @@ def test_a_status_that_every_request_gets_is_a_fault_of_the_provider(status: int
 
 
 @pytest.mark.parametrize("status", [400, 413, 415, 422, 501])
-def test_a_request_that_is_wrong_in_itself_is_a_fault_of_the_content(status: int) -> None:
+def test_an_invalid_request_is_a_fault_of_the_content(status: int) -> None:
     assert failure(status, {"message": "no"}).fault == "content"
 
 
@@ -54,7 +54,7 @@ def test_an_account_without_credit_is_a_fault_of_the_provider_also_with_status_4
     assert failure(400, error).fault == "provider"
 
 
-def test_a_quoted_message_does_not_decide() -> None:
+def test_the_text_of_a_quoted_message_does_not_decide() -> None:
     """A message about billing must not make the whole provider count as unavailable."""
     quoted = "Invalid value in messages: " + "x" * 200 + " my credit balance, context length"
     assert (failure(400, {"message": quoted}).fault, type(failure(400, {"message": quoted}))) == (
@@ -73,7 +73,7 @@ def test_a_quoted_message_does_not_decide() -> None:
         "the request exceeds the available context size. try increasing it",
     ],
 )
-def test_a_request_that_is_too_long_has_a_class_of_its_own(error: Any) -> None:
+def test_a_request_that_is_too_long_has_its_own_class(error: Any) -> None:
     assert isinstance(failure(400, error), ContextTooLong)
 
 
@@ -86,11 +86,13 @@ def test_failures_of_content_are_not_retried(error: ModelFailure) -> None:
 
 
 @pytest.mark.parametrize(("retryable", "fault"), [(True, "provider"), (False, "content")])
-def test_without_a_status_what_can_be_retried_is_the_providers(retryable: bool, fault: str) -> None:
+def test_retryable_failures_without_status_are_faults_of_the_provider(
+    retryable: bool, fault: str
+) -> None:
     assert ModelFailure("no", retryable=retryable).fault == fault
     assert ModelFailure("no", retryable=retryable, fault="content").fault == "content"
 
 
-def test_the_pause_that_the_provider_asks_for_is_kept() -> None:
+def test_the_pause_requested_by_the_provider_is_recorded() -> None:
     error = failure(429, {"message": "slow down"}, **{"retry-after": "90"})
     assert (error.fault, error.retry_after) == ("provider", 90.0)

@@ -20,7 +20,7 @@ class Full(io.FileIO):
         return super().write(bytes(data)[:20]) or 0
 
 
-def test_of_a_line_that_is_cut_the_event_is_not_delivered_and_the_next_one_is_whole(
+def test_a_truncated_line_is_not_delivered_and_the_next_one_is_complete(
     tmp_path: Path,
 ) -> None:
     transport = JsonLinesTransport(str(tmp_path))
@@ -48,6 +48,6 @@ def test_of_a_line_that_is_cut_the_event_is_not_delivered_and_the_next_one_is_wh
     ]
 
 
-def test_a_place_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
     outcome = JsonLinesTransport(str(tmp_path / "none")).deliver("jsonl:a", b"{}", {})
     assert (outcome.status, outcome.error) == (None, "FileNotFoundError: No such file or directory")

@@ -24,7 +24,7 @@ def version(text: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("package", SAFE_FROM)
-def test_no_release_with_a_known_vulnerability_is_admitted(root: Path, package: str) -> None:
+def test_requirements_exclude_releases_with_known_vulnerabilities(root: Path, package: str) -> None:
     said = configparser.ConfigParser()
     said.read(root / "setup.cfg", encoding="utf-8")
     (floor,) = re.findall(rf"^{package}>=([\d.]+),<", said["options"]["install_requires"], re.M)
@@ -75,7 +75,7 @@ HOLED = {
         ("", "pip-audit: error: unrecognized arguments", 2, 1, "could not be run"),
     ],
 )
-def test_audit(
+def test_the_exit_status_of_an_audit_depends_on_its_result(
     capsys: pytest.CaptureFixture[str], stdout: str, stderr: str, ended: int, status: int, said: str
 ) -> None:
     program = (
@@ -86,7 +86,7 @@ def test_audit(
     assert re.search(said, capsys.readouterr().out)
 
 
-def test_a_service_that_hangs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hanging_audit_service_is_ended(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit.main([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.3) == 0
     assert "SKIPPED: " in capsys.readouterr().out
 

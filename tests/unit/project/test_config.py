@@ -44,7 +44,7 @@ def test_profiles_load_without_a_note(config: Path, tmp_path: Path) -> None:
         assert settings.notes == (), name
 
 
-def test_profiles_are_the_three_shapes(config: Path, tmp_path: Path) -> None:
+def test_there_are_three_profiles(config: Path, tmp_path: Path) -> None:
     default, team, large = (
         load_settings(config / f"{name}.toml", {"AUTH_JWT_SECRET": SECRET}, tmp_path)
         for name in SHAPES
@@ -98,7 +98,7 @@ def parsed(command: list[str]) -> str:
 @pytest.mark.parametrize(
     ("unit", "command"), [("memservice.service", "serve"), ("memservice-worker@.service", "worker")]
 )
-def test_units_start_what_there_is(config: Path, unit: str, command: str) -> None:
+def test_systemd_units_run_existing_commands(config: Path, unit: str, command: str) -> None:
     said = configparser.ConfigParser(strict=True, interpolation=None)
     said.optionxform = str  # type: ignore[assignment,method-assign]
     said.read(config / "systemd" / unit, encoding="utf-8")
@@ -112,7 +112,7 @@ def test_units_start_what_there_is(config: Path, unit: str, command: str) -> Non
         assert name in tree(Settings).by_variable
 
 
-def test_containers_run_what_there_is(config: Path, root: Path, tmp_path: Path) -> None:
+def test_containers_run_existing_commands(config: Path, root: Path, tmp_path: Path) -> None:
     compose: dict[str, Any] = yaml.safe_load((config / "compose.yaml").read_text(encoding="utf-8"))
     services = compose["services"]
     assert parsed(services["api"]["command"]) == "serve"
@@ -146,7 +146,7 @@ def test_containers_run_what_there_is(config: Path, root: Path, tmp_path: Path) 
     ] == []
 
 
-def test_the_image_is_made_of_extras_that_exist(config: Path, root: Path) -> None:
+def test_the_image_installs_existing_extras(config: Path, root: Path) -> None:
     text = (config / "Dockerfile").read_text(encoding="utf-8")
     extras = re.search(r"'\.\[([\w,]+)\]'", text)
     assert extras is not None
@@ -158,7 +158,9 @@ def test_the_image_is_made_of_extras_that_exist(config: Path, root: Path) -> Non
     assert f"EXPOSE {Settings().server.port}\n" in text
 
 
-def test_what_listens_on_every_address_asks_for_keys(config: Path, tmp_path: Path) -> None:
+def test_configurations_that_listen_on_every_address_require_keys(
+    config: Path, tmp_path: Path
+) -> None:
     """The image by itself, too: without a secret it does not start."""
     (said,) = re.findall(r"^ENV (.*)$", (config / "Dockerfile").read_text(encoding="utf-8"), re.M)
     given = dict(pair.split("=", 1) for pair in shlex.split(said))
@@ -173,7 +175,7 @@ def test_what_listens_on_every_address_asks_for_keys(config: Path, tmp_path: Pat
         assert exposure.warnings(settings, settings.server.host) == []
 
 
-def test_prometheus_asks_where_metrics_are(config: Path) -> None:
+def test_prometheus_scrapes_the_metrics_paths(config: Path) -> None:
     said = yaml.safe_load((config / "prometheus.yml").read_text(encoding="utf-8"))
     targets = {
         job["job_name"]: job["static_configs"][0]["targets"] for job in said["scrape_configs"]
@@ -207,7 +209,7 @@ def test_the_dashboard_shows_metrics_that_exist(config: Path) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_all_of_it_goes_into_the_source_distribution_and_nothing_into_the_wheel(
+def test_configuration_is_in_the_source_distribution_but_not_in_the_wheel(
     root: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "source" / "memservice"

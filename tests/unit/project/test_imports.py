@@ -185,7 +185,7 @@ def test_no_module_imports_itself_through_others(root: Path) -> None:
         "def f() -> None:\n    import house.one",
     ],
 )
-def test_the_check_for_circles_sees(tmp_path: Path, line: str) -> None:
+def test_the_check_for_cycles_detects_them(tmp_path: Path, line: str) -> None:
     house = tmp_path / "house"
     house.mkdir()
     (house / "__init__.py").touch()
@@ -260,7 +260,7 @@ def test_the_core_names_no_backend(root: Path) -> None:
     assert excused == set(NAMED_ON_PURPOSE), "an exception that nothing needs any more"
 
 
-def test_the_check_for_backends_sees_names_texts_and_imports() -> None:
+def test_the_check_for_backends_covers_names_texts_and_imports() -> None:
     tree = ast.parse(
         '"""sqlite in prose"""\nimport qdrant_client\nx = "postgresql://"\nsqlite_path = '
         "1\ny.redis = 2\n"
@@ -342,7 +342,7 @@ def test_shared_rules_name_no_generation(root: Path) -> None:
     assert listed - excused == set(), "an exception that is not needed"
 
 
-def test_the_check_for_generations_sees_names_texts_and_imports() -> None:
+def test_the_check_for_generations_covers_names_texts_and_imports() -> None:
     tree = ast.parse(
         '"""v1 in prose"""\nfrom memservice.services.v1 import keys\nx.v2_name = 1\ny = "v1_role"\n'
         "f(is_v1=1)\nfirst_generation = 1\nMINILM_L6_V20 = 1\nbase = '/v1 of a model'\n"
@@ -381,7 +381,7 @@ def test_handlers_and_schemas_of_generations_read_no_request(root: Path) -> None
 @pytest.mark.parametrize(
     "code", ["from flask import request", "import flask", "from flask.globals import current_app"]
 )
-def test_the_check_of_requests_sees(code: str) -> None:
+def test_the_check_of_requests_detects_violations(code: str) -> None:
     assert CONTEXT_OF_FLASK & from_flask(ast.parse(code))
 
 
@@ -399,7 +399,7 @@ def changes_to_a_runtime(tree: ast.Module) -> Iterator[int]:
 RUNTIMES = {"rt", "runtime", "self.rt", "self.runtime", "self._rt", "self._runtime"}
 
 
-def test_only_the_composition_root_puts_a_runtime_together(root: Path) -> None:
+def test_only_the_composition_root_creates_a_runtime(root: Path) -> None:
     core = root / "memservice"
     wrong = [
         f"{file.relative_to(root)}:{line}"
@@ -414,7 +414,7 @@ def test_only_the_composition_root_puts_a_runtime_together(root: Path) -> None:
     "code",
     ["rt.storage = x", "self._rt.clock: T = x", "runtime.a += [x]", "Runtime(settings, plugins)"],
 )
-def test_the_check_of_runtimes_sees(code: str) -> None:
+def test_the_check_of_runtimes_detects_violations(code: str) -> None:
     assert list(changes_to_a_runtime(ast.parse(code))) == [1]
 
 
@@ -449,7 +449,7 @@ def test_rules_name_arguments_not_parts_of_a_request(root: Path) -> None:
     assert wrong == []
 
 
-def test_the_check_of_locations_sees() -> None:
+def test_the_check_of_locations_detects_violations() -> None:
     tree = ast.parse(
         'InvalidInput.at("body", "a", message="")\nProblem(("query", "a"), "")\n'
         'InvalidInput.at("query", message="")\nProblem(("a", "query"), "")\n'
@@ -550,7 +550,7 @@ def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
     return found
 
 
-def test_what_serves_a_request_works_as_its_caller(root: Path) -> None:
+def test_code_that_serves_a_request_uses_its_caller(root: Path) -> None:
     core = root / "memservice"
     wrong = []
     for file, tree in modules(core):
@@ -585,5 +585,5 @@ def test_what_serves_a_request_works_as_its_caller(root: Path) -> None:
         "bounds = of_observer(view, peer)",
     ],
 )
-def test_the_check_of_callers_sees(code: str) -> None:
+def test_the_check_of_callers_detects_violations(code: str) -> None:
     assert len(beyond_their_caller("services/new.py", ast.parse(code))) == 1

@@ -154,7 +154,7 @@ def test_retired_words_are_no_identifiers(root: Path) -> None:
     assert excused == set(ALLOWED), "an exception that nothing needs any more"
 
 
-def test_the_check_sees_parts_of_names_but_not_texts() -> None:
+def test_the_check_covers_parts_of_names_but_not_texts() -> None:
     tree = ast.parse(
         '"""hurry"""\nclass MyHurry:\n    def hasten(self, x):\n        return '
         'x.MOST_CALLS, "hurry", hurrying\n'

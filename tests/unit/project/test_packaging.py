@@ -76,7 +76,7 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipf
         yield archive
 
 
-def test_the_wheel_holds_the_files_of_the_tree(root: Path, wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_contains_the_files_of_the_tree(root: Path, wheel: zipfile.ZipFile) -> None:
     packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     expected = shipped_files(root)
     assert packed - expected == set()
@@ -86,7 +86,7 @@ def test_the_wheel_holds_the_files_of_the_tree(root: Path, wheel: zipfile.ZipFil
     )
 
 
-def test_the_wheel_carries_licence_commands_and_requirements(
+def test_the_wheel_has_licence_commands_and_requirements(
     root: Path, wheel: zipfile.ZipFile
 ) -> None:
     (info,) = {name.split("/")[0] for name in wheel.namelist() if ".dist-info/" in name}
@@ -154,7 +154,7 @@ def imported(folders: list[Path]) -> dict[str, str]:
     return found
 
 
-def test_what_the_product_imports_is_required(root: Path) -> None:
+def test_imported_packages_are_required(root: Path) -> None:
     used = imported([root / "memservice", *shelved(root)])
     in_kits = {name: file for name, file in used.items() if "memservice/testing/" in file}
     required = requirements(root, *SHELVES_NEED)
@@ -167,14 +167,14 @@ def test_what_the_product_imports_is_required(root: Path) -> None:
     assert {n: f for n, f in in_kits.items() if n not in requirements(root, "testing")} == {}
 
 
-def test_what_is_required_is_used(root: Path) -> None:
+def test_required_packages_are_imported(root: Path) -> None:
     assert (
         requirements(root) - set(imported([root / "memservice", *shelved(root)])) - NAMED_AHEAD
         == set()
     )
 
 
-def test_what_tests_import_is_in_the_test_extra(root: Path) -> None:
+def test_packages_imported_by_tests_are_in_the_test_extra(root: Path) -> None:
     used = imported([root / "tests"])
     known = requirements(root, "testing", "test", *SHELVES_NEED) | {
         "werkzeug",

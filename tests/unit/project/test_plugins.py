@@ -107,12 +107,12 @@ def memservice_storages():
 # --- every hook, by its name
 
 
-def test_every_hook_has_a_test_that_bears_its_name() -> None:
+def test_every_hook_has_a_test_of_its_name() -> None:
     assert [hook for hook in HOOKS if f"test_{hook}" not in globals()] == []
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_every_hook_is_documented_with_an_example_that_implements_it(hook: str) -> None:
+def test_every_hook_is_documented_with_a_working_example(hook: str) -> None:
     text = getattr(hookspecs, hook).__doc__
     assert re.search(r"Called (once|before|after)", text), "says when it is called"
     loaded = only(example(hook))
@@ -253,13 +253,13 @@ def test_memservice_event_emitted(capsys: pytest.CaptureFixture[str]) -> None:
 # --- loading
 
 
-def test_our_own_plugins_load_through_the_entry_points() -> None:
+def test_built_in_plugins_load_through_entry_points() -> None:
     loaded = load_plugins()
     assert loaded.failures == ()
     assert loaded.embedder("hashed").name == "hashed"
 
 
-def test_a_strangers_plugin_is_found(installed: Distributions) -> None:
+def test_a_third_party_plugin_is_found(installed: Distributions) -> None:
     installed("stranger", STORAGE, "attic", "stranger_attic")
     loaded = load_plugins()
     assert loaded.open_provider(loaded.storage("attic+driver://x"), {}, CONTEXT) == "opened"
@@ -279,7 +279,7 @@ def test_a_strangers_plugin_is_found(installed: Distributions) -> None:
         ("def (:", "cannot be imported: SyntaxError"),
     ],
 )
-def test_a_broken_plugin_is_recorded_and_stops_nobody(
+def test_a_broken_plugin_is_recorded_and_stops_no_other(
     installed: Distributions, source: str, reason: str
 ) -> None:
     installed("stranger", source, "attic", "stranger_attic")
@@ -313,7 +313,7 @@ def test_a_hook_that_raises_is_recorded(installed: Distributions) -> None:
         loaded.storage("attic")
 
 
-def test_a_typing_error_in_a_hooks_name_is_told(installed: Distributions) -> None:
+def test_a_misspelt_hook_is_reported(installed: Distributions) -> None:
     installed(
         "stranger",
         STORAGE.replace("memservice_storages", "memservice_storage"),
@@ -326,7 +326,7 @@ def test_a_typing_error_in_a_hooks_name_is_told(installed: Distributions) -> Non
     )
 
 
-def test_an_argument_that_a_hook_does_not_have_is_told() -> None:
+def test_an_unknown_argument_of_a_hook_is_reported() -> None:
     loaded = only(
         plugin("wrong", memservice_event_emitted=lambda kind: None), example("memservice_embedders")
     )
@@ -351,7 +351,7 @@ def test_an_argument_that_a_hook_does_not_have_is_told() -> None:
         (lambda: 3, "memservice_storages failed: TypeError: 'int' object is not iterable"),
     ],
 )
-def test_an_offer_of_the_wrong_kind_is_told(offer: Callable[[], Any], reason: str) -> None:
+def test_a_provider_of_the_wrong_type_is_reported(offer: Callable[[], Any], reason: str) -> None:
     assert [
         failure.reason for failure in only(plugin("odd", memservice_storages=offer)).failures
     ] == [reason]
@@ -370,7 +370,7 @@ def test_a_plugin_for_another_version_of_the_seam_is_refused_with_both_numbers()
         loaded.storage("attic://")
 
 
-def test_two_providers_of_one_name_are_an_error_that_names_both(installed: Distributions) -> None:
+def test_the_error_for_two_providers_of_one_name_names_both(installed: Distributions) -> None:
     installed("stranger-one", STORAGE, "attic", "stranger_one")
     installed("stranger-two", STORAGE.replace('"attic"', '"Attic "'), "loft", "stranger_two")
     loaded = load_plugins()
@@ -401,7 +401,7 @@ def test_two_storages_of_one_scheme_are_an_error() -> None:
         only(first, second).storage("x://")
 
 
-def test_the_switch_that_narrows_plugins(installed: Distributions) -> None:
+def test_a_setting_restricts_the_loaded_plugins(installed: Distributions) -> None:
     installed("stranger", STORAGE, "attic", "stranger_attic")
     assert [
         row.name for row in load_plugins(settings_with(only=("stranger_attic",))).listing()
@@ -413,7 +413,7 @@ def test_the_switch_that_narrows_plugins(installed: Distributions) -> None:
         load_plugins(settings_with(only=("atic",)))
 
 
-def test_the_switch_that_shows_calls(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_setting_logs_hook_calls(capsys: pytest.CaptureFixture[str]) -> None:
     def fail(type: str) -> None:
         raise RuntimeError("no")
 
@@ -436,7 +436,7 @@ def test_listeners_are_listed() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.words)
-def test_an_unknown_name_is_answered_with_the_known_ones(kind: Any) -> None:
+def test_the_error_for_an_unknown_name_lists_the_known_ones(kind: Any) -> None:
     find = {
         p.StorageProvider: "storage",
         p.VectorIndexProvider: "vector_index",
@@ -469,7 +469,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(kind: Any) -> None:
     assert message.endswith("did you mean alpha?")
 
 
-def test_a_wrong_uri_is_not_repeated_with_its_password() -> None:
+def test_the_error_for_a_wrong_uri_hides_its_password() -> None:
     with pytest.raises(ConfigurationError) as caught:
         load_plugins().storage("oracle://user:hunter2@host")
     assert "hunter2" not in str(caught.value)
@@ -510,7 +510,7 @@ def test_settings_are_loaded_by_the_providers_schema() -> None:
     }
 
 
-def test_wrong_settings_are_told_with_their_whole_path_before_opening() -> None:
+def test_wrong_settings_are_reported_with_their_path_before_opening() -> None:
     loaded, provider = tuned()
     given = {"pool_timeout": "x", "options": {"journel": "wal", "sizes": {"a": "b"}}}
     with pytest.raises(ConfigurationError) as caught:
@@ -550,7 +550,7 @@ def test_a_missing_driver_without_an_extra_names_the_module(
         loaded.open_provider(loaded.vector_index("my-engine"), {"url": ""}, CONTEXT)
 
 
-def test_an_index_that_lives_in_another_storage_is_refused() -> None:
+def test_an_index_of_another_storage_is_refused() -> None:
     provider = p.VectorIndexProvider("inner", open_nothing, needs_storage="attic")
     loaded = only(plugin("one", memservice_vector_indexes=lambda: [provider]))
     with pytest.raises(
@@ -567,7 +567,7 @@ def test_an_index_that_lives_in_another_storage_is_refused() -> None:
     ) == {"a": 1}
 
 
-def test_a_plugin_that_is_not_used_costs_nothing() -> None:
+def test_an_unused_plugin_is_not_imported() -> None:
     code = (
         "import sys; from memservice.plugins import load_plugins; load_plugins(); "
         "print(*sys.modules)"
@@ -627,14 +627,14 @@ def test_every_kind_of_provider_gets_its_own_settings(hook: str) -> None:
         ({"hashed": {"depth": 5}}, r"\[plugins.hashed\] depth: .*known: none"),
     ],
 )
-def test_unknown_plugins_and_fields_are_answered_with_the_known_ones(
+def test_errors_for_unknown_plugins_and_fields_list_the_known_ones(
     options: dict[str, dict[str, Any]], message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
         with_options("memservice_reasoners", options).check_options()
 
 
-def test_a_wrong_setting_of_a_plugin_is_told_by_its_place_and_without_its_value() -> None:
+def test_the_error_for_a_wrong_plugin_setting_names_it_without_its_value() -> None:
     options = {"my_own": {"depth": "hunter2", "names": "hunter2"}}
     loaded = with_options("memservice_reasoners", options)
     with pytest.raises(ConfigurationError) as caught:
@@ -644,7 +644,7 @@ def test_a_wrong_setting_of_a_plugin_is_told_by_its_place_and_without_its_value(
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_process_does_not_start_with_an_unknown_setting_of_a_plugin(tmp_path: Path) -> None:
+def test_an_unknown_plugin_setting_prevents_the_start(tmp_path: Path) -> None:
     environ = {"DB_CONNECTION_URI": "memory://", "PLUGIN_JSONL__DIRECTRY": "/d"}
     settings = load_settings(environ=environ, cwd=tmp_path)
     with pytest.raises(ConfigurationError, match="did you mean directory"):

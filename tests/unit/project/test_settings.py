@@ -82,7 +82,7 @@ def test_levels_of_chat_have_the_defaults_of_the_contract() -> None:
     ) == (250, "auto", None)
 
 
-def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
+def test_each_layer_overrides_the_one_below(tmp_path: Path) -> None:
     toml = "[db]\npool_size = 1\nmax_overflow = 1\npool_recycle = 1\npool_timeout = 1"
     dotenv = "DB_MAX_OVERFLOW=2\nDB_POOL_RECYCLE=2\nDB_POOL_TIMEOUT=2"
     (tmp_path / "memservice.toml").write_text(toml)
@@ -283,7 +283,7 @@ def test_a_key_alone_chooses_no_transport_for_the_default_model(tmp_path: Path) 
     assert set(choices(settings).values()) == {("openai", "gpt-5.4-mini")}
 
 
-def test_transport_and_model_in_one(tmp_path: Path) -> None:
+def test_a_model_name_may_contain_its_transport(tmp_path: Path) -> None:
     settings = load(
         tmp_path,
         DERIVER_MODEL_CONFIG__MODEL="anthropic/m",
@@ -311,7 +311,7 @@ def test_transport_and_model_in_one(tmp_path: Path) -> None:
         ("anthropic/m", {"LLM_ANTHROPIC_API_KEY": "k"}, ("anthropic", "m")),
     ],
 )
-def test_behind_a_base_url_such_names_are_models(
+def test_with_a_base_url_names_with_a_slash_are_models(
     tmp_path: Path, model: str, more: dict[str, str], choice: tuple[str, str]
 ) -> None:
     settings = load(tmp_path, LLM_OPENAI_BASE_URL="http://router", LLM_MODEL=model, **more)
@@ -331,7 +331,7 @@ def test_every_transport_may_have_a_key_and_a_url(tmp_path: Path) -> None:
     assert "hunter2" not in repr(settings)
 
 
-def test_a_mistyped_key_of_a_transport_is_told(tmp_path: Path) -> None:
+def test_a_mistyped_key_of_a_transport_is_reported(tmp_path: Path) -> None:
     settings = load(tmp_path, LLM_OPENAI_API_KYE="k")
     assert "did you mean LLM_OPENAI_API_KEY" in "\n".join(settings.notes)
     message = refusal(tmp_path, toml='[llm]\nopenai_api_kye = "k"')
@@ -409,7 +409,7 @@ def test_a_wrong_value_names_setting_source_and_what_is_allowed(
     assert "(environment): must be " + allowed in message
 
 
-def test_every_mistake_is_told_at_once_with_its_source(tmp_path: Path) -> None:
+def test_every_mistake_is_reported_at_once_with_its_source(tmp_path: Path) -> None:
     toml = (
         '[db]\npool_size = "many"\nconnection_urn = "x"\n[sever]\nport = '
         "1\n[deriver]\nmodel_config = 3"
@@ -434,7 +434,7 @@ def test_every_mistake_is_told_at_once_with_its_source(tmp_path: Path) -> None:
     )
 
 
-def test_a_setting_outside_its_section_is_told_where_it_belongs(tmp_path: Path) -> None:
+def test_the_error_for_a_setting_outside_its_section_names_the_section(tmp_path: Path) -> None:
     assert "write it as [db] pool_timeout" in refusal(tmp_path, toml="pool_timeout = 3")
 
 
@@ -483,20 +483,20 @@ def test_two_names_of_one_setting_must_agree(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_settings_that_contradict_each_other(
+def test_contradicting_settings_are_an_error(
     tmp_path: Path, sources: dict[str, str], message: str
 ) -> None:
     assert message in refusal(tmp_path, **sources)
 
 
 @pytest.mark.parametrize("text", ["[db", "a = ", "\x00"])
-def test_a_file_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path, text: str) -> None:
     assert f"cannot read the settings in {tmp_path / 'memservice.toml'}" in refusal(
         tmp_path, toml=text
     )
 
 
-def test_a_dotenv_file_that_is_not_text(tmp_path: Path) -> None:
+def test_a_dotenv_file_that_is_not_text_is_an_error(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"HOST=\xff\xfe")
     assert "cannot read the settings in" in refusal(tmp_path)
 
@@ -518,7 +518,7 @@ def test_dotenv_has_comments_quotes_and_export(tmp_path: Path) -> None:
     assert not settings.is_set("LLM_OPENAI_API_KEY")
 
 
-def test_what_an_old_file_may_keep_is_noted_and_strangers_variables_are_not(tmp_path: Path) -> None:
+def test_obsolete_settings_are_noted_and_foreign_variables_ignored(tmp_path: Path) -> None:
     dotenv = "SENTRY_ENABLED=true\nDERIVER_WORKRES=3\nDB_PORT_MAPPING=5432:5432"
     settings = load(
         tmp_path,
@@ -568,7 +568,7 @@ def test_secrets_are_shown_nowhere(tmp_path: Path) -> None:
     )
 
 
-def test_secrets_are_masked_in_refusals(tmp_path: Path) -> None:
+def test_secrets_are_masked_in_errors(tmp_path: Path) -> None:
     message = refusal(
         tmp_path,
         TELEMETRY_HEADERS="hunter2",
@@ -600,7 +600,7 @@ PUBLIC_TEXTS = {
 """Settings of any text that are shown. Add one only if no secret belongs there."""
 
 
-def test_what_may_be_any_text_is_masked_unless_it_is_listed_here() -> None:
+def test_free_text_settings_are_masked_unless_listed() -> None:
     shown: set[str] = set()
     masked: set[str] = set()
     for leaf in tree(Settings).leaves:
@@ -625,7 +625,7 @@ def test_what_may_be_any_text_is_masked_unless_it_is_listed_here() -> None:
     }
 
 
-def test_a_new_setting_is_masked_unless_it_says_otherwise() -> None:
+def test_a_new_setting_is_masked_by_default() -> None:
     def meta(default: Any, **declared: Any) -> Any:
         return setting(default, "help", **declared).metadata["memservice"].secrecy
 
@@ -648,7 +648,7 @@ def test_a_key_in_place_of_a_variable_s_name_is_not_shown(tmp_path: Path) -> Non
         lambda text: text.strip("*") == text
     )
 )
-def test_a_password_never_survives_masking(password: str) -> None:
+def test_masking_removes_every_password(password: str) -> None:
     if len(password) < 4:
         password = f"<<{password}>>"
     masked = mask_uri(f"scheme://user:{password}@host/db")
@@ -684,7 +684,7 @@ def test_settings_are_frozen() -> None:
         Settings().db.pool_size = 3  # type: ignore[misc]
 
 
-def test_groups_as_plain_values() -> None:
+def test_groups_become_plain_values() -> None:
     mapping = Settings().embedding.model_config.as_mapping()
     assert mapping["overrides"]["provider_params"]["extra_body"] == {}
     assert (mapping["model"], mapping["transport"]) == (None, "openai")

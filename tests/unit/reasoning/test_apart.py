@@ -80,7 +80,7 @@ class TestExtractive(ReasonerContract):
         return extractive
 
 
-def test_what_it_gives_is_the_same_as_here(extractive: Apart) -> None:
+def test_results_equal_those_of_the_same_process(extractive: Apart) -> None:
     here = ExtractiveReasoner()
     said = [
         say(n, author, fact[0])
@@ -116,7 +116,7 @@ def test_one_process_serves_all_requests_and_starts_with_the_first(mood: Apart) 
     )
 
 
-def test_a_request_without_end_is_ended_and_stops_nothing_here(mood: Apart) -> None:
+def test_an_endless_request_is_ended_without_blocking_the_caller(mood: Apart) -> None:
     ask(mood, "warm")
     ticks: list[float] = []
     over = threading.Event()
@@ -137,7 +137,7 @@ def test_a_request_without_end_is_ended_and_stops_nothing_here(mood: Apart) -> N
     assert ask(mood, "I sing.") == ["I sing."], "the next one has a new process"
 
 
-def test_a_request_that_waits_for_ever_is_ended_too(
+def test_a_request_that_waits_endlessly_is_ended(
     mood: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apart, "WALL_FACTOR", 0.5)
@@ -162,7 +162,7 @@ def test_larger_requests_have_more_time(
     reasoner.close()
 
 
-def test_errors_keep_their_names_and_the_process_goes_on(mood: Apart) -> None:
+def test_errors_keep_their_names_and_the_process_continues(mood: Apart) -> None:
     (before,) = ask(mood, "pid")
     with pytest.raises(Exception, match="it broke") as caught:
         ask(mood, "raise it broke")
@@ -170,7 +170,7 @@ def test_errors_keep_their_names_and_the_process_goes_on(mood: Apart) -> None:
     assert ask(mood, "pid") == [before]
 
 
-def test_a_process_that_ends_is_an_error_and_one_that_ended_before_is_not(mood: Apart) -> None:
+def test_a_process_that_ends_during_a_request_is_an_error(mood: Apart) -> None:
     with pytest.raises(ProcessEnded, match="status 3"):
         ask(mood, "end")
     (pid,) = ask(mood, "pid")
@@ -182,25 +182,25 @@ def test_a_process_that_ends_is_an_error_and_one_that_ended_before_is_not(mood: 
     assert ask(mood, "pid") != [pid]
 
 
-def test_what_it_prints_is_no_answer(mood: Apart) -> None:
+def test_printed_text_is_not_part_of_the_answer(mood: Apart) -> None:
     assert ask(mood, "print 12345678") == ["print 12345678"]
 
 
-def test_it_does_not_know_the_secrets_of_the_environment(
+def test_the_process_has_no_secrets_of_the_environment(
     mood: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUTH_JWT_SECRET", "very secret")
     assert ask(mood, "variable AUTH_JWT_SECRET") == ["unset"]
 
 
-def test_signals_to_end_are_for_the_parent(mood: Apart) -> None:
+def test_termination_signals_are_left_to_the_parent(mood: Apart) -> None:
     (pid,) = ask(mood, "pid")
     for number in (signal.SIGTERM, signal.SIGINT):
         os.kill(int(pid), number)
     assert ask(mood, "pid") == [pid]
 
 
-def test_what_is_in_hand_at_the_end_has_a_little_time(
+def test_a_request_in_progress_at_the_end_gets_a_short_time(
     mood: Apart, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apart, "LAST_SECONDS", 0.5)
@@ -218,7 +218,7 @@ def test_what_is_in_hand_at_the_end_has_a_little_time(
     again.join(PATIENCE)
 
 
-def test_callers_at_once_have_processes_of_their_own_and_those_that_idle_end(
+def test_concurrent_callers_have_their_own_processes_and_idle_ones_end(
     mood: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = [threading.Thread(target=ask, args=(mood, "sleep 1")) for _ in range(3)]
@@ -286,7 +286,7 @@ def is_running(pid: int) -> bool:
         return not stat.parent.parent.exists()
 
 
-def test_reasoners_that_do_more_than_compute_are_asked_here() -> None:
+def test_reasoners_without_the_capability_run_in_the_same_process() -> None:
     assert place_of(replace(stuck.PROVIDER, capabilities=frozenset({Capability.REMOTE}))) is None
     assert place_of(replace(stuck.PROVIDER, open=lambda settings, context: stuck.Mood())) is None, (
         "no other process finds it"

@@ -37,7 +37,7 @@ def caller(bench: Bench, origin: Origin | None = None) -> ModelClient:
     )
 
 
-def test_an_answer_is_given_and_noted() -> None:
+def test_an_answer_is_returned_and_recorded() -> None:
     place, model = bench("Fine.")
     asker = caller(place, Origin(7, "w", "run-1"))
     assert asker.complete(ASK, max_output_tokens=77, iteration=3).content == "Fine."
@@ -72,7 +72,7 @@ def test_an_answer_is_given_and_noted() -> None:
     assert place.pauses == []
 
 
-def test_a_failure_that_may_pass_is_tried_again_after_growing_pauses() -> None:
+def test_a_retryable_failure_is_retried_after_growing_pauses() -> None:
     place, model = bench(BUSY, BUSY, "Fine.")
     asker = caller(place)
     assert asker.complete(ASK).content == "Fine."
@@ -86,7 +86,7 @@ def test_a_failure_that_may_pass_is_tried_again_after_growing_pauses() -> None:
     assert len(model.requests) == 3
 
 
-def test_pauses_have_an_end() -> None:
+def test_pauses_are_limited() -> None:
     place, _ = bench(*[BUSY] * 4, "Fine.", LLM_MAX_ATTEMPTS="5")
     caller(place).complete(ASK)
     assert place.pauses == [4.0, 8.0, 10.0, 10.0]
@@ -102,7 +102,7 @@ def test_the_last_failure_is_raised() -> None:
 
 
 @pytest.mark.parametrize(("asked", "pause"), [(2.0, 4.0), (30.0, 30.0), (60.0, 60.0)])
-def test_a_pause_that_the_provider_asks_for_is_kept(asked: float, pause: float) -> None:
+def test_a_pause_requested_by_the_provider_is_kept(asked: float, pause: float) -> None:
     place, _ = bench(
         ModelFailure("slow down", retryable=True, status=429, retry_after=asked), "Fine."
     )
@@ -118,7 +118,7 @@ def test_a_pause_that_is_too_long_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("failure", [WRONG, Refusal("I will not")])
-def test_what_trying_again_cannot_mend_is_raised_at_once(failure: ModelFailure) -> None:
+def test_a_failure_that_is_not_retryable_is_raised_at_once(failure: ModelFailure) -> None:
     place, model = bench(failure, "never")
     with pytest.raises(ModelFailure) as raised:
         caller(place).complete(ASK)
@@ -143,14 +143,14 @@ def test_the_last_try_is_made_with_the_fallback() -> None:
 @pytest.mark.parametrize(
     "failure", [WRONG, ModelFailure("tomorrow", retryable=True, retry_after=3600)]
 )
-def test_the_fallback_is_asked_at_once_where_waiting_is_no_use(failure: ModelFailure) -> None:
+def test_the_fallback_is_called_at_once_after_a_permanent_failure(failure: ModelFailure) -> None:
     spare = ScriptedModel("From the spare one.", name="spare")
     place, model = bench(failure, spare=spare)
     assert caller(place).complete(ASK).content == "From the spare one."
     assert (len(model.requests), place.pauses) == (1, [])
 
 
-def test_a_refusal_is_not_carried_to_another_model() -> None:
+def test_a_refusal_is_not_retried_with_another_model() -> None:
     spare = ScriptedModel(name="spare")
     place, _ = bench(Refusal("I will not"), spare=spare)
     with pytest.raises(Refusal):
@@ -158,13 +158,13 @@ def test_a_refusal_is_not_carried_to_another_model() -> None:
     assert spare.requests == []
 
 
-def test_a_fallback_is_asked_even_if_there_is_only_one_try() -> None:
+def test_a_fallback_is_called_even_if_there_is_only_one_try() -> None:
     spare = ScriptedModel("Here.", name="spare")
     place, _ = bench(BUSY, spare=spare, LLM_MAX_ATTEMPTS="1")
     assert caller(place).complete(ASK).content == "Here."
 
 
-def test_the_fallback_inherits_nothing() -> None:
+def test_the_fallback_inherits_no_options() -> None:
     spare = ScriptedModel("Here.", name="spare")
     settings = {
         "DERIVER_MODEL_CONFIG__TEMPERATURE": "0.3",
@@ -176,7 +176,7 @@ def test_the_fallback_inherits_nothing() -> None:
     assert (model.opened[0]["api_key"], spare.opened[0]["api_key"]) == ("secret-1", None)
 
 
-def test_a_bug_of_a_provider_is_not_tried_again_but_noted() -> None:
+def test_an_unexpected_error_of_a_provider_is_recorded_and_not_retried() -> None:
     place, _ = bench(ZeroDivisionError("oops"), "never")
     with pytest.raises(ZeroDivisionError):
         caller(place).complete(ASK)
@@ -185,7 +185,7 @@ def test_a_bug_of_a_provider_is_not_tried_again_but_noted() -> None:
     ]
 
 
-def test_the_models_own_limit_overrules_the_tasks() -> None:
+def test_the_models_own_limit_overrides_that_of_the_task() -> None:
     place, model = bench("a", DERIVER_MODEL_CONFIG__MAX_OUTPUT_TOKENS="5")
     caller(place).complete(ASK, max_output_tokens=100)
     assert model.last.max_output_tokens == 5
@@ -205,7 +205,7 @@ def test_tools_are_passed_on_and_counted() -> None:
 # Streams
 
 
-def test_a_stream_gives_pieces_and_then_the_whole() -> None:
+def test_a_stream_yields_pieces_and_then_the_completion() -> None:
     place, _ = bench("Fine, thank you.")
     asker = caller(place)
     *pieces, done = asker.stream(ASK)
@@ -216,13 +216,13 @@ def test_a_stream_gives_pieces_and_then_the_whole() -> None:
     assert asker.spent.calls == 1
 
 
-def test_a_stream_that_gave_nothing_is_tried_again() -> None:
+def test_a_stream_without_a_piece_is_retried() -> None:
     place, model = bench(BUSY, "Fine.")
     assert list(caller(place).stream(ASK))[:-1] == ["Fine."]
     assert (len(model.requests), place.pauses) == (2, [4.0])
 
 
-def test_a_stream_that_breaks_off_is_not_begun_again() -> None:
+def test_a_stream_that_breaks_off_is_not_retried() -> None:
     place, model = bench("never")
     model.replies.insert(0, ["Fi", BUSY])
     pieces = caller(place).stream(ASK)
@@ -241,7 +241,7 @@ def test_a_stream_that_just_ends_has_failed() -> None:
         next(pieces)
 
 
-def test_a_stream_that_nobody_reads_on_is_ended_and_noted() -> None:
+def test_an_abandoned_stream_is_closed_and_recorded() -> None:
     place, model = bench("one two three")
     pieces = caller(place).stream(ASK)
     assert next(pieces) == "one"
@@ -250,7 +250,7 @@ def test_a_stream_that_nobody_reads_on_is_ended_and_noted() -> None:
     assert [call.outcome for call in place.calls] == ["cancelled"]
 
 
-def test_a_stream_left_after_its_end_was_a_success() -> None:
+def test_a_stream_closed_after_its_end_was_a_success() -> None:
     place, _ = bench("one")
     pieces = caller(place).stream(ASK)
     assert [next(pieces), next(pieces)][0] == "one"
@@ -261,7 +261,7 @@ def test_a_stream_left_after_its_end_was_a_success() -> None:
 # Where models are
 
 
-def test_each_place_is_opened_once() -> None:
+def test_each_connection_is_opened_once() -> None:
     place, model = bench(
         DERIVER_MODEL_CONFIG__OVERRIDES__BASE_URL="http://one",
         SUMMARY_MODEL_CONFIG__TRANSPORT="scripted",
@@ -276,7 +276,7 @@ def test_each_place_is_opened_once() -> None:
     assert [opened["base_url"] for opened in model.opened] == ["http://one", None]
 
 
-def test_an_unknown_transport_is_answered_with_the_known_ones() -> None:
+def test_the_error_for_an_unknown_transport_lists_the_known_ones() -> None:
     place = Bench(ScriptedModel(), DERIVER_MODEL_CONFIG__TRANSPORT="skripted")
     with pytest.raises(
         ConfigurationError, match=r"skripted.*known: .*scripted.*did you mean scripted"

@@ -46,7 +46,7 @@ def test_another_transports_key_configures_nothing(tmp_path: Path) -> None:
     assert choice.shown(choose(loaded(tmp_path, LLM_ANTHROPIC_API_KEY="k"))) == "extractive"
 
 
-def test_each_task_is_decided_by_itself(tmp_path: Path) -> None:
+def test_each_task_has_its_own_choice(tmp_path: Path) -> None:
     settings = loaded(
         tmp_path,
         LLM_ANTHROPIC_API_KEY="k",
@@ -63,7 +63,7 @@ def test_each_task_is_decided_by_itself(tmp_path: Path) -> None:
     assert choice.shown(chosen).startswith("derive llm, summarize llm, consolidate extractive, ")
 
 
-def test_a_transport_of_another_plugin_was_chosen_on_purpose(tmp_path: Path) -> None:
+def test_a_transport_of_a_third_party_plugin_counts_as_configured(tmp_path: Path) -> None:
     assert choose(loaded(tmp_path, DERIVER_MODEL_CONFIG__TRANSPORT="scripted"))["derive"] == "llm"
 
 
@@ -75,14 +75,14 @@ def test_llm_for_everything_needs_every_model(tmp_path: Path) -> None:
     assert choice.shown(choose(loaded(tmp_path, REASONER="llm", LLM_OPENAI_API_KEY="k"))) == "llm"
 
 
-def test_a_named_reasoner_does_everything_even_beside_a_model(tmp_path: Path) -> None:
+def test_a_configured_reasoner_does_every_task_despite_a_model(tmp_path: Path) -> None:
     assert (
         choice.shown(choose(loaded(tmp_path, REASONER="extractive", LLM_OPENAI_API_KEY="k")))
         == "extractive"
     )
 
 
-def test_a_model_is_where_its_own_settings_say_else_where_its_transport_is(tmp_path: Path) -> None:
+def test_a_models_own_url_overrides_that_of_its_transport(tmp_path: Path) -> None:
     settings = loaded(
         tmp_path,
         LLM_OPENAI_API_KEY="common",
@@ -113,7 +113,7 @@ def test_a_model_is_where_its_own_settings_say_else_where_its_transport_is(tmp_p
     assert "own" not in repr(own)
 
 
-def test_a_key_may_stand_in_another_variable(tmp_path: Path) -> None:
+def test_a_key_may_be_in_another_variable(tmp_path: Path) -> None:
     name = {"DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY_ENV": "MY_KEY"}
     settings = loaded(tmp_path, **name, MY_KEY="s3cret")
     plugins = load_plugins(settings)
@@ -134,7 +134,7 @@ def test_a_key_may_stand_in_another_variable(tmp_path: Path) -> None:
     assert is_configured(settings.llm, settings.deriver.model_config, load_plugins(settings))
 
 
-def test_a_variable_that_is_not_set_holds_no_key(tmp_path: Path) -> None:
+def test_an_unset_variable_contains_no_key(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError,
         match="DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY_ENV = MY_KEY: that variable is not set",
@@ -142,7 +142,7 @@ def test_a_variable_that_is_not_set_holds_no_key(tmp_path: Path) -> None:
         loaded(tmp_path, DERIVER_MODEL_CONFIG__OVERRIDES__API_KEY_ENV="MY_KEY")
 
 
-def test_the_runtime_gives_each_task_its_reasoner(tmp_path: Path) -> None:
+def test_the_runtime_returns_the_reasoner_of_each_task(tmp_path: Path) -> None:
     settings = loaded(
         tmp_path, DB_CONNECTION_URI="memory://", DERIVER_MODEL_CONFIG__TRANSPORT="scripted"
     )
@@ -188,7 +188,9 @@ def warned(folder: Path, **given: str) -> str:
         ),
     ],
 )
-def test_likely_mistakes_are_warned_of(tmp_path: Path, given: dict[str, str], message: str) -> None:
+def test_likely_mistakes_cause_a_warning(
+    tmp_path: Path, given: dict[str, str], message: str
+) -> None:
     text = warned(tmp_path, **given)
     assert message in text
     assert "hunter2" not in text

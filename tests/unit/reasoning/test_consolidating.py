@@ -83,7 +83,7 @@ def deduced(content: str, *sources: str, level: str = "deductive", **more: Any) 
 
 
 class TestPhases:
-    def test_first_order_then_patterns(self) -> None:
+    def test_deduction_precedes_induction(self) -> None:
         night = Night(
             supersede(("k-1", "k-4")),
             create(deduced("Alice is at home in Germany.", "k-4")),
@@ -167,7 +167,7 @@ class TestPhases:
     @pytest.mark.parametrize(
         ("setting", "rounds"), [(None, [12, 10]), ("11", [11, 10]), ("3", [3, 3])]
     )
-    def test_rounds(self, setting: str | None, rounds: list[int]) -> None:
+    def test_a_setting_limits_the_rounds(self, setting: str | None, rounds: list[int]) -> None:
         night = Night(settings={} if setting is None else {"DREAM_MAX_TOOL_ITERATIONS": setting})
         night.model.say = lambda request: calling(("get_recent_conclusions", {}))
         assert [len(phase.steps) for phase in night.run().phases] == rounds
@@ -187,7 +187,7 @@ class TestPhases:
             ("deep", 50),
         ]
 
-    def test_the_second_sees_what_the_first_did(self) -> None:
+    def test_the_second_phase_gets_the_results_of_the_first(self) -> None:
         night = Night(
             supersede(("k-1", "k-4")),
             create(deduced("Alice is at home in Germany.", "k-4")),
@@ -204,7 +204,7 @@ class TestPhases:
         assert done.created[1].confidence == "medium"
 
     @pytest.mark.parametrize("failing", ["deduction", "induction"])
-    def test_one_that_fails_does_not_stop_the_other(self, failing: str) -> None:
+    def test_a_failed_phase_does_not_stop_the_other(self, failing: str) -> None:
         refused = ModelFailure("no", retryable=False)
         made = create(deduced("Alice is at home in Germany.", "k-4"))
         night = Night(*([made, refused, DONE] if failing == "deduction" else [made, DONE, refused]))
@@ -216,13 +216,13 @@ class TestPhases:
         # What was noted before the failure counts.
         assert [statement.content for statement in done.created] == ["Alice is at home in Germany."]
 
-    def test_if_none_succeeds_the_dream_fails(self) -> None:
+    def test_the_dream_fails_if_no_phase_succeeds(self) -> None:
         night = Night()
         night.model.say = lambda request: ModelFailure("no", retryable=False)
         with pytest.raises(ModelFailure):
             night.run()
 
-    def test_without_the_store_there_is_no_going_on(self) -> None:
+    def test_an_unreachable_store_ends_the_dream(self) -> None:
         class Away(Box):
             def conclusions(self, query: str, limit: int) -> Any:
                 raise Unavailable("The store is away", 1)
@@ -231,14 +231,14 @@ class TestPhases:
         with pytest.raises(Unavailable):
             night.run()
 
-    def test_of_nothing_there_is_nothing_to_dream(self) -> None:
+    def test_without_conclusions_no_model_is_called(self) -> None:
         night = Night(known=())
         assert night.run() == Consolidated()
         assert night.model.requests == []
 
 
 class TestOpening:
-    def test_conclusions_card_and_instructions(self) -> None:
+    def test_contains_conclusions_card_and_instructions(self) -> None:
         night = Night(
             DONE,
             DONE,
@@ -268,7 +268,7 @@ class TestOpening:
         assert "Mind the tea." in induction
         assert "Short lines." not in induction
 
-    def test_only_the_newest_that_there_is_room_for(self) -> None:
+    def test_contains_the_newest_conclusions_that_fit(self) -> None:
         rows = tuple(
             held(f"k-{n}", f"Alice saw whale number {n} off the coast of Iceland.", n)
             for n in range(100)
@@ -288,7 +288,7 @@ class TestOpening:
         # Older ones can be listed.
         assert [line.split()[-6] for line in night.results()[0].splitlines()] == ["2", "1"]
 
-    def test_surprising_ones_come_first(self) -> None:
+    def test_outliers_come_first(self) -> None:
         settings = {"DREAM_SURPRISAL__MIN_HIGH_SURPRISAL_FOR_REPLACE": "2"}
         few = Night(DONE, DONE, surprising=("k-2",), settings=settings)
         few.run()
@@ -313,13 +313,15 @@ class TestCreating:
             ({"content": "No level.", "source_ids": ["k-1"]}, "level"),
         ],
     )
-    def test_what_breaks_the_rules_is_told(self, item: dict[str, Any], problem: str) -> None:
+    def test_invalid_conclusions_return_an_error_to_the_model(
+        self, item: dict[str, Any], problem: str
+    ) -> None:
         night = Night(create(item), DONE, DONE)
         assert night.run().created == ()
         (result,) = night.results()
         assert problem in result
 
-    def test_each_is_judged_by_itself(self) -> None:
+    def test_each_conclusion_is_validated_by_itself(self) -> None:
         night = Night(
             create(
                 deduced("Good.", "k-1"),
@@ -340,7 +342,7 @@ class TestCreating:
         assert "already, as #0" in lines[2]
         assert lines[3].startswith("Created #1")
 
-    def test_what_was_looked_up_may_be_named(self) -> None:
+    def test_looked_up_conclusions_may_be_cited(self) -> None:
         box = Box(stated("older", "Alice was born in Turin."))
         night = Night(
             calling(("search_memory", {"query": "born"})),
@@ -351,7 +353,7 @@ class TestCreating:
         )
         assert [s.source_ids for s in night.run().created] == [("older",)]
 
-    def test_what_gave_way_is_not_found_again(self) -> None:
+    def test_superseded_conclusions_are_not_found(self) -> None:
         box = Box(
             stated("k-1", "Alice lives in Rome."), passages=[[said("alice", "I live in Rome.")]]
         )
@@ -368,7 +370,7 @@ class TestCreating:
 
 
 class TestSuperseding:
-    def test_by_another_by_a_new_one_and_by_none(self) -> None:
+    def test_by_an_existing_one_a_new_one_or_none(self) -> None:
         night = Night(
             create(deduced("Alice moved from Rome to Berlin.", "k-1", "k-4")),
             supersede(("k-1", "#0"), ("k-4", "[#0]"), ("k-2", None)),
@@ -392,7 +394,7 @@ class TestSuperseding:
             ([("k-1", "k-2"), ("k-2", "k-1")], "replace itself"),
         ],
     )
-    def test_what_cannot_be_is_told(
+    def test_impossible_requests_return_an_error_to_the_model(
         self, steps: list[tuple[str, str | None]], problem: str
     ) -> None:
         night = Night(supersede(*steps), DONE, DONE)
@@ -414,7 +416,7 @@ class TestCard:
         night = Night(calling(("update_peer_card", {"lines": list(lines)})), DONE, DONE, card=card)
         return night.run().card, night.results()[0]
 
-    def test_good_lines_are_kept_and_others_told_of(self) -> None:
+    def test_valid_lines_are_kept_and_others_reported(self) -> None:
         card, told = self.write(
             "IDENTITY: Alice",
             " identity:  ALICE",
@@ -431,22 +433,22 @@ class TestCard:
         assert "200 characters" in told
         assert told.splitlines()[-1] == "The card has 2 lines now."
 
-    def test_lines_that_a_person_wrote_may_stay(self) -> None:
+    def test_lines_written_by_callers_may_stay(self) -> None:
         card, _ = self.write("please be brief", "IDENTITY: Alice", card=("Please be brief",))
         assert card == ["Please be brief", "IDENTITY: Alice"]
 
-    def test_no_more_than_forty(self) -> None:
+    def test_has_at_most_forty_lines(self) -> None:
         card, told = self.write(*(f"ATTRIBUTE: number {n}" for n in range(50)))
         assert len(card) == 40
         assert "first 40" in told
 
     @pytest.mark.parametrize("lines", [(), ("nothing good",)])
-    def test_without_a_good_line_it_stays(self, lines: tuple[str, ...]) -> None:
+    def test_without_a_valid_line_the_card_is_unchanged(self, lines: tuple[str, ...]) -> None:
         card, told = self.write(*lines)
         assert card is None
         assert told.endswith("The card was left as it is.")
 
-    def test_refreshing(self) -> None:
+    def test_refreshing_uses_only_the_card_tool_and_instructions(self) -> None:
         night = Night(
             calling(("update_peer_card", {"lines": ["IDENTITY: Alice"]})),
             DONE,

@@ -73,7 +73,7 @@ def found(*statements: tuple[str, list[int]]) -> Reply:
     }
 
 
-def test_what_the_model_is_given() -> None:
+def test_the_prompt_contains_numbered_messages() -> None:
     _, model = derived(found())
     system, user = model.last.turns
     assert (system.role, system.content) == ("system", prompt.PROMPT.text)
@@ -109,14 +109,14 @@ def test_a_statement_names_what_it_confirms(
     assert (statement.message_keys, statement.basis, statement.confirms) == ((2,), basis, confirmed)
 
 
-def test_letters_go_on_behind_z() -> None:
+def test_labels_after_z_have_two_letters() -> None:
     others = [say(number, "bob", f"m{number}") for number in range(1, 60)]
     _, model = derived(found(), request=DeriveRequest("u-17", [*others, say(99, "u-17", "Yes.")]))
     marks = re.findall(r"^\[([A-Z]+)\]", model.last.turns[1].content, re.M)
     assert (marks[0], marks[25:28], len(set(marks))) == ("A", ["Z", "AA", "AB"], 59)
 
 
-def test_what_is_taken_of_the_answer() -> None:
+def test_statements_of_the_answer_are_stripped_and_attributed() -> None:
     result, _ = derived(
         found(
             ("Alice lives in Oslo since March 2024.", [1]),
@@ -145,12 +145,12 @@ def test_only_messages_that_were_numbered_can_be_cited() -> None:
     assert result.statements == [Statement("Alice keeps bees.", (4,))]
 
 
-def test_the_same_fact_is_taken_once_with_all_its_messages() -> None:
+def test_a_repeated_fact_is_one_statement_with_all_its_messages() -> None:
     result, _ = derived(found(("Alice keeps bees.", [2]), ("alice  keeps bees.", [1])))
     assert result.statements == [Statement("Alice keeps bees.", (4, 2))]
 
 
-def test_without_anything_new_the_model_is_not_asked() -> None:
+def test_without_new_messages_the_model_is_not_called() -> None:
     for said in ([], TALK[:1], [say(1, "u-17", "  \n")], [say(1, "U-17", "I live in Oslo.")]):
         result, model = derived(request=DeriveRequest("u-17", said))
         assert (list(result.statements), model.requests) == ([], [])
@@ -183,7 +183,7 @@ def test_a_message_cannot_forge_another() -> None:
 
 
 @pytest.mark.parametrize("most", [1_500, 3_000])
-def test_no_more_is_given_than_may_be(most: int) -> None:
+def test_the_input_limit_is_kept(most: int) -> None:
     """Context goes first, then the new messages are cut, each to its share."""
     long = "The bridge at Porto was measured on a Tuesday. " * 200
     said = [
@@ -200,7 +200,7 @@ def test_no_more_is_given_than_may_be(most: int) -> None:
     assert "[2] Fri 2024-05-17 12:34 UTC u-17: The bridge" in asked.turns[1].content
 
 
-def test_context_is_given_as_far_as_it_fits() -> None:
+def test_context_is_included_as_far_as_it_fits() -> None:
     long = "The bridge at Porto was measured on a Tuesday. " * 50
     said = [
         say(1, "bob", long, new=False),
@@ -230,7 +230,7 @@ def test_the_budget_is_a_setting() -> None:
     assert not result.hit_input_cap
 
 
-def test_an_answer_of_another_form_is_asked_for_again_and_then_fails() -> None:
+def test_an_answer_of_another_form_is_retried_and_then_fails() -> None:
     result, model = derived("Alice lives in Oslo.", found(("Alice lives in Oslo.", [1])))
     assert [statement.content for statement in result.statements] == ["Alice lives in Oslo."]
     assert len(model.requests) == 2
@@ -239,7 +239,7 @@ def test_an_answer_of_another_form_is_asked_for_again_and_then_fails() -> None:
         derived("Alice lives in Oslo.", "Really.")
 
 
-def test_failures_are_passed_on_and_calls_told_of() -> None:
+def test_failures_are_raised_and_calls_recorded() -> None:
     model = ScriptedModel(ModelFailure("no such model", retryable=False))
     place = Bench(model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
     with pytest.raises(ModelFailure):
@@ -253,7 +253,7 @@ def test_failures_are_passed_on_and_calls_told_of() -> None:
     )
 
 
-def test_a_model_that_cannot_stop_is_not_followed() -> None:
+def test_the_number_of_statements_is_limited() -> None:
     flood = [(f"Alice owns castle {number}.", [1]) for number in range(5_000)]
     result, _ = derived(
         found(("x" * (MAX_CONTENT_LENGTH + 1), [1]), *flood, ("Alice owns castle 3.", [2]))

@@ -75,7 +75,7 @@ def query(text: str, limit: int = 1) -> tuple[str, dict[str, Any]]:
 
 
 class TestRounds:
-    def test_it_ends_with_an_answer_without_a_call(self) -> None:
+    def test_an_answer_without_a_call_ends_the_loop(self) -> None:
         run = Run(calling(query("bees")), "Bees.")
         done = run.loop.run()
         assert done is not None
@@ -87,7 +87,7 @@ class TestRounds:
         assert (asked.role, asked.tool_calls[0].id) == ("assistant", "call-0")
         assert (given.role, given.content, given.tool_call_id) == ("tool", "bees", "call-0")
 
-    def test_it_ends_when_the_rounds_are_used_up(self) -> None:
+    def test_the_maximum_number_of_rounds_ends_the_loop(self) -> None:
         run = Run(*[calling(query("more"))] * 5)
         assert run.loop.run() is None
         assert len(run.model.requests) == 3
@@ -97,14 +97,14 @@ class TestRounds:
         ("choice", "sent"),
         [(None, [None] * 3), ("auto", ["auto"] * 3), ("any", ["any", "auto", "auto"])],
     )
-    def test_a_call_is_demanded_in_the_first_round_only(
+    def test_a_call_is_required_in_the_first_round_only(
         self, choice: str | None, sent: list[str | None]
     ) -> None:
         run = Run(*[calling(query("more"))] * 3, bounds=replace(USUAL, tool_choice=choice))
         run.loop.run()
         assert [request.tool_choice for request in run.model.requests] == sent
 
-    def test_steps_tell_what_was_done(self) -> None:
+    def test_steps_record_calls_and_tokens(self) -> None:
         run = Run(
             calling(query("bees", 4), ("look", {}), ("listen", {}), beside="Let me see."), "Bees."
         )
@@ -124,7 +124,7 @@ class TestRounds:
         assert unfit.error is not None
         assert unknown.error is not None
 
-    def test_what_it_took_is_known_after_an_error(self) -> None:
+    def test_steps_are_available_after_an_error(self) -> None:
         run = Run(calling(query("bees")), ModelFailure("no", retryable=False))
         with pytest.raises(ModelFailure):
             run.loop.run()
@@ -164,7 +164,9 @@ class TestMistakes:
             "failed",
         ],
     )
-    def test_the_model_is_told(self, call: tuple[str, dict[str, Any]], told: list[str]) -> None:
+    def test_the_model_gets_an_error_text(
+        self, call: tuple[str, dict[str, Any]], told: list[str]
+    ) -> None:
         run = Run(calling(call), "Well.")
         assert run.loop.run() is not None
         (result,) = run.results()
@@ -180,17 +182,17 @@ class TestMistakes:
         assert "in look" in caplog.text, "and where"
         assert "ZeroDivisionError: secret" not in caplog.text
 
-    def test_without_the_store_there_is_no_going_on(self) -> None:
+    def test_an_unreachable_store_ends_the_loop(self) -> None:
         with pytest.raises(Unavailable):
             Run(calling(query("away")), "Well.").loop.run()
 
-    def test_what_cannot_be_stored_is_taken_out_of_arguments(self) -> None:
+    def test_unstorable_characters_are_removed_from_arguments(self) -> None:
         run = Run(calling(query("a\0b\ud800c")), "Well.")
         run.loop.run()
         assert run.results() == ["ab\ufffdc"]
         assert run.loop.steps[0].uses[0].input["query"] == "ab\ufffdc"
 
-    def test_too_many_calls_at_once(self) -> None:
+    def test_too_many_calls_in_one_round_are_refused(self) -> None:
         run = Run(calling(*[query(str(number)) for number in range(MAX_CALLS + 2)]), "Well.")
         run.loop.run()
         results = run.results()
@@ -217,12 +219,12 @@ class TestBounds:
         (result,) = run.results()
         assert 500 < len(result) <= USUAL.result
 
-    def test_nothing_found_is_said(self) -> None:
+    def test_an_empty_result_is_stated(self) -> None:
         run = Run(calling(("look", {"query": "x", "limit": 0})), "Well.")
         run.loop.run()
         assert run.results() == ["Nothing was found."]
 
-    def test_the_oldest_rounds_go_first_and_whole(self) -> None:
+    def test_the_oldest_rounds_are_dropped_first_and_completely(self) -> None:
         rounds = [
             calling(query(f"{name} " * 100), query(f"{name}2 " * 100))
             for name in ("one", "two", "three")
@@ -258,7 +260,7 @@ class TestBounds:
 
 
 class TestTold:
-    def test_what_was_looked_up_is_told_as_text(self) -> None:
+    def test_look_ups_are_passed_on_as_text(self) -> None:
         """The last question is put without tools, so nothing of a protocol for tools may be in
         it."""
         run = Run(calling(query("bees")), calling(query("honey")), "Well.")

@@ -40,18 +40,18 @@ def asked(*replies: Reply, **options: Any) -> tuple[Any, ScriptedModel]:
         '["Ada"]',
     ],
 )
-def test_documents_are_found(text: str) -> None:
+def test_documents_are_found_in_text(text: str) -> None:
     found, model = asked(text)
     assert found == {"names": ["Ada"]}
     assert len(model.requests) == 1
     assert model.last.response_schema == SCHEMA
 
 
-def test_line_breaks_inside_texts_are_borne() -> None:
+def test_line_breaks_inside_strings_are_accepted() -> None:
     assert asked('{"names": ["A\nB"]}')[0] == {"names": ["A\nB"]}
 
 
-def test_what_cannot_be_stored_is_taken_out() -> None:
+def test_unstorable_characters_are_removed() -> None:
     assert asked(r'{"names": ["a\u0000b", "\ud800x"]}')[0] == {"names": ["ab", "\ufffdx"]}
 
 
@@ -71,7 +71,7 @@ def test_what_cannot_be_stored_is_taken_out() -> None:
         ("[" * 100_000, "there is no JSON document in it"),
     ],
 )
-def test_an_answer_that_does_not_fit_is_asked_for_once_more(first: Reply, problem: str) -> None:
+def test_an_answer_that_does_not_fit_is_retried_once(first: Reply, problem: str) -> None:
     found, model = asked(first, {"names": []})
     assert found == {"names": []}
     again = model.last.turns
@@ -81,13 +81,13 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more(first: Reply, proble
     assert problem in again[3].content
 
 
-def test_the_second_answer_is_the_last() -> None:
+def test_a_second_invalid_answer_fails() -> None:
     with pytest.raises(MalformedAnswer, match="names must be of type array") as raised:
         asked("Ada, secretly", '{"names": "Ada, secretly"}', {"names": []})
     assert "secretly" not in str(raised.value)
 
 
-def test_a_check_of_ones_own_has_a_word() -> None:
+def test_an_additional_check_can_reject_an_answer() -> None:
     found, model = asked(
         {"names": []},
         {"names": ["Bo"]},
@@ -97,6 +97,6 @@ def test_a_check_of_ones_own_has_a_word() -> None:
     assert "nobody is named" in model.prompts()[-1]
 
 
-def test_what_the_model_fails_with_is_passed_on() -> None:
+def test_failures_of_the_model_are_raised() -> None:
     with pytest.raises(ModelFailure, match="no key"):
         asked(ModelFailure("no key", retryable=False))

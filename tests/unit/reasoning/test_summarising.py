@@ -38,7 +38,7 @@ def summarized(
 
 
 @pytest.mark.parametrize(("kind", "used"), [("short", prompt.SHORT), ("long", prompt.LONG)])
-def test_what_the_model_is_given(kind: str, used: Prompt) -> None:
+def test_the_prompt_contains_messages_and_previous_summary(kind: str, used: Prompt) -> None:
     request = SummarizeRequest(
         kind, TALK, "They met.\nBoth like trains.", 1000, "In verse.", Origin(3, "w")
     )
@@ -63,12 +63,12 @@ def test_what_the_model_is_given(kind: str, used: Prompt) -> None:
     assert [(call.purpose, call.workspace) for call in place.calls] == [(f"summary.{kind}", "w")]
 
 
-def test_a_first_summary_has_none_before_it() -> None:
+def test_a_first_summary_has_no_previous_one() -> None:
     _, model, _ = summarized(SummarizeRequest("short", TALK, None, 100))
     assert "Summary so far:\n    (none)\n" in model.last.turns[1].content
 
 
-def test_of_nothing_nothing_is_asked() -> None:
+def test_without_messages_the_model_is_not_called() -> None:
     for said in ([], [say(0, " \n")]):
         done, model, _ = summarized(SummarizeRequest("short", said, "They met.", 100))
         assert (done.content, model.requests) == ("", [])
@@ -85,7 +85,7 @@ def test_an_answer_that_is_too_long_is_cut() -> None:
     assert 40 < tokens.count(done.content) <= 50
 
 
-def test_a_long_summary_before_does_not_push_the_messages_aside() -> None:
+def test_a_long_previous_summary_does_not_displace_messages() -> None:
     _, model, _ = summarized(
         SummarizeRequest("short", TALK, "They went to Porto by train. " * 1000, 100)
     )
@@ -93,7 +93,7 @@ def test_a_long_summary_before_does_not_push_the_messages_aside() -> None:
     assert "In May." in model.last.turns[1].content
 
 
-def test_of_many_messages_the_newest_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_of_many_messages_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reasoning_summarize, "MAX_INPUT_TOKENS", 400)
     _, model, _ = summarized(
         SummarizeRequest(
@@ -108,6 +108,6 @@ def test_of_many_messages_the_newest_are_read(monkeypatch: pytest.MonkeyPatch) -
     assert tokens.count(model.last.turns[1].content) < 500
 
 
-def test_failures_are_passed_on() -> None:
+def test_failures_are_raised() -> None:
     with pytest.raises(ModelFailure):
         summarized(SummarizeRequest("short", TALK, None, 100), ModelFailure("no", retryable=False))
