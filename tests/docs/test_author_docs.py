@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from memservice import hookspecs
-from support.clients.server import MEMSERVICE, environment
 from support.docs.blocks import blocks
+from support.processes import preloaded
+from support.processes.command import environment
 
 HOOKS = {
     name: function for name, function in vars(hookspecs).items() if name.startswith("memservice_")
@@ -83,7 +84,8 @@ def test_the_shown_plugin_keeps_its_contract(written: Path) -> None:
 
 @pytest.mark.parametrize("written", ["plugins.md"], indirect=True)
 def test_the_shown_plugin_is_listed_and_used(written: Path) -> None:
-    listed = run(written, str(MEMSERVICE), "plugins")
+    here = {"PYTHONPATH": str(written)}
+    listed = preloaded.run(["plugins"], written, here)
     assert listed.returncode == 0, listed.stdout
     assert re.search(
         r"^embedder +words +words +memservice-words 1\.0 +inline$", listed.stdout, re.M
@@ -101,7 +103,7 @@ found = http.post("/v3/workspaces/w/conclusions/query", json={"query": "Dog bite
 {"observer": "a", "observed": "a"}})
 print([row["content"] for row in found.json])
 """
-    upgraded = run(written, str(MEMSERVICE), "db", "upgrade", EMBEDDER="words")
+    upgraded = preloaded.run(["db", "upgrade"], written, {**here, "EMBEDDER": "words"})
     assert upgraded.returncode == 0, upgraded.stderr
     used = run(written, sys.executable, "-c", script, EMBEDDER="words", LOG_LEVEL="error")
     assert used.stdout.splitlines() == ["Pay with [card] please.", "['man bites dog']"], used.stderr
@@ -109,10 +111,8 @@ print([row["content"] for row in found.json])
 
 @pytest.mark.parametrize("written", ["storage.md"], indirect=True)
 def test_the_shown_storage_is_found_by_its_scheme(written: Path) -> None:
-    assert (
-        run(written, str(MEMSERVICE), "db", "current", DB_CONNECTION_URI="shelf://").stdout
-        == "shelf-1\n"
-    )
+    settings = {"PYTHONPATH": str(written), "DB_CONNECTION_URI": "shelf://"}
+    assert preloaded.run(["db", "current"], written, settings).stdout == "shelf-1\n"
 
 
 @pytest.mark.parametrize("hook", HOOKS)

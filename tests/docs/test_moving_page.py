@@ -3,9 +3,7 @@ exist."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import click
@@ -18,8 +16,9 @@ from memservice.cli.transfer import (
     import_command,
     import_from_command,
 )
-from support.clients.server import MEMSERVICE, environment, serving
+from support.clients.server import serving
 from support.docs.blocks import blocks
+from support.processes import preloaded
 
 
 @pytest.mark.e2e
@@ -31,16 +30,7 @@ def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) ->
     with serving(tmp_path) as server, httpx.Client(base_url=server.url) as http:
         said = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
         assert http.post("/v3/workspaces/w/sessions/s/messages", json=said).status_code == 201
-        path = os.pathsep.join([str(MEMSERVICE.parent), os.environ["PATH"]])
-        done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=tmp_path,
-            env=environment(PATH=path),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = preloaded.run_script(script, tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
         copied = http.post("/v3/workspaces/w-2/sessions/s/messages/list", json={}).json()
     assert [message["content"] for message in copied["items"]] == ["I keep bees."]

@@ -3,10 +3,8 @@ runs."""
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
-import subprocess
 from pathlib import Path
 
 import httpx
@@ -14,9 +12,10 @@ import pytest
 
 from memservice.settings import Settings
 from memservice.settings.declare import tree
-from support.clients.server import MEMSERVICE, environment, serving
+from support.clients.server import serving
 from support.docs.blocks import blocks
 from support.docs.settings_page import page
+from support.processes import preloaded
 
 WITHOUT_EFFECT = {"DB_SQL_DEBUG", "DREAM_SURPRISAL__TREE_TYPE", "EMBEDDING_MAX_PENDING_EMBED_TASKS"}
 SWITCHES = {"MEMSERVICE_CONFIG", "MEMSERVICE_TEST_CACHE"}
@@ -71,16 +70,7 @@ def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) ->
     with serving(tmp_path) as server, httpx.Client(base_url=server.url) as http:
         said = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
         assert http.post("/v3/workspaces/w/sessions/s/messages", json=said).status_code == 201
-        path = os.pathsep.join([str(MEMSERVICE.parent), os.environ["PATH"]])
-        done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=tmp_path,
-            env=environment(PATH=path),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = preloaded.run_script(script, tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "the agent on my laptop" in done.stdout
         copy = sqlite3.connect(tmp_path / "backup.db")

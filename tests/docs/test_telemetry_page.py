@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,8 @@ from memservice.settings import Settings
 from memservice.settings.declare import tree
 from memservice.telemetry import events
 from services.telemetry.test_metrics import LISTED
-from support.clients.server import MEMSERVICE, environment
 from support.docs.blocks import blocks
+from support.processes import preloaded
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +57,6 @@ def test_the_commands_work(page: Path, tmp_path: Path) -> None:
     script = "set -eu\nmemservice db upgrade\n" + "\n".join(
         block.text for block in blocks(page, "sh")
     )
-    path = os.pathsep.join([str(MEMSERVICE.parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=tmp_path,
-        env=environment(PATH=path),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = preloaded.run_script(script, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "DAY" in done.stdout

@@ -15,7 +15,8 @@ import pytest
 from support.clients.command_line import Commands
 from support.clients.older_generations import SECRET
 from support.clients.runs import CLIENTS
-from support.clients.server import MEMSERVICE, Server, environment
+from support.clients.server import Server
+from support.processes import preloaded
 
 pytestmark = [
     pytest.mark.e2e,
@@ -36,15 +37,12 @@ EXPECTED: dict[str, dict[str, str | None]] = {
 
 
 def command(server: Server, *words: str) -> str:
-    done = subprocess.run(
-        [str(MEMSERVICE), "keys", *words],
-        cwd=server.folder,
-        env=environment(AUTH_USE_AUTH="true", AUTH_JWT_SECRET=SECRET, DB_CONNECTION_URI=server.uri),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    settings = {
+        "AUTH_USE_AUTH": "true",
+        "AUTH_JWT_SECRET": SECRET,
+        "DB_CONNECTION_URI": server.uri,
+    }
+    done = preloaded.run(["keys", *words], server.folder, settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 

@@ -19,7 +19,8 @@ import httpx
 import pytest
 
 from support.clients.environments import client_python
-from support.clients.server import Server, environment, running
+from support.clients.server import Server, running
+from support.processes.command import environment
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -170,7 +171,7 @@ def test_a_mistake_in_its_settings_is_reported(scripts: Path, tmp_path: Path) ->
 
 def test_it_serves(scripts: Path, tmp_path: Path) -> None:
     class Served(Server):
-        command = scripts / "memservice"
+        program = scripts / "memservice"
 
     chosen(tmp_path)
     with (

@@ -18,7 +18,7 @@ from memservice.services.auth.principal import Principal
 from memservice.services.workspaces import get_or_create
 from memservice.settings import load_settings
 from memservice_sqlite import connections, dialect
-from support.clients.server import MEMSERVICE
+from support.processes.command import MEMSERVICE
 from support.stores.sqlite_store import migrated, opened
 
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from support.processes.preloaded import PreloadedCommand
+from support.processes import preloaded
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="session")
-def preloaded_command() -> Iterator[PreloadedCommand]:
-    command = PreloadedCommand()
-    yield command
-    command.close()
-
-
 @pytest.fixture
-def memservice(tmp_path: Path, preloaded_command: PreloadedCommand) -> Run:
+def memservice(tmp_path: Path) -> Run:
     """`memservice("db", "upgrade", DB_SYNCHRONOUS="normal")`, in `tmp_path`. No command may show a
     traceback."""
 
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        done = preloaded_command.run(arguments, tmp_path, settings)
+        done = preloaded.run(arguments, tmp_path, settings)
         assert "Traceback" not in done.stderr, done.stderr
         return done
 

@@ -18,8 +18,8 @@ from memservice.testing.llm import Say
 from memservice.testing.model_protocols import OpenAiWire
 from memservice.testing.model_server import Handler, Request, scripted
 from memservice.testing.vectors import OURS
-from support.clients.server import MEMSERVICE, environment
 from support.models.vectors import openai_vectors
+from support.processes.command import MEMSERVICE, environment
 from support.stores import redis_vectors
 from support.stores.postgres_server import connect, drop_database, new_database
 from support.stores.redis_vectors import index_at

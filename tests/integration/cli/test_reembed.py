@@ -4,7 +4,6 @@ lost, whatever happens to it."""
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,9 @@ from memservice.domain.filters.ast import Compare
 from memservice.domain.records import PENDING, Conclusion, Message, Space, Task
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
-from support.clients.server import MEMSERVICE, Server, environment, serving
+from support.clients.server import Server, serving
+from support.processes import preloaded
+from support.processes.command import environment
 from support.stores.stores import store_of
 
 Install = Callable[[str, str], str]
@@ -193,17 +194,8 @@ def until(what: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-def begin(folder: Path, **settings: str) -> subprocess.Popen[str]:
-    command = [str(MEMSERVICE), "reembed", "--to", "second"]
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment(**settings),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-    )
+def begin(folder: Path, **settings: str) -> preloaded.Process:
+    return preloaded.start(["reembed", "--to", "second"], folder, environment(**settings))
 
 
 @pytest.mark.timeout(240)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import signal
 import socket
 import sqlite3
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from integration.cli.conftest import Run
-from support.clients.server import MEMSERVICE, Server, environment
+from support.clients.server import Server
+from support.processes import preloaded
+from support.processes.command import environment
 
 
 def test_the_schema_is_shown_and_upgraded(memservice: Run, tmp_path: Path) -> None:
@@ -41,10 +42,8 @@ def test_a_newer_schema_is_refused(memservice: Run, tmp_path: Path) -> None:
 
 
 def test_a_worker_waits_for_the_schema(tmp_path: Path, memservice: Run) -> None:
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(
-            [str(MEMSERVICE), "worker"], cwd=tmp_path, env=environment(), stderr=log
-        )
+    with (tmp_path / "log").open("wb") as log:
+        process = preloaded.start(["worker"], tmp_path, environment(), log)
         try:
             deadline = time.monotonic() + 30
             while "waiting for the store" not in (tmp_path / "log").read_text():

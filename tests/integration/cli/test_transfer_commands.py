@@ -26,7 +26,8 @@ from memservice.services.transfer.lines import Sum, format_line
 from memservice.settings import load_settings
 from support.api.auth_world import SECRET
 from support.cli.remote_server import Flaky
-from support.clients.server import MEMSERVICE, Server, environment, serving
+from support.clients.server import Server, serving
+from support.processes.command import MEMSERVICE, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("transfer")]
 

@@ -15,7 +15,8 @@ import pytest
 
 from memservice.serving import clients
 from memservice.serving.clients import ClientSocket
-from support.clients.server import MEMSERVICE, environment
+from support.processes import preloaded
+from support.processes.command import environment
 from support.processes.processes import eventually
 
 PATIENCE = 30.0
@@ -119,14 +120,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     folder = tmp_path_factory.mktemp("impatient")
     (folder / "impatient.py").write_text(CONFIG, encoding="utf-8")
     given = environment(PYTHONDONTWRITEBYTECODE="1")
-    subprocess.run(
-        [str(MEMSERVICE), "db", "upgrade"],
-        cwd=folder,
-        env=given,
-        check=True,
-        stdout=subprocess.DEVNULL,
-        timeout=60,
-    )
+    preloaded.run(["db", "upgrade"], folder, {}).check_returncode()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         command = [
             sys.executable,

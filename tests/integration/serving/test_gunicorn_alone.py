@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from memservice.testing import failpoints
-from support.clients.server import MEMSERVICE, environment
+from support.processes import preloaded
+from support.processes.command import environment
 from support.processes.gate import FOLDER, STORE, Gates
 from support.processes.processes import eventually, python_path
 
@@ -51,14 +52,7 @@ def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gat
         "TMPDIR": str(temporary),
     }
     given = environment(PORT=port, WORKERS="2", THREADS="4") | more
-    subprocess.run(
-        [str(MEMSERVICE), "db", "upgrade"],
-        cwd=tmp_path,
-        env=given,
-        check=True,
-        stdout=subprocess.DEVNULL,
-        timeout=60,
-    )
+    preloaded.run(["db", "upgrade"], tmp_path, {}).check_returncode()
     command = [
         sys.executable,
         "-m",

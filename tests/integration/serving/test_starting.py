@@ -20,8 +20,10 @@ from memservice.api import exposure
 from memservice.app import create_app
 from memservice.domain.errors import ConfigurationError
 from memservice.settings import load_settings
-from support.clients.server import MEMSERVICE, environment
-from support.processes.processes import Service, below, eventually, send
+from support.clients.server import serving
+from support.processes import preloaded
+from support.processes.command import environment
+from support.processes.processes import Service, below, command_of, eventually, send
 
 pytestmark = pytest.mark.e2e
 
@@ -30,15 +32,7 @@ Serve = Callable[..., Service]
 
 def refused(folder: Path, *options: str, **settings: str) -> str:
     """What a start that does not succeed says. It is short, and nothing runs afterwards."""
-    command = [str(MEMSERVICE), "serve", *options]
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment(**settings),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = preloaded.start(["serve", *options], folder, environment(**settings))
     seen: set[int] = set()
     began = time.monotonic()
     while process.poll() is None and time.monotonic() - began < 20:
@@ -47,7 +41,7 @@ def refused(folder: Path, *options: str, **settings: str) -> str:
     late = process.poll() is None
     for pid in (process.pid, *seen) if late else ():
         send(pid, signal.SIGKILL)
-    said, told = process.communicate()
+    said, told = process.communicate(timeout=20)
     assert not late, f"it went on instead of saying no:\n{said}{told}"
     assert process.returncode == 1, told
     assert "Traceback" not in told, told
@@ -181,6 +175,18 @@ def test_a_public_address_without_keys_is_refused_unless_confirmed(host: str) ->
     ):
         exposure.refuse_undecided(by_default, host)
     assert host in exposure.warnings(decided, host)[0]
+
+
+def test_a_new_interpreter_serves_as_the_forks_of_other_tests_do(tmp_path: Path) -> None:
+    with serving(tmp_path, PYTHONUNBUFFERED="1") as server:
+        assert isinstance(server.process, subprocess.Popen)
+        roles = [command_of(pid) for pid in below(server.process.pid)]
+        assert sum("-m gunicorn" in command for command in roles) == 3, roles
+        eventually(
+            lambda: any(
+                "-m memservice worker" in command_of(pid) for pid in below(server.process.pid)
+            )
+        )
 
 
 def test_serve_refuses_an_open_address_without_keys(tmp_path: Path) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sysconfig
 import threading
 import time
 import urllib.error
@@ -15,36 +13,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-MEMSERVICE = Path(sysconfig.get_path("scripts")) / "memservice"
-"""The console script of the environment under test."""
+from support.processes import preloaded
+from support.processes.command import MEMSERVICE, environment
 
 START_SECONDS = 60.0
 STOP_SECONDS = 45.0
-KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "COVERAGE_PROCESS_START")
-"""What a child inherits: nothing that the developer's shell sets may decide what a test sees."""
-
-
-def environment(**settings: str) -> dict[str, str]:
-    return {name: os.environ[name] for name in KEPT if name in os.environ} | settings
 
 
 class Server:
     """A started server. What it prints is kept: `output` and `log`."""
 
-    command = MEMSERVICE
+    program = MEMSERVICE
 
     def __init__(self, folder: Path, *options: str, **settings: str) -> None:
         self.folder = folder
         self.uri = settings.get("DB_CONNECTION_URI", f"sqlite:///{folder}/memservice.db")
         self._said: dict[str, list[str]] = {"stdout": [], "stderr": []}
-        self.process = subprocess.Popen(
-            [str(self.command), "serve", "--port", "0", *options],
-            cwd=folder,
-            env=environment(**settings),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            bufsize=1,
+        self.process = preloaded.start(
+            ["serve", "--port", "0", *options],
+            folder,
+            environment(**settings),
+            program=self.program,
         )
         self._listening = threading.Event()
         self._readers = [

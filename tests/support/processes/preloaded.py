@@ -1,119 +1,245 @@
-"""The `memservice` command in a new process that does not start Python or import the product again.
+"""`memservice` in new processes that do not start Python or import the product again.
 
-Both take most of a second of CPU, which is more than most commands take themselves. A process that
-has imported the command forks once for each run. The fork has its own working directory,
-environment, session, and standard streams, so only imports can differ from a new interpreter.
+Both take most of a second of CPU for each process, and a server has four. A fork of a process that
+has imported the product needs a tenth of it: see `fork_server`.
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
-from support.clients.server import MEMSERVICE, environment
+from support.processes import fork_server
+from support.processes.command import MEMSERVICE, environment
 
-PROGRAM = """
-import gc, json, os, sys
-
-import memservice_hashed.embedder, memservice_memory, memservice_sql.migrating
-import memservice_sqlite.storage, memservice_sqlite.vectors
-from memservice import app, plugins
-from memservice.cli import main
-
-plugins.load_plugins()
-gc.freeze()
-for line in sys.stdin:
-    run = json.loads(line)
-    pid = os.fork()
-    if not pid:
-        break
-    print(pid, flush=True)
-    _, status = os.waitpid(pid, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
-else:
-    sys.exit()
-
-os.setsid()
-for descriptor, path in enumerate((os.devnull, run["stdout"], run["stderr"])):
-    os.dup2(os.open(path, os.O_RDWR), descriptor)
-os.chdir(run["folder"])
-os.environ.clear()
-os.environ.update(run["environment"])
-sys.argv = run["command"]
-sys.exit(main())
-"""
 READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "COVERAGE")
-"""Prefixes of variables that an interpreter reads when it starts, and of those that change what it
-can import: a command with such a setting runs in a new interpreter."""
+"""Prefixes of variables that an interpreter reads when it starts: a command with such a setting
+runs in a new interpreter. Forks read PYTHONPATH, too, but not a `sitecustomize` there."""
 
 
-class PreloadedCommand:
-    """Runs `memservice` as `subprocess.run` does."""
+class ForkedProcess:
+    """One run of `memservice`, with the methods of `subprocess.Popen`."""
 
+    def __init__(self, command: Sequence[str], report: int) -> None:
+        self.args = list(command)
+        self.returncode: int | None = None
+        self.stdout: IO[str] | None = None
+        self.stderr: IO[str] | None = None
+        self._report = os.fdopen(report)
+        self.pid = int(self._report.readline())
+        self._lock = threading.Lock()
+
+    def poll(self) -> int | None:
+        with self._lock:
+            return self._wait(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status; negative for a signal."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._lock:
+                status = self._wait(0.05)
+            if status is not None:
+                return status
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+
+    def _wait(self, seconds: float) -> int | None:
+        if self.returncode is None and select.select([self._report], [], [], seconds)[0]:
+            # An empty line: the fork server was killed, and its forks may run on.
+            self.returncode = int(self._report.readline() or -signal.SIGKILL)
+            self._report.close()
+        return self.returncode
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """All output and errors, once the process has ended. Raises `subprocess.TimeoutExpired`."""
+        assert self.stdout is not None
+        assert self.stderr is not None
+        texts = ["", ""]
+
+        def read(number: int, stream: IO[str]) -> None:
+            with stream:
+                texts[number] = stream.read()
+
+        readers = [
+            threading.Thread(target=read, args=stream, daemon=True)
+            for stream in enumerate((self.stdout, self.stderr))
+        ]
+        for reader in readers:
+            reader.start()
+        self.wait(timeout)
+        for reader in readers:
+            reader.join(timeout)
+        return texts[0], texts[1]
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+Process = subprocess.Popen[str] | ForkedProcess
+
+
+class ForkServer:
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            # -P: the product is the installed one, not that of the folder which tests run in.
-            [sys.executable, "-P", "-c", PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment(),
-            bufsize=1,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._requests, self._replies = self._process.stdin, self._process.stdout
+        self._control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with other:
+            self._process = subprocess.Popen(
+                # -P: the product is the installed one, not that of the folder which tests run in.
+                [sys.executable, "-P", fork_server.__file__, str(other.fileno())],
+                stdin=subprocess.DEVNULL,
+                env=environment(OPENBLAS_NUM_THREADS="1"),
+                pass_fds=[other.fileno()],
+            )
+        self._environment = environment()
 
-    def run(
+    def can_run(self, environment: Mapping[str, str]) -> bool:
+        folders = environment.get("PYTHONPATH", "").split(os.pathsep)
+        return all(
+            self._environment.get(name) == value or name == "PYTHONPATH"
+            for name, value in environment.items()
+            if name.startswith(READ_AT_START)
+        ) and not any(Path(folder, "sitecustomize.py").exists() for folder in folders if folder)
+
+    def start(
         self,
-        arguments: Sequence[str],
+        command: Sequence[str],
         folder: Path,
-        settings: Mapping[str, str],
-        timeout: float = 60,
-    ) -> subprocess.CompletedProcess[str]:
-        """`arguments` in `folder`, with no settings but these. `timeout` is in seconds.
+        environment: Mapping[str, str],
+        stdin: int,
+        stdout: int,
+        stderr: int,
+    ) -> ForkedProcess:
+        """`stdin`, `stdout` and `stderr` are descriptors."""
+        run: fork_server.Run = {
+            "command": list(command),
+            "folder": str(folder.resolve()),
+            "environment": dict(environment),
+        }
+        read, write = os.pipe()
+        try:
+            socket.send_fds(
+                self._control, [json.dumps(run).encode()], [stdin, stdout, stderr, write]
+            )
+        finally:
+            os.close(write)
+        return ForkedProcess(command, read)
 
-        Raises `subprocess.TimeoutExpired` after it has killed the command.
-        """
-        command = [str(MEMSERVICE), *arguments]
-        if any(name.startswith(READ_AT_START) for name in settings):
+    def run_script(
+        self, script: str, folder: Path, settings: Mapping[str, str], timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script of bash in which `memservice` is a fork."""
+        with tempfile.TemporaryDirectory() as programs:
+            program = Path(programs, MEMSERVICE.name)
+            source = Path(__file__).with_name("forwarding.py").read_text(encoding="utf-8")
+            program.write_text(f"#!{sys.executable} -IS\n{source}", encoding="utf-8")
+            program.chmod(0o755)
+            path = os.pathsep.join([programs, str(MEMSERVICE.parent), os.environ["PATH"]])
+            descriptor = self._control.fileno()
             return subprocess.run(
-                command,
+                ["bash", "-c", script],
                 cwd=folder,
-                env=environment(**settings),
+                env=environment(**settings, PATH=path, MEMSERVICE_TEST_FORK_SERVER=str(descriptor)),
+                pass_fds=[descriptor],
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 timeout=timeout,
                 check=False,
             )
-        with tempfile.TemporaryDirectory() as streams:
-            stdout, stderr = Path(streams, "stdout"), Path(streams, "stderr")
-            stdout.touch()
-            stderr.touch()
-            run = {
-                "command": command,
-                "folder": str(folder),
-                "environment": environment(**settings),
-                "stdout": str(stdout),
-                "stderr": str(stderr),
-            }
-            self._requests.write(json.dumps(run) + "\n")
-            pid = int(self._replies.readline())
-            timer = threading.Timer(timeout, os.killpg, (pid, signal.SIGKILL))
-            timer.start()
-            status = int(self._replies.readline())
-            timer.cancel()
-            output, errors = stdout.read_text("utf-8"), stderr.read_text("utf-8")
-        if status == -signal.SIGKILL:
-            raise subprocess.TimeoutExpired(command, timeout, output, errors)
-        return subprocess.CompletedProcess(command, status, output, errors)
 
     def close(self) -> None:
-        self._process.communicate(timeout=20)
+        self._control.close()
+        self._process.wait(20)
+
+
+@functools.cache
+def the_fork_server() -> ForkServer:
+    """One for this process."""
+    server = ForkServer()
+    atexit.register(server.close)
+    return server
+
+
+def start(
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    output: IO[bytes] | None = None,
+    program: Path = MEMSERVICE,
+) -> Process:
+    """`memservice` with the arguments in the folder. Its output and errors go to the file; without
+    one, the process has them as pipes of text. `program` may be the command of another
+    environment, which is not preloaded."""
+    command = [str(program), *arguments]
+    if program != MEMSERVICE or not the_fork_server().can_run(environment):
+        return subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output or subprocess.PIPE,
+            stderr=output or subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+    with open(os.devnull, "rb") as nothing:
+        if output is not None:
+            streams = (nothing.fileno(), output.fileno(), output.fileno())
+            return the_fork_server().start(command, folder, environment, *streams)
+        (stdout, its_stdout), (stderr, its_stderr) = os.pipe(), os.pipe()
+        try:
+            process = the_fork_server().start(
+                command, folder, environment, nothing.fileno(), its_stdout, its_stderr
+            )
+        finally:
+            os.close(its_stdout)
+            os.close(its_stderr)
+    process.stdout = os.fdopen(stdout, encoding="utf-8")
+    process.stderr = os.fdopen(stderr, encoding="utf-8")
+    return process
+
+
+def run(
+    arguments: Sequence[str], folder: Path, settings: Mapping[str, str], timeout: float = 60
+) -> subprocess.CompletedProcess[str]:
+    """`memservice` with the arguments in the folder, with no settings but these. `timeout` is in
+    seconds.
+
+    Raises `subprocess.TimeoutExpired` after it has killed the command.
+    """
+    process = start(arguments, folder, environment(**settings))
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def run_script(
+    script: str, folder: Path, timeout: float = 120, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """A script of bash, in which `memservice` is the command. `timeout` is in seconds."""
+    return the_fork_server().run_script(script, folder, settings, timeout)

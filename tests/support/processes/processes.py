@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import threading
 import time
@@ -18,7 +17,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from support.clients.server import MEMSERVICE, Server, environment
+from support.clients.server import Server
+from support.processes import preloaded
+from support.processes.command import environment
 from support.stores.postgres_server import connect
 
 PATIENCE = 60.0
@@ -60,10 +61,13 @@ def below(pid: int) -> list[int]:
 
 
 def command_of(pid: int) -> str:
+    """The command line and, for what it says about forks, the name of the process."""
+    folder = Path(f"/proc/{pid}")
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+        parts = folder.joinpath("cmdline").read_bytes(), folder.joinpath("comm").read_bytes()
     except OSError:
         return ""
+    return b" ".join(parts).replace(b"\0", b" ").decode()
 
 
 def running(pid: int) -> bool:
@@ -120,7 +124,7 @@ class Service:
         self.options = options
         self.settings = settings
         self.server = Server(folder, *options, **settings)
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[preloaded.Process] = []
         self._known: set[int] = set()
         self._lock = threading.Lock()
         self._started()
@@ -149,7 +153,7 @@ class Service:
         }
         for pid in below(supervisor):
             command = command_of(pid)
-            if "memservice worker" in command:
+            if "memservice work" in command:
                 found["worker"].append(pid)
             elif "gunicorn" in command:
                 found["master" if parents().get(pid) == supervisor else "server"].append(pid)
@@ -160,15 +164,11 @@ class Service:
         """Everything that runs now is ours to end."""
         self._known |= {pid for pids in self.roles().values() for pid in pids}
 
-    def add_worker(self, **settings: str) -> subprocess.Popen[bytes]:
+    def add_worker(self, **settings: str) -> preloaded.Process:
         log = (self.folder / f"worker-{len(self.workers)}.log").open("ab")
         with log:
-            worker = subprocess.Popen(
-                [str(MEMSERVICE), "worker"],
-                cwd=self.folder,
-                env=environment(**(self.settings | settings)),
-                stdout=log,
-                stderr=log,
+            worker = preloaded.start(
+                ["worker"], self.folder, environment(**(self.settings | settings)), log
             )
         self.workers.append(worker)
         self._known.add(worker.pid)

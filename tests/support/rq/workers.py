@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
 from memservice.settings import load_settings
 from memservice.testing import failpoints
-from support.clients.server import MEMSERVICE, environment
+from support.processes import preloaded
+from support.processes.command import environment
 from support.processes.gate import FOLDER, Gates
 from support.processes.processes import below, eventually, python_path, send
 from support.stores.stores import sqlite_store_at
@@ -41,24 +41,16 @@ class Delivery:
         loaded = load_settings(environ={**self.settings, "REASONER": "extractive"}, cwd=folder)
         self.rt = open_runtime(loaded)
         self.rt.storage.migrate()
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[preloaded.Process] = []
         self._known: set[int] = set()
 
-    def worker(self, *options: str, **settings: str) -> subprocess.Popen[bytes]:
+    def worker(self, *options: str, **settings: str) -> preloaded.Process:
         given = environment(
             PYTHONPATH=python_path(self.site),
             **{FOLDER: str(self.gates.folder), **self.settings, **settings},
         )
         with (self.folder / f"worker-{len(self.workers)}.log").open("ab") as log:
-            self.workers.append(
-                subprocess.Popen(
-                    [str(MEMSERVICE), "worker", *options],
-                    cwd=self.folder,
-                    env=given,
-                    stdout=log,
-                    stderr=log,
-                )
-            )
+            self.workers.append(preloaded.start(["worker", *options], self.folder, given, log))
         return self.workers[-1]
 
     def log(self, number: int = 0) -> str:
