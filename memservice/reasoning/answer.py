@@ -5,24 +5,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC
 from typing import Any
 
 from memservice.domain import tokens
 from memservice.domain.records import EXPLICIT
-from memservice.reasoning import render, search_plan, structured
+from memservice.reasoning import search_plan, structured
+from memservice.reasoning.calculation_tools import calculation_tools
 from memservice.reasoning.client import CUT_OFF, ModelClient
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import answer as prompt
-from memservice.reasoning.retrieval_tools import RetrievalTools
+from memservice.reasoning.render import Renderer, minute, text_of
+from memservice.reasoning.retrieval_tools import ID_ARGUMENTS, RetrievalTools
+from memservice.reasoning.short_ids import ShortIds
 from memservice.reasoning.tool_loop import Bounds, BoundTool, ToolLoop
-from memservice.reasoning.transcript import called, name, stamp
+from memservice.reasoning.transcript import called, name
 from memservice.settings.sections import DialecticLevel
 from memservice.spi.llm import Completion, ToolsUnsupported, Turn
 from memservice.spi.reasoner import Answered, AnswerRequest
 
 PURPOSE = "dialectic.answer"
 SEARCH_ONLY_LEVELS = ("minimal",)
-"""Levels that may only search."""
+"""Levels whose tools only search."""
 
 
 def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
@@ -35,12 +40,15 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
     """
     level: DialecticLevel = getattr(models.settings.dialectic.levels, request.level)
     client = ModelClient(models, PURPOSE, level.model_config, request.origin)
-    bound_tools = _bound_tools(models, request, level)
-    writes_apart = request.response_format is not None
-    task = (
-        (prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY) if bound_tools else ""
+    renderer = Renderer(
+        ShortIds(),
+        models.settings.llm.max_message_content_chars,
+        with_pair=request.subject is None,
     )
-    turns, was_cut = opening(models, request, task)
+    bound_tools = _bound_tools(request, level, renderer)
+    writes_apart = request.response_format is not None
+    task = _task(level.max_tool_iterations, writes_apart=writes_apart) if bound_tools else ""
+    turns, was_cut = opening(models, request, task, renderer)
     bounds = Bounds(
         iterations=level.max_tool_iterations,
         output=level.max_output_tokens or models.settings.dialectic.max_output_tokens,
@@ -51,16 +59,18 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
     )
     loop = ToolLoop(client, turns, task, bound_tools, bounds)
     writer = _Writer(client, loop, bounds, models.answer_begun if request.stream else None)
+    ids = renderer.ids
     try:
         if request.response_format is None:
-            yield from writer.text(has_tools=bool(bound_tools))
+            yield from ids.restored_pieces(writer.text(has_tools=bool(bound_tools)))
         else:
-            yield writer.document(request.response_format, has_tools=bool(bound_tools))
+            document = writer.document(request.response_format, has_tools=bool(bound_tools))
+            yield ids.restored(document)
     except Exception:
         # What was done until then was paid for.
-        yield _took(client, writer.loop, request, was_cut)
+        yield _took(client, writer.loop, request, ids, was_cut)
         raise
-    yield _took(client, writer.loop, request, was_cut)
+    yield _took(client, writer.loop, request, ids, was_cut)
 
 
 class _Writer:
@@ -161,58 +171,85 @@ class _Writer:
         return said, was_cut
 
 
-def _took(client: ModelClient, loop: ToolLoop, request: AnswerRequest, was_cut: bool) -> Answered:
+def _took(
+    client: ModelClient, loop: ToolLoop, request: AnswerRequest, ids: ShortIds, was_cut: bool
+) -> Answered:
+    """What was done, with uids in the arguments of tools."""
+    steps = [
+        replace(
+            step,
+            uses=tuple(
+                replace(
+                    use,
+                    input={
+                        name: ids.restored_id(value) if name in ID_ARGUMENTS else value
+                        for name, value in use.input.items()
+                    },
+                )
+                for use in step.uses
+            ),
+        )
+        for step in loop.steps
+    ]
     return Answered(
-        client.spent, tuple(loop.steps), request.origin.run_id, loop.hit_input_cap or was_cut
+        client.spent, tuple(steps), request.origin.run_id, loop.hit_input_cap or was_cut
     )
 
 
-def _bound_tools(models: Models, request: AnswerRequest, level: DialecticLevel) -> list[BoundTool]:
+def _task(rounds: int, *, writes_apart: bool) -> str:
+    count = prompt.ONE_ROUND if rounds == 1 else prompt.ROUNDS.format(rounds)
+    return f"{count} {prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY}"
+
+
+def _bound_tools(
+    request: AnswerRequest, level: DialecticLevel, renderer: Renderer
+) -> list[BoundTool]:
     if request.tools is None or level.tool_choice == "none":
         return []
-    retrieval_tools = RetrievalTools(
-        request.tools,
-        models.settings.llm.max_message_content_chars,
-        with_pair=request.subject is None,
-    )
-    return (
-        retrieval_tools.search_only()
-        if request.level in SEARCH_ONLY_LEVELS
-        else retrieval_tools.all()
-    )
+    retrieval_tools = RetrievalTools(request.tools, renderer)
+    if request.level in SEARCH_ONLY_LEVELS:
+        return retrieval_tools.search_only()
+    today = None if request.asked_at is None else request.asked_at.astimezone(UTC).date()
+    return [*retrieval_tools.all(), *calculation_tools(today)]
 
 
-def opening(models: Models, request: AnswerRequest, task: str) -> tuple[list[Turn], bool]:
+def opening(
+    models: Models, request: AnswerRequest, task: str, renderer: Renderer
+) -> tuple[list[Turn], bool]:
     """What the model is told at first, and whether something had to be left out of it. `task` is
-    said after it where there are tools."""
-    system = (prompt.WORKSPACE if request.asker is None else prompt.PEER).text + (
-        prompt.TOOLS if task else ""
-    )
+    said after it where there are tools.
+
+    What changes most from question to question comes last, so that providers can cache the rest.
+    """
+    system = (prompt.WORKSPACE if request.asker is None else prompt.PEER).text
+    if task:
+        system += prompt.TOOLS
+        if request.level not in SEARCH_ONLY_LEVELS:
+            system += prompt.CALCULATIONS
     if request.instructions and request.instructions.strip():
         system += prompt.INSTRUCTIONS.format(request.instructions.strip())
-    question = prompt.QUESTION.format(render.text_of(request.question, len(request.question)))
-    maximum = models.settings.llm.max_message_content_chars
-    head = [_head(request), *_cards(request, maximum)]
+    question = prompt.QUESTION.format(
+        now="not known" if request.asked_at is None else f"{minute(request.asked_at)} (UTC)",
+        question=text_of(request.question, len(request.question)),
+    )
+    head = ["\n".join(_head(request)), *_cards(request, renderer.maximum)]
     fixed = sum(tokens.count(text) + 2 for text in (system, *head, question, task))
     sections, was_cut = _sections(
-        request, maximum, models.settings.dialectic.max_input_tokens - fixed
+        request, renderer, models.settings.dialectic.max_input_tokens - fixed
     )
     text = "\n\n".join(part for part in (*head, *sections, question) if part)
     return [Turn("system", system), Turn("user", text)], was_cut
 
 
-def _head(request: AnswerRequest) -> str:
-    now = stamp(request.asked_at) + " (UTC)" if request.asked_at is not None else "not known"
+def _head(request: AnswerRequest) -> list[str]:
     asker, subject = name(request.asker or ""), name(request.subject or "")
     if request.asker is None:
         who = prompt.ASKED_ALL
+    elif asker == subject:
+        who = prompt.ASKED_ITSELF.format(asker=asker)
     else:
-        who = (
-            prompt.ASKED_ITSELF.format(asker=asker)
-            if asker == subject
-            else prompt.ASKED_ABOUT.format(asker=asker, subject=subject)
-        )
-    return "\n".join([prompt.HEAD.format(now=now, who=who), *called(request.names)])
+        who = prompt.ASKED_ABOUT.format(asker=asker, subject=subject)
+    return [who, *called(request.names)]
 
 
 def _cards(request: AnswerRequest, maximum: int) -> list[str]:
@@ -220,7 +257,7 @@ def _cards(request: AnswerRequest, maximum: int) -> list[str]:
         "\n".join(
             [
                 prompt.CARD.format(peer=name(peer_id)),
-                *(f"- {render.text_of(line, maximum)}" for line in lines),
+                *(f"- {text_of(line, maximum)}" for line in lines),
             ]
         )
         for peer_id, lines in request.cards.items()
@@ -228,24 +265,15 @@ def _cards(request: AnswerRequest, maximum: int) -> list[str]:
     ]
 
 
-def _sections(request: AnswerRequest, maximum: int, remaining: int) -> tuple[list[str], bool]:
+def _sections(request: AnswerRequest, renderer: Renderer, remaining: int) -> tuple[list[str], bool]:
     """What was found, as far as there is room: conclusions before messages, of both the best, of
     the session the latest."""
-    with_pair = request.subject is None
     conclusions = [item for item in request.evidence if item.kind == "conclusion"]
     said = [item for item in request.evidence if item.kind == "message"]
-    stated = [
-        render.conclusion(item, maximum, with_pair)
-        for item in conclusions
-        if item.level == EXPLICIT
-    ]
-    drawn = [
-        render.conclusion(item, maximum, with_pair)
-        for item in conclusions
-        if item.level != EXPLICIT
-    ]
-    messages = [render.message(item, maximum) for item in said]
-    recent = [render.utterance(item, maximum) for item in request.recent if item.content.strip()]
+    stated = [renderer.conclusion(item) for item in conclusions if item.level == EXPLICIT]
+    drawn = [renderer.conclusion(item) for item in conclusions if item.level != EXPLICIT]
+    messages = [renderer.message(item) for item in said]
+    recent = [renderer.utterance(item) for item in request.recent if item.content.strip()]
     found: dict[str, list[str]] = {}
     was_cut = False
     for heading, lines, newest_last in (

@@ -16,12 +16,13 @@ from memservice.domain.errors import Damaged, Unavailable
 from memservice.domain.ids import new_uid
 from memservice.domain.json_schema import violation
 from memservice.domain.records import CONTRADICTION, DEDUCTIVE, INDUCTIVE
-from memservice.reasoning import render, structured
+from memservice.reasoning import structured
 from memservice.reasoning.client import ModelClient
 from memservice.reasoning.dream_draft import DreamDraft
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import Prompt, tools
 from memservice.reasoning.prompts import consolidate as prompt
+from memservice.reasoning.render import Renderer, text_of
 from memservice.reasoning.retrieval_tools import RetrievalTools
 from memservice.reasoning.tool_loop import Bounds, BoundTool, ToolLoop, ToolResult
 from memservice.reasoning.transcript import name, stamp
@@ -36,6 +37,8 @@ MAX_OUTPUT_TOKENS = 8_192
 """Of one round, where the model's settings say nothing."""
 SURPRISING_SHOWN = 10
 SURPRISING_CHARS = 200
+ID_TOKENS = 6
+"""Of a short id in brackets and the end of its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class _Phase:
             draft,
             kind,
         )
-        self._most = models.settings.llm.max_message_content_chars
+        self._renderer = Renderer(draft.ids, models.settings.llm.max_message_content_chars)
         self._model = models.target(config).model
         self._caller = ModelClient(models, f"dream.{kind.name}", config, request.origin)
         self._loop = ToolLoop(
@@ -205,7 +208,7 @@ class _Phase:
         bound_tools = [BoundTool(tools.RECENT_CONCLUSIONS, self._recent)]
         if self._request.tools is not None:
             memory, messages = RetrievalTools(
-                self._request.tools, self._most, keep=draft.shows
+                self._request.tools, self._renderer, keep=draft.shows
             ).search_only()
             bound_tools += [memory, messages] if kind.reads_messages else [memory]
         if kind.creates:
@@ -238,7 +241,7 @@ class _Phase:
         rows = [row for row in reversed(self._live()) if given.get("level") in (None, row.level)][
             skip : skip + limit
         ]
-        return ToolResult([render.known(row, self._most) for row in rows], len(rows))
+        return ToolResult([self._renderer.known(row) for row in rows], len(rows))
 
     def _opening(self) -> list[Turn]:
         request, kind = self._request, self._kind
@@ -255,7 +258,7 @@ class _Phase:
             )
         ]
         if writes_card:
-            card = [f"- {render.text_of(line, self._most)}" for line in request.card]
+            card = [f"- {text_of(line, self._renderer.maximum)}" for line in request.card]
             parts.append("\n".join([prompt.CARD, *card]) if card else prompt.NO_CARD)
         parts += [*self._conclusions(), *self._before()]
         return [Turn("system", system), Turn("user", "\n\n".join(parts))]
@@ -268,7 +271,14 @@ class _Phase:
             return [prompt.NONE]
         odd = [live[uid] for uid in self._request.surprising if uid in live][:SURPRISING_SHOWN]
         parts = (
-            ["\n".join([prompt.SURPRISING, *(render.known(row, SURPRISING_CHARS) for row in odd)])]
+            [
+                "\n".join(
+                    [
+                        prompt.SURPRISING,
+                        *(self._renderer.known(row, SURPRISING_CHARS) for row in odd),
+                    ]
+                )
+            ]
             if odd
             else []
         )
@@ -276,22 +286,22 @@ class _Phase:
         if odd and len(self._request.surprising) >= enough:
             return parts
         remaining = self._settings.dream.history_token_limit
-        lines: list[str] = []
+        newest: list[Known] = []
         for row in reversed(live.values()):
-            line = render.known(row, self._most)
-            remaining -= tokens.count(line) + 1
-            if remaining < 0 and lines:
+            remaining -= tokens.count(self._renderer.known_text(row)) + ID_TOKENS
+            if remaining < 0 and newest:
                 break
-            lines.append(line)
-        return [*parts, "\n".join([prompt.NEWEST.format(total=len(live)), *reversed(lines)])]
+            newest.append(row)
+        lines = [self._renderer.known(row) for row in reversed(newest)]
+        return [*parts, "\n".join([prompt.NEWEST.format(total=len(live)), *lines])]
 
     def _before(self) -> list[str]:
         """What the phase before did."""
         made = [
-            f"#{n} {row.level}: {render.text_of(row.content, self._most)}"
+            f"#{n} {row.level}: {text_of(row.content, self._renderer.maximum)}"
             for n, row in enumerate(self._draft_of_dream.created)
         ]
-        gone = ", ".join(self._draft_of_dream.superseded)
+        gone = ", ".join(map(self._draft_of_dream.shown, self._draft_of_dream.superseded))
         return (["\n".join([prompt.CREATED, *made])] if made else []) + (
             [prompt.SUPERSEDED.format(gone)] if gone else []
         )

@@ -16,6 +16,7 @@ from memservice.domain.derived_rules import (
     USUAL_CONFIDENCE,
 )
 from memservice.domain.ids import fingerprint
+from memservice.reasoning.short_ids import CONCLUSION, ShortIds
 from memservice.reasoning.tool_loop import ToolResult
 from memservice.spi.reasoner import ConsolidateRequest, Statement, Superseded
 from memservice.spi.toolbox import Evidence, ToolRefused
@@ -28,6 +29,7 @@ class DreamDraft:
         self.created: list[Statement] = []
         self.superseded: dict[str, Superseded] = {}
         self.card: list[str] | None = None
+        self.ids = ShortIds()
         self._levels = {row.uid: row.level for row in request.known}
         self._written_by_hand = {folded(line): line for line in request.card if not is_good(line)}
 
@@ -100,16 +102,19 @@ class DreamDraft:
                 continue
             self.superseded[step.old] = step
             gone.append(self._levels[step.old])
-            lines.append(f"Superseded {step.old}" + (f" by {step.new}" if step.new else ""))
+            lines.append(
+                f"Superseded {self.shown(step.old)}"
+                + (f" by {self.shown(step.new)}" if step.new else "")
+            )
         return ToolResult(lines or ["No conclusions were given."], len(gone), gone)
 
     def _step(self, item: Mapping[str, Any]) -> Superseded:
-        old = _plain(item["id"])
-        new = _plain(item["replaced_by"]) if (item.get("replaced_by") or "").strip() else None
+        old = self.ids.uid(item["id"], CONCLUSION)
+        new = (item.get("replaced_by") or "").strip() or None
         reason = " ".join(item["reason"].split())
-        if old not in self._levels:
+        if old is None or old not in self._levels:
             raise ToolRefused(
-                "there is no conclusion with that id; give an id as it stands in brackets"
+                f"there is no conclusion with that id; there are {self.ids.range(CONCLUSION)}"
             )
         if old in self.superseded:
             raise ToolRefused("it was superseded already")
@@ -154,19 +159,20 @@ class DreamDraft:
 
     def _named(self, name: str) -> str:
         """The uid of a conclusion, or the number of a created one."""
-        plain = _plain(name)
-        if plain in self._levels:
-            return plain
+        uid = self.ids.uid(name, CONCLUSION)
+        if uid is not None and uid in self._levels:
+            return uid
+        plain = name.strip().strip("[]")
         if plain.startswith("#") and plain[1:].isdecimal() and int(plain[1:]) < len(self.created):
             return f"#{int(plain[1:])}"
         raise ToolRefused(
-            f"there is no conclusion {name!r}; give an id as it stands in brackets, or #n "
-            "of one that you created"
+            f"there is no conclusion {name!r}; there are {self.ids.range(CONCLUSION)}, and #n for "
+            "those that you created"
         )
 
-
-def _plain(name: str) -> str:
-    return name.strip().strip("[]")
+    def shown(self, name: str) -> str:
+        """The short id of a conclusion, or the number of a created one."""
+        return name if name.startswith("#") else self.ids.conclusion(name)
 
 
 def _beginning(text: str) -> str:

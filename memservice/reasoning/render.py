@@ -1,13 +1,33 @@
-"""Conclusions and messages as a model reads them in prompts and in results of tools, each with the
-id by which it can be named."""
+"""Conclusions and messages as a model reads them in prompts and in results of tools, each with a
+short id by which it can be named."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from memservice.reasoning.transcript import CUT, name, stamp
+from memservice.domain.records import EXPLICIT
+from memservice.reasoning.short_ids import ShortIds
+from memservice.reasoning.transcript import CUT, name
 from memservice.spi.reasoner import Known, Utterance
 from memservice.spi.toolbox import Evidence, Passage
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MAX_EARLIER = 2
+"""Replaced conclusions that the line of their successor shows, the newest."""
+MAX_EARLIER_CHARS = 200
+
+
+def day(at: datetime) -> str:
+    """`Fri 2024-05-17`, in UTC."""
+    moment = at.astimezone(UTC)
+    return f"{DAYS[moment.weekday()]} {moment.date().isoformat()}"
+
+
+def minute(at: datetime) -> str:
+    """`Fri 2024-05-17 12:30`, in UTC."""
+    return f"{day(at)} {at.astimezone(UTC):%H:%M}"
 
 
 def text_of(content: str, maximum: int) -> str:
@@ -18,43 +38,65 @@ def text_of(content: str, maximum: int) -> str:
     return "\n    ".join(shown.splitlines())
 
 
-def conclusion(item: Evidence, maximum: int, with_pair: bool = False) -> str:
-    """`[id] time level (session s): text`, and whose memory of whom it is where that is not clear
-    from elsewhere."""
-    pair = f" {name(item.observer or '')} about {name(item.about or '')}" if with_pair else ""
-    return (
-        f"[{item.uid}] {stamp(item.said_at)} {item.level}{pair}{_session(item.session)}: "
-        f"{text_of(item.content, maximum)}"
-    )
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """Lines for one answer or one dream."""
 
+    ids: ShortIds
+    maximum: int
+    """Characters of one conclusion or message."""
+    with_pair: bool = False
+    """Whether each conclusion says whose memory of whom it is."""
 
-def known(item: Known, maximum: int) -> str:
-    times = f", said {item.times_derived} times" if item.times_derived > 1 else ""
-    return (
-        f"[{item.uid}] {stamp(item.said_at)} {item.level}{times}{_session(item.session)}: "
-        f"{text_of(item.content, maximum)}"
-    )
+    def conclusion(self, item: Evidence) -> str:
+        """`[c1] Fri 2024-05-17 deductive: text (replaced: Mon 2024-03-04: text)`; without a level
+        for an explicit one."""
+        pair = (
+            f" {name(item.observer or '')} about {name(item.about or '')}" if self.with_pair else ""
+        )
+        level = "" if item.level == EXPLICIT else f" {item.level}"
+        before = "".join(
+            f" (replaced: {day(earlier.said_at)}: "
+            f"{text_of(' '.join(earlier.content.split()), MAX_EARLIER_CHARS)})"
+            for earlier in item.replaced[:MAX_EARLIER]
+        )
+        return (
+            f"[{self.ids.conclusion(item.uid)}] {day(item.said_at)}{level}{pair}: "
+            f"{text_of(item.content, self.maximum)}{before}"
+        )
 
+    def known(self, item: Known, maximum: int | None = None) -> str:
+        """`[c1] Fri 2024-05-17 deductive, said 3 times: text`"""
+        return f"[{self.ids.conclusion(item.uid)}] {self.known_text(item, maximum)}"
 
-def message(item: Evidence, maximum: int, mark_hits: bool = False) -> str:
-    mark = "> " if mark_hits and item.asked_for else ""
-    return (
-        f"{mark}{stamp(item.said_at)} {name(item.author or '')}{_session(item.session)}: "
-        f"{text_of(item.content, maximum)}"
-    )
+    def known_text(self, item: Known, maximum: int | None = None) -> str:
+        level = "" if item.level == EXPLICIT else f" {item.level}"
+        times = f", said {item.times_derived} times" if item.times_derived > 1 else ""
+        text = text_of(item.content, maximum or self.maximum)
+        return f"{day(item.said_at)}{level}{times}: {text}"
 
+    def message(self, item: Evidence, *, mark_hits: bool = False) -> str:
+        """`[m1] Fri 2024-05-17 12:30 alice (session s): text`"""
+        mark = "> " if mark_hits and item.asked_for else ""
+        session = f" (session {name(item.session)})" if item.session else ""
+        return (
+            f"{mark}[{self.ids.message(item.uid)}] {minute(item.said_at)} "
+            f"{name(item.author or '')}{session}: {text_of(item.content, self.maximum)}"
+        )
 
-def utterance(item: Utterance, maximum: int) -> str:
-    return f"{stamp(item.sent_at)} {name(item.author)}: {text_of(item.content, maximum)}"
+    def utterance(self, item: Utterance) -> str:
+        return (
+            f"[{self.ids.message(item.uid)}] {minute(item.sent_at)} {name(item.author)}: "
+            f"{text_of(item.content, self.maximum)}"
+        )
 
-
-def passages(found: Iterable[Passage], maximum: int) -> list[str]:
-    """A line a message, and a rule between what does not follow one another."""
-    lines: list[str] = []
-    for passage in found:
-        lines += ["---"] if lines else []
-        lines += [message(item, maximum, mark_hits=True) for item in passage]
-    return lines
+    def passages(self, passages: Iterable[Passage]) -> list[str]:
+        """A line for each message, and a rule between messages that do not follow one another."""
+        lines: list[str] = []
+        for passage in passages:
+            lines += ["---"] if lines else []
+            lines += [self.message(item, mark_hits=True) for item in passage]
+        return lines
 
 
 def within(lines: Sequence[str], maximum: int) -> tuple[str, int]:
@@ -78,7 +120,3 @@ def within(lines: Sequence[str], maximum: int) -> tuple[str, int]:
             f"({len(lines) - len(kept)} more lines were left out: ask for less, or more exactly)",
         ]
     ), len(whole)
-
-
-def _session(session_id: str | None) -> str:
-    return f" (session {name(session_id)})" if session_id else ""

@@ -8,25 +8,27 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memservice.domain.times import parse_iso
-from memservice.reasoning import render
 from memservice.reasoning.prompts import tools as prompt
+from memservice.reasoning.render import Renderer, text_of
+from memservice.reasoning.short_ids import CONCLUSION, MESSAGE
 from memservice.reasoning.tool_loop import BoundTool, ToolResult
 from memservice.spi.llm import Tool
 from memservice.spi.toolbox import Evidence, Passage, Toolbox, ToolRefused
 
 Keep = Callable[[Sequence[Evidence]], list[Evidence]]
 
+ID_ARGUMENTS = ("id", "conclusion_id")
+"""Arguments that are a short id."""
+
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class RetrievalTools:
-    """The reading tools over one toolbox. `most` is how many characters of one conclusion or
-    message are shown; `keep` chooses among the conclusions that a search found."""
+    """The reading tools over one toolbox. `keep` chooses among the conclusions that a search
+    found."""
 
-    def __init__(
-        self, box: Toolbox, maximum: int, with_pair: bool = False, keep: Keep = list
-    ) -> None:
-        self._box, self._most, self._with_pair, self._keep = box, maximum, with_pair, keep
+    def __init__(self, box: Toolbox, renderer: Renderer, keep: Keep = list) -> None:
+        self._box, self._renderer, self._keep = box, renderer, keep
 
     def search_only(self) -> list[BoundTool]:
         """Searching alone."""
@@ -41,7 +43,7 @@ class RetrievalTools:
             BoundTool(prompt.GREP_MESSAGES, self._grep),
             BoundTool(prompt.MESSAGES_BY_DATE, self._by_date),
             BoundTool(prompt.SEARCH_MESSAGES_TEMPORAL, self._search_within),
-            BoundTool(prompt.OBSERVATION_CONTEXT, self._behind),
+            BoundTool(prompt.OBSERVATION_CONTEXT, self._context),
         ]
         bound_tools += (
             [BoundTool(prompt.REASONING_CHAIN, self._chain)] if self._box.has_chains else []
@@ -55,7 +57,7 @@ class RetrievalTools:
         evidence = self._keep(self._box.conclusions(query, _limit(prompt.SEARCH_MEMORY, given)))
         if evidence:
             return ToolResult(
-                [render.conclusion(item, self._most, self._with_pair) for item in evidence],
+                [self._renderer.conclusion(item) for item in evidence],
                 len(evidence),
             )
         said = self._box.messages(query, prompt.LIMITS[prompt.SEARCH_MESSAGES.name][0])
@@ -93,27 +95,44 @@ class RetrievalTools:
             )
         )
 
-    def _behind(self, given: Mapping[str, Any]) -> ToolResult:
-        return self._passages(self._box.behind(_id(given)))
+    def _context(self, given: Mapping[str, Any]) -> ToolResult:
+        written, ids = _words(given, "id"), self._renderer.ids
+        if (uid := ids.uid(written, MESSAGE)) is not None:
+            return self._passages(self._box.around(uid))
+        if (uid := ids.uid(written, CONCLUSION)) is not None:
+            return self._passages(self._box.behind(uid))
+        raise ToolRefused(
+            f"There is nothing with the id {written!r}. Conclusions: {ids.range(CONCLUSION)}; "
+            f"messages: {ids.range(MESSAGE)}."
+        )
 
     def _chain(self, given: Mapping[str, Any]) -> ToolResult:
-        chain = self._box.chain(_id(given))
-        lines = [render.conclusion(chain.conclusion, self._most, self._with_pair)]
-        for heading, items in (
+        written, ids = _words(given, "conclusion_id"), self._renderer.ids
+        uid = ids.uid(written, CONCLUSION)
+        if uid is None:
+            raise ToolRefused(
+                f"There is no conclusion with the id {written!r}. There are: "
+                f"{ids.range(CONCLUSION)}."
+            )
+        chain = self._box.chain(uid)
+        lines = [self._renderer.conclusion(chain.conclusion)]
+        parts = (
             ("It rests on:", chain.sources),
             ("On it rest:", chain.consequences),
-        ):
-            shown = [render.conclusion(item, self._most, self._with_pair) for item in items]
+            ("It replaced:", chain.conclusion.replaced),
+        )
+        for heading, items in parts:
+            shown = [self._renderer.conclusion(item) for item in items]
             lines += [heading, *(shown or ["(nothing)"])]
-        return ToolResult(lines, 1 + len(chain.sources) + len(chain.consequences))
+        return ToolResult(lines, 1 + sum(len(items) for _, items in parts))
 
     def _card(self, given: Mapping[str, Any]) -> ToolResult:
         lines = list(self._box.card(_words(given, "peer")))
-        return ToolResult([render.text_of(line, self._most) for line in lines], len(lines))
+        return ToolResult([text_of(line, self._renderer.maximum) for line in lines], len(lines))
 
     def _passages(self, found: Sequence[Passage]) -> ToolResult:
         return ToolResult(
-            render.passages(found, self._most),
+            self._renderer.passages(found),
             sum(item.asked_for for passage in found for item in passage),
         )
 
@@ -123,10 +142,6 @@ def _words(given: Mapping[str, Any], name: str) -> str:
     if not text:
         raise ToolRefused(f"{name} is empty.")
     return text
-
-
-def _id(given: Mapping[str, Any]) -> str:
-    return _words(given, "conclusion_id").strip("[]")
 
 
 def _limit(tool: Tool, given: Mapping[str, Any]) -> int:

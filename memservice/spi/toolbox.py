@@ -32,6 +32,8 @@ class Evidence:
     """Slug of its session, if it comes from one session."""
     source_ids: tuple[str, ...] = ()
     """Uids of the conclusions that a conclusion is based on."""
+    replaced: Sequence[Evidence] = ()
+    """Conclusions that a conclusion replaced, newest first; without their own."""
     asked_for: bool = True
     """False for a message that is included only as a neighbour of a result."""
 
@@ -89,6 +91,10 @@ class Toolbox(Protocol):
 
     def behind(self, uid: str) -> Sequence[Passage]:
         """The source messages of a conclusion, each with the one before and after it."""
+        ...
+
+    def around(self, uid: str) -> Sequence[Passage]:
+        """A message with the five before and after it."""
         ...
 
     def chain(self, uid: str) -> Chain: ...

@@ -89,9 +89,13 @@ def attempts(place: World) -> list[tuple[str, dict[str, Any]]]:
             ("grep_messages", {"text": text, "limit": 30}),
             ("search_messages_temporal", {"query": text, "since": "0001-01-01"}),
         ]
-    for name in ("get_observation_context", "get_reasoning_chain"):
+    for name, argument in (
+        ("get_observation_context", "id"),
+        ("get_reasoning_chain", "conclusion_id"),
+    ):
         calls += [
-            (name, {"conclusion_id": uid}) for uid in (*foreign(place), "*", "1", "", "../other")
+            (name, {argument: uid})
+            for uid in (*foreign(place), "*", "1", "", "../other", "c0", "c999", "m999")
         ]
     calls += [
         ("get_messages_by_date_range", {"since": since})

@@ -4,6 +4,7 @@ failures, and what operators hear."""
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -154,7 +155,7 @@ class TestEvidence:
         known = uids(place)
         answer = place.ask(
             calling(
-                ("get_observation_context", {"conclusion_id": known["Alice keeps bees."]}),
+                ("get_observation_context", {"id": "[c1]"}),
                 ("search_memory", {"query": "bees"}),
             ),
             calling(
@@ -170,11 +171,10 @@ class TestEvidence:
             "Alice prepares ledgers.",
         }
         assert len({item["id"] for item in evidence["messages"]}) == len(evidence["messages"]) == 5
+        opening = place.model.requests[0].turns[1].content
+        (first,) = [uid for text, uid in known.items() if re.search(rf"\[c1\].*{text}", opening)]
         assert evidence["tool_calls"] == [
-            {
-                "tool_name": "get_observation_context",
-                "tool_input": {"conclusion_id": known["Alice keeps bees."]},
-            },
+            {"tool_name": "get_observation_context", "tool_input": {"id": first}},
             {"tool_name": "search_memory", "tool_input": {"query": "bees"}},
             {"tool_name": "grep_messages", "tool_input": {"text": "ledgers"}},
         ]
@@ -219,14 +219,10 @@ class TestBounds:
     def test_tools_read_no_other_sessions_and_memories(self, place: World) -> None:
         place.ask(calling(("grep_messages", {"text": "ledgers"})), "?", path="/peers/bob/chat")
         assert place.result() == "Nothing was found."
-        place.ask(
-            calling(
-                ("get_observation_context", {"conclusion_id": uids(place)["Alice keeps bees."]})
-            ),
-            "?",
-            path="/peers/bob/chat",
-        )
-        assert place.result().startswith("Error: There is no conclusion")
+        for id in (uids(place)["Alice keeps bees."], "c9", "m9"):
+            call = ("get_observation_context", {"id": id})
+            place.ask(calling(call), "?", path="/peers/bob/chat")
+            assert place.result().startswith("Error: There is nothing with the id")
         answer = place.ask(
             calling(("search_memory", {"query": "Alice bees ledgers"})), "?", path="/peers/bob/chat"
         )

@@ -97,6 +97,15 @@ class TestMessages:
             ["*A heron.", "Two.", "Three.", "*Another heron.", "Five."],
         ]
 
+    def test_a_message_stands_with_five_before_and_after_it(self, small: Small) -> None:
+        rows = small.say("s", *[("alice", f"Number {n}.") for n in range(20)])
+        other = small.say("t", ("alice", "Elsewhere."))
+        (passage,) = texts(tools(small).around(rows[9].uid))
+        assert passage == [f"{'*' if n == 9 else ''}Number {n}." for n in range(4, 15)]
+        for uid in (other[0].uid, "nothing"):
+            with pytest.raises(ToolRefused, match="no message"):
+                tools(small, sessions=["s"]).around(uid)
+
     def test_within_a_period(self, small: Small) -> None:
         for day in (1, 2, 3):
             small.say(
@@ -249,6 +258,30 @@ class TestConclusions:
         assert contents(chain.sources) == ["Alice moved to Ghent.", "Alice sold her car."]
         assert contents(chain.consequences) == ["Alice is fit."]
         assert chain.consequences[0].uid == top.uid
+
+    def test_what_a_conclusion_replaced_stands_with_it(self, small: Small) -> None:
+        small.say("s", ("alice", "Hello."))
+        small.say("t", ("alice", "Hello."))
+        (ghent,) = small.conclude("alice", "alice", "Alice lives in Ghent.", session="s")
+        (paris,) = small.conclude("alice", "alice", "Alice lives in Paris.", session="t")
+        (porto,) = small.conclude("alice", "alice", "Alice lives in Porto.", session="s")
+        keys = (ghent.key, paris.key)
+        small.rt.storage.write(
+            lambda tx: tx.rows.change(
+                Conclusion, equals(key=keys), state="superseded", superseded_by=porto.key
+            )
+        )
+        box = tools(small)
+        (found,) = box.conclusions("lives", 10)
+        assert found.content == "Alice lives in Porto."
+        assert sorted(contents(found.replaced)) == [
+            "Alice lives in Ghent.",
+            "Alice lives in Paris.",
+        ]
+        assert box.conclusions_read.keys() == {porto.key, *keys}, "all of it is evidence"
+        # Within the same bounds as the conclusions themselves.
+        (found,) = tools(small, sessions=["s"]).conclusions("lives", 10)
+        assert contents(found.replaced) == ["Alice lives in Ghent."]
 
     def test_no_chains_under_an_allowlist(self, small: Small) -> None:
         small.say("s", ("alice", "Hello."))

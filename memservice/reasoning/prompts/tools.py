@@ -31,16 +31,17 @@ def _limit(usual: int, maximum: int) -> dict[str, Any]:
         "type": "integer",
         "minimum": 1,
         "maximum": maximum,
-        "description": f"How many at most ({usual} if left out, never more than {maximum}).",
+        "description": f"{usual} if left out.",
     }
 
 
-_QUERY = _text(
-    "What to look for, in the words that it may have been said in. Names and dates help."
-)
-_SINCE = _text("Earliest time, ISO 8601, such as 2024-05-17 or 2024-05-17T12:30:00Z.")
-_UNTIL = _text("Latest time, ISO 8601; a day alone means until its end.")
-_ID = _text("The id of a conclusion, exactly as it stands in brackets in front of it.")
+_QUERY = _text("What to look for, in words that it may have been said in. Names and dates help.")
+_SINCE = _text("First time, ISO 8601.")
+_UNTIL = _text("Last time, ISO 8601; a day alone means until its end.")
+_ID = _text("The id of a conclusion, as in brackets in front of it: c17.")
+
+MAX_CALCULATED = 100
+"""Dates, and items, of one call."""
 
 LIMITS = {
     "search_memory": (20, 40),
@@ -54,46 +55,40 @@ LIMITS = {
 
 SEARCH_MEMORY = _tool(
     "search_memory",
-    (
-        "Search the conclusions that are held, best first. If no conclusion is held at all, "
-        "messages are searched instead."
-    ),
+    "Search the conclusions, best first; messages if there is no conclusion.",
     ("query",),
     query=_QUERY,
     limit=_limit(*LIMITS["search_memory"]),
 )
 SEARCH_MESSAGES = _tool(
     "search_messages",
-    "Search what was said, best first, with the messages around each hit. Hits are marked with >.",
+    "Search what was said, by anyone, best first, with the messages around each hit (>).",
     ("query",),
     query=_QUERY,
     limit=_limit(*LIMITS["search_messages"]),
 )
 GREP_MESSAGES = _tool(
     "grep_messages",
-    (
-        "Find messages that contain exactly this text (upper or lower case), newest first: for "
-        "names, numbers, addresses and rare words."
-    ),
+    "Find messages with exactly this text, in any case, newest first: names, numbers, rare words.",
     ("text",),
     text=_text("The text, letter for letter."),
     limit=_limit(*LIMITS["grep_messages"]),
 )
 MESSAGES_BY_DATE = _tool(
     "get_messages_by_date_range",
-    "Read the messages of a span of time. At least one of its ends must be given.",
+    "Read the messages of a span of time. Give at least one of its ends.",
     since=_SINCE,
     until=_UNTIL,
     order={
         "type": "string",
         "enum": ["newest", "oldest"],
-        "description": "From which end of the span to read (newest if left out).",
+        "description": "Which end to read first (newest if left out).",
     },
     limit=_limit(*LIMITS["get_messages_by_date_range"]),
 )
 SEARCH_MESSAGES_TEMPORAL = _tool(
     "search_messages_temporal",
-    "Search what was said within a span of time, best first, with the messages around each hit.",
+    "As search_messages, within a span of time.",
     ("query",),
     query=_QUERY,
     since=_SINCE,
@@ -102,13 +97,13 @@ SEARCH_MESSAGES_TEMPORAL = _tool(
 )
 OBSERVATION_CONTEXT = _tool(
     "get_observation_context",
-    "Read the messages that a conclusion was drawn from, with those around them.",
-    ("conclusion_id",),
-    conclusion_id=_ID,
+    "Read the messages behind a conclusion, or around a message.",
+    ("id",),
+    id=_text("The id of a conclusion (c17) or of a message (m4)."),
 )
 REASONING_CHAIN = _tool(
     "get_reasoning_chain",
-    "See what a conclusion rests on, and which conclusions rest on it.",
+    "See what a conclusion rests on, what rests on it, and what it replaced.",
     ("conclusion_id",),
     conclusion_id=_ID,
 )
@@ -117,6 +112,26 @@ PEER_CARD = _tool(
     "Read the card of a peer: a few lines on who it is.",
     ("peer",),
     peer=_text("The peer's id, as it stands in the results of other tools."),
+)
+CALCULATE_DATES = _tool(
+    "calculate_dates",
+    "Put dates in order; gives weekdays, the time between them, and to today.",
+    ("dates",),
+    dates={
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Each an ISO date and what happened: '2024-05-17 moved to Braga'.",
+    },
+)
+COUNT_ITEMS = _tool(
+    "count_items",
+    "Count different things; the same thing named twice counts once.",
+    ("items",),
+    items={
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Each thing, in a few words.",
+    },
 )
 
 RECENT_CONCLUSIONS = _tool(

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import zip_longest
 
 from memservice.domain import ranking
 from memservice.domain.filters import TRUE, all_of, equals
-from memservice.domain.records import EXPLICIT, LEVELS, PEER, Conclusion, Message, Peer, Session
+from memservice.domain.records import (
+    EXPLICIT,
+    LEVELS,
+    PEER,
+    SUPERSEDED,
+    Conclusion,
+    Message,
+    Peer,
+    Session,
+)
 from memservice.domain.text.analysis import analyse
 from memservice.domain.text.words import MONTHS
 from memservice.runtime import Runtime
@@ -25,6 +34,7 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Reasoner
 from memservice.spi.repositories.base import NEWEST
+from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 from memservice.spi.toolbox import Evidence
 
@@ -40,6 +50,8 @@ SAME_SUBJECT = 0.5
 without paraphrases."""
 
 
+MAX_REPLACED = 100
+"""Replaced conclusions that are shown with their successors."""
 MAX_WORDS = 64
 """Maximum number of words of a query that are tried as the id of a peer."""
 
@@ -75,21 +87,55 @@ class Gathered:
     conclusions: Sequence[Conclusion]
     messages: Sequence[Message]
     recent: Sequence[Message] = ()
+    replaced: Mapping[int, Sequence[Conclusion]] = field(default_factory=dict)
+    """Conclusions that those replaced, by the key of the successor, newest first."""
 
     def ranked(self) -> list[Evidence]:
         """Both kinds in one order, by rank."""
-        pairs = zip_longest(map(of_conclusion, self.conclusions), map(of_message, self.messages))
+        conclusions = [
+            of_conclusion(row, self.replaced.get(row.key, ())) for row in self.conclusions
+        ]
+        pairs = zip_longest(conclusions, map(of_message, self.messages))
         return [item for pair in pairs for item in pair if item is not None]
 
     def collated(self) -> Collated:
         messages = {message.key: message for message in (*self.messages, *self.recent)}
+        rows = [
+            shown for row in self.conclusions for shown in (row, *self.replaced.get(row.key, ()))
+        ]
         return Collated(
-            [replace(row, source_ids=row.source_ids or []) for row in self.conclusions],
+            [replace(row, source_ids=row.source_ids or []) for row in rows],
             list(messages.values()),
         )
 
 
-def of_conclusion(row: Conclusion) -> Evidence:
+def replaced_by(
+    tx: Transaction, bounds: Bounds, rows: Sequence[Conclusion]
+) -> dict[int, list[Conclusion]]:
+    """The conclusions within the bounds that these replaced directly, by the key of the successor,
+    newest first. At most `MAX_REPLACED` in all."""
+    if not rows:
+        return {}
+    condition = equals(
+        workspace_key=bounds.workspace,
+        collection_key=tuple({row.collection_key for row in rows}),
+        state=SUPERSEDED,
+        superseded_by=tuple(row.key for row in rows),
+    )
+    found = tx.rows.page(
+        Conclusion,
+        all_of(condition, bounds.condition),
+        (Order("key", descending=True),),
+        MAX_REPLACED,
+    )
+    replaced: dict[int, list[Conclusion]] = {}
+    for row in sorted(found, key=lambda row: (row.said_at, row.key), reverse=True):
+        if row.superseded_by is not None:
+            replaced.setdefault(row.superseded_by, []).append(row)
+    return replaced
+
+
+def of_conclusion(row: Conclusion, replaced: Sequence[Conclusion] = ()) -> Evidence:
     return Evidence(
         "conclusion",
         row.uid,
@@ -100,6 +146,7 @@ def of_conclusion(row: Conclusion) -> Evidence:
         observer=row.observer,
         session=row.session,
         source_ids=tuple(row.source_ids or ()),
+        replaced=tuple(of_conclusion(earlier) for earlier in replaced),
     )
 
 
@@ -135,17 +182,18 @@ def gather(
     rule = _RelevanceRule(
         question, bounds.subject or question.named or _spelt(tx, bounds.workspace, lookup.text)
     )
+    asks_model = Capability.COSTLY in reasoner.capabilities
     if rule.is_general:
-        return Gathered(
-            _newest_conclusions(tx, bounds, rule, number),
-            _newest_messages(rt, tx, bounds, rule, number),
-            recent,
-        )
-    if Capability.COSTLY in reasoner.capabilities:
+        conclusions = _newest_conclusions(tx, bounds, rule, number)
+        messages = _newest_messages(rt, tx, bounds, rule, number)
+        replaced = replaced_by(tx, bounds, conclusions) if asks_model else {}
+        return Gathered(conclusions, messages, recent, replaced)
+    if asks_model:
         explicit = _conclusions(tx, bounds, lookup, number, (EXPLICIT,))
         derived = _conclusions(tx, bounds, lookup, number, DERIVED)
         messages = lookup.messages(tx, bounds, PREFETCHED_MESSAGES)
-        return Gathered([*explicit, *derived], messages, recent)
+        conclusions = [*explicit, *derived]
+        return Gathered(conclusions, messages, recent, replaced_by(tx, bounds, conclusions))
     hits = _conclusion_hits(tx, bounds, lookup, number)
     messages = lookup.messages(tx, bounds, number)
     if not query_embedding.understands(rt, tx.spaces.active(bounds.workspace, CONCLUSION)):

@@ -27,6 +27,7 @@ from memservice.spi.toolbox import Chain, Evidence, Passage, ToolRefused
 AROUND_A_HIT = 2
 """Number of messages shown before and after a hit."""
 AROUND_A_SOURCE = 1
+AROUND_A_MESSAGE = 5
 MAX_SOURCES = 20
 """Maximum number of source messages of one conclusion that are shown, newest first."""
 MAX_LINKED = 50
@@ -60,7 +61,7 @@ class Tools:
         with self._rt.storage.read() as tx:
             # Twice as many, since several observers may have the same one.
             hits = search.conclusions(tx, self._bounds, limit * 2)
-        return self._shown(evidence.distinct([item.conclusion for item in hits])[:limit])
+            return self._shown(tx, evidence.distinct([item.conclusion for item in hits])[:limit])
 
     def messages(
         self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None
@@ -120,6 +121,14 @@ class Tools:
             ]
             return self._passages(tx, newest, AROUND_A_SOURCE)
 
+    def around(self, uid: str) -> Sequence[Passage]:
+        with self._rt.storage.read() as tx:
+            condition = all_of(equals(uid=uid), self._all_messages(tx))
+            messages = tx.rows.page(Message, condition, limit=1)
+            if not messages:
+                raise ToolRefused(f"There is no message with the id {uid!r}.")
+            return self._passages(tx, messages, AROUND_A_MESSAGE)
+
     def chain(self, uid: str) -> Chain:
         if not self.has_chains:
             raise ToolRefused(
@@ -131,11 +140,11 @@ class Tools:
             allowed = tx.conclusions.by_keys(
                 [conclusion.key for conclusion in dependents], self._bounds.condition
             )
-            (first,) = self._shown([row])
+            (first,) = self._shown(tx, [row])
             return Chain(
                 first,
-                self._shown(self._sources(tx, row)),
-                self._shown(list(allowed.values())[:MAX_LINKED]),
+                self._shown(tx, self._sources(tx, row)),
+                self._shown(tx, list(allowed.values())[:MAX_LINKED]),
             )
 
     def card(self, peer_id: str) -> Sequence[str]:
@@ -201,11 +210,12 @@ class Tools:
             visibility.visible(tx, bounds.workspace, include_archived=True),
         )
 
-    def _shown(self, rows: Sequence[Conclusion]) -> list[Evidence]:
-        self.conclusions_read.update(
-            {row.key: row for row in rows if row.key not in self.conclusions_read}
-        )
-        return [evidence.of_conclusion(row) for row in rows]
+    def _shown(self, tx: Transaction, rows: Sequence[Conclusion]) -> list[Evidence]:
+        replaced = evidence.replaced_by(tx, self._bounds, rows)
+        for row in rows:
+            for shown in (row, *replaced.get(row.key, ())):
+                self.conclusions_read.setdefault(shown.key, shown)
+        return [evidence.of_conclusion(row, replaced.get(row.key, ())) for row in rows]
 
     def _passages(self, tx: Transaction, hits: Sequence[Message], distance: int) -> list[Passage]:
         """Each hit with its neighbours, in the order of the hits; adjacent ranges are merged."""

@@ -198,13 +198,13 @@ def test_redis_and_logs_contain_no_message_text_however_work_ends(
 def test_a_dream_interrupted_in_any_call_leaves_no_partial_result(
     deliver: Deliver, server: Server, cuts: tuple[int, ...]
 ) -> None:
-    uids: dict[str, str] = {}
+    ids = {OSLO: "c1", BERGEN: "c2"}
 
     def reply(role: str, told: bool) -> Say:
         if told:
             return Say(("DONE",))
         if role.startswith(consolidate.DEDUCTION.text):
-            made = {"content": COAST, "level": "deductive", "source_ids": [uids[BERGEN]]}
+            made = {"content": COAST, "level": "deductive", "source_ids": [ids[BERGEN]]}
             return Say(
                 (),
                 (
@@ -212,7 +212,7 @@ def test_a_dream_interrupted_in_any_call_leaves_no_partial_result(
                     *calling(
                         "supersede_conclusions",
                         conclusions=[
-                            {"id": uids[OSLO], "replaced_by": uids[BERGEN], "reason": "moved"}
+                            {"id": ids[OSLO], "replaced_by": ids[BERGEN], "reason": "moved"}
                         ],
                     ).tool_calls,
                 ),
@@ -222,7 +222,7 @@ def test_a_dream_interrupted_in_any_call_leaves_no_partial_result(
         made = {
             "content": SETTLES,
             "level": "inductive",
-            "source_ids": [uids[OSLO], uids[BERGEN]],
+            "source_ids": [ids[OSLO], ids[BERGEN]],
             "pattern_type": "tendency",
         }
         return calling("create_conclusions", conclusions=[made])
@@ -231,8 +231,7 @@ def test_a_dream_interrupted_in_any_call_leaves_no_partial_result(
     place = deliver(**model.settings(KEY))
     place.say("s", "Hello.")
     given = [ConclusionDraft(text, "alice", "alice") for text in (OSLO, BERGEN, BOAT)]
-    for row in conclusions.create(place.rt, PRINCIPAL, "w", given):
-        uids[row.content] = row.uid
+    conclusions.create(place.rt, PRINCIPAL, "w", given)
     assert dreams.schedule(place.rt, PRINCIPAL, "w", DreamRequest("alice", dreams.OMNI))
     before = place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")
     model.cut(cuts[0])

@@ -43,6 +43,9 @@ class Night:
 
     def __init__(self, place: Place, model: ScriptedModel) -> None:
         self.place, self.model = place, model
+        model.contents = lambda: {
+            row.uid: row.content for row in self.rows(observer="alice").values()
+        }
         self.events: list[tuple[str, dict[str, Any]]] = []
         place.rt.events.on_event(lambda event, at: self.events.append((event.TYPE, event.data())))
 

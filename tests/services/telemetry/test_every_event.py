@@ -228,6 +228,7 @@ def dream(scene: Scene) -> None:
         first, second = [
             row for row in tx.rows.page(Conclusion) if row.observer == "ann" and row.state == "live"
         ][:2]
+    scene.model.contents = lambda: {row.uid: row.content for row in (first, second)}
     scene.model.replies = [
         calling(
             (

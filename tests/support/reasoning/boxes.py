@@ -59,6 +59,10 @@ class Box:
         self.asked.append(("behind", uid))
         return self.passages
 
+    def around(self, uid: str) -> Sequence[Passage]:
+        self.asked.append(("around", uid))
+        return self.passages
+
     def chain(self, uid: str) -> Chain:
         for item in self.held:
             if item.uid == uid:

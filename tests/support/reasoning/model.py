@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from logging import getLogger
 from pathlib import Path
@@ -36,6 +38,9 @@ class ScriptedModel:
         self.say: Callable[[CompletionRequest], Reply] = lambda request: "Yes."
         self.requests: list[CompletionRequest] = []
         self.opened: list[Mapping[str, Any]] = []
+        self.contents: Callable[[], Mapping[str, str]] | None = None
+        """Contents of conclusions by uid. If it is set, uids in calls are written as the short ids
+        that the model was shown, which a test need not know."""
         self.closed = 0
         """Streams that were left before their end."""
 
@@ -62,7 +67,14 @@ class ScriptedModel:
             raise
 
     def _next(self, request: CompletionRequest) -> Any:
-        return self.replies.pop(0) if self.replies else self.say(request)
+        reply = self.replies.pop(0) if self.replies else self.say(request)
+        if self.contents is None or not isinstance(reply, Completion):
+            return reply
+        ids = {uid: short_id(self.requests, content) for uid, content in self.contents().items()}
+        calls = [
+            replace(call, arguments=_translated(call.arguments, ids)) for call in reply.tool_calls
+        ]
+        return replace(reply, tool_calls=calls)
 
     def _open(self, settings: Mapping[str, Any], context: Context) -> ScriptedModel:
         self.opened.append(settings)
@@ -79,6 +91,24 @@ class ScriptedModel:
     def prompts(self) -> list[str]:
         """What each request said last."""
         return [request.turns[-1].content for request in self.requests]
+
+
+def short_id(requests: Sequence[CompletionRequest], content: str) -> str:
+    """The id under which the last request that contains it shows a conclusion."""
+    line = re.compile(rf"\[(c\d+)\] [^\n]*?: {re.escape(content)}")
+    for request in reversed(requests):
+        for turn in request.turns:
+            if match := line.search(turn.content):
+                return match[1]
+    return "c0"
+
+
+def _translated(value: Any, ids: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _translated(part, ids) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_translated(part, ids) for part in value]
+    return ids.get(value, value) if isinstance(value, str) else value
 
 
 def _completion(reply: Reply) -> Completion:

@@ -85,14 +85,14 @@ def deduced(content: str, *sources: str, level: str = "deductive", **more: Any) 
 class TestPhases:
     def test_deduction_precedes_induction(self) -> None:
         night = Night(
-            supersede(("k-1", "k-4")),
-            create(deduced("Alice is at home in Germany.", "k-4")),
+            supersede(("c1", "c4")),
+            create(deduced("Alice is at home in Germany.", "c4")),
             DONE,
             create(
                 deduced(
                     "Alice has a tea habit.",
-                    "k-2",
-                    "k-3",
+                    "c2",
+                    "c3",
                     level="inductive",
                     pattern_type="behavior",
                     confidence="low",
@@ -189,24 +189,24 @@ class TestPhases:
 
     def test_the_second_phase_gets_the_results_of_the_first(self) -> None:
         night = Night(
-            supersede(("k-1", "k-4")),
-            create(deduced("Alice is at home in Germany.", "k-4")),
+            supersede(("c1", "c4")),
+            create(deduced("Alice is at home in Germany.", "c4")),
             DONE,
-            create(deduced("Alice likes the north.", "#0", "k-4", level="inductive")),
+            create(deduced("Alice likes the north.", "#0", "c4", level="inductive")),
             DONE,
         )
         done = night.run()
         opening = night.model.requests[3].turns[1].content
         assert "#0 deductive: Alice is at home in Germany." in opening
-        assert "[k-1]" not in opening
-        assert "k-1" in opening
+        assert "[c1]" not in opening
+        assert "no longer shown: c1." in opening
         assert done.created[1].source_ids == ("#0", "k-4")
         assert done.created[1].confidence == "medium"
 
     @pytest.mark.parametrize("failing", ["deduction", "induction"])
     def test_a_failed_phase_does_not_stop_the_other(self, failing: str) -> None:
         refused = ModelFailure("no", retryable=False)
-        made = create(deduced("Alice is at home in Germany.", "k-4"))
+        made = create(deduced("Alice is at home in Germany.", "c4"))
         night = Night(*([made, refused, DONE] if failing == "deduction" else [made, DONE, refused]))
         done = night.run()
         assert {phase.name: phase.error for phase in done.phases} == {
@@ -257,10 +257,10 @@ class TestOpening:
             "- IDENTITY: Alice",
             "",
             "The newest of 4 conclusions, oldest first:",
-            "[k-1] 2024-05-18 12:30:00 explicit (session s): Alice lives in Rome.",
-            "[k-2] 2024-05-19 12:30:00 explicit (session s): Alice likes green tea.",
-            "[k-3] 2024-05-20 12:30:00 explicit (session s): Alice drinks green tea every morning.",
-            "[k-4] 2024-05-21 12:30:00 explicit (session s): Alice moved to Berlin.",
+            "[c1] Sat 2024-05-18: Alice lives in Rome.",
+            "[c2] Sun 2024-05-19: Alice likes green tea.",
+            "[c3] Mon 2024-05-20: Alice drinks green tea every morning.",
+            "[c4] Tue 2024-05-21: Alice moved to Berlin.",
             "",
             prompt.TASK["deduction"],
         ]
@@ -293,24 +293,24 @@ class TestOpening:
         few = Night(DONE, DONE, surprising=("k-2",), settings=settings)
         few.run()
         opening = few.model.requests[0].turns[1].content
-        assert opening.index(prompt.SURPRISING) < opening.index("[k-2]") < opening.index("[k-1]")
+        assert opening.index(prompt.SURPRISING) < opening.index("[c1]") < opening.index("[c2]")
         many = Night(DONE, DONE, surprising=("k-2", "k-1"), settings=settings)
         many.run()
-        assert "[k-4]" not in many.model.requests[0].turns[1].content
+        assert "[c3]" not in many.model.requests[0].turns[1].content
 
 
 class TestCreating:
     @pytest.mark.parametrize(
         ("item", "problem"),
         [
-            (deduced("Alice said so.", "k-1", level="explicit"), "level"),
-            (deduced("Alice is a pattern.", "k-1", level="inductive"), "level"),
+            (deduced("Alice said so.", "c1", level="explicit"), "level"),
+            (deduced("Alice is a pattern.", "c1", level="inductive"), "level"),
             (deduced("Rests on nothing."), "at least 1"),
-            (deduced("Rests on an unknown one.", "k-77"), "no conclusion 'k-77'"),
+            (deduced("Rests on an unknown one.", "c77"), "no conclusion 'c77'"),
             (deduced("Rests on a later one.", "#5"), "no conclusion '#5'"),
-            (deduced("One side only.", "k-1", "[k-1]", level="contradiction"), "at least 2"),
-            (deduced("  ", "k-1"), "1 to"),
-            ({"content": "No level.", "source_ids": ["k-1"]}, "level"),
+            (deduced("One side only.", "c1", "[c1]", level="contradiction"), "at least 2"),
+            (deduced("  ", "c1"), "1 to"),
+            ({"content": "No level.", "source_ids": ["c1"]}, "level"),
         ],
     )
     def test_invalid_conclusions_return_an_error_to_the_model(
@@ -324,10 +324,10 @@ class TestCreating:
     def test_each_conclusion_is_validated_by_itself(self) -> None:
         night = Night(
             create(
-                deduced("Good.", "k-1"),
-                deduced("Bad.", "k-77"),
-                deduced(" good. ", "k-2"),
-                deduced("Both.", "k-1", "#0"),
+                deduced("Good.", "c1"),
+                deduced("Bad.", "c77"),
+                deduced(" good. ", "c2"),
+                deduced("Both.", "c1", "#0"),
             ),
             DONE,
             DONE,
@@ -338,7 +338,7 @@ class TestCreating:
         ]
         lines = night.results()[0].splitlines()
         assert lines[0] == "Created #0: Good."
-        assert "k-77" in lines[1]
+        assert "c77" in lines[1]
         assert "already, as #0" in lines[2]
         assert lines[3].startswith("Created #1")
 
@@ -346,7 +346,7 @@ class TestCreating:
         box = Box(stated("older", "Alice was born in Turin."))
         night = Night(
             calling(("search_memory", {"query": "born"})),
-            create(deduced("Alice is Italian.", "older")),
+            create(deduced("Alice is Italian.", "c5")),
             DONE,
             DONE,
             tools=box,
@@ -358,7 +358,7 @@ class TestCreating:
             stated("k-1", "Alice lives in Rome."), passages=[[said("alice", "I live in Rome.")]]
         )
         night = Night(
-            supersede(("k-1", "k-4")),
+            supersede(("c1", "c4")),
             calling(("search_memory", {"query": "Rome"})),
             calling(("get_recent_conclusions", {})),
             DONE,
@@ -366,14 +366,14 @@ class TestCreating:
             tools=box,
         )
         night.run()
-        assert all("[k-1]" not in result for result in night.results())
+        assert all("[c1]" not in result for result in night.results())
 
 
 class TestSuperseding:
     def test_by_an_existing_one_a_new_one_or_none(self) -> None:
         night = Night(
-            create(deduced("Alice moved from Rome to Berlin.", "k-1", "k-4")),
-            supersede(("k-1", "#0"), ("k-4", "[#0]"), ("k-2", None)),
+            create(deduced("Alice moved from Rome to Berlin.", "c1", "c4")),
+            supersede(("c1", "#0"), ("c4", "[#0]"), ("c2", None)),
             DONE,
             DONE,
         )
@@ -386,12 +386,12 @@ class TestSuperseding:
     @pytest.mark.parametrize(
         ("steps", "problem"),
         [
-            ([("k-77", None)], "no conclusion with that id"),
-            ([("k-1", "k-77")], "no conclusion 'k-77'"),
-            ([("k-1", "k-1")], "replace itself"),
-            ([("k-1", "#0")], "no conclusion '#0'"),
-            ([("k-1", "k-2"), ("k-1", "k-3")], "already"),
-            ([("k-1", "k-2"), ("k-2", "k-1")], "replace itself"),
+            ([("c77", None)], "no conclusion with that id; there are c1 to c4"),
+            ([("c1", "c77")], "no conclusion 'c77'"),
+            ([("c1", "c1")], "replace itself"),
+            ([("c1", "#0")], "no conclusion '#0'"),
+            ([("c1", "c2"), ("c1", "c3")], "already"),
+            ([("c1", "c2"), ("c2", "c1")], "replace itself"),
         ],
     )
     def test_impossible_requests_return_an_error_to_the_model(
@@ -403,7 +403,7 @@ class TestSuperseding:
 
     def test_a_reason_is_needed(self) -> None:
         night = Night(
-            calling(("supersede_conclusions", {"conclusions": [{"id": "k-1", "reason": " "}]})),
+            calling(("supersede_conclusions", {"conclusions": [{"id": "c1", "reason": " "}]})),
             DONE,
             DONE,
         )
