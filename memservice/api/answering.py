@@ -1,5 +1,4 @@
-"""Answering questions: each holds one of the slots for slow answers until its last byte is
-sent."""
+"""Responses to questions: each occupies a slot for slow responses until its last byte is sent."""
 
 from __future__ import annotations
 
@@ -17,40 +16,40 @@ from memservice.api.streaming import Slots
 T = TypeVar("T")
 
 NOTICE = "X-Memservice-Notice"
-"""Header: how an answer was made, if not as configured."""
+"""Header with the reason if an answer was not generated as configured."""
 MAX_NOTICE = 500
-"""Characters."""
+"""Maximum number of characters."""
 PEER_CLOSED = getattr(select, "POLLRDHUP", 0)
 """Linux reports it also while bytes of a next request are unread."""
 
 
 def answered(ask: Callable[[], T], whole: Callable[[T], Any]) -> Response:
-    """The answer as JSON, made by `whole` when it is complete."""
-    give_back = _slot()
+    """The complete answer as JSON, built by `whole`."""
+    release_slot = _slot()
     try:
         answer = ask()
         response = json_answer(whole(answer))
         _notify(response, answer)
         return response
     finally:
-        give_back()
+        release_slot()
 
 
 def streamed(ask: Callable[[], T], stream: Callable[[T], Response]) -> Response:
-    """The answer as it comes, sent by `stream`. It gives up its place when it is closed."""
-    give_back = _slot()
+    """The answer as a stream, sent by `stream`. Closing it releases its slot."""
+    release_slot = _slot()
     try:
         answer = ask()
         response = stream(answer)
         _notify(response, answer)
     except BaseException:
-        give_back()
+        release_slot()
         raise
-    response.call_on_close(give_back)
+    response.call_on_close(release_slot)
     return response
 
 
-def caller_waits() -> Callable[[], bool]:
+def caller_connected() -> Callable[[], bool]:
     """A function that says whether the client of this request is still connected; always True on a
     WSGI server other than gunicorn. Any thread can call it.
 
@@ -59,7 +58,7 @@ def caller_waits() -> Callable[[], bool]:
     """
     connection: socket.socket | None = request.environ.get("gunicorn.socket")
 
-    def waits() -> bool:
+    def is_connected() -> bool:
         if connection is None:
             return True
         try:
@@ -76,11 +75,11 @@ def caller_waits() -> Callable[[], bool]:
         except (OSError, ValueError):
             return False
 
-    return waits
+    return is_connected
 
 
 def _notify(response: Response, answer: object) -> None:
-    """Say beside the answer how it was made. A header is one line of ASCII."""
+    """Add the notice about the answer as a header, which is one line of ASCII."""
     notice = getattr(answer, "notice", None)
     if notice:
         line = " ".join(str(notice).split())[:MAX_NOTICE]

@@ -1,4 +1,4 @@
-"""Writing answers."""
+"""JSON responses."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 
 from flask import Response
 
-# Separators as the clients' own servers write them; keys keep the order in which the schemas list
-# them.
+# Separators of the reference servers; keys keep the order of the schemas.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
-    """A JSON answer. Texts that no store should hold (lone surrogates) are shown with a replacement
-    character."""
+    """A JSON response. Lone surrogates, which no store should contain, are replaced by a
+    replacement character."""
     return Response(
         _ENCODER.encode(value).encode("utf-8", "replace"), status, mimetype="application/json"
     )

@@ -1,4 +1,4 @@
-"""Who may call which route: the scopes that routes declare, and the bearer of a request."""
+"""Authentication: the access that routes declare, and the bearer of a request."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("memservice.auth")
 
-NOBODY = "No access token provided"
+NOT_PROVIDED = "No access token provided"
 SECURITY_SCHEME = "HTTPBearer"
-"""Its name in the API's document."""
+"""The name of the scheme in the OpenAPI document."""
 
-EVERYBODY = rules.principal_of(None)
+UNRESTRICTED = rules.principal_of(None)
 KEYLESS = rules.principal_of(Claims())
-"""The caller of an open route without a key, while authentication is on: may do nothing."""
+"""The principal of an open route without a key, while authentication is on: no permissions."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouteAccess:
-    """Which keys open a route. Names are those of path parameters; a key opens the route if what it
-    carries equals them.
+    """The keys that open a route. Names are those of path parameters; a key opens the route if its
+    values equal theirs.
 
     An admin key opens every route.
     """
 
     open: bool = False
-    """No key is needed."""
+    """No key is required."""
     admin: bool = False
-    """Nothing else than an admin key will do."""
+    """Only an admin key opens the route."""
     workspace: str | None = None
     peer: str | None = None
-    """A peer's own key will do."""
+    """The peer's key opens the route too."""
     session: str | None = None
-    """The session's own key will do."""
+    """The session's key opens the route too."""
     member: bool = False
-    """The key of an active member of the session will do."""
+    """The key of an active member of the session opens the route too."""
     handler: bool = False
-    """Any key of the workspace is let in; what it may do with which name, the service decides."""
+    """Any key of the workspace opens the route; the service decides what it may do."""
     by_uid: bool = False
     """The path names resources by uid, not by id."""
     collection: str | None = None
-    """The collection's own key will do."""
+    """The collection's key opens the route too."""
     of_collections: bool = False
-    """Of peers' keys only those with the claim `us` will do."""
+    """Among the keys of peers, only those with the claim `us` open the route."""
     collections: bool = False
-    """Keys of a collection are known here; everywhere else they open nothing."""
+    """Keys of a collection are accepted here; on other routes they open nothing."""
 
 
 class Application(Protocol):
-    """The part of the application that is asked here."""
+    """The parts of the application that authentication uses."""
 
     guard: Guard | None
     """None while authentication is off."""
@@ -75,8 +75,8 @@ class Application(Protocol):
 
 
 class Guard:
-    """Recognises the bearer of each request, and turns away who may not use its route, before the
-    rest of the request is read."""
+    """Authenticates the bearer of each request, and rejects one that may not use its route, before
+    the rest of the request is read."""
 
     def __init__(self, signer: Signer) -> None:
         self._signer = signer
@@ -85,7 +85,7 @@ class Guard:
     def admit(
         self, rt: Runtime, access: RouteAccess, path: Mapping[str, str], authorization: str | None
     ) -> Principal:
-        """Who asks. Raises `Unauthorised`, always."""
+        """The principal of the request. Raises `Unauthorised` for every refusal."""
         token = _bearer(authorization)
         now = rt.clock()
         claims = self._signer.read(token, now)
@@ -125,22 +125,22 @@ class Guard:
 
 
 def _names(rt: Runtime, access: RouteAccess, path: Mapping[str, str]) -> rules.Names:
-    """What keys are compared with."""
-    given = [
+    """The names of the path that keys are compared with."""
+    values = [
         None if name is None else path[name]
         for name in (access.workspace, access.peer, access.session, access.collection)
     ]
     if not access.by_uid:
-        return rules.Names(*given)
-    if any(name is not None and "\0" in name for name in given):
-        return rules.Names()  # some stores cannot look for it, and nothing has it
+        return rules.Names(*values)
+    if any(name is not None and "\0" in name for name in values):
+        return rules.Names()  # no id contains NUL, and some stores cannot search for it
     with rt.storage.read() as tx:
-        return keys.names_of(tx, *given)
+        return keys.names_of(tx, *values)
 
 
 def guard_of(settings: Settings) -> Guard | None:
-    """None while authentication is off. Raises `ConfigurationError` if it is on and there is
-    nothing to check keys with."""
+    """None while authentication is off. Raises `ConfigurationError` if it is on without a
+    secret."""
     if not settings.auth.use_auth:
         return None
     guard = Guard(api_keys.signer_of(settings))
@@ -155,7 +155,7 @@ def _warn_of_short(name: str, secret: str | None) -> None:
     length = len((secret or "").encode())
     if 0 < length < SECRET_BYTES:
         log.warning(
-            "%s is only %d bytes long: %d or more are safe from being guessed. %s",
+            "%s has only %d bytes: use %d or more, so that it cannot be guessed. %s",
             name,
             length,
             SECRET_BYTES,
@@ -164,17 +164,17 @@ def _warn_of_short(name: str, secret: str | None) -> None:
 
 
 def principal(app: Application, access: RouteAccess, path: Mapping[str, str]) -> Principal:
-    """Who sends the current request. While authentication is off, everyone may do everything."""
+    """The principal of the current request. While authentication is off, without restrictions."""
     if app.guard is None or access.open:
-        return EVERYBODY
+        return UNRESTRICTED
     return app.guard.admit(app.runtime, access, path, request.headers.get("Authorization"))
 
 
 def optional_principal(app: Application) -> Principal:
-    """The caller of an open route of a plugin: the bearer of the key that the request carries, if
-    it carries one. Raises `Unauthorised` for a key that is not valid."""
+    """The principal of an open route of a plugin: the bearer of the request's key, if it has one.
+    Raises `Unauthorised` for an invalid key."""
     if app.guard is None:
-        return EVERYBODY
+        return UNRESTRICTED
     authorization = request.headers.get("Authorization")
     if authorization is None:
         return KEYLESS
@@ -185,5 +185,5 @@ def _bearer(authorization: str | None) -> str:
     scheme, _, token = (authorization or "").strip().partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
-        raise Unauthorised(NOBODY)
+        raise Unauthorised(NOT_PROVIDED)
     return token

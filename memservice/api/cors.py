@@ -1,4 +1,4 @@
-"""Cross-origin requests: which web pages may call, and what the browser is told."""
+"""Cross-origin requests (CORS): the permitted web pages, and the headers for browsers."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from flask import Request, Response
 from werkzeug.datastructures import Headers
 
 MAX_AGE = 600
-"""Seconds for which a browser may remember a preflight's answer."""
+"""Seconds that a browser may cache the response to a preflight."""
 
-_ELSEWHERE = frozenset({"cross-site", "same-site"})
-"""What browsers say of requests that a page of another origin made."""
+_CROSS_ORIGIN = frozenset({"cross-site", "same-site"})
+"""`Sec-Fetch-Site` of requests by a page of another origin."""
 
 
 def is_of_console(request: Request) -> bool:
-    """Whether the request is for a page of the console. Other origins never read or send those,
-    whatever `CORS_ORIGINS` lists: browsers send the console's cookies from any port and subdomain
-    of its host."""
+    """Whether the request is for a page of the console. Other origins can never read or send such
+    requests, even if `CORS_ORIGINS` lists them: browsers send the console's cookies from any port
+    and subdomain of its host."""
     return request.path == "/console" or request.path.startswith("/console/")
 
 
 class Cors:
-    """`origins` are compared exactly; `*` lets every page in, but then without the page's
-    credentials."""
+    """`origins` are compared exactly; `*` permits every page, but without credentials."""
 
     def __init__(self, origins: Collection[str]) -> None:
         self._any = "*" in origins
         self._origins = frozenset(origin.rstrip("/") for origin in origins)
 
     def preflight(self, request: Request) -> Response | None:
-        """The answer to a preflight, or None if the request is none."""
+        """The response to a preflight; None for any other request."""
         origin = request.headers.get("Origin")
         method = request.headers.get("Access-Control-Request-Method")
         if request.method != "OPTIONS" or origin is None or method is None:
@@ -41,13 +40,13 @@ class Cors:
         answer = Response("OK", 200, mimetype="text/plain")
         answer.headers["Access-Control-Allow-Methods"] = method
         answer.headers["Access-Control-Max-Age"] = str(MAX_AGE)
-        asked = request.headers.get("Access-Control-Request-Headers")
-        if asked is not None:
-            answer.headers["Access-Control-Allow-Headers"] = asked
+        requested_headers = request.headers.get("Access-Control-Request-Headers")
+        if requested_headers is not None:
+            answer.headers["Access-Control-Allow-Headers"] = requested_headers
         return answer
 
     def mark(self, request: Request, headers: Headers) -> None:
-        """Tell the browser whether the page that sent the request may read this answer."""
+        """Set the headers that allow the page to read this response."""
         headers.add("Vary", "Origin")
         origin = request.headers.get("Origin", "")
         if is_of_console(request) or not self._allows(origin):
@@ -59,11 +58,11 @@ class Cors:
         headers["Access-Control-Allow-Credentials"] = "true"
 
     def may_write(self, request: Request) -> bool:
-        """Whether what a browser sends without a preflight may be acted on: the page is ours, or
-        one that may call, or it is no page."""
+        """Whether to process a request that a browser sends without a preflight: its page has our
+        origin or a permitted one, or it is not from a page."""
         origin = request.headers.get("Origin")
-        if origin is None and request.headers.get("Sec-Fetch-Site") in _ELSEWHERE:
-            return False  # for instance a picture in a page
+        if origin is None and request.headers.get("Sec-Fetch-Site") in _CROSS_ORIGIN:
+            return False  # for instance an image in a page
         if origin is None or urlsplit(origin).netloc == request.host:
             return True
         return not is_of_console(request) and self._allows(origin)

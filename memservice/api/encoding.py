@@ -1,8 +1,8 @@
-"""Encoders: what a schema's `dump` gives, made ready once.
+"""Encoders: compiled forms of a schema's `dump`.
 
 `encoder(schema)(row, path)` equals `schema.dump(row)` inside a request whose path parameters are
-`path`, at a small part of its cost: the fields are looked at when the encoder is built, not for
-every row.
+`path`, at a fraction of its cost: the fields are inspected when the encoder is built, not for every
+row.
 """
 
 from __future__ import annotations
@@ -22,71 +22,79 @@ Encode = Callable[[Any, Path], Any]
 
 
 def encoder(schema: Schema | type[Schema]) -> Encode:
-    """The function that turns a row (read by attribute) into the dictionary that `schema`
-    describes, keys in the schema's order."""
+    """A function that converts a row (read by attribute) into the dictionary of `schema`, with keys
+    in the schema's order."""
     shape = schema() if isinstance(schema, type) else schema
-    shown = {(field.data_key or name): field for name, field in shape.dump_fields.items()}
-    placed = [(key, field.parameter) for key, field in shown.items() if isinstance(field, FromPath)]
+    output_fields = {(field.data_key or name): field for name, field in shape.dump_fields.items()}
+    path_fields = [
+        (key, field.parameter)
+        for key, field in output_fields.items()
+        if isinstance(field, FromPath)
+    ]
     stored = {
         key: field.attribute or key
-        for key, field in shown.items()
+        for key, field in output_fields.items()
         if not isinstance(field, FromPath)
     }
     if len(stored) < 2:
-        return _single(shown, placed, stored)
-    # What comes from the path has no attribute; any other stands in for it, so that it keeps its
-    # place among the keys.
-    stand_in = next(iter(stored.values()))
-    read = attrgetter(*(stored.get(key, stand_in) for key in shown))
-    keys = tuple(shown)
-    # Most changes need nothing but the value: one call less for each.
+        return _single(output_fields, path_fields, stored)
+    # A value from the path has no attribute; a placeholder attribute keeps its position among the
+    # keys.
+    placeholder = next(iter(stored.values()))
+    read = attrgetter(*(stored.get(key, placeholder) for key in output_fields))
+    keys = tuple(output_fields)
+    # Most conversions need only the value: this saves one call for each.
     wires = [
-        (key, wire) for key, field in shown.items() if key in stored and (wire := _wire(field))
+        (key, wire)
+        for key, field in output_fields.items()
+        if key in stored and (wire := _wire(field))
     ]
     changes = [
         (key, change)
-        for key, field in shown.items()
+        for key, field in output_fields.items()
         if key in stored and not _wire(field) and (change := _change(field))
     ]
 
     def encode(row: Any, path: Path) -> dict[str, Any]:
-        made = dict(zip(keys, read(row)))  # noqa: B905 - as many values as keys, by construction
-        for key, parameter in placed:
-            made[key] = path[parameter]
+        encoded = dict(zip(keys, read(row)))  # noqa: B905 - as many values as keys, by construction
+        for key, parameter in path_fields:
+            encoded[key] = path[parameter]
         for key, wire in wires:
-            value = made[key]
+            value = encoded[key]
             if value is not None:
-                made[key] = wire(value)
+                encoded[key] = wire(value)
         for key, change in changes:
-            made[key] = change(made[key], path)
-        return made
+            encoded[key] = change(encoded[key], path)
+        return encoded
 
     return encode
 
 
 def _single(
-    shown: Mapping[str, fields.Field[Any]], placed: list[tuple[str, str]], stored: Mapping[str, str]
+    output_fields: Mapping[str, fields.Field[Any]],
+    path_fields: list[tuple[str, str]],
+    stored: Mapping[str, str],
 ) -> Encode:
-    """As `encoder`, for a schema with at most one stored field (`attrgetter` answers a tuple only
+    """Like `encoder`, for a schema with at most one stored field (`attrgetter` returns a tuple only
     for several)."""
-    changes = {key: _change(shown[key]) for key in stored}
-    parameters = dict(placed)
+    changes = {key: _change(output_fields[key]) for key in stored}
+    parameters = dict(path_fields)
 
     def encode(row: Any, path: Path) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        for key in shown:
+        encoded: dict[str, Any] = {}
+        for key in output_fields:
             if key in parameters:
-                made[key] = path[parameters[key]]
+                encoded[key] = path[parameters[key]]
             else:
                 value, change = getattr(row, stored[key]), changes[key]
-                made[key] = change(value, path) if change else value
-        return made
+                encoded[key] = change(value, path) if change else value
+        return encoded
 
     return encode
 
 
 def _change(field: fields.Field[Any]) -> Encode | None:
-    """What happens to a value of this field on its way out, or None if nothing does."""
+    """The conversion of a field's value, or None if it has none."""
     if isinstance(field, fields.Nested):
         inner = encoder(field.schema)
         return (
@@ -113,5 +121,5 @@ def _change(field: fields.Field[Any]) -> Encode | None:
 
 
 def _wire(field: fields.Field[Any]) -> Callable[[Any], Any] | None:
-    found: Callable[[Any], Any] | None = getattr(type(field), "wire", None)
-    return found
+    wire: Callable[[Any], Any] | None = getattr(type(field), "wire", None)
+    return wire

@@ -1,7 +1,7 @@
-"""Errors on the wire: the domain's errors, and the framework's, as status and body.
+"""Error responses: status and body of the domain's and the framework's errors.
 
-Every body is `{"detail": "<text>"}`, except 422: `{"detail": [{"loc", "msg", "type"}, …]}` with all
-that was found.
+Every body is `{"detail": "<text>"}`, except for 422: `{"detail": [{"loc", "msg", "type"}, …]}` with
+all problems.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ STATUS: Mapping[type[errors.MemserviceError], int] = {
     errors.AnswerUnavailable: 503,
     errors.AnswerTimedOut: 504,
 }
-"""Any other error is the operator's concern, not the caller's: 500."""
+"""Error → status. Any other error concerns the operator, not the caller: 500."""
 
 UNAVAILABLE = "The store cannot be used at the moment: try again"
-"""What is wrong with it, with hosts, paths and users, is for the log alone."""
-DAMAGED = "The store is damaged: trying again does not help. Its operator has to look at it"
+"""The cause, with hosts, paths and users, is only logged."""
+DAMAGED = "The store is damaged: trying again does not help. The operator must repair it"
 UNEXPECTED = "An unexpected error occurred"
-BROKEN_OFF = "The request's body did not come whole, or not in time: send it again"
-TEXTS = {404: "Not Found", 405: "Method Not Allowed", 408: BROKEN_OFF}
-"""What the framework's own errors say."""
+INCOMPLETE_BODY = "The request's body was incomplete, or did not arrive in time: send it again"
+TEXTS = {404: "Not Found", 405: "Method Not Allowed", 408: INCOMPLETE_BODY}
+"""Texts of the framework's errors."""
 
 
 def register(app: Flask) -> None:
@@ -72,13 +72,13 @@ def from_domain(error: errors.MemserviceError) -> Response:
         return _from_failed_answer(error, status)
     answer = json_answer({"detail": str(error)}, status)
     if isinstance(error, errors.Conflict):
-        # the older clients would send it twice more, and wait in between
+        # older clients would send it two more times, with pauses
         answer.headers["x-should-retry"] = "false"
     return answer
 
 
 def _from_failed_answer(error: errors.AnswerFailed, status: int) -> Response:
-    """A repetition costs as much again: clients are asked for one only if the provider is."""
+    """A retry costs the same again: clients are asked to retry only if the provider asks for it."""
     answer = json_answer({"detail": str(error)}, status)
     if isinstance(error, errors.AnswerUnavailable):
         answer.headers["Retry-After"] = str(error.retry_after)
@@ -88,7 +88,7 @@ def _from_failed_answer(error: errors.AnswerFailed, status: int) -> Response:
 
 
 def _from_damaged(error: errors.Damaged, status: int) -> Response:
-    """No `Retry-After`. The storage has told the operator what to do, once."""
+    """Without `Retry-After`. The storage has logged instructions for the operator once."""
     answer = json_answer({"detail": DAMAGED}, status)
     answer.headers["x-should-retry"] = "false"
     log.warning("%s %s: %s", request.method, request.endpoint, error)
@@ -98,7 +98,7 @@ def _from_damaged(error: errors.Damaged, status: int) -> Response:
 def _from_unavailable(
     error: errors.Unavailable | errors.SchemaVersionError, status: int
 ) -> Response:
-    """Where the schema is newer, another server, of the newer release, can answer."""
+    """503 with `Retry-After`: if the schema is newer, a server of the newer release can answer."""
     answer = json_answer(
         {"detail": str(error) if isinstance(error, errors.Busy) else UNAVAILABLE}, status
     )
@@ -114,8 +114,8 @@ def _from_unavailable(
 
 
 def from_unexpected(error: Exception) -> Response:
-    """500. The log gets the types and the places of the error and its causes, not their texts:
-    those may quote what users wrote."""
+    """500. The log contains the types and the code locations of the error and its causes, not their
+    texts, which can quote users' texts."""
     rule = request.url_rule.rule if request.url_rule is not None else "(no route)"
     log.error(
         "%s %s failed: %s\n%s",
@@ -138,8 +138,8 @@ def _too_large() -> str:
 def from_framework(error: HTTPException) -> Response:
     """Errors of routing and of reading the request."""
     ready = error.get_response()
-    # A body that breaks off came from somebody who is gone, or who is too slow and still hears
-    # this.
+    # The client of an incomplete body has disconnected, or is too slow and still reads the
+    # response.
     status = 408 if isinstance(error, ClientDisconnected) else error.code or 500
     if status < 400:
         return Response(ready.get_data(), status, headers=ready.headers)

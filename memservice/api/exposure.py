@@ -1,4 +1,4 @@
-"""Whether others than this machine reach the service without a key."""
+"""Checks whether other machines can reach the service without a key."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from memservice.settings import Settings
 
 REMEDY = (
     "Set AUTH_USE_AUTH=true and AUTH_JWT_SECRET, or HOST=127.0.0.1; "
-    "set AUTH_USE_AUTH=false to let everybody who reaches that address have everything"
+    "set AUTH_USE_AUTH=false to let everyone who reaches that address read and change everything"
 )
 
 
 def warnings(settings: Settings, host: str) -> list[str]:
-    """What is dangerous about listening on this host by these settings, whether the operator
-    decided it or not."""
+    """Warnings about listening on this host with these settings, even if the operator chose
+    them."""
     if settings.auth.use_auth or _is_loopback(host):
         return []
     return [
         (
-            f"authentication is off and the server listens on {host}: everybody who reaches it "
-            "may read and change everything"
+            f"authentication is off and the server listens on {host}: everyone who reaches it "
+            "can read and change everything"
         )
     ]
 
 
 def refuse_undecided(settings: Settings, host: str) -> None:
-    """Raises `ConfigurationError` where authentication is off by default alone and the host is not
+    """Raises `ConfigurationError` if authentication is off only by default and the host is not
     loopback."""
     if not settings.is_set("AUTH_USE_AUTH"):
         for warning in warnings(settings, host):

@@ -1,12 +1,12 @@
-"""Fields: how JSON and query values are read and how rows are shown.
+"""Fields: deserialisation of JSON and query values, and serialisation of rows.
 
-Reading is as lenient as pydantic's default mode, which the published clients were written against:
+Deserialisation is as lenient as pydantic's default mode, which the published clients expect:
 booleans may be written as `true`, `"true"`, `1`, `"yes"` …, integers as `5`, `5.0` or `"5"`,
-numbers as numeric strings, times as ISO 8601 or Unix seconds. Text is never made from anything
-else, and `true` is no number.
+numbers as numeric strings, times as ISO 8601 or Unix seconds. No other type is converted to a
+string, and `true` is not a number.
 
-A field's `wire` turns a row's value into JSON; it is what both `Schema.dump` and the encoders
-(`api.encoding`) call.
+A field's `wire` converts a row's value to JSON; both `Schema.dump` and the encoders
+(`api.encoding`) call it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
 
 
 MAX_REPORTED = 100
-"""Entries of one list or map of which it is said what is wrong with them. Who sent a million bad
-ones learns no more from the others."""
+"""Maximum number of invalid entries of one list or map that are reported."""
 
 
 class TypedMessage(str):
-    """An error text that remembers its kind, the `type` of the answer's body."""
+    """An error text with its kind, the `type` in the response body."""
 
     __slots__ = ("code",)
     code: str
@@ -63,11 +62,12 @@ _NUL = {"nul": TypedMessage("Names must not contain NUL", "value_error")}
 
 
 class _Shown:
-    """What all fields here share: validators without detours, and `wire`."""
+    """Common behaviour of the fields: direct validation, and `wire`."""
 
     validators: list[Callable[[Any], Any]]
     wire: ClassVar[Any] = None
-    """A static function of the value, or None where the value is JSON as it is. Null stays null."""
+    """A static function that converts the value, or None if the value is JSON already. Null is not
+    converted."""
 
     def _validate(self, value: Any) -> None:
         for check in self.validators:
@@ -90,8 +90,8 @@ class String(_Shown, fields.String):
 
 
 class Name(String):
-    """The id of something. Only what is to be created needs to be a good name; NUL is in none, and
-    some stores cannot even look for it."""
+    """The id of a resource. Its full pattern is checked only on creation; NUL is always refused,
+    since no id contains it and some stores cannot search for it."""
 
     default_error_messages = _NUL
 
@@ -105,7 +105,7 @@ class Name(String):
 
 
 class FromPath(String):
-    """A value of an answer that no row holds, because the request's path has it."""
+    """A value of the response from the request's path instead of a row."""
 
     _CHECK_ATTRIBUTE = False
 
@@ -139,7 +139,7 @@ class Boolean(_Shown, fields.Boolean):
 
 
 class IsActive(Boolean):
-    """Whether a session's state is the active one."""
+    """Whether a session is active."""
 
     @staticmethod
     def wire(state: str) -> bool:
@@ -183,7 +183,7 @@ class Float(_Shown, fields.Float):
 
 
 class DateTime(_Shown, fields.DateTime):
-    """A time. Read into aware UTC, shown with suffix `Z`."""
+    """A time. Parsed as aware UTC, written with suffix `Z`."""
 
     default_error_messages = _messages("Input should be a valid datetime", "datetime_parsing")
     wire = staticmethod(times.wire)
@@ -198,13 +198,13 @@ class DateTime(_Shown, fields.DateTime):
 
 
 class Seconds(String):
-    """A time that is shown cut to the second."""
+    """A time that is truncated to seconds in responses."""
 
     wire = staticmethod(times.wire_seconds)
 
 
 class SummaryType(String):
-    """The kind of a summary, under the name that it has on the wire."""
+    """The kind of a summary by its wire name."""
 
     @staticmethod
     def wire(kind: str) -> str:
@@ -217,7 +217,7 @@ class JsonObject(_Shown, fields.Dict):
     default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
 
     def __init__(self, **kwargs: Any) -> None:
-        # which the document would not tell: it is a function
+        # the document would omit this default, since it is a function
         if kwargs.get("load_default") is dict:
             kwargs["metadata"] = {"default": {}, **kwargs.get("metadata", {})}
         super().__init__(**kwargs)
@@ -231,15 +231,15 @@ class JsonObject(_Shown, fields.Dict):
 
 
 class Configuration(JsonObject):
-    """A workspace's or session's configuration as it is shown: known keys only inside its sections,
-    and no nulls there."""
+    """A workspace's or session's configuration in responses: only known keys in its sections,
+    without nulls."""
 
     wire = staticmethod(configuration.public)
 
 
 class Map(_Shown, fields.Dict):
-    """A JSON object whose keys are names and whose values all have one shape. Errors are placed at
-    the key, as everywhere."""
+    """A JSON object whose keys are names and whose values have the same type. The location of an
+    error includes the key."""
 
     default_error_messages = _messages("Input should be a valid dictionary", "dict_type")
 
@@ -253,19 +253,19 @@ class Map(_Shown, fields.Dict):
             raise self.make_error("invalid")
         assert self.key_field is not None
         assert self.value_field is not None
-        made: dict[str, Any] = {}
+        loaded: dict[str, Any] = {}
         errors: dict[str, Any] = {}
         for key, inner in value.items():
             try:
                 self.key_field.deserialize(key)
-                made[key] = self.value_field.deserialize(inner)
+                loaded[key] = self.value_field.deserialize(inner)
             except ValidationError as error:
                 errors[key] = error.messages
                 if len(errors) == MAX_REPORTED:
                     break
         if errors:
             raise ValidationError(errors)
-        return made
+        return loaded
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
         if value is None:
@@ -282,24 +282,24 @@ class List(fields.List[Any]):
     ) -> list[Any]:
         if not isinstance(value, list):
             raise self.make_error("invalid")
-        # that there are too many is said before a million of them are looked at
+        # check the length before the entries
         self._validate(value)
-        made: list[Any] = []
+        loaded: list[Any] = []
         errors: dict[int, Any] = {}
         for index, inner in enumerate(value):
             try:
-                made.append(self.inner.deserialize(inner))
+                loaded.append(self.inner.deserialize(inner))
             except ValidationError as error:
                 errors[index] = error.messages
                 if len(errors) == MAX_REPORTED:
                     break
         if errors:
             raise ValidationError(errors)
-        return made
+        return loaded
 
 
 class Nested(fields.Nested):
-    """An object of a shape of its own."""
+    """An object with its own schema."""
 
     default_error_messages = _messages(
         "Input should be a valid dictionary or object to extract fields from",
@@ -311,7 +311,7 @@ class Nested(fields.Nested):
 
 
 class OneOrMore(_Shown, fields.Raw):
-    """A name, or a list of names. Errors inside the list are placed at its entries."""
+    """A name, or a list of names. The location of an error includes the index of the entry."""
 
     def __init__(self, most: int, **kwargs: Any) -> None:
         many = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": most}

@@ -1,4 +1,4 @@
-"""Reading a request that is a form: files, and texts beside them."""
+"""Parsing of form requests: files, and texts beside them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FORM = "multipart/form-data"
 
 
 class File(fields.Field[FileStorage]):
-    """A part of a form that came with a file name."""
+    """A form part with a file name."""
 
     default_error_messages = {  # noqa: RUF012 - marshmallow's own way
         "required": TypedMessage("Field required", "missing"),
         "invalid": TypedMessage(
-            "Expected a file: a part of the form that has a file name", "value_error"
+            "Expected a file: a part of the form with a file name", "value_error"
         ),
     }
 
@@ -43,8 +43,7 @@ class File(fields.Field[FileStorage]):
 
 
 class JsonText(String):
-    """A text that is JSON, of a shape of its own. Problems inside are placed there, as if it had
-    been JSON from the start."""
+    """A form text that contains JSON. Errors are located inside it, as in a JSON body."""
 
     def __init__(self, inner: fields.Field[Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -55,14 +54,14 @@ class JsonText(String):
     ) -> Any:
         text = super()._deserialize(value, attr, data, **kwargs)
         try:
-            written = loads(text.encode("utf-8", "surrogatepass"), ())
+            parsed = loads(text.encode("utf-8", "surrogatepass"), ())
         except InvalidInput as error:
             raise ValidationError(_tree(error)) from error
-        return None if written is None else self._inner.deserialize(written)
+        return None if parsed is None else self._inner.deserialize(parsed)
 
 
 def _tree(error: InvalidInput) -> Any:
-    """The first problem, under its place inside the text."""
+    """The first problem as a tree of its location in the text."""
     problem = error.problems[0]
     tree: Any = [TypedMessage(problem.message, problem.kind)]
     for step in reversed(problem.loc):
@@ -71,7 +70,7 @@ def _tree(error: InvalidInput) -> Any:
 
 
 UNREADABLE = (
-    "The form cannot be read: it breaks off, has not the boundary that its Content-Type names, "
+    "The form cannot be read: it is incomplete, its boundary differs from its Content-Type, "
     "or a name in it is not UTF-8"
 )
 
@@ -79,19 +78,19 @@ UNREADABLE = (
 def _too_large(request: Request) -> str:
     return (
         f"The form is too large: it may have {request.max_form_parts} parts, "
-        f"{request.max_form_memory_size} bytes in one that is no file, "
-        f"and {request.max_content_length} bytes in all"
+        f"{request.max_form_memory_size} bytes in a part that is not a file, "
+        f"and {request.max_content_length} bytes in total"
     )
 
 
 _NONE = ("", "null")
-"""Texts that mean that there is none, the second one where there need not be any: a form cannot say
-it otherwise."""
+"""Form texts that mean null; the second one only for nullable fields, since a form has no other
+notation."""
 
 
 class _Parser(FormDataParser):
-    """Says so where a form cannot be read, instead of finding nothing in it, and leaves no file
-    open then."""
+    """A parser that raises for an unreadable form, instead of returning an empty one, and then
+    closes its files."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -106,13 +105,12 @@ class _Parser(FormDataParser):
 
             self.stream_factory = open_file
             parsed = super().parse(*args, **kwargs)
-            opened.pop_all()  # they are the request's now, which closes them
+            opened.pop_all()  # the request owns and closes them now
             return parsed
 
 
 class FormReader:
-    """Reads a form by a schema. Of a repeated text the last counts; of files, none may be dropped
-    unnoticed."""
+    """Parses a form with a schema. The last of several texts counts; several files are an error."""
 
     def __init__(self, schema: type[Schema]) -> None:
         self._schema = schema()
@@ -135,7 +133,7 @@ class FormReader:
             return {}
         except RequestEntityTooLarge as error:
             raise TooLarge(_too_large(request)) from error
-        given: dict[str, Any] = {}
+        values_by_name: dict[str, Any] = {}
         for name, field in self._schema.load_fields.items():
             values = [*files.getlist(name), *texts.getlist(name)]
             if (number := len(files.getlist(name))) > 1:
@@ -146,9 +144,9 @@ class FormReader:
                     )
                 )
             if values and values[-1] not in (_NONE if field.allow_none else _NONE[:1]):
-                given[name] = values[-1]
+                values_by_name[name] = values[-1]
         try:
-            loaded: dict[str, Any] = self._schema.load(given)
+            loaded: dict[str, Any] = self._schema.load(values_by_name)
         except ValidationError as error:
             problems.extend(flatten(error.messages, ("body",)))
             return {}
@@ -156,7 +154,7 @@ class FormReader:
 
 
 def refuse_cross_site(request: Request) -> None:
-    """A browser sends forms and requests without a body for any page, and fetches pictures from any
-    address, without a preflight. Raises `Refused` for those of pages that may not call."""
+    """Raises `Refused` for requests of web pages that are not permitted. For forms, requests
+    without a body and images, browsers send no preflight."""
     if not Cors(current_app.extensions["memservice"].settings.app.cors_origins).may_write(request):
         raise Refused("Disallowed CORS origin")

@@ -1,8 +1,8 @@
-"""The generations of the API: side by side over one store, each with a document and a page of its
-own, each switched by the operator.
+"""The generations of the API, served side by side over one store, each with its own document and
+page, and its own setting.
 
-This is the one place where they are mounted. A generation is a package beside this module that says
-`GENERATION`; a path belongs to the generation whose name it begins with.
+Only this module mounts them. A generation is a package of `api` with a constant `GENERATION`; a
+path belongs to the generation whose name it begins with.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memservice.domain.times import parse_iso
 from memservice.settings import Settings
 
 NEWEST_DOCUMENT = "/openapi.json"
-"""Where the document of the newest generation is found, besides its own place."""
+"""Additional path of the newest generation's document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Generation:
     name: str
     """Also the first part of its paths."""
     version: str
-    """Of the API that its document describes; the product's version is its own."""
+    """The version of the API in its document, independent of the product's version."""
     groups: tuple[Routes, ...]
     enabled: Callable[[Settings], bool]
     deprecated_since: Callable[[Settings], str | None] = lambda settings: None
     shared: tuple[Routes, ...] = ()
-    """Routes of no generation that its document describes too."""
+    """Routes outside the generations that its document describes too."""
 
     @property
     def document(self) -> str:
@@ -70,12 +70,11 @@ GROUPS: tuple[Routes, ...] = (
     health.routes,
     *(group for generation in GENERATIONS for group in generation.groups),
 )
-"""Every route that can be served, by group."""
+"""All routes, by group."""
 
 
 def served(settings: Settings) -> list[Generation]:
-    """Those that the operator wants, newest first. Raises `ConfigurationError` if there are
-    none."""
+    """The enabled generations, newest first. Raises `ConfigurationError` if there are none."""
     generations = [generation for generation in GENERATIONS if generation.enabled(settings)]
     if not generations:
         names = ", ".join(f"API_{generation.name.upper()}_ENABLED" for generation in GENERATIONS)
@@ -86,7 +85,7 @@ def served(settings: Settings) -> list[Generation]:
 
 
 def mount(app: Flask, settings: Settings) -> None:
-    """Serve the wanted generations, their documents and the pages on which they can be tried."""
+    """Serve the enabled generations, their documents and their playground pages."""
     app.register_blueprint(health.routes)
     generations = served(settings)
     for generation in generations:
@@ -110,8 +109,8 @@ def mount(app: Flask, settings: Settings) -> None:
 def _deprecation(
     settings: Settings, generation: Generation, newest: Generation
 ) -> Mapping[str, str] | None:
-    """The headers (RFC 9745) of a generation that the operator wants its users to leave; None for
-    the others."""
+    """The headers (RFC 9745) of a generation that the operator has deprecated; None for the
+    others."""
     since = generation.deprecated_since(settings)
     if not since:
         return None

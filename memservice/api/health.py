@@ -22,9 +22,9 @@ class _Ok:
 
 @routes.operation("GET", "/health", access=RouteAccess(open=True), answer=Health, alone=True)
 def health() -> _Ok:
-    """Tell whether the process answers
+    """Check that the process responds
 
-    Asks neither for a key nor the database.
+    Requires no key and does not use the database.
     """
     return _Ok()
 
@@ -39,11 +39,11 @@ class _Ready:
     "GET", "/health/ready", access=RouteAccess(open=True), answer=Readiness, status=(200, 503)
 )
 def ready(call: Call) -> tuple[_Ready, int]:
-    """Tell whether everything is there that the service is made of
+    """Check all parts of the service
 
-    503 if a part has failed; one that is `degraded` still lets the service answer. What to do is
-    said in general, since no key is asked for; what was found, `memservice doctor` tells. An answer
-    is kept for about two seconds.
+    503 if a part has failed; with a `degraded` part the service still works. No key is required, so
+    the advice is general; `memservice doctor` shows the details. The result is cached for about two
+    seconds.
     """
     checks = current_app.extensions[EXTENSION].readiness.get()
     state = doctor.overall(checks)

@@ -1,8 +1,8 @@
-"""The names that the service answers to, compared with each request's `Host`.
+"""Host names of the service, compared with each request's `Host`.
 
 A web page can point its own name at this machine after it was loaded (DNS rebinding): the browser
-then takes the service for a part of that page, and no rule about origins holds. The request still
-carries the page's name as its host, and is refused here.
+then treats the service as part of that page, and CORS does not apply. The request still has the
+page's name as its host, and is refused here.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ _AUTHORITY = re.compile(r"(?:\[(?P<six>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(?::[0-9]
 
 
 class Hosts:
-    """IP addresses, `localhost` and the name that the server is bound to are always answered; other
-    names if `ALLOWED_HOSTS` has them.
+    """IP addresses, `localhost` and the name that the server is bound to are always accepted; other
+    names only if `ALLOWED_HOSTS` contains them.
 
-    While authentication is on and `ALLOWED_HOSTS` is not given, every name is answered: a page has
-    no key.
+    While authentication is on and `ALLOWED_HOSTS` is not set, every name is accepted: a page has no
+    key.
     """
 
     def __init__(self, settings: Settings) -> None:
-        given = settings.app.allowed_hosts
-        self._any = ANY in given or (settings.auth.use_auth and not given)
+        allowed = settings.app.allowed_hosts
+        self._any = ANY in allowed or (settings.auth.use_auth and not allowed)
         names = {
-            canonical(name) for name in (*given, settings.server.host, "localhost", ".localhost")
+            canonical(name) for name in (*allowed, settings.server.host, "localhost", ".localhost")
         }
         self._names = frozenset(names)
         self._below = tuple(name for name in names if name.startswith("."))
 
     def refusal(self, host: str | None) -> str | None:
-        """What to answer to a request with this `Host` header; None if it is served. HTTP/1.0 has
-        no such header; no browser speaks it."""
+        """The refusal of a request with this `Host` header; None if it is accepted. HTTP/1.0 has no
+        such header, and no browser uses it."""
         if self._any or host is None or self._allows(host):
             return None
         return (
-            "The request's Host header is a name that this server does not answer to. "
-            "If it is a name of this server, the operator adds it to the setting ALLOWED_HOSTS"
+            "The Host header of the request is not a name of this server. "
+            "If it should be, the operator can add it to the setting ALLOWED_HOSTS"
         )
 
     def _allows(self, host: str) -> bool:
@@ -61,8 +61,8 @@ class Hosts:
 
 
 def canonical(name: str) -> str:
-    """One spelling for each name: lower case, without the root's dot, and with IDNA's letters as
-    they are sent."""
+    """The canonical form of a name: lower case, without the trailing dot, and in IDNA's ASCII
+    form."""
     bare = name.strip().lower().removesuffix(".")
     if bare.isascii():
         return bare

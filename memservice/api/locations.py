@@ -1,7 +1,7 @@
-"""Where the arguments of a service stood in the request.
+"""Locations of service arguments in the request.
 
-A service names the argument that breaks a rule, for instance `("messages", 3, "peer_id")`. Here the
-problem gets its location on the wire: `["body", "messages", 3, "peer_id"]`.
+A service names the argument that breaks a rule, for instance `("messages", 3, "peer_id")`. This
+module adds its location on the wire: `["body", "messages", 3, "peer_id"]`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """How one operation reads arguments. What is neither in the path nor a parameter is in the
-    body."""
+    """The parameters of one operation. An argument that is neither in the path nor a parameter is
+    in the body."""
 
     path: Collection[str]
     query: Collection[str] = ()
     headers: Mapping[str, str] | None = None
-    """Header by argument."""
+    """Argument → header."""
     body: Collection[str] = ()
     exceptions: Mapping[Loc, Loc] | None = None
-    """Locations by the beginning of an argument, where the request has it under another name."""
+    """Beginning of an argument → its location, if the request has another name for it."""
 
-    def located(self, error: InvalidInput) -> InvalidInput:
-        """The same problems with their locations, each once."""
+    def with_locations(self, error: InvalidInput) -> InvalidInput:
+        """The error with the location of each problem, without duplicates."""
         problems = [replace(problem, loc=self.of(problem.loc)) for problem in error.problems]
         return InvalidInput(*dict.fromkeys(problems))
 
@@ -53,5 +53,5 @@ class Locations:
         return ("body", *argument)
 
     def _is_id_of_new(self, name: str) -> bool:
-        """Whether the body names by `id` what it creates."""
+        """Whether the argument is the `id` of the new resource in the body."""
         return name.endswith("_id") and "id" in self.body and name not in self.body

@@ -1,5 +1,5 @@
-"""`/metrics`: what Prometheus scrapes. No key is asked for: it tells numbers and the names of
-workspaces, so mind who reaches it."""
+"""`/metrics` for Prometheus. It requires no key and contains numbers and the names of workspaces,
+so restrict access to it."""
 
 from __future__ import annotations
 

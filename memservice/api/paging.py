@@ -1,4 +1,4 @@
-"""Query parameters of listings as the services take them."""
+"""Query parameters of listings, converted for the services."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reading a request: query string and body into plain values, with every problem found in either
-reported together."""
+"""Parsing of requests: query string, headers and body as plain values, with all problems reported
+together."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _NOTHING = object()
 
 _UNKNOWN = "extra_forbidden"
 _MAX_UNKNOWN = 10
-"""Unknown names that one answer lists."""
+"""Maximum number of unknown names in one error response."""
 _MAX_NAMED_BODY = 10_000
-"""Bytes of the largest refused body whose fields the answer names."""
+"""Maximum bytes of a refused body whose fields are named in the error."""
 _MAX_HINTED = 100
-"""Characters of an unknown name that are compared with the known ones."""
+"""Maximum number of characters of an unknown name that are compared with the known ones."""
 
 
 class QueryReader:
-    """Reads the query string by a schema. Parameters that it does not know are ignored; of a
-    repeated one the last counts."""
+    """Parses the query string with a schema. Unknown parameters are ignored; the last of several
+    values counts."""
 
     def __init__(self, schema: type[Schema]) -> None:
         self._schema = schema()
@@ -65,17 +65,16 @@ class QueryReader:
 
 
 class StrictReader:
-    """Refuses what a route does not know, where others ignore it: query parameters, repeated ones,
-    and any body.
+    """Refuses unknown and repeated query parameters, and any body, which other routes ignore.
 
-    For routes on which a misspelt or misplaced scope would have the effect of no scope. A body that
-    says nothing (absent, empty, `null` or `{}`) is accepted: some clients send one with every POST.
+    For routes on which a misspelt or misplaced scope would be the same as no scope. An empty body
+    (absent, blank, `null` or `{}`) is accepted: some clients send one with every POST.
     """
 
     def __init__(self, query: type[Schema] | None) -> None:
         fields = {} if query is None else query().load_fields
         self._known = [field.data_key or name for name, field in fields.items()]
-        self._takes = (
+        self._known_text = (
             f"Known parameters: {', '.join(self._known)}"
             if self._known
             else "This route takes no parameters"
@@ -96,14 +95,12 @@ class StrictReader:
         for name in unknown[:_MAX_UNKNOWN]:
             yield Problem(
                 ("query", shown(name)),
-                f"Unknown parameter{self._hint(name)} {self._takes}",
+                f"Unknown parameter{self._hint(name)} {self._known_text}",
                 _UNKNOWN,
             )
         for name in self._known:
             if len(given.getlist(name)) > 1:
-                yield Problem(
-                    ("query", name), "The parameter is given more than once: give it once"
-                )
+                yield Problem(("query", name), "The parameter is repeated: send it once")
 
     def _body(self, request: Request) -> Iterator[Problem]:
         raw = request.get_data(cache=False)
@@ -119,11 +116,13 @@ class StrictReader:
         for name in names:
             hint = "; send it as a query parameter." if name in self._known else self._hint(name)
             yield Problem(
-                ("body", shown(name)), f"This route reads no body{hint} {self._takes}", _UNKNOWN
+                ("body", shown(name)),
+                f"This route reads no body{hint} {self._known_text}",
+                _UNKNOWN,
             )
         if not names:
             yield Problem(
-                ("body",), f"This route reads no body; leave it empty. {self._takes}", _UNKNOWN
+                ("body",), f"This route reads no body; leave it empty. {self._known_text}", _UNKNOWN
             )
 
     def _hint(self, name: str) -> str:
@@ -131,7 +130,7 @@ class StrictReader:
 
 
 class HeaderReader:
-    """Reads headers by a schema whose fields are named by `data_key`."""
+    """Parses headers with a schema whose fields have the header as `data_key`."""
 
     def __init__(self, schema: type[Schema]) -> None:
         self._schema = schema()
@@ -148,9 +147,10 @@ class HeaderReader:
 
 
 class BodyReader:
-    """Reads a JSON body by a schema, or by a field where the body is no object of fixed keys.
+    """Parses a JSON body with a schema, or with a field if the body is not an object with fixed
+    keys.
 
-    An `optional` body may be absent, empty or `null`, which all mean the same as `{}`.
+    An `optional` body may be absent, empty or `null`, which all mean `{}`.
     """
 
     def __init__(self, shape: type[Schema] | fields.Field[Any], optional: bool = False) -> None:
@@ -188,7 +188,7 @@ class BodyReader:
 
 
 def claims_json(request: Request) -> bool:
-    """Whether the body says that it is JSON, which a browser lets a page of another origin send
+    """Whether the body is declared as JSON. Browsers send such a body from another origin's page
     only after a preflight."""
     main = (request.content_type or "").partition(";")[0].strip().lower()
     return main == "application/json" or (
@@ -197,17 +197,17 @@ def claims_json(request: Request) -> bool:
 
 
 def _is_untyped(request: Request) -> bool:
-    """A body without a type is taken as JSON, except from a web page: a page of any site may send
-    one without a preflight."""
+    """Whether the body may be parsed as JSON without a type. Not from a web page: pages of any site
+    can send one without a preflight."""
     return not request.content_type and "Origin" not in request.headers
 
 
 def path_problems(path: Mapping[str, str]) -> Iterator[Problem]:
-    """What is wrong with the path's parameters before anything is looked up.
+    """Problems of the path's parameters, before any look-up.
 
-    A workspace is named by most paths and created by many, so its name is checked here. Of other
-    names only NUL is refused, which some stores cannot even look for: there are rows whose names
-    nobody could create (scopes).
+    Most paths contain a workspace and many create it, so its name is validated here. In other names
+    only NUL is refused, since some stores cannot search for it: some rows (scopes) have names that
+    callers cannot create.
     """
     for name, value in path.items():
         if name == "workspace_id" and (problem := name_problem(value)) is not None:
@@ -217,7 +217,7 @@ def path_problems(path: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def flatten(node: Any, loc: tuple[str | int, ...]) -> Iterator[Problem]:
-    """marshmallow's tree of messages as problems."""
+    """Convert marshmallow's tree of messages to problems."""
     if isinstance(node, dict):
         for key, inner in node.items():
             step = key if isinstance(key, int) else shown(key)

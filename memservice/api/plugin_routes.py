@@ -1,5 +1,4 @@
-"""Routes of plugins: served beside those of the API, and guarded before any code of a plugin
-runs."""
+"""Routes of plugins: served beside the API, and authenticated before any code of a plugin runs."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ log = logging.getLogger("memservice.plugins")
 
 
 class Application(auth.Application, Protocol):
-    """The parts of the application that routes of plugins work with."""
+    """The parts of the application that plugin routes use."""
 
     settings: Settings
     slots: Slots
@@ -80,7 +79,7 @@ def mount(app: Flask, plugins: Plugins) -> None:
 
 
 class _Bound:
-    """What the functions of `memservice.spi.web` give during one request."""
+    """Implements the functions of `memservice.spi.web` for one request."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -141,9 +140,19 @@ def _check(app: Flask, ours: frozenset[str]) -> None:
 
 
 def _access(app: Flask, endpoint: str, blueprints: Iterable[str]) -> Access | None:
-    """What the view declares, or else the innermost of its blueprints that declares anything."""
-    places = (app.view_functions.get(endpoint), *(app.blueprints.get(name) for name in blueprints))
-    return next((access for place in places if (access := declared(place)) is not None), None)
+    """The access of the view, or else of the innermost of its blueprints that declares one."""
+    declaring_objects = (
+        app.view_functions.get(endpoint),
+        *(app.blueprints.get(name) for name in blueprints),
+    )
+    return next(
+        (
+            access
+            for declaring_object in declaring_objects
+            if (access := declared(declaring_object)) is not None
+        ),
+        None,
+    )
 
 
 def _is_for_admins(rule: Access) -> bool:

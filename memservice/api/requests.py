@@ -1,5 +1,5 @@
-"""What happens around every request: its host, preflights, redirects of trailing slashes, request
-ids, and one line in the log."""
+"""Processing around every request: host check, preflights, redirects of trailing slashes, request
+ids, and one log line."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ REQUEST_ID = "X-Request-Id"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
-def register(app: Flask, cors: Cors, answered: Hosts) -> None:
+def register(app: Flask, cors: Cors, host_names: Hosts) -> None:
     metrics = app.extensions[EXTENSION].metrics
 
     def before() -> Response | None:
         g.started = time.perf_counter()
         g.request_id = _request_id()
         set_request_id(g.request_id)
-        if (refusal := answered.refusal(request.environ.get("HTTP_HOST"))) is not None:
+        if (refusal := host_names.refusal(request.environ.get("HTTP_HOST"))) is not None:
             return json_answer({"detail": refusal}, hosts.STATUS)
         if request.method == "OPTIONS" and (answer := cors.preflight(request)) is not None:
             return answer
@@ -48,7 +48,7 @@ def register(app: Flask, cors: Cors, answered: Hosts) -> None:
         headers[REQUEST_ID] = number = g.get("request_id") or _request_id()
         if answer.is_streamed:
             g.is_streamed = True
-            answer.call_on_close(_forget)
+            answer.call_on_close(_clear_request_id)
         origin = request.headers.get("Origin")
         if origin is not None:
             cors.mark(request, headers)
@@ -61,15 +61,16 @@ def register(app: Flask, cors: Cors, answered: Hosts) -> None:
 
     def teardown(error: BaseException | None) -> None:
         if not g.get("is_streamed"):
-            _forget()
+            _clear_request_id()
 
     app.before_request(before)
     app.after_request(after)
     app.teardown_request(teardown)
 
 
-def _forget() -> None:
-    """The answer is given, a stream to its end: what this thread does next is for somebody else."""
+def _clear_request_id() -> None:
+    """Clear the request id at the end of the response: the thread serves other requests
+    afterwards."""
     set_request_id(None)
 
 
@@ -90,10 +91,10 @@ def _measure(metrics: Metrics, answer: Response, started: float) -> None:
 
 
 def _request_id() -> str:
-    """The caller's, if it is a plain word; else one of ours."""
-    given = request.headers.get(REQUEST_ID)
-    if given is not None and _REQUEST_ID.fullmatch(given):
-        return given
+    """The caller's request id, if it is valid; else a new one."""
+    header = request.headers.get(REQUEST_ID)
+    if header is not None and _REQUEST_ID.fullmatch(header):
+        return header
     return os.urandom(8).hex()
 
 
@@ -108,7 +109,7 @@ def _without_slash(app: Flask) -> Response | None:
     try:
         adapter.match(bare)
     except MethodNotAllowed:
-        pass  # there is a route; the slashless request is told so
+        pass  # there is a route; the redirected request gets the 405
     except (NotFound, RequestRedirect):
         return None
     query = request.query_string.decode("latin-1")
@@ -117,8 +118,8 @@ def _without_slash(app: Flask) -> Response | None:
 
 
 def _write_line(answer: Response, number: str, started: float) -> None:
-    """One line: no bodies, no query string (it may hold what users wrote), and nothing that could
-    break the line."""
+    """Write one log line, without bodies, without the query string (it can contain users' texts),
+    and without line breaks."""
     fields: dict[str, Any] = {
         "method": request.method if request.method.isalpha() else "?",
         "path": quote(request.path),

@@ -1,9 +1,9 @@
-"""Routes: each is declared once, with who may call it, what it reads and what it answers; the rest
-is made from that declaration.
+"""Routes: each is one declaration of its access, its input and its response; view and documentation
+are derived from it.
 
-A handler is a function `handler(call, **path)`; it returns what the answer's schema describes, or
-`(that, status)`, or a whole response. At import the declaration becomes a view that reads, checks,
-calls and encodes, and the description from which flask-smorest writes the document.
+A handler is a function `handler(call, **path)`; it returns the data for the response's schema, or
+`(data, status)`, or a complete response. At import the declaration becomes a view that parses,
+validates, calls and encodes, and the description from which flask-smorest generates the document.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from memservice.runtime import Runtime
 
 EXTENSION = "memservice"
-"""Under which `app.extensions` holds the application's `Opened`."""
+"""Key of the application's `Opened` in `app.extensions`."""
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, read and checked."""
+    """One request, parsed and validated."""
 
     rt: Runtime
     principal: Principal
@@ -63,7 +63,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is declared about a route."""
+    """The declaration of a route."""
 
     method: str
     rule: str
@@ -73,32 +73,31 @@ class Operation:
     body: type[Schema] | fields.Field[Any] | None = None
     body_optional: bool = False
     form: type[Schema] | None = None
-    """The body is a form instead."""
+    """The body is a form with this schema instead."""
     large: bool = False
-    """The body carries long texts, and may be `MAX_LARGE_BODY` long instead of `MAX_BODY`."""
+    """The body has long texts, so its limit is `MAX_LARGE_BODY` instead of `MAX_BODY`."""
     answer: type[Schema] | None = None
-    """The shape of the answer's body; None = no body."""
+    """The schema of the response body; None: no body."""
     many: bool = False
-    """The answer is a plain list of that shape."""
+    """The response is a list of `answer`."""
     status: Sequence[int] = field(default=(200,))
-    """Every status of success; the first is the one where the handler names none."""
+    """All statuses of success; the first is the default."""
     null: bool = False
-    """The answer's body is `null`."""
+    """The response body is `null`."""
     writes: bool = False
-    """A GET that changes something, as this API has some. It answers no HEAD, and no browser that
-    any page may send here."""
+    """A GET with side effects, of which this API has some. It accepts no HEAD, and no request of a
+    page that is not permitted."""
     stream: bool = False
-    """The answer can also be had as a stream of events."""
+    """The response can also be a stream of events."""
     key_optional: bool = False
-    """The document says that a key may be left out, as it always did. It is asked for all the
-    same."""
+    """The document declares the key as optional, for compatibility. It is required nevertheless."""
     strict: bool = False
-    """Unknown query parameters and any body are refused, not ignored (`StrictReader`)."""
+    """Refuse unknown query parameters and any body instead of ignoring them (`StrictReader`)."""
     locations: Mapping[Loc, Loc] = field(default_factory=dict)
-    """Where arguments of the service stand that the request calls otherwise, by their
-    beginning (`Locations.exceptions`)."""
+    """Locations of service arguments with another name in the request, by their beginning
+    (`Locations.exceptions`)."""
     alone: bool = False
-    """The handler takes no call, since it works with nothing: the stores are not opened for it."""
+    """The handler has no parameter `call`: the stores are not opened for it."""
 
 
 class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest has no types
@@ -108,15 +107,15 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
         super().__init__(f"{generation} {name}", __name__, description=description)
         self.tag = name
         self.operations: list[tuple[Operation, str]] = []
-        """Each with the name of its handler."""
+        """Each operation with the name of its handler."""
         self.undocumented: list[tuple[str, str]] = []
-        """Methods and rules that lead to one of them too."""
+        """Methods and rules of additional routes to them."""
 
     def operation(
         self, method: str, rule: str, *, also: Sequence[str] = (), **declared: Any
     ) -> Callable[[Handler], Handler]:
-        """Declare the decorated function the handler of `method rule`. `also`: other rules that
-        lead to it, not documented."""
+        """Register the decorated function as the handler of `method rule`. `also`: other rules for
+        it, not documented."""
         operation = Operation(method, rule, **declared)
 
         def decorate(handler: Handler) -> Handler:
@@ -132,7 +131,7 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
         return decorate
 
     def _view(self, operation: Operation, handler: Handler) -> Callable[..., Response]:
-        """The function that answers the operation's requests."""
+        """The view of an operation."""
         return _view(operation, handler)
 
     def _add_undocumented(
@@ -160,8 +159,8 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     def view(**path: str) -> Response:
         if writes and request.method == "HEAD":
             raise MethodNotAllowed(valid_methods=[operation.method])
-        # A browser sends JSON of another origin's page only after a preflight; anything else it
-        # sends unasked, an empty body too.
+        # A browser sends JSON from another origin's page only after a preflight, but anything else
+        # without one, including an empty body.
         if changes and not claims_json(request):
             refuse_cross_site(request)
         extension = current_app.extensions[EXTENSION]
@@ -174,7 +173,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
                 else handler(Call(extension.runtime, principal, query, headers, body), **path)
             )
         except InvalidInput as error:
-            raise locations.located(error) from error
+            raise locations.with_locations(error) from error
         return result if isinstance(result, Response) else respond(result, path)
 
     view.__name__ = handler.__name__
@@ -243,19 +242,19 @@ def _locations(operation: Operation) -> Locations:
 
 
 def _names(schema: type[Schema] | None) -> dict[str, str]:
-    """A schema's attributes by their names on the wire."""
+    """Wire name → attribute of a schema."""
     declared = {} if schema is None else schema._declared_fields
     return {part.data_key or name: name for name, part in declared.items()}
 
 
 def _unwrapped(docstring: str) -> str:
-    """The docstring with a line for each paragraph, as it goes into the OpenAPI document."""
+    """The docstring with one line per paragraph, for the OpenAPI document."""
     paragraphs = inspect.cleandoc(docstring).split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _description(operation: Operation, name: str) -> dict[str, Any]:
-    """The operation as OpenAPI, with schemas where flask-smorest will put references."""
+    """The operation as OpenAPI, with schemas that flask-smorest replaces by references."""
     described: dict[str, Any] = {"operationId": name, "responses": {}}
     for status in operation.status:
         answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
@@ -317,9 +316,9 @@ def _body_schema(body: type[Schema] | fields.Field[Any]) -> Any:
                 "$ref": f"#/components/schemas/{type(body.value_field.schema).__name__}"
             },
         }
-    raise TypeError(f"how to describe a body of {type(body).__name__} is not known")
+    raise TypeError(f"cannot describe a body of {type(body).__name__}")
 
 
 def walk(groups: Sequence[Routes]) -> list[tuple[Operation, str]]:
-    """Every declared operation of these groups."""
+    """All operations of these groups."""
     return [declared for group in groups for declared in group.operations]

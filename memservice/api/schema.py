@@ -23,7 +23,7 @@ _MESSAGES: dict[str, str] = {
 
 
 class BaseSchema(Schema):
-    """Unknown keys are ignored, in what is enforced and in what the document says."""
+    """Unknown keys are ignored, in validation and in the document."""
 
     error_messages = _MESSAGES
 
@@ -32,7 +32,7 @@ class BaseSchema(Schema):
 
 
 class AliasedSchema(BaseSchema):
-    """A shape some of whose keys have a second name. The first name wins where both are given."""
+    """A schema with second names for some keys. If both are present, the first name wins."""
 
     ALIASES: ClassVar[Mapping[str, str]]
     """Name → other name."""
@@ -46,7 +46,7 @@ class AliasedSchema(BaseSchema):
         return data
 
     def handle_error(self, error: ValidationError, data: Any, **kwargs: Any) -> None:
-        """What is wrong is told at the name that was sent."""
+        """Report errors under the name in the request."""
         for name, other in self.ALIASES.items():
             if (
                 isinstance(data, dict)
@@ -60,7 +60,7 @@ class AliasedSchema(BaseSchema):
 
 
 class NewName(Name):
-    """The id of something that is about to be created."""
+    """The id of a new resource."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(required=True, validate=[Length(1, 512), Pattern(NAME_PATTERN)], **kwargs)
@@ -68,7 +68,7 @@ class NewName(Name):
 
 @cache
 def page_of(item: type[BaseSchema]) -> type[BaseSchema]:
-    """The envelope of a listing, under the name that the API's document uses."""
+    """The envelope of a listing, with its name in the OpenAPI document."""
     return type(
         f"Page_{item.__name__}_",
         (BaseSchema,),

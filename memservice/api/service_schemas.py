@@ -1,4 +1,4 @@
-"""What every operation shares: health and errors."""
+"""Schemas of all operations: health and errors."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ class ReadinessCheck(BaseSchema):
 
 
 class Readiness(BaseSchema):
-    """How each part of the installation is: `ok`, `degraded` or `failed`; and the worst of it.
-    `advice`: what to do, empty if nothing."""
+    """The state of each part of the installation, `ok`, `degraded` or `failed`, and the worst of
+    them. `advice`: what to do; may be empty."""
 
     status = String(required=True)
     checks = List(Nested(ReadinessCheck), required=True)
 
 
 class Accepted(BaseSchema):
-    """What was asked for will be done in the background."""
+    """The request will be processed in the background."""
 
     message = String(required=True)
 
 
 class HTTPError(BaseSchema):
-    """Every error but 422."""
+    """All errors except 422."""
 
     detail = String(required=True)
 
 
 class ValidationError(BaseSchema):
-    """One thing that is wrong with a request: where, what, and of which kind."""
+    """One problem of a request: its location, message and kind."""
 
     loc = List(
         fields.Raw(metadata={"anyOf": [{"type": "string"}, {"type": "integer"}]}), required=True

@@ -1,5 +1,4 @@
-"""An answer that costs something and that everybody may ask for: found once for all who ask at
-about the same time."""
+"""A costly result for all callers, computed once for simultaneous requests."""
 
 from __future__ import annotations
 
@@ -11,34 +10,34 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 FRESH_SECONDS = 2.0
-"""For which an answer is given again."""
+"""Time for which a result is reused."""
 USABLE_SECONDS = 10.0
-"""For which it is given while another is being found."""
+"""Time for which it is reused while a new one is being computed."""
 
 
 class SharedAnswer(Generic[T]):
-    """Safe to call from several threads."""
+    """A cached result. Safe to use from several threads."""
 
-    def __init__(self, find: Callable[[], T]) -> None:
-        self._find = find
-        self._finding = threading.Lock()
-        self._found: tuple[float, T] | None = None
-        """With the moment at which it was found, by the monotonic clock."""
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute = compute
+        self._computing = threading.Lock()
+        self._result: tuple[float, T] | None = None
+        """With the time of its computation, by the monotonic clock."""
 
     def get(self) -> T:
-        """Raises what finding it raises, which is not kept."""
-        found = self._found
-        if found is not None and time.monotonic() - found[0] < FRESH_SECONDS:
-            return found[1]
-        usable = found is not None and time.monotonic() - found[0] < USABLE_SECONDS
-        if not self._finding.acquire(blocking=not usable):
-            assert found is not None
-            return found[1]
+        """Raises the errors of the computation, which are not cached."""
+        result = self._result
+        if result is not None and time.monotonic() - result[0] < FRESH_SECONDS:
+            return result[1]
+        usable = result is not None and time.monotonic() - result[0] < USABLE_SECONDS
+        if not self._computing.acquire(blocking=not usable):
+            assert result is not None
+            return result[1]
         try:
-            latest = self._found
+            latest = self._result
             if latest is None or time.monotonic() - latest[0] >= FRESH_SECONDS:
-                value = self._find()
-                self._found = latest = (time.monotonic(), value)
+                value = self._compute()
+                self._result = latest = (time.monotonic(), value)
             return latest[1]
         finally:
-            self._finding.release()
+            self._computing.release()

@@ -1,5 +1,4 @@
-"""Answers that take a while: how many at once, and how one is sent while it is still being made
-(server-sent events)."""
+"""Slow responses: a limit on their number, and streaming (server-sent events)."""
 
 from __future__ import annotations
 
@@ -22,47 +21,46 @@ RETRY_AFTER_SECONDS = 2
 
 
 class Slots:
-    """Places for slow answers in one process: half of its threads, so that they never keep
-    everybody else out."""
+    """Slots for slow responses in one process: half of its threads, so that other requests always
+    find one."""
 
     def __init__(self, threads: int) -> None:
         self._free = threading.BoundedSemaphore(max(1, threads // 2))
 
     def take(self) -> Callable[[], None]:
-        """A place, or `Busy` if there is none. Gives the function that gives it back, which may be
-        called again and again."""
+        """Take a slot. Returns the function that releases it, which may be called repeatedly.
+        Raises `Busy` if there is none."""
         if not self._free.acquire(blocking=False):
             raise Busy(
-                "As many questions are being answered as this process can take: try again soon",
+                "This process is already answering its maximum number of questions: try again soon",
                 RETRY_AFTER_SECONDS,
             )
-        held = threading.Lock()
+        release_lock = threading.Lock()
 
-        def give_back() -> None:
-            if held.acquire(blocking=False):
+        def release() -> None:
+            if release_lock.acquire(blocking=False):
                 self._free.release()
 
-        return give_back
+        return release
 
 
 class StreamBroken(Exception):
-    """Ends a response that cannot be finished. The server cuts the connection, so it does not look
-    complete to anybody."""
+    """Ends a response that cannot be finished. The server closes the connection, so that the
+    response does not look complete."""
 
 
 def event_stream(pieces: Iterator[str], last: Callable[[], Mapping[str, Any]]) -> Response:
-    """Send pieces of text as they come, each as an event, then the event that `last` gives, which
-    says that this was all.
+    """Send pieces of text as events as they arrive, then the final event from `last`.
 
-    The first piece is waited for here: what goes wrong before it is an error like any other. What
-    goes wrong later breaks the stream off, without a last event.
+    Waits for the first piece: an error before it becomes an ordinary error response. A later error
+    ends the stream without a final event.
     """
-    return _streamed(_events(_begun(pieces), last), "text/event-stream")
+    return _streamed(_events(_started(pieces), last), "text/event-stream")
 
 
 def text_stream(pieces: Iterator[str], mimetype: str = "text/plain") -> Response:
-    """As `event_stream`, but the bare text: where it ends, the answer does."""
-    return _streamed(_texts(_begun(pieces)), mimetype)
+    """Like `event_stream`, but as plain text, without a final event."""
+    return _streamed(_texts(_started(pieces)), mimetype)
 
 
 def _streamed(chunks: Iterator[bytes], mimetype: str) -> Response:
@@ -72,8 +70,8 @@ def _streamed(chunks: Iterator[bytes], mimetype: str) -> Response:
     return answer
 
 
-def _begun(pieces: Iterator[str]) -> Iterator[str]:
-    """The same pieces, the first of which is there."""
+def _started(pieces: Iterator[str]) -> Iterator[str]:
+    """The same pieces, after the first has arrived."""
     return chain(list(_first(pieces)), pieces)
 
 

@@ -1,5 +1,5 @@
-"""Validators: bounds that are enforced, reported with the kind of the error, and written into the
-API's document."""
+"""Validators: limits that are enforced, reported with the kind of the error, and included in the
+OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memservice.api.fields import TypedMessage
 
 
 class Length:
-    """How long a text (in characters) or a list may be, inclusive."""
+    """Limits of the length of a text (in characters) or a list, inclusive."""
 
     equal = None  # apispec recognises a length by its three attributes
 
@@ -37,8 +37,8 @@ class Length:
             raise self._error(value, "long", f"at most {maximum}", maximum)
 
     @staticmethod
-    def _error(value: str | Sequence[Any], how: str, bound: str, count: int) -> ValidationError:
-        type_name, code, rest = (
+    def _error(value: str | Sequence[Any], kind: str, limit: str, count: int) -> ValidationError:
+        type_name, code, suffix = (
             ("String", "string_too", "")
             if isinstance(value, str)
             else ("List", "too", f", not {len(value)}")
@@ -46,15 +46,15 @@ class Length:
         unit = "character" if isinstance(value, str) else "item"
         return ValidationError(
             TypedMessage(
-                f"{type_name} should have {bound} {unit}{'' if count == 1 else 's'}{rest}",
-                f"{code}_{how}",
+                f"{type_name} should have {limit} {unit}{'' if count == 1 else 's'}{suffix}",
+                f"{code}_{kind}",
             )
         )
 
 
 class LengthOfSetting(Length):
-    """A length whose maximum the operator sets (`settings.app.<name>`); `default` where no
-    application is running."""
+    """A length with a maximum from a setting (`settings.app.<name>`); `default` if no application
+    is running."""
 
     def __init__(self, name: str, default: int) -> None:
         super().__init__(0)
@@ -66,7 +66,7 @@ class LengthOfSetting(Length):
 
 
 class Range:
-    """Which numbers are allowed, inclusive."""
+    """Limits of a number, inclusive."""
 
     def __init__(self, min: float | None = None, max: float | None = None) -> None:
         self._min, self._max = min, max
@@ -94,7 +94,7 @@ class Range:
 
 
 class RangeOfSetting(Range):
-    """A range whose maximum the operator sets."""
+    """A range with a maximum from a setting."""
 
     def __init__(self, name: str, default: int) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class Pattern:
 
 
 class OneOf:
-    """A closed set of words."""
+    """A fixed set of values."""
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices

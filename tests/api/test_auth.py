@@ -482,8 +482,8 @@ def test_a_short_secret_works_with_one_warning(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.WARNING, "memservice.auth"):
         short = Keyed.open(AUTH_JWT_SECRET="äöüäöüäö", AUTH_JWT_SECRET_PREVIOUS="x" * 31)
     assert [record.getMessage()[:50] for record in caplog.records] == [
-        "AUTH_JWT_SECRET is only 16 bytes long: 32 or more ",
-        "AUTH_JWT_SECRET_PREVIOUS is only 31 bytes long: 32",
+        "AUTH_JWT_SECRET has only 16 bytes: use 32 or more,",
+        "AUTH_JWT_SECRET_PREVIOUS has only 31 bytes: use 32",
     ]
     minted = short.mint()
     assert short.call("POST", "/v3/workspaces/list", minted.token).status_code == 200

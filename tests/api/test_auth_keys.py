@@ -162,7 +162,7 @@ SLIPS = [
         "/v3/keys?workspace_id=acme&workspace_id=other",
         "query",
         "workspace_id",
-        "The parameter is given more than once: give it once",
+        "The parameter is repeated: send it once",
     ),
 ]
 

@@ -367,7 +367,7 @@ def test_an_unreadable_form_is_not_reported_as_empty(api: Api, body: bytes, boun
 
 def test_a_field_that_is_too_long_is_refused(api: Api) -> None:
     detail = api.ok(send(api, b"hi", metadata=json.dumps({"a": "x" * 600_000})), 413)["detail"]
-    assert "500000 bytes in one that is no file" in detail
+    assert "500000 bytes in a part that is not a file" in detail
 
 
 def test_a_form_of_too_many_parts_is_refused(api: Api) -> None:

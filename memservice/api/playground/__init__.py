@@ -1,8 +1,7 @@
-"""`/docs`: the API's document as pages on which every operation can be tried. Everything is served
-from here, nothing is loaded from afar.
+"""`/docs`: the API's document as pages on which every operation can be tried. All files are served
+from here; nothing is loaded from other hosts.
 
-`vendor/` holds files of swagger-ui-dist as they are published (see `vendor/README.md`), `page/`
-ours.
+`vendor/` contains files of swagger-ui-dist as published (see `vendor/README.md`), `page/` our own.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ ASSETS: Mapping[str, tuple[str, str]] = {
     "start.js": ("page", "text/javascript"),
     "page.css": ("page", "text/css"),
 }
-"""What a browser may ask for, where it lies, and of which type it is."""
+"""File name → folder and media type, of the files that are served."""
 
 POLICY = "; ".join(
     (
@@ -51,15 +50,15 @@ _CACHED_SECONDS = 3600
 
 @cache
 def _read(name: str) -> tuple[bytes, str]:
-    """A file, and what tells it from its other versions. Kept: together they are two megabytes, and
-    few processes are asked for them."""
+    """A file and its ETag. Cached on demand: together they have two megabytes, and few processes
+    serve them."""
     data = (_HERE / ASSETS[name][0] / name).read_bytes()
     return data, sha256(data).hexdigest()[:32]
 
 
 def register(app: Flask, documents: Mapping[str, str]) -> None:
-    """Serve the pages. `documents`: name → path of each document that can be looked at, the first
-    one to begin with."""
+    """Serve the pages. `documents`: name → path of each available document; the first is the
+    default."""
     listed = json.dumps(
         [{"name": name, "path": path.lstrip("/")} for name, path in documents.items()]
     )

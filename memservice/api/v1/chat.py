@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Response
 
-from memservice.api.answering import answered, caller_waits, streamed
+from memservice.api.answering import answered, caller_connected, streamed
 from memservice.api.routing import Call
 from memservice.api.streaming import text_stream
 from memservice.api.v1 import paths, schemas, sessions
@@ -32,7 +32,9 @@ def chat_with_user(call: Call, app_id: str, user_id: str, session_id: str) -> Re
     path, queries = Path(app_id, user_id, session_id), call.body["queries"]
 
     def ask() -> Answer | None:
-        return chat.ask(call.rt, call.principal, path, queries, call.body["stream"], caller_waits())
+        return chat.ask(
+            call.rt, call.principal, path, queries, call.body["stream"], caller_connected()
+        )
 
     if call.body["stream"]:
         return streamed(ask, lambda answer: text_stream(chat.pieces(answer), "text/event-stream"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Response
 
-from memservice.api.answering import answered, caller_waits, streamed
+from memservice.api.answering import answered, caller_connected, streamed
 from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
 from memservice.api.routing import Call, Routes
@@ -76,7 +76,7 @@ def _options(body: Mapping[str, Any], **further: Any) -> ChatOptions:
         level=body["reasoning_level"],
         response_format=body["response_format"],
         stream=body["stream"],
-        is_wanted=caller_waits(),
+        is_wanted=caller_connected(),
         **further,
     )
 

@@ -42,4 +42,4 @@ def test_an_id_in_the_body_has_its_own_field_name() -> None:
 
 def test_a_problem_of_several_items_is_reported_once() -> None:
     error = InvalidInput(*(Problem(("drafts", n, "metadata"), "too large") for n in range(3)))
-    assert LOCATIONS.located(error).problems == (Problem(("body", "metadata"), "too large"),)
+    assert LOCATIONS.with_locations(error).problems == (Problem(("body", "metadata"), "too large"),)

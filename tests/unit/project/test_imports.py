@@ -542,7 +542,7 @@ def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
         )
         if {"principal_of", "principal_of_member"} & names and place not in ASKS_FOR_PRINCIPALS:
             found.append(f"{place}:{node.lineno}: asks for a principal")  # type: ignore[attr-defined]
-        if "EVERYBODY" in names and place != "api/auth.py":
+        if "UNRESTRICTED" in names and place != "api/auth.py":
             found.append(f"{place}:{node.lineno}: works as everybody")  # type: ignore[attr-defined]
         in_peers_name = {"pipeline/dream/handler.py", "pipeline/derive/context.py", *MAKES_BOUNDS}
         if "of_observer" in names and place not in in_peers_name:
@@ -578,7 +578,7 @@ def test_code_that_serves_a_request_uses_its_caller(root: Path) -> None:
         "who = policy.principal_of_member(Role.OWNER, None)",
         "who = replace(who, permissions=ALL)",
         "who = replace(who, workspaces=None)",
-        "who = auth.EVERYBODY",
+        "who = auth.UNRESTRICTED",
         "bounds = Bounds(place.key)",
         "bounds = bounds.Bounds(place.key)",
         "bounds = replace(bounds, message_condition=TRUE)",
