@@ -14,3 +14,10 @@ USUAL_CONFIDENCE = "medium"
 
 MAX_CONTENT_LENGTH = 65_535
 """Characters."""
+
+STATEMENT_KINDS = ("fact", "preference", "event", "plan", "instruction", "opinion")
+"""What an explicit conclusion is about. `plan`: an event that is intended. `instruction`: how the
+peer wants to be treated. None: not known."""
+CERTAIN, HEDGED, HYPOTHETICAL = "certain", "hedged", "hypothetical"
+CERTAINTIES = (CERTAIN, HEDGED, HYPOTHETICAL)
+"""How sure a peer is of what it states. `hypothetical`: not said to be true at all."""

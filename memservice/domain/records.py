@@ -257,6 +257,25 @@ class Conclusion:
     """When the newest source message was sent; without one, the time of the row."""
     created_at: datetime
 
+    @property
+    def kind(self) -> str | None:
+        """What it is about (`domain.derived_rules.STATEMENT_KINDS`), where that is known."""
+        kind = self.internal.get("kind")
+        return kind if isinstance(kind, str) else None
+
+    @property
+    def when(self) -> JsonObject | None:
+        """The time that it is about: `start` and `end` in ISO 8601, as exact as they are known;
+        None where there is none."""
+        when = self.internal.get("when")
+        return when if isinstance(when, dict) else None
+
+    @property
+    def certainty(self) -> str | None:
+        """`hedged` or `hypothetical`; None for a plain statement."""
+        certainty = self.internal.get("certainty")
+        return certainty if isinstance(certainty, str) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedCollection:

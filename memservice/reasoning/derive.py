@@ -18,6 +18,7 @@ from memservice.reasoning.client import ModelClient
 from memservice.reasoning.derive_answer import cites, distinct, shaped, statements
 from memservice.reasoning.derive_prompt import (
     bounded,
+    held_ids,
     is_own,
     letters,
     own_indexes,
@@ -109,7 +110,7 @@ class _Run:
             return
         keys = {number: request.messages[index].key for number, index in enumerate(own, 1)}
         marks = {mark: request.messages[index].key for index, mark in letters(request).items()}
-        found = statements(answer.value["statements"], keys, marks)
+        found = statements(answer.value["statements"], keys, marks, held_ids(asked.context))
         self.statements += found
         if answer.is_cut:
             cited = {key for statement in found for key in statement.message_keys}

@@ -8,14 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memservice.domain.derived_rules import MAX_CONTENT_LENGTH
-from memservice.spi.reasoner import Statement
+from memservice.domain.derived_rules import (
+    CERTAIN,
+    CERTAINTIES,
+    MAX_CONTENT_LENGTH,
+    STATEMENT_KINDS,
+)
+from memservice.domain.time_spans import parse_span
+from memservice.reasoning.prompts.derive import OTHER
+from memservice.spi.reasoner import Known, Statement
 
 MAX_STATEMENTS = 500
 """Of one batch; a batch of messages never states so much, so what is beyond is a model that cannot
 stop."""
+MAX_REASON = 300
+"""Characters."""
 
 _INTEGER = re.compile(r"\d+")
+_HELD = re.compile(r"\bc\d{1,3}\b")
 _LETTERS = re.compile(r"\b[A-Z]{1,3}\b")
 _CONTENT_NAMES = ("content", "statement", "text", "fact", "conclusion")
 _CITATION_NAMES = ("messages", "message", "sources", "source", "entries", "entry", "citations")
@@ -55,8 +65,43 @@ def _shaped_item(item: Any, entries: int) -> Any:
         for letter in _LETTERS.findall(mark)[:20]
     ]
     basis = "confirmed" if item.get("basis") == "confirmed" else "said"
-    shaped = {"messages": numbers, "basis": basis, "confirms": letters}
+    shaped = {"messages": numbers, "basis": basis, "confirms": letters} | _details(item)
     return shaped | ({} if content is None else {"content": content})
+
+
+def _details(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What a statement has beside its text and its sources; a value of another form counts as not
+    given."""
+    replaced = item.get("replaces")
+    ids = [
+        mark
+        for given in (replaced if isinstance(replaced, list) else [replaced])
+        if isinstance(given, str)
+        for mark in _HELD.findall(given.casefold())[:20]
+    ]
+    reason = item.get("reason")
+    return {
+        "kind": _one_of((*STATEMENT_KINDS, OTHER), item.get("kind"), OTHER),
+        "when": _when(item.get("when")),
+        "certainty": _one_of(CERTAINTIES, item.get("certainty"), CERTAIN),
+        "replaces": ids,
+        "reason": reason if isinstance(reason, str) else "",
+    }
+
+
+def _one_of(words: Sequence[str], given: object, otherwise: str) -> str:
+    word = given.strip().casefold() if isinstance(given, str) else ""
+    return word if word in words else otherwise
+
+
+def _when(given: object) -> str:
+    """A span as text, also of an object or a list with a start and an end."""
+    if isinstance(given, dict):
+        names = (("start", "from"), ("end", "to"))
+        given = [next((given[name] for name in pair if name in given), None) for pair in names]
+    if isinstance(given, list) and 1 <= len(given) <= 2:
+        return "/".join(part.strip() if isinstance(part, str) else "" for part in given)
+    return given if isinstance(given, str) else ""
 
 
 def cites(items: Sequence[Mapping[str, Any]]) -> bool:
@@ -64,8 +109,13 @@ def cites(items: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def statements(
-    items: Sequence[Mapping[str, Any]], keys: Mapping[int, int], letters: Mapping[str, int]
+    items: Sequence[Mapping[str, Any]],
+    keys: Mapping[int, int],
+    letters: Mapping[str, int],
+    held: Mapping[str, Known],
 ) -> list[Statement]:
+    """The statements that cite new messages. `keys` and `letters`: of messages, by the marks of the
+    prompt. `held`: the conclusions that were shown, by their ids."""
     found = []
     for item in items:
         content = item["content"].strip()
@@ -74,7 +124,17 @@ def statements(
             confirmed = (letters[mark] for mark in item["confirms"] if mark in letters)
             found.append(
                 Statement(
-                    content, cited, basis=item["basis"], confirms=tuple(dict.fromkeys(confirmed))
+                    content,
+                    cited,
+                    basis=item["basis"],
+                    confirms=tuple(dict.fromkeys(confirmed)),
+                    kind=None if item["kind"] == OTHER else item["kind"],
+                    when=parse_span(item["when"]),
+                    certainty=item["certainty"],
+                    replaces=tuple(
+                        dict.fromkeys(held[mark].uid for mark in item["replaces"] if mark in held)
+                    ),
+                    reason=" ".join(item["reason"].split())[:MAX_REASON],
                 )
             )
     return found
@@ -87,10 +147,11 @@ def distinct(found: Sequence[Statement]) -> list[Statement]:
         same = " ".join(statement.content.casefold().split())
         if same not in by_text and len(by_text) >= MAX_STATEMENTS:
             break
-        before = by_text.get(same, replace(statement, message_keys=(), confirms=()))
+        before = by_text.get(same, replace(statement, message_keys=(), confirms=(), replaces=()))
         by_text[same] = replace(
             before,
             message_keys=tuple(dict.fromkeys((*before.message_keys, *statement.message_keys))),
             confirms=tuple(dict.fromkeys((*before.confirms, *statement.confirms))),
+            replaces=tuple(dict.fromkeys((*before.replaces, *statement.replaces))),
         )
     return list(by_text.values())

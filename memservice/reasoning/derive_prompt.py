@@ -45,6 +45,8 @@ class Asked:
     """Of everything but the messages."""
     hit_cap: bool
     """Was something left out because the prompt would be too long?"""
+    context: DeriveContext
+    """What of the context is in the prompt."""
 
 
 def bounded(request: DeriveRequest) -> DeriveRequest:
@@ -78,6 +80,7 @@ def prompt_of(request: DeriveRequest, maximum: int) -> Asked:
         [Turn("system", system_text(request)), Turn("user", user_text(request, messages, context))],
         scaffold,
         messages != list(request.messages) or context != request.context,
+        context,
     )
 
 

@@ -7,6 +7,7 @@ exist yet, and of the card.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -276,6 +277,42 @@ def restore(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> C
         return row if row.state == LIVE else make_live(rt, tx, [row])[0]
 
     return rt.storage.write(change)
+
+
+@dataclass(frozen=True, slots=True)
+class Supersession:
+    """A conclusion, as it was read, that another one replaces."""
+
+    old: Conclusion
+    successor: int | None
+    """Key of the other one; None if the old one is taken back."""
+    reason: str
+
+
+def supersede(
+    rt: Runtime, tx: Transaction, workspace_key: int, steps: Sequence[Supersession]
+) -> list[Supersession]:
+    """Supersede conclusions, count them and take them out of the indexes. Returns the steps that
+    were taken: a conclusion that changed since it was read stays as it is. `make_live` is the
+    reverse."""
+    done: list[Supersession] = []
+    for step in steps:
+        old = step.old
+        changed = tx.rows.change(
+            Conclusion,
+            equals(key=old.key, state=LIVE, fingerprint=old.fingerprint),
+            state=SUPERSEDED,
+            superseded_by=step.successor,
+            internal={**old.internal, "superseded": step.reason},
+        )
+        if changed:
+            done.append(step)
+    explicit = Counter(step.old.collection_key for step in done if step.old.level == EXPLICIT)
+    for collection_key, number in explicit.items():
+        tx.conclusions.count_explicit(collection_key, -number)
+    if done:
+        indexing.forget_conclusions(rt, tx, workspace_key, [step.old.key for step in done])
+    return done
 
 
 def make_live(rt: Runtime, tx: Transaction, rows: Sequence[Conclusion]) -> list[Conclusion]:

@@ -107,6 +107,17 @@ class Statement:
     messages agree or choose it."""
     confirms: tuple[int, ...] = ()
     """Keys of the confirmed messages."""
+    kind: str | None = None
+    """One of `memservice.domain.derived_rules.STATEMENT_KINDS`; None: not known."""
+    when: tuple[str | None, str | None] | None = None
+    """The time that it is about: start and end, as `memservice.domain.time_spans` reads them."""
+    certainty: str = "certain"
+    """One of `memservice.domain.derived_rules.CERTAINTIES`."""
+    replaces: tuple[str, ...] = ()
+    """Uids of conclusions of `DeriveRequest.context.held` that are no longer true, or were wrong,
+    because this one is true."""
+    reason: str = ""
+    """Why it replaces them."""
 
 
 @dataclass(frozen=True, slots=True)

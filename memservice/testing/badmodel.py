@@ -31,6 +31,31 @@ DRAFT = "This is a draft that must not be stored"
 """In every text that is no part of an answer."""
 PREFACE = "Sure! Here is what you asked for:"
 REFUSAL = "I'm sorry, but I can't help with that."
+DETAILS: dict[str, Any] = {
+    "reason": "",
+    "replaces": [],
+    "certainty": "hedged",
+    "when": "2024-05",
+    "kind": "fact",
+}
+"""What a statement has beside its text and its sources."""
+UNKNOWN_DETAILS: dict[str, Any] = {
+    "kind": "gossip",
+    "when": "the other day",
+    "certainty": "absolutely",
+    "replaces": ["c99", "uid-1", ""],
+    "reason": "because",
+    "mood": "good",
+}
+WRONG_DETAILS: dict[str, Any] = {
+    "kind": ["fact"],
+    "when": {"start": 5, "end": []},
+    "certainty": None,
+    "replaces": {"c1": True},
+    "reason": 7,
+    "basis": 1,
+    "confirms": {},
+}
 THINKING_TOKENS = 600
 """Tokens of reasoning of the behaviour `thinks within the limit`."""
 CHARS_PER_TOKEN = 4
@@ -497,6 +522,27 @@ BEHAVIOURS: dict[str, Behaviour] = {
         lambda text, request: Say(_pieces(text[: int(len(text) * 0.7)]), finish_reason="length")
     ),
     "cut JSON, said to be whole": _json(lambda value: json.dumps(value)[:-3]),
+    "wrong details": _json(
+        lambda value: (
+            json.dumps(_items(value, lambda item: item | WRONG_DETAILS))
+            if "statements" in value
+            else json.dumps(value)
+        )
+    ),
+    "details first": _json(
+        lambda value: (
+            json.dumps(_items(value, lambda item: DETAILS | item))
+            if "statements" in value
+            else json.dumps(value)
+        )
+    ),
+    "unknown details": _json(
+        lambda value: (
+            json.dumps(_items(value, lambda item: item | UNKNOWN_DETAILS))
+            if "statements" in value
+            else json.dumps(value)
+        )
+    ),
     "wrong schema": _json(lambda value: json.dumps({"result": "fine"})),
     "empty": _text(lambda text, request: ""),
     "null": _says_null,

@@ -27,6 +27,9 @@ ORDER = [
     "source_ids",
     "times_derived",
     "created_at",
+    "kind",
+    "when",
+    "certainty",
 ]
 
 
@@ -91,6 +94,9 @@ def test_create_answers_all_fields_in_order(api: Api) -> None:
         "source_ids": None,
         "times_derived": 1,
         "created_at": "",
+        "kind": None,
+        "when": None,
+        "certainty": None,
     }
     assert made[1]["session_id"] == "s"
     assert made[1]["level"] == "explicit", "what is sent as level is ignored"

@@ -51,6 +51,7 @@ ADDED = [
     # What the newest clients read and write.
     r".* answer 20\d(\.items\[\])?\.uid",
     r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(source_ids|times_derived)",
+    r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(kind|when|certainty)",
     # Superseded conclusions can be listed.
     re.escape(f"POST {W}/conclusions/list: query include"),
     r"POST .*/conclusions/list answer 200\.items\[\]\.state",

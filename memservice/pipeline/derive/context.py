@@ -239,12 +239,14 @@ def context_of(
     observers: Observers,
     first: Message,
     search: HeldSearch,
-) -> DeriveContext:
-    """What a reasoner that asks a model is shown beside the messages."""
+) -> tuple[DeriveContext, dict[str, Conclusion]]:
+    """What a reasoner that asks a model is shown beside the messages, and the conclusions in it by
+    uid."""
     may_cross = rt.settings.deriver.context_across_sessions
     held = search.related(tx, observed, observers, None if may_cross else session)
-    return DeriveContext(
+    shown = DeriveContext(
         summary=summary(tx, session, first, observers),
         card=card(tx, observed) if may_cross and not observers.all else (),
         held=[known(row) for row in held],
     )
+    return shown, {row.uid: row for row in held}

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memservice.domain.ids import fingerprint
-from memservice.domain.records import DELETING, SCOPE, Message, Task
-from memservice.pipeline.derive import context, deduplication
+from memservice.domain.records import DELETING, SCOPE, Conclusion, Message, Task
+from memservice.pipeline.derive import context, deduplication, replacing
 from memservice.pipeline.derive import store as derive_store
 from memservice.pipeline.derive.attribution import attributed
 from memservice.pipeline.derive.context import HISTORY, Confinement, HeldSearch
@@ -87,8 +87,11 @@ class Derive(Handler):
                     for message in material.window
                 ]
         request = _request(material, shown, tasks[0].payload.get("instructions"))
+        held: dict[str, Conclusion] = {}
+        """What is shown of the conclusions, by uid."""
         if asks_model(reasoner):
-            request = replace(request, context=_context(rt, material))
+            shown_context, held = _context(rt, material)
+            request = replace(request, context=shown_context)
         prepared = time.monotonic()
         derived, again = _derive(reasoner, request, material.session.slug)
         called = time.monotonic()
@@ -119,6 +122,7 @@ class Derive(Handler):
         distinct = _distinct(said)
         counts["repeated"] = len(said) - len(distinct)
         drafts = derive_store.drafts(rt, material, distinct, derived, _times(said))
+        replaced = replacing.allowed(distinct, drafts, held, counts)
         observers = (*material.observers, *scopes)
         kept = {
             observer.key: derive_store.allowed(rt, drafts, observer, counts)
@@ -137,7 +141,7 @@ class Derive(Handler):
                 rt,
                 tx,
                 material,
-                derive_store.Candidates(drafts, kept, vectors, alike),
+                derive_store.Candidates(drafts, kept, vectors, alike, replaced),
                 counts.copy(),
             )
 
@@ -231,7 +235,7 @@ def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task], history: int) -> 
     )
 
 
-def _context(rt: Runtime, material: DeriveInput) -> DeriveContext:
+def _context(rt: Runtime, material: DeriveInput) -> tuple[DeriveContext, dict[str, Conclusion]]:
     search = HeldSearch(rt, material.workspace, material.messages)
     with rt.storage.read() as tx:
         return context.context_of(
@@ -298,5 +302,8 @@ def _distinct(statements: Sequence[Statement]) -> list[Statement]:
             fingerprint(content), replace(statement, content=content, message_keys=())
         )
         sources = dict.fromkeys((*first.message_keys, *statement.message_keys))
-        found[fingerprint(content)] = replace(first, message_keys=tuple(sources))
+        replaced = dict.fromkeys((*first.replaces, *statement.replaces))
+        found[fingerprint(content)] = replace(
+            first, message_keys=tuple(sources), replaces=tuple(replaced)
+        )
     return list(found.values())

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from memservice.domain.derived_rules import HEDGED, HYPOTHETICAL, STATEMENT_KINDS
 from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import (
@@ -15,7 +16,6 @@ from memservice.domain.records import (
     EXPLICIT,
     LIVE,
     SCOPE,
-    SUPERSEDED,
     Collection,
     Conclusion,
     JsonObject,
@@ -25,11 +25,13 @@ from memservice.domain.records import (
 )
 from memservice.pipeline.derive.context import Observers
 from memservice.pipeline.derive.deduplication import Duplicate
+from memservice.pipeline.derive.replacing import Replacement
 from memservice.pipeline.handler import Outcome
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services import dreams, indexing, write_hooks
+from memservice.services import dream_changes, dreams, indexing, write_hooks
 from memservice.services.conclusions import ensure_collection
+from memservice.services.dream_changes import Supersession
 from memservice.spi.reasoner import Derived, Statement
 from memservice.spi.storage import Transaction
 
@@ -72,6 +74,8 @@ class Candidates:
     vectors: Sequence[Vector] | None
     alike: Mapping[tuple[int, str], Duplicate]
     """By observer and fingerprint, what is held already and says the same in other words."""
+    replaced: Mapping[str, Sequence[Replacement]]
+    """By fingerprint, what the reasoner found to be replaced."""
 
 
 def scopes_of(tx: Transaction, session: Session) -> list[Peer]:
@@ -110,7 +114,7 @@ def drafts(
             message_keys=list(statement.message_keys),
             times_derived=times[fingerprint(statement.content)],
             metadata=_metadata(statement, uids),
-            internal={} if derived.prompt is None else {"prompt": derived.prompt},
+            internal=_internal(statement, derived),
             reasoner=rt.reasoner_for(choice.DERIVE).name,
             model=derived.spent.model,
             said_at=max(
@@ -126,6 +130,21 @@ def _metadata(statement: Statement, uids: Mapping[int, str]) -> JsonObject:
     """What generation 1 shows of a fact: the message that it comes from."""
     known = [key for key in statement.message_keys if key in uids]
     return {"message_id": uids[max(known)]} if known else {}
+
+
+def _internal(statement: Statement, derived: Derived) -> JsonObject:
+    """What is known of a statement beside its text, as far as it is valid; filters call it
+    `metadata`."""
+    internal: JsonObject = {} if derived.prompt is None else {"prompt": derived.prompt}
+    if statement.kind in STATEMENT_KINDS:
+        internal["kind"] = statement.kind
+    if statement.when is not None:
+        internal["when"] = {"start": statement.when[0], "end": statement.when[1]}
+    if statement.certainty in (HEDGED, HYPOTHETICAL):
+        internal["certainty"] = statement.certainty
+    if statement.basis == "confirmed":
+        internal["basis"] = statement.basis
+    return internal
 
 
 def _held_by(draft: Conclusion, observer: Peer) -> Conclusion:
@@ -206,6 +225,8 @@ def _store_for(
     chosen: list[int] = []
     gone: list[tuple[Conclusion, int]] = []
     """Held ones that give way, with the place of the row that they give way to."""
+    successors = {mark: conclusion.key for mark, conclusion in known.items()}
+    """By fingerprint of a draft, the key of the row that stands for it."""
     for index in indexes:
         draft = drafts[index]
         alike = candidates.alike.get((observer.key, draft.fingerprint))
@@ -214,6 +235,7 @@ def _store_for(
         row = replace(_held_by(draft, observer), collection_key=collection.key)
         if alike is not None and not alike.replaces and _again(tx, alike.held, draft.times_derived):
             counts["said_already"] += 1
+            successors[draft.fingerprint] = alike.held.key
             continue
         if (
             alike is not None
@@ -225,17 +247,53 @@ def _store_for(
         rows.append(row)
         chosen.append(index)
     conclusions = tx.conclusions.put(rows)
-    given_way = _give_way(rt, tx, session, [(old, conclusions[index]) for old, index in gone])
+    successors |= {row.fingerprint: row.key for row in conclusions}
+    tx.conclusions.count_explicit(collection.key, len(conclusions))
+    merged = dream_changes.supersede(
+        rt,
+        tx,
+        session.workspace_key,
+        [Supersession(old, conclusions[index].key, SAID_AGAIN) for old, index in gone],
+    )
+    replaced = dream_changes.supersede(
+        rt, tx, session.workspace_key, _supersessions(tx, collection, candidates, successors)
+    )
     vectors = (
         None if candidates.vectors is None else [candidates.vectors[index] for index in chosen]
     )
     tx.tasks.add(indexing.index_conclusions(rt, tx, session.workspace_key, conclusions, vectors))
     if conclusions:
-        more = len(conclusions) - given_way
-        tx.conclusions.count_explicit(collection.key, more)
+        more = len(conclusions) - sum(step.old.level == EXPLICIT for step in (*merged, *replaced))
         dreams.after_save(rt, tx, collection, collection.explicit_count + more, session)
     counts["stored"] += len(conclusions)
-    counts["replaced"] += given_way
+    counts["replaced"] += len(merged)
+    counts["superseded"] += len(replaced)
+
+
+def _supersessions(
+    tx: Transaction,
+    collection: Collection,
+    candidates: Candidates,
+    successors: Mapping[str, int],
+) -> list[Supersession]:
+    """What of a collection is replaced: rows with the texts that the reasoner was shown, in
+    whatever session they were said."""
+    steps: list[Supersession] = []
+    for mark, replacements in candidates.replaced.items():
+        successor = successors.get(mark)
+        for replacement in replacements if successor is not None else ():
+            same = equals(
+                collection_key=collection.key,
+                level=replacement.old.level,
+                state=LIVE,
+                fingerprint=replacement.old.fingerprint,
+            )
+            steps += [
+                Supersession(row, successor, replacement.reason)
+                for row in tx.rows.page(Conclusion, same)
+                if row.key != successor
+            ]
+    return steps
 
 
 def _again(tx: Transaction, conclusion: Conclusion, times: int) -> bool:
@@ -250,21 +308,3 @@ def _again(tx: Transaction, conclusion: Conclusion, times: int) -> bool:
         return False
     tx.conclusions.reinforce([conclusion.key], times)
     return True
-
-
-def _give_way(
-    rt: Runtime, tx: Transaction, session: Session, pairs: Sequence[tuple[Conclusion, Conclusion]]
-) -> int:
-    """Let held conclusions be superseded by new ones; those that changed meanwhile stay. Returns
-    how many gave way."""
-    gone = []
-    for old, new in pairs:
-        unchanged = equals(key=old.key, state=LIVE, fingerprint=old.fingerprint)
-        internal = {**old.internal, "superseded": SAID_AGAIN}
-        if tx.rows.change(
-            Conclusion, unchanged, state=SUPERSEDED, superseded_by=new.key, internal=internal
-        ):
-            gone.append(old.key)
-    if gone:
-        indexing.forget_conclusions(rt, tx, session.workspace_key, gone)
-    return len(gone)

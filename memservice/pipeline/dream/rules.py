@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memservice.domain.records import EXPLICIT, Conclusion
-from memservice.domain.text.analysis import analyse
+from memservice.domain.records import Conclusion
 from memservice.pipeline.dream.store import Draft, DreamInput
+from memservice.pipeline.supersede_rules import broken_rule
 from memservice.spi.reasoner import Superseded
 
 MIN_ALLOWED = 5
@@ -61,11 +61,7 @@ def _broken_rule(step: Superseded, rows: Mapping[str, Conclusion]) -> str | None
         return "kept_as_confirmed" if old.times_derived >= CONFIRMED else None
     if new is None:
         return None  # it could not be drafted; storing leaves it out
-    if new.said_at < old.said_at:
-        return "kept_as_newer"
-    if old.level == EXPLICIT and not set(analyse(old.content)) & set(analyse(new.content)):
-        return "kept_as_unrelated"
-    return None
+    return broken_rule(old, new)
 
 
 def _excess(steps: Sequence[Superseded], live: int) -> str | None:

@@ -19,10 +19,8 @@ from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import (
     DEDUCTIVE,
-    EXPLICIT,
     INDUCTIVE,
     LIVE,
-    SUPERSEDED,
     Card,
     Collection,
     Conclusion,
@@ -34,8 +32,9 @@ from memservice.domain.values import strip_nul
 from memservice.pipeline.derive.deduplication import Duplicate
 from memservice.pipeline.derive.store import SAID_AGAIN
 from memservice.runtime import Runtime
-from memservice.services import indexing, write_hooks
+from memservice.services import dream_changes, indexing, write_hooks
 from memservice.services.chat.tools import Tools
+from memservice.services.dream_changes import Supersession
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement, Superseded
 from memservice.spi.storage import Transaction
 
@@ -278,30 +277,17 @@ def supersede(
         if old is not None and (new is not None or step.new is None):
             pairs.setdefault(old.key, (new, step.reason))
     rows = {row.key: row for row in by_uid.values()}
-    gone: list[Conclusion] = []
-    successors: dict[str, int | None] = {}
+    taken: list[Supersession] = []
     for key, (new, reason) in sorted(pairs.items()):
         last = None if new is None else _last(key, pairs)
         if new is not None and (
             last is None or tx.rows.get(Conclusion, equals(key=last, state=LIVE), lock=True) is None
         ):
             continue
-        old = rows[key]
-        unchanged = equals(key=key, state=LIVE, fingerprint=old.fingerprint)
-        internal = {**old.internal, "superseded": reason}
-        if tx.rows.change(
-            Conclusion, unchanged, state=SUPERSEDED, superseded_by=last, internal=internal
-        ):
-            gone.append(old)
-            successors[old.uid] = last
-    explicit = sum(row.level == EXPLICIT for row in gone)
-    if explicit:
-        tx.conclusions.count_explicit(material.collection.key, -explicit)
-    indexing.forget_conclusions(
-        rt, tx, material.collection.workspace_key, [row.key for row in gone]
-    )
-    counts["superseded"] += len(gone)
-    return [(old.uid, successors[old.uid]) for old in gone]
+        taken.append(Supersession(rows[key], last, reason))
+    done = dream_changes.supersede(rt, tx, material.collection.workspace_key, taken)
+    counts["superseded"] += len(done)
+    return [(step.old.uid, step.successor) for step in done]
 
 
 def _key_of(name: str, by_uid: Mapping[str, Conclusion], made: Mapping[int, int]) -> int | None:

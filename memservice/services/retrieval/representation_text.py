@@ -38,12 +38,17 @@ class Selection:
 
     def explicit_lines(self) -> list[str]:
         """Explicit conclusions and verbatim messages, oldest first."""
-        lines = [(item.said_at, 0, item.key, item.content) for item in self.level(EXPLICIT)]
+        lines = [(item.said_at, 0, item.key, _explicit(item)) for item in self.level(EXPLICIT)]
         lines += [
             (item.created_at, 1, item.key, f"{self.speaker(item)}: {item.content}")
             for item in self.messages
         ]
         return [f"[{stamp(at)}] {text}" for at, _, _, text in sorted(lines)]
+
+
+def _explicit(item: Conclusion) -> str:
+    """The text, with a mark if the peer was not sure of it."""
+    return f"{item.content} ({item.certainty})" if item.certainty else item.content
 
 
 def support(conclusion: Conclusion) -> list[str]:

@@ -215,6 +215,9 @@ OUTCOMES: dict[str, dict[str, str]] = {
     "string ids": {},
     "list of strings": {"derive": "all, 4"},
     "missing messages": {"derive": "all, 4"},
+    "wrong details": {},
+    "details first": {},
+    "unknown details": {},
     "cut JSON": CUT
     | {
         "summary": "Alice keeps bees., 2",
@@ -287,6 +290,7 @@ IN_EVERY_PROTOCOL = (
     "think, closing tag only",
     "think, unclosed",
     "list of strings",
+    "wrong details",
     "cut JSON",
     "refusal, in its field",
     "429",

@@ -207,7 +207,8 @@ def test_context_is_included_as_far_as_it_fits() -> None:
         say(2, "carol", "Which bridge?", new=False),
         say(3, "u-17", "The one at Porto."),
     ]
-    asked = prompt_of(DeriveRequest("u-17", said), 1_000)
+    scaffold = prompt_of(DeriveRequest("u-17", said[2:]), 10_000).scaffold_tokens
+    asked = prompt_of(DeriveRequest("u-17", said), scaffold + 200)
     assert asked.hit_cap
     assert "carol: Which bridge?" in asked.turns[1].content
     assert "bob:" not in asked.turns[1].content

@@ -7,6 +7,7 @@ from typing import ClassVar
 from memservice.api.fields import DateTime, Float, Integer, JsonObject, List, Name, Nested, String
 from memservice.api.schema import AliasedSchema, BaseSchema
 from memservice.api.validators import Length, OneOf, Range
+from memservice.domain.derived_rules import STATEMENT_KINDS
 from memservice.domain.records import LEVELS, LIVE, SUPERSEDED
 from memservice.domain.sizes import MAX_CONCLUSION, MAX_QUERY
 
@@ -41,6 +42,18 @@ class Conclusion(BaseSchema):
     source_ids = List(String(), allow_none=True)
     times_derived = Integer(required=True, metadata={"minimum": 1})
     created_at = DateTime(required=True)
+    kind = String(
+        allow_none=True,
+        metadata={"description": f"One of {', '.join(STATEMENT_KINDS)}, where it is known"},
+    )
+    when = JsonObject(
+        allow_none=True,
+        metadata={"description": "The time that it is about: `start` and `end` in ISO 8601"},
+    )
+    certainty = String(
+        allow_none=True,
+        metadata={"description": "`hedged` or `hypothetical`; null for a plain statement"},
+    )
 
 
 class ListedConclusion(Conclusion):
