@@ -147,7 +147,7 @@ def append(
         rt, tx, workspace.key, messages, [item.terms for item in prepared], by_key
     )
     tx.tasks.add(tasks)
-    batching.release_if_full(rt, tx, tasks)
+    batching.after_messages(rt, tx, tasks)
     return messages
 
 

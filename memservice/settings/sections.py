@@ -170,6 +170,11 @@ class Deriver(Group):
     representation_batch_max_age_seconds: float = setting(
         1800.0, "… or until the oldest message is this old; 0 for never", low=0
     )
+    representation_batch_quiet_seconds: float = setting(
+        120.0,
+        "… or until the peer has not written in the session for this long; 0 for never",
+        low=0,
+    )
     flush_enabled: bool = setting(False, "never wait for a batch to fill")
     timezone: str | None = setting(
         None,

@@ -1,8 +1,9 @@
 """Messages are batched before a costly reasoner call.
 
 A unit is ready when its first pending task is due, so batching only sets that time: pending tasks
-become due after a maximum age, and the first of them as soon as there are enough tokens or messages
-in the unit. Once a worker has the unit, it takes all its tasks.
+become due after a maximum age, or when the peer has been quiet for some time, and the first of them
+as soon as there are enough tokens or messages in the unit. Once a worker has the unit, it takes all
+its tasks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memservice.domain.records import NEVER, Task
+from memservice.domain.filters import equals
+from memservice.domain.records import NEVER, PENDING, Task
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services.tasks.kinds import REPRESENTATION
@@ -34,34 +36,55 @@ def delay(rt: Runtime, tasks: Sequence[Task]) -> list[Task]:
     """The tasks of new messages, not stored yet, with the time at which they become due."""
     if not is_enabled(rt):
         return list(tasks)
-    seconds = rt.settings.deriver.representation_batch_max_age_seconds
     return [
-        replace(task, not_before=_until(task, seconds)) if task.kind == REPRESENTATION else task
+        replace(task, not_before=_due(rt, task, task.created_at))
+        if task.kind == REPRESENTATION
+        else task
         for task in tasks
     ]
 
 
-def _until(task: Task, seconds: float) -> datetime:
-    return task.created_at + timedelta(seconds=seconds) if seconds else NEVER
+def _due(rt: Runtime, first: Task, last_message: datetime) -> datetime:
+    """When a unit's first pending task becomes due, if no further message comes."""
+    deriver = rt.settings.deriver
+    max_age = deriver.representation_batch_max_age_seconds
+    quiet = deriver.representation_batch_quiet_seconds
+    ends = [
+        start + timedelta(seconds=seconds)
+        for start, seconds in ((first.created_at, max_age), (last_message, quiet))
+        if seconds
+    ]
+    return min(ends, default=NEVER)
 
 
-def release_if_full(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> None:
-    """Make the units of new tasks ready if they have enough pending tasks. Reads at most one batch
-    for each unit."""
+def after_messages(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> None:
+    """Make the units of new tasks ready if they have enough pending tasks; otherwise count the
+    quiet time anew. Reads at most one batch for each unit."""
     now = rt.clock()
+    new = {task.uid for task in tasks}
     for unit in dict.fromkeys(
         task.unit for task in tasks if task.kind == REPRESENTATION and task.not_before > now
     ):
         pending = tx.tasks.pending(unit, ENOUGH_MESSAGES)
-        # A unit whose first task is due, or backs off, is taken or will be: the new tasks are
-        # processed with it.
-        if (
-            pending
-            and pending[0].attempts == 0
-            and pending[0].not_before > now
-            and _is_enough(rt, tx, pending)
-        ):
+        if not pending or not _is_batched(pending[0], now):
+            continue
+        if _is_enough(rt, tx, pending):
             tx.tasks.make_due_if_untried(pending[0])
+        elif pending[0].uid not in new:
+            _change_due(tx, pending[0], _due(rt, pending[0], now))
+
+
+def _is_batched(first: Task, now: datetime) -> bool:
+    """Whether a unit's first task only waits for further messages. If it is due, backs off, or is
+    paused until a model is available, it is taken later, and the new tasks are processed with
+    it."""
+    return first.attempts == 0 and first.not_before > now and "paused" not in first.outcome
+
+
+def _change_due(tx: Transaction, first: Task, due: datetime) -> None:
+    """Unless a worker, or a pause, has changed the task since it was read."""
+    unchanged = equals(key=first.key, state=PENDING, attempts=0, not_before=first.not_before)
+    tx.rows.change(Task, unchanged, not_before=due)
 
 
 def _is_enough(rt: Runtime, tx: Transaction, pending: Sequence[Task]) -> bool:

@@ -127,6 +127,7 @@ def latest(rt: Runtime) -> datetime:
         rt.settings.dream.idle_timeout_minutes * 60,
         rt.settings.dream.min_hours_between_dreams * 3_600,
         rt.settings.deriver.representation_batch_max_age_seconds,
+        rt.settings.deriver.representation_batch_quiet_seconds,
     )
     return rt.clock() + timedelta(seconds=min(longest, CENTURY_SECONDS), minutes=1)
 

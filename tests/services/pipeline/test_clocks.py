@@ -72,7 +72,9 @@ def test_batched_messages_without_a_maximum_age_never_become_due_by_the_clock(
     start: Start,
 ) -> None:
     place = start(
-        reasoner=Scripted(Capability.COSTLY), DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0"
+        reasoner=Scripted(Capability.COSTLY),
+        DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0",
+        DERIVER_REPRESENTATION_BATCH_QUIET_SECONDS="0",
     )
     place.say("s", ("alice", "I like tea."))
     place.clock.advance(days=3_000)

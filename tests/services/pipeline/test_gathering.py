@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -22,7 +23,9 @@ LONG = (
 """More than a hundred tokens."""
 
 
-def costly(start: Start, **settings: str) -> Place:
+def costly(start: Start, quiet: str = "0", **settings: str) -> Place:
+    """Messages wait however quiet the peer is, unless a test says otherwise."""
+    settings = {"DERIVER_REPRESENTATION_BATCH_QUIET_SECONDS": quiet, **settings}
     return start(reasoner=Scripted(Capability.COSTLY), **settings)
 
 
@@ -240,3 +243,68 @@ def test_the_previous_message_is_context_only_if_of_another_author(start: Start)
         if request.observed == "alice"
     ]
     assert shown == [["I live in Oslo."], ["I keep bees."], ["Many?", "Two hives."]]
+
+
+def test_a_quiet_peer_is_not_waited_for(start: Start) -> None:
+    """By default after two minutes, not only when the first message is half an hour old."""
+    place = costly(start, quiet="120")
+    place.say("s", ("alice", "I live in Oslo."))
+    place.clock.advance(seconds=119)
+    assert waits(place)
+    place.clock.advance(seconds=1)
+    place.work()
+    assert place.reasoner.said() == [["I live in Oslo."]]
+
+
+def test_each_message_begins_the_quiet_time_anew(start: Start) -> None:
+    place = costly(start, quiet="120")
+    for number in range(5):
+        place.say("s", ("alice", f"I was in town number {number}."), ("bob", "Go on."))
+        place.clock.advance(seconds=100)
+        assert waits(place)
+    place.clock.advance(seconds=20)
+    place.work()
+    assert [len(said) for said in place.reasoner.said()] == [5, 5], "one batch of each peer"
+
+
+def test_a_peer_that_is_never_quiet_is_derived_at_the_greatest_age(start: Start) -> None:
+    place = costly(start, quiet="120")
+    for _ in range(17):
+        place.say("s", ("alice", "Yes."))
+        place.clock.advance(seconds=110)
+    assert not waits(place), "1,870 seconds after the first message"
+    place.work()
+    assert [len(said) for said in place.reasoner.said()] == [17]
+
+
+def test_quiet_counts_without_a_greatest_age(start: Start) -> None:
+    place = costly(start, quiet="60", DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0")
+    place.say("s", ("alice", "I live in Oslo."))
+    place.clock.advance(seconds=50)
+    place.say("s", ("alice", "I keep bees."))
+    place.clock.advance(seconds=59)
+    assert waits(place)
+    place.clock.advance(seconds=1)
+    place.work()
+    assert place.reasoner.said() == [["I live in Oslo.", "I keep bees."]]
+
+
+@pytest.mark.parametrize("text", ["Hm.", LONG * 6])
+def test_work_that_is_paused_stays_paused(start: Start, text: str) -> None:
+    """Neither a short message nor one that fills the batch changes when a paused task runs."""
+    place = costly(start, quiet="120")
+    place.say("s", ("alice", "I live in Oslo."))
+    (task,) = place.tasks()
+    until = place.clock() + timedelta(hours=2)
+    paused = replace(task, not_before=until, outcome={"paused": "a model is unavailable"})
+    place.rt.storage.write(lambda tx: tx.tasks.save(paused))
+    place.say("s", ("alice", text))
+    assert place.tasks()[0].not_before == until
+    assert waits(place)
+
+
+def test_longer_pauses_are_no_error_of_a_clock(start: Start) -> None:
+    place = costly(start, quiet="90000", DERIVER_REPRESENTATION_BATCH_MAX_AGE_SECONDS="0")
+    place.say("s", ("alice", "I live in Oslo."))
+    place.clock.advance(seconds=1)
+    assert waits(place)
