@@ -1,5 +1,5 @@
-"""The first generation: `/v1`. Translation only: paths, names, statuses and shapes; what things
-mean is `memservice.services.v1`."""
+"""Generation 1: `/v1`. Translation only: paths, names, statuses and schemas; the rules are in
+`memservice.services.v1`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memservice.api.v1 import (
 )
 
 VERSION = "1.1.0"
-"""The version of the API that the document describes."""
+"""The version of the API in its document."""
 
 GROUPS: tuple[Routes, ...] = (
     apps.routes,
@@ -31,4 +31,4 @@ GROUPS: tuple[Routes, ...] = (
 )
 
 ADDED = (chat.routes,)
-"""Groups that these modules add operations to, being imported."""
+"""Groups to which the import of these modules adds operations."""

@@ -12,7 +12,7 @@ from memservice.services.paging import Page
 from memservice.services.v1 import apps
 
 routes = Routes(
-    "apps", "Apps keep everything apart: users and what belongs to them live in one.", "v1"
+    "apps", "Apps are isolated from each other. Each has its own users and their data.", "v1"
 )
 
 
@@ -22,7 +22,7 @@ routes = Routes(
 def create_app(call: Call) -> Workspace:
     """Create an app
 
-    A name that is taken is a conflict.
+    409 if the name is in use.
     """
     return apps.create(call.rt, call.principal, call.body["name"], call.body["metadata"])
 
@@ -31,7 +31,7 @@ def create_app(call: Call) -> Workspace:
     "GET", paths.APPS, access=paths.LOOK_UP_APP, query=schemas.AppQuery, answer=schemas.App
 )
 def get_app(call: Call) -> Workspace:
-    """Get an app: the one of this id, else the one that the key is for"""
+    """Get the app with this id, or the app of the key"""
     return apps.get(call.rt, call.principal, call.query["app_id"])
 
 

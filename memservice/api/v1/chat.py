@@ -25,9 +25,9 @@ routes = sessions.routes
     stream=True,
 )
 def chat_with_user(call: Call, app_id: str, user_id: str, session_id: str) -> Response:
-    """Ask what is known about the user
+    """Ask about the user
 
-    Several questions get one answer. With `stream` the bare text comes as it is made.
+    Several questions get one answer. With `stream` the answer is streamed as plain text.
     """
     path, queries = Path(app_id, user_id, session_id), call.body["queries"]
 

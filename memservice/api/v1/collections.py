@@ -15,7 +15,8 @@ from memservice.services.v1.resolve import Path
 
 routes = Routes(
     "collections",
-    "Collections hold documents. The one called `honcho` holds what is known about the user.",
+    "Collections contain documents. The collection `honcho` contains the conclusions about the "
+    "user.",
     "v1",
 )
 
@@ -30,7 +31,7 @@ routes = Routes(
 def create_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
     """Create a collection
 
-    A name that is taken is a conflict.
+    409 if the name is in use.
     """
     return collections.create(
         call.rt, call.principal, Path(app_id, user_id), call.body["name"], call.body["metadata"]
@@ -45,7 +46,7 @@ def create_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
     answer=schemas.Collection,
 )
 def get_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
-    """Get a collection: the one of this id, else the one that the key is for"""
+    """Get the collection with this id, or the collection of the key"""
     return collections.get(
         call.rt, call.principal, Path(app_id, user_id), call.query["collection_id"]
     )

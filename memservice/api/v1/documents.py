@@ -16,7 +16,7 @@ from memservice.services.v1 import documents
 from memservice.services.v1.documents import AnyDocument
 from memservice.services.v1.resolve import Path
 
-routes = Routes("documents", "Texts of a collection, found by what they say.", "v1")
+routes = Routes("documents", "Texts of a collection, with semantic search.", "v1")
 
 _DOCUMENT = paths.DOCUMENTS + "/<document_id>"
 

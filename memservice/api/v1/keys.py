@@ -11,10 +11,7 @@ from memservice.services.v1 import key_minting
 
 routes = Routes(
     "keys",
-    (
-        "What callers show to be let in: tokens for an app, or for a user, a session or a "
-        "collection in it."
-    ),
+    "API keys, scoped to an app, or to a user, a session or a collection in it.",
     "v1",
 )
 
@@ -31,18 +28,18 @@ _MIXED = f"Give either workspace_id and peer_id, or {', '.join(_OF_V1)}, not bot
     answer=schemas.NewKey,
 )
 def create_key(call: Call) -> api_keys.Minted:
-    """Make a key
+    """Create a key
 
-    For the narrowest thing that is named; it need not exist. With `workspace_id` or `peer_id` it is
-    a key of the later generations: some of their clients ask for it here. An unknown parameter, or
-    a body, is an error: a misspelt scope never widens a key. The key goes with what it names: a
-    deletion revokes it.
+    For the narrowest resource that is named; it need not exist. With `workspace_id` or `peer_id` it
+    is a key of the later generations, since some of their clients create keys here. An unknown
+    parameter, or a body, is an error: a misspelt scope never widens a key. Deleting the resource
+    revokes the key.
     """
     api_keys.require_enabled(call.rt)
     query = call.query
     if query["workspace_id"] or query["peer_id"]:
         mixed = [name for name in _OF_V1 if query[name]]
-        if mixed:  # it would be left out, and the key would open more than was asked for
+        if mixed:  # ignoring it would create a key that opens more than requested
             raise InvalidInput(*(Problem((name,), _MIXED) for name in mixed))
         key_request = api_keys.KeyRequest(
             workspace_id=query["workspace_id"],

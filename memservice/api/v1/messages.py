@@ -17,11 +17,11 @@ from memservice.services.v1 import messages
 from memservice.services.v1.messages import UserMessage, UserMessageDraft
 from memservice.services.v1.resolve import Path
 
-routes = Routes("messages", "What is said in a session, by the user or to it.", "v1")
+routes = Routes("messages", "Messages of a session, by the user or to it.", "v1")
 
 
-def _draft(given: Mapping[str, Any]) -> UserMessageDraft:
-    return UserMessageDraft(given["content"], given["is_user"], given["metadata"])
+def _draft(body: Mapping[str, Any]) -> UserMessageDraft:
+    return UserMessageDraft(body["content"], body["is_user"], body["metadata"])
 
 
 @routes.operation(
@@ -37,8 +37,8 @@ def create_message_for_session(
     call: Call, app_id: str, user_id: str, session_id: str
 ) -> UserMessage:
     """Store a message"""
-    path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
-    return messages.create(call.rt, call.principal, path, [_draft(call.body)], once)[0]
+    path, idempotency_key = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
+    return messages.create(call.rt, call.principal, path, [_draft(call.body)], idempotency_key)[0]
 
 
 @routes.operation(
@@ -55,9 +55,9 @@ def create_batch_messages_for_session(
     call: Call, app_id: str, user_id: str, session_id: str
 ) -> Sequence[UserMessage]:
     """Store messages in order, all or none"""
-    path, once = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
-    drafts = [_draft(given) for given in call.body["messages"]]
-    return messages.create(call.rt, call.principal, path, drafts, once)
+    path, idempotency_key = Path(app_id, user_id, session_id), call.headers["idempotency_key"]
+    drafts = [_draft(item) for item in call.body["messages"]]
+    return messages.create(call.rt, call.principal, path, drafts, idempotency_key)
 
 
 @routes.operation(
@@ -70,7 +70,7 @@ def create_batch_messages_for_session(
     answer=page_of(schemas.Message),
 )
 def get_messages(call: Call, app_id: str, user_id: str, session_id: str) -> Page[UserMessage]:
-    """List a session's messages, in the order in which they were stored"""
+    """List a session's messages, in the order of storage"""
     return messages.page(
         call.rt,
         call.principal,

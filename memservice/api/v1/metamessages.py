@@ -18,13 +18,13 @@ from memservice.services.v1.resolve import Path
 routes = Routes("metamessages", "Notes about a user, a session or a message.", "v1")
 
 
-def _draft(given: Mapping[str, Any]) -> NoteDraft:
+def _draft(body: Mapping[str, Any]) -> NoteDraft:
     return NoteDraft(
-        given["metamessage_type"],
-        given.get("content"),
-        given["session_id"] or None,
-        given["message_id"] or None,
-        given.get("metadata"),
+        body["metamessage_type"],
+        body.get("content"),
+        body["session_id"] or None,
+        body["message_id"] or None,
+        body.get("metadata"),
     )
 
 
@@ -51,7 +51,7 @@ def create_metamessage(call: Call, app_id: str, user_id: str) -> Note:
     answer=page_of(schemas.Metamessage),
 )
 def get_metamessages(call: Call, app_id: str, user_id: str) -> Page[Note]:
-    """List a user's metamessages: all, or those with a label, about a session, about a message"""
+    """List a user's metamessages: all, or those with a label, a session or a message"""
     return metamessages.page(
         call.rt,
         call.principal,
@@ -81,7 +81,7 @@ def get_metamessage(call: Call, app_id: str, user_id: str, metamessage_id: str) 
     answer=schemas.Metamessage,
 )
 def update_metamessage(call: Call, app_id: str, user_id: str, metamessage_id: str) -> Note:
-    """Change what a metamessage is about, its label, or its metadata"""
+    """Change the session or message of a metamessage, its label, or its metadata"""
     return metamessages.update(
         call.rt, call.principal, Path(app_id, user_id), metamessage_id, _draft(call.body)
     )

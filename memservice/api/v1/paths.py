@@ -1,4 +1,4 @@
-"""The paths of the first generation, what they name, and which keys open them."""
+"""The paths of generation 1, and the keys that open them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF_COLLECTION = RouteAccess(
     by_uid=True,
 )
 
-# What a look-up is about may be named by the query or by the key itself: the service decides.
+# The resource of a look-up is named by the query or by the key: the service decides.
 LOOK_UP_APP = RouteAccess(handler=True)
 LOOK_UP = RouteAccess(workspace="app_id", handler=True, by_uid=True)
 LOOK_UP_COLLECTION = RouteAccess(

@@ -1,4 +1,4 @@
-"""Shapes of the first generation."""
+"""Schemas of generation 1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from memservice.domain.sizes import MAX_QUERY, MAX_QUESTIONS
 
 
 class _Metadata(JsonObject):
-    """Of something new."""
+    """The metadata of a new resource."""
 
     def __init__(self) -> None:
         super().__init__(load_default=dict)
@@ -154,7 +154,7 @@ class Message(BaseSchema):
 
 
 class _Labelled(AliasedSchema):
-    """A label is called `metamessage_type` as well, which counts where both are given."""
+    """A label is also called `metamessage_type`, which takes precedence."""
 
     ALIASES: ClassVar[dict[str, str]] = {"metamessage_type": "label"}
 
@@ -251,7 +251,7 @@ class Document(BaseSchema):
 
 
 class Queries(fields.Raw):
-    """A question, or several that make one."""
+    """A question, or several for one answer."""
 
     def __init__(self) -> None:
         shapes = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
@@ -265,24 +265,24 @@ class Queries(fields.Raw):
         self, value: object, attr: str | None, data: object, **kwargs: object
     ) -> list[str]:
         values = value if isinstance(value, list) else [value]
-        given = [query for query in values if isinstance(query, str)]
-        if len(given) < len(values):
+        queries = [query for query in values if isinstance(query, str)]
+        if len(queries) < len(values):
             raise ValidationError(
                 TypedMessage("Input should be a string, or a list of strings", "string_type")
             )
-        if not given:
+        if not queries:
             raise ValidationError(TypedMessage("List should have at least 1 item", "too_short"))
-        if len(given) > MAX_QUESTIONS:
+        if len(queries) > MAX_QUESTIONS:
             raise ValidationError(
                 TypedMessage(
                     (
-                        f"Value error, Too many queries: {len(given)}, and at most "
+                        f"Value error, Too many queries: {len(queries)}, and at most "
                         f"{MAX_QUESTIONS} are allowed"
                     ),
                     "value_error",
                 )
             )
-        if any(len(query) > MAX_QUERY for query in given):
+        if any(len(query) > MAX_QUERY for query in queries):
             words = "One or more queries too long" if isinstance(value, list) else "Query too long"
             raise ValidationError(
                 TypedMessage(
@@ -290,7 +290,7 @@ class Queries(fields.Raw):
                     "value_error",
                 )
             )
-        return given
+        return queries
 
 
 class DialecticOptions(BaseSchema):
@@ -303,7 +303,7 @@ class DialecticResponse(BaseSchema):
 
 
 class Deleted(BaseSchema):
-    """What was asked for is done."""
+    """The request is done."""
 
     message = String(required=True)
 

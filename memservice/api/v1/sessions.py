@@ -34,7 +34,7 @@ def create_session(call: Call, app_id: str, user_id: str) -> Session:
     "GET", paths.SESSIONS, access=paths.LOOK_UP, query=schemas.SessionQuery, answer=schemas.Session
 )
 def get_session(call: Call, app_id: str, user_id: str) -> Session:
-    """Get a session: the one of this id, else the one that the key is for"""
+    """Get the session with this id, or the session of the key"""
     return sessions.get(call.rt, call.principal, Path(app_id, user_id), call.query["session_id"])
 
 
@@ -48,7 +48,7 @@ def get_session(call: Call, app_id: str, user_id: str) -> Session:
     answer=page_of(schemas.Session),
 )
 def get_sessions(call: Call, app_id: str, user_id: str) -> Page[Session]:
-    """List a user's sessions: all of them, or with `is_active` those that were not deleted"""
+    """List a user's sessions: all, or with `is_active` only those that are not deleted"""
     body = call.body
     return sessions.page(
         call.rt,
@@ -78,7 +78,7 @@ def update_session(call: Call, app_id: str, user_id: str, session_id: str) -> Se
 def delete_session(call: Call, app_id: str, user_id: str, session_id: str) -> Done:
     """Mark a session as no longer active
 
-    It can still be read and written here; the later generations of the API no longer show it.
+    It can still be read and written here; the later generations of the API do not show it any more.
     """
     sessions.archive(call.rt, call.principal, Path(app_id, user_id, session_id))
     return Done("Session deleted successfully")
@@ -93,8 +93,7 @@ def delete_session(call: Call, app_id: str, user_id: str, session_id: str) -> Do
     answer=schemas.Session,
 )
 def clone_session(call: Call, app_id: str, user_id: str, session_id: str) -> Session:
-    """Copy a session, up to and including `message_id`; with `deep_copy` its metamessages as
-    well"""
+    """Copy a session, up to and including `message_id`; with `deep_copy` also its metamessages"""
     query = call.query
     return sessions.clone(
         call.rt,

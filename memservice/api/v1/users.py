@@ -12,7 +12,7 @@ from memservice.services.paging import Page
 from memservice.services.v1 import users
 from memservice.services.v1.resolve import Path
 
-routes = Routes("users", "Users are those about whom things are remembered.", "v1")
+routes = Routes("users", "Users are the people that an app remembers.", "v1")
 
 
 @routes.operation(
@@ -21,7 +21,7 @@ routes = Routes("users", "Users are those about whom things are remembered.", "v
 def create_user(call: Call, app_id: str) -> Peer:
     """Create a user
 
-    A name that is taken is a conflict.
+    409 if the name is in use.
     """
     return users.create(call.rt, call.principal, app_id, call.body["name"], call.body["metadata"])
 
@@ -30,7 +30,7 @@ def create_user(call: Call, app_id: str) -> Peer:
     "GET", paths.USERS, access=paths.LOOK_UP, query=schemas.UserQuery, answer=schemas.User
 )
 def get_user(call: Call, app_id: str) -> Peer:
-    """Get a user: the one of this id, else the one that the key is for"""
+    """Get the user with this id, or the user of the key"""
     return users.get(call.rt, call.principal, app_id, call.query["user_id"])
 
 

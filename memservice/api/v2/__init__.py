@@ -16,10 +16,10 @@ from memservice.api.v2 import (
 )
 
 VERSION = "2.5.1"
-"""The version of the API that the document describes."""
+"""The version of the API in its document."""
 
 ADDED = (cards.routes,)
-"""Groups that these modules add operations to, being imported."""
+"""Groups to which the import of these modules adds operations."""
 
 GROUPS: tuple[Routes, ...] = (
     workspaces.routes,

@@ -1,4 +1,4 @@
-"""The peer card by the short path, without its workspace. The operation belongs to the group of
+"""The peer card under the short path, without its workspace. The operation belongs to the group of
 peers."""
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _DEFAULT = "default"
     answer=PeerCardResponse,
 )
 def get_peer_card_by_key(call: Call, peer_id: str) -> Card:
-    """Get the card that a peer keeps about itself, or about `target`
+    """Get a peer's card of itself, or of `target`
 
-    The workspace is the key's, else the one that `workspace_id` names, else `default`.
+    The workspace is that of the key, else `workspace_id`, else `default`.
     """
     workspace = call.principal.workspace_id or call.query["workspace_id"] or _DEFAULT
     return peers.card_of(call, workspace, peer_id)

@@ -17,10 +17,10 @@ from memservice.api.v2.schemas import peers as schemas
 from memservice.services.chat import chat
 from memservice.services.chat.chat import Answer
 
-routes = Routes("chat", "Questions in natural language, answered from what is known.")
+routes = Routes("chat", "Questions in natural language, answered from memory.")
 
 NO_ANSWER = "None"
-"""What this generation answers where there is nothing to say."""
+"""The answer of this generation if there is no text."""
 
 _LAST: dict[str, Any] = {"delta": {"content": None}, "done": True}
 
@@ -36,8 +36,8 @@ _LAST: dict[str, Any] = {"delta": {"content": None}, "done": True}
 def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
     """Ask what a peer knows about itself, or about `target`
 
-    With `stream` the answer comes as server-sent events: pieces in `delta.content`, then one event
-    with `done: true`. A stream without that last event failed.
+    With `stream` the answer is a stream of server-sent events: pieces in `delta.content`, then one
+    event with `done: true`. A stream without that last event has failed.
     """
     body = call.body
 

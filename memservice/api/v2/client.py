@@ -1,13 +1,13 @@
-"""The client of the current request, as far as the second generation answers it differently.
+"""The client of the current request, since generation 2 has different responses for some clients.
 
-The generation changed while it was in use: lists were filtered by `filter`, searches were answered
-in pages, and the last published clients already use names of the third generation. The request
-itself shows most of that. Where two versions differ only in the answer, the version counts that
-published clients send with every request; a request without one gets the answer of version 2.5.1 of
-the API.
+The generation changed while it was in use: lists were filtered by `filter`, searches returned
+pages, and the last published clients already use names of generation 3. Most differences are
+visible in the request itself. If two versions differ only in the response, the version counts that
+published clients send with every request; a request without one gets the response of version 2.5.1
+of the API.
 
 `Routes` reads the client once, before anything else of a request; handlers, schemas and encoders
-take it from `current()`.
+get it from `current()`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from flask import Request
 
 EARLIEST_PATH = "/v1/"
-"""The path of the second generation before it had one of its own."""
+"""The path prefix of generation 2 before it had its own."""
 
 _AGENT = re.compile(r"Honcho/(\w+) (\d+)\.(\d+)")
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -39,22 +39,24 @@ class Client:
     language: str = ""
     """In lower case."""
     version: tuple[int, int] | None = None
-    """Major and minor; None: the request names none."""
+    """Major and minor; None: not in the request."""
     uses_earliest_path: bool = False
 
     @property
     def is_early(self) -> bool:
-        """Reads searches as pages, streams as bare text, and of a summary the text alone."""
+        """Whether the client expects pages from searches, plain text from streams, and only the
+        text of a summary."""
         return self.uses_earliest_path or (self.version is not None and self.version < _USUAL)
 
     @property
     def has_newest_names(self) -> bool:
-        """Uses the third generation's names."""
+        """Whether the client uses the names of generation 3."""
         return self.version is not None and self.version >= _NEWER.get(self.language, _NEWER["js"])
 
     @property
     def reads_text(self) -> bool:
-        """Reads a representation as a text, as the first clients and the last ones do."""
+        """Whether the client expects a representation as text, like the first and the last
+        clients."""
         return (
             self.uses_earliest_path
             or self.has_newest_names
@@ -72,7 +74,7 @@ def current() -> Client:
 
 @contextmanager
 def serving(client: Client) -> Iterator[None]:
-    """Inside, `current()` is this client."""
+    """Make `current()` return this client inside the block."""
     token = _CURRENT.set(client)
     try:
         yield
@@ -81,7 +83,7 @@ def serving(client: Client) -> Iterator[None]:
 
 
 def client_of(request: Request) -> Client:
-    """The client by the path and the headers of its request."""
+    """The client, from the path and the headers of its request."""
     return Client(*_language_and_version(request), request.path.startswith(EARLIEST_PATH))
 
 

@@ -1,4 +1,4 @@
-"""Messages, and files that become messages."""
+"""Messages, and upload of files as messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memservice.domain.records import Message
 from memservice.services.paging import Page
 from memservice.services.v2 import peer_messages
 
-routes = Routes("messages", "What was said, in order.")
+routes = Routes("messages", "The messages of a session, in order.")
 
 _MESSAGES = "/v2/workspaces/<workspace_id>/sessions/<session_id>/messages"
 _OF_PEER = "/v2/workspaces/<workspace_id>/peers/<peer_id>/messages"
@@ -49,9 +49,9 @@ routes.as_newest(_NEWEST, v3.messages.update_message)
     many=True,
 )
 def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message]:
-    """Store up to 100 messages that belong to no conversation, all or none
+    """Store up to 100 messages outside any conversation, all or none
 
-    They are kept in a session that the peer has to itself, whose name the answer shows.
+    They are stored in a separate session of the peer, which the response names.
     """
     drafts = v3.messages.drafts(call.body)
     return peer_messages.create(
@@ -69,7 +69,7 @@ def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Seq
     answer=page_of(MessageShape),
 )
 def list_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Page[Message]:
-    """List a peer's messages that belong to no conversation"""
+    """List a peer's messages outside any conversation"""
     return peer_messages.page(
         call.rt, call.principal, workspace_id, peer_id, call.body["filters"], paging(call.query)
     )

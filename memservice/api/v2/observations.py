@@ -1,4 +1,4 @@
-"""Observations: what one peer (the observer) holds about another (the observed)."""
+"""Observations: statements of one peer (the observer) about another (the observed)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memservice.domain.records import Conclusion
 from memservice.services import conclusions
 from memservice.services.paging import Page
 
-routes = Routes("observations", "What is known about peers.")
+routes = Routes("observations", "Statements about peers.")
 
 _OBSERVATIONS = "/v2/workspaces/<workspace_id>/observations"
 _CONCLUSIONS = "/v2/workspaces/<workspace_id>/conclusions"
@@ -60,7 +60,7 @@ def create_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 )
 def list_observations(call: Call, workspace_id: str) -> Page[Conclusion]:
     """List a workspace's observations, newest first"""
-    found = conclusions.page(
+    listed = conclusions.page(
         call.rt,
         call.principal,
         workspace_id,
@@ -68,7 +68,7 @@ def list_observations(call: Call, workspace_id: str) -> Page[Conclusion]:
         paging(call.query),
         of_scopes=False,
     )
-    return replace(found, items=[in_session(item) for item in found.items])
+    return replace(listed, items=[in_session(item) for item in listed.items])
 
 
 @routes.operation(

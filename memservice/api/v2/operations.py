@@ -13,14 +13,14 @@ from memservice.services import webhooks as endpoints
 dreams = Routes(
     "dreams",
     (
-        "Dreams consolidate what is known: repetitions are merged, what is outdated gives way, "
-        "cards are written."
+        "Dreams consolidate observations: they merge duplicates, replace outdated observations "
+        "and write cards."
     ),
 )
-webhooks = Routes("webhooks", "Endpoints that are told of events.")
+webhooks = Routes("webhooks", "Endpoints that receive events.")
 keys = Routes(
     "keys",
-    "What callers show to be let in: tokens for a workspace, or for one peer or session in it.",
+    "API keys, scoped to a workspace, or to one peer or session in it.",
 )
 
 _WORKSPACE = "/v2/workspaces/<workspace_id>"
@@ -37,11 +37,10 @@ keys.as_newest(v3.keys.routes, v3.keys.create_key)
     "POST", _WORKSPACE + "/trigger_dream", access=_OWN, body=TriggerDreamRequest, status=(204,)
 )
 def trigger_dream(call: Call, workspace_id: str) -> None:
-    """Consolidate what `observer` knows about `observed` (itself, if nothing is said), as soon as a
-    worker is free
+    """Schedule a dream of `observer` about `observed` (by default itself)
 
-    Both types are the same now. If such a dream is waiting or running already, or nothing is known
-    yet of these peers, nothing happens.
+    It runs as soon as a worker is free. Both types have the same effect. Nothing happens if such a
+    dream is already waiting or running, or if there are no observations about these peers yet.
     """
     body = call.body
     request = services.DreamRequest(
@@ -52,5 +51,5 @@ def trigger_dream(call: Call, workspace_id: str) -> None:
 
 @webhooks.operation("DELETE", _WORKSPACE + "/webhooks/<endpoint_id>", access=_OWN, null=True)
 def delete_webhook_endpoint(call: Call, workspace_id: str, endpoint_id: str) -> None:
-    """Forget an endpoint"""
+    """Delete an endpoint"""
     endpoints.delete(call.rt, call.principal, workspace_id, endpoint_id)

@@ -1,4 +1,4 @@
-"""Peers: their cards, and what is known about them."""
+"""Peers: their cards, representations and contexts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from memservice.services import cards
 from memservice.services.retrieval import representation
 from memservice.services.retrieval.representation_text import markdown
 
-routes = Routes("peers", "Peers are whoever takes part in sessions: people, agents.")
+routes = Routes("peers", "Peers are the participants of sessions: people and agents.")
 
 _PEER = "/v2/workspaces/<workspace_id>/peers/<peer_id>"
 _OWN = RouteAccess(workspace="workspace_id", peer="peer_id")
@@ -49,7 +49,7 @@ routes.as_newest(_NEWEST, v3.peers.list_peer_sessions, body=SessionGet, answer=p
 def get_working_representation(
     call: Call, workspace_id: str, peer_id: str
 ) -> OfPeerAlone | Response:
-    """What a peer knows about itself, or about another"""
+    """Get what a peer knows about itself, or about another"""
     selection = representation.selection_for_peer(
         call.rt, call.principal, workspace_id, peer_id, representation_options(call)
     )
@@ -66,7 +66,7 @@ def get_working_representation(
     answer=schemas.PeerContext,
 )
 def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> OfPeer | Response:
-    """Get the representation and the card of a peer, or of `target` as that peer sees it"""
+    """Get the representation and the card of a peer, or of `target` from that peer's perspective"""
     context = v3.peers.get_peer_context(call, workspace_id, peer_id)
     return (
         json_answer(_encode_context(context, {}))
@@ -79,9 +79,9 @@ def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> OfPeer | Re
     "GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=newest.PeerCardResponse
 )
 def get_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
-    """Get the card that a peer keeps about itself, or about `target`
+    """Get a peer's card of itself, or of `target`
 
-    There is none of a peer that does not exist.
+    Null for a peer that does not exist.
     """
     return card_of(call, workspace_id, peer_id)
 
@@ -104,10 +104,10 @@ def card_of(call: Call, workspace_id: str, peer_id: str) -> Card:
     answer=newest.PeerCardResponse,
 )
 def set_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
-    """Replace the card that a peer keeps about itself, or about `target`
+    """Replace a peer's card of itself, or of `target`
 
-    At most 40 lines are kept, the first ones; lines that differ in case and white space only count
-    once. The answer shows what was stored. The peer must exist.
+    At most the first 40 lines are stored, without duplicates that differ only in case and white
+    space. The response contains the stored lines. The peer must exist.
     """
     cards.get(call.rt, call.principal, workspace_id, peer_id)
     return v3.peers.set_peer_card(call, workspace_id, peer_id)

@@ -1,4 +1,4 @@
-"""What is known of a peer as this generation shows it: observations instead of text."""
+"""Representations in this generation: observations instead of text."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ class Observation:
 class Representation:
     explicit: list[Observation]
     deductive: list[Observation]
-    """Whatever was not said: patterns and contradictions too, which this generation has no place of
-    their own for."""
+    """All other levels: also patterns and contradictions, for which this generation has no
+    lists."""
 
 
 def representation_of(selection: Selection) -> Representation:
-    """Each list oldest first. A message that is quoted stands among what was said."""
+    """The representation of a selection, each list oldest first. Quoted messages are in
+    `explicit`."""
     explicit = [_of_conclusion(conclusion) for conclusion in selection.level(EXPLICIT)]
     quoted = [_of_message(message, selection.speaker(message)) for message in selection.messages]
     deductive = [
@@ -104,7 +105,7 @@ def early(context: SessionContext) -> Early:
 
 
 def in_session(conclusion: Conclusion) -> Conclusion:
-    """The conclusion with the name of a session, even if it has none."""
+    """The conclusion with a session id, even if it belongs to none."""
     return (
         conclusion
         if conclusion.session is not None

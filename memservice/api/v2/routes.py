@@ -1,5 +1,5 @@
-"""Routes of the second generation: most are those of the newest one, under another path and with
-another status."""
+"""Routes of generation 2: most are those of the newest one, with another path and another
+status."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _HERE = _PATH + "workspaces"
 
 
 class Routes(routing.Routes):
-    """A group of operations. What is found under `/v2/workspaces` is found under `/v1/workspaces`
-    too, undocumented: there this model was served before it became a generation of its own."""
+    """A group of operations. Routes under `/v2/workspaces` also exist under `/v1/workspaces`,
+    undocumented: this API was served there before it became a separate generation."""
 
     def __init__(self, name: str, description: str) -> None:
         super().__init__(name, description, "v2")
@@ -54,7 +54,7 @@ class Routes(routing.Routes):
         view: Callable[..., Response],
         method: str,
     ) -> None:
-        """A path of the first generation goes with it where that is switched off."""
+        """Paths of generation 1 are served only if it is enabled."""
         if (
             not rule.startswith(EARLIEST_PATH)
             or state.app.extensions[EXTENSION].settings.api.v1_enabled
@@ -69,10 +69,10 @@ class Routes(routing.Routes):
         also: Sequence[str] = (),
         **changes: Any,
     ) -> None:
-        """Serve what the newest generation serves with this handler, but for these `changes` of
-        what is declared.
+        """Serve the same operation as the newest generation with this handler, with these `changes`
+        of its declaration.
 
-        What it answers with 201 is answered with 200 here.
+        Its status 201 becomes 200.
         """
         (newest,) = [operation for operation, name in source.operations if name == handler.__name__]
         declared = {

@@ -1,4 +1,4 @@
-"""Searching messages."""
+"""Search for messages."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from memservice.services.paging import Page
 from memservice.services.retrieval import search
 from memservice.services.retrieval.search import SearchOptions
 
-routes = Routes("search", "Searching what was said.")
+routes = Routes("search", "Search for messages.")
 
 _WORKSPACE = "/v2/workspaces/<workspace_id>"
-_IN_A_PAGE = 100
-"""Messages that are found for those who turn pages."""
+_MAX_PAGED = 100
+"""Maximum number of messages in a paged search."""
 
 _encode_page = encoder(page_of(MessageShape))
 
@@ -84,11 +84,11 @@ def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[M
 def _search(
     call: Call, workspace_id: str, peer_id: str | None = None, session_id: str | None = None
 ) -> Sequence[Message] | Response:
-    """The best messages; a page of them for the first clients, which send no more than the text or
-    expect pages."""
+    """The best messages; as a page for the first clients, which send only the text or expect
+    pages."""
     body = call.body
     paged = body["bare"] or client.current().is_early
-    limit = _IN_A_PAGE if paged else body["limit"]
+    limit = _MAX_PAGED if paged else body["limit"]
     messages = search.search(
         call.rt,
         call.principal,

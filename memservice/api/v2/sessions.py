@@ -54,9 +54,9 @@ routes.as_newest(_MEMBERS, v3.members.set_session_peer_config)
 
 @routes.operation("POST", _SESSION + "/peers/<peer_id>/config", access=_OWN, body=SessionPeerConfig)
 def set_peer_config(call: Call, workspace_id: str, session_id: str, peer_id: str) -> Response:
-    """Change how a peer takes part in a session
+    """Change the options of a peer in a session
 
-    What is null or absent stays. A peer that was never in the session joins it.
+    Fields that are null or absent do not change. A peer that was never in the session joins it.
     """
     v3.members.set_session_peer_config(call, workspace_id, session_id, peer_id)
     return empty_answer(200)
@@ -71,7 +71,7 @@ routes.as_newest(_NEWEST, v3.cloning.clone_session, answer=schemas.Session)
 def clone_session_by_get(call: Call, workspace_id: str, session_id: str) -> Session:
     """Clone a session
 
-    As `POST` does, which is the better way to say it.
+    Like `POST`, which is preferable.
     """
     return v3.cloning.clone_session(call, workspace_id, session_id)
 
@@ -84,10 +84,10 @@ def clone_session_by_get(call: Call, workspace_id: str, session_id: str) -> Sess
     answer=known.SessionContext,
 )
 def get_session_context(call: Call, workspace_id: str, session_id: str) -> OfSession | Response:
-    """Get what a prompt needs of a session
+    """Get the context of a session for a prompt
 
-    The newest messages that fit into `tokens`, a summary of what came before them and, with
-    `peer_target`, what is known about that peer.
+    The newest messages that fit into `tokens`, a summary of the earlier ones and, with
+    `peer_target`, the representation and card of that peer.
     """
     context = v3.sessions.get_session_context(call, workspace_id, session_id)
     path = {"workspace_id": workspace_id, "session_id": session_id}

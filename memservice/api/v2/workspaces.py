@@ -1,4 +1,4 @@
-"""Workspaces, and what concerns a whole workspace."""
+"""Workspaces, and operations on a whole workspace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from memservice.services.tasks import queue_status
 
 routes = Routes(
     "workspaces",
-    "Workspaces keep everything apart: peers, sessions, messages and observations live in one.",
+    "Workspaces are isolated from each other. Each has its own peers, sessions, messages and "
+    "observations.",
 )
 
 _WORKSPACE = "/v2/workspaces/<workspace_id>"
@@ -43,8 +44,8 @@ routes.as_newest(
 def delete_workspace(call: Call, workspace_id: str) -> Workspace:
     """Delete a workspace, and everything in it
 
-    It is gone at once and its id free again; what was in it is erased in the background. The answer
-    shows what it was.
+    It disappears immediately and its id is free; its contents are erased in the background. The
+    response is the deleted workspace.
     """
     return deletion.delete_workspace(call.rt, call.principal, workspace_id, with_sessions=True)
 

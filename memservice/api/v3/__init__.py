@@ -21,10 +21,10 @@ from memservice.api.v3 import (
 )
 
 VERSION = "3.2.1"
-"""The version of the API that the document describes; the product's version is its own."""
+"""The version of the API in its document, independent of the product's version."""
 
 ADDED = (cloning.routes, deletion.of_sessions, deletion.of_workspaces, uploads.routes)
-"""Groups that these modules add operations to, being imported."""
+"""Groups to which the import of these modules adds operations."""
 
 GROUPS: tuple[Routes, ...] = (
     workspaces.routes,

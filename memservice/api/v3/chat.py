@@ -16,7 +16,7 @@ from memservice.api.v3.schemas import chat as schemas
 from memservice.services.chat import chat
 from memservice.services.chat.chat import Answer, ChatOptions
 
-routes = Routes("chat", "Questions in natural language, answered from what is known.")
+routes = Routes("chat", "Questions in natural language, answered from memory.")
 
 _WORKSPACE = "/v3/workspaces/<workspace_id>"
 
@@ -34,9 +34,9 @@ _encode_evidence = encoder(schemas.Evidence)
 def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
     """Ask what a peer knows about itself, or about `target`
 
-    With `stream` the answer comes as server-sent events: pieces in `delta.content`, then one event
-    with `done: true`. A stream without that last event failed. `response_format` is a JSON Schema
-    with an object at its root; the answer is JSON then.
+    With `stream` the answer is a stream of server-sent events: pieces in `delta.content`, then one
+    event with `done: true`. A stream without that last event has failed. `response_format` is a
+    JSON Schema with an object at its root; the answer is then JSON.
     """
     options = options_of_peer(call.body)
     return _respond(
@@ -57,10 +57,10 @@ def options_of_peer(body: Mapping[str, Any]) -> ChatOptions:
     stream=True,
 )
 def chat_with_workspace(call: Call, workspace_id: str) -> Response:
-    """Ask about everything that is known in a workspace
+    """Ask about the whole memory of a workspace
 
-    `session_id` narrows the messages that are looked at, `scope` everything. Answers as the chat of
-    a peer does.
+    `session_id` limits the messages that are used, `scope` messages and conclusions. The response
+    is the same as that of a peer's chat.
     """
     options = _options(call.body)
     return _respond(
@@ -68,7 +68,7 @@ def chat_with_workspace(call: Call, workspace_id: str) -> Response:
     )
 
 
-def _options(body: Mapping[str, Any], **further: Any) -> ChatOptions:
+def _options(body: Mapping[str, Any], **options: Any) -> ChatOptions:
     return ChatOptions(
         query=body["query"],
         session=body["session_id"] or None,
@@ -77,12 +77,12 @@ def _options(body: Mapping[str, Any], **further: Any) -> ChatOptions:
         response_format=body["response_format"],
         stream=body["stream"],
         is_wanted=caller_connected(),
-        **further,
+        **options,
     )
 
 
 def _respond(body: Mapping[str, Any], ask: Callable[[], Answer]) -> Response:
-    """The answer, whole or as a stream."""
+    """The answer, complete or as a stream."""
 
     def evidence(answer: Answer) -> dict[str, Any]:
         return (

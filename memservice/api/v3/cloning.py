@@ -1,4 +1,4 @@
-"""Cloning sessions. The operation belongs to the group of sessions."""
+"""Cloning of sessions. The operation belongs to the group of sessions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def clone_session(call: Call, workspace_id: str, session_id: str) -> Session:
     """Clone a session
 
     The clone gets a new id, and the metadata, configuration, peers and messages of the session:
-    with `message_id` those up to and including that message. What was concluded and summarised is
-    not copied.
+    with `message_id` those up to and including that message. Conclusions and summaries are not
+    copied.
     """
     return cloning.clone(
         call.rt, call.principal, workspace_id, session_id, call.query["message_id"]

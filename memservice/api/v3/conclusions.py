@@ -1,4 +1,4 @@
-"""Conclusions: what one peer (the observer) holds about another (the observed)."""
+"""Conclusions: statements of one peer (the observer) about another (the observed)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memservice.services import conclusions, dream_changes
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.paging import Page
 
-routes = Routes("conclusions", "What is known about peers.")
+routes = Routes("conclusions", "Statements about peers.")
 
 _CONCLUSIONS = "/v3/workspaces/<workspace_id>/conclusions"
 _CONCLUSION = _CONCLUSIONS + "/<conclusion_id>"
@@ -39,12 +39,12 @@ def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     """
     drafts = [
         ConclusionDraft(
-            content=given["content"],
-            observer=given["observer_id"],
-            observed=given["observed_id"],
-            session=given["session_id"],
+            content=draft["content"],
+            observer=draft["observer_id"],
+            observed=draft["observed_id"],
+            session=draft["session_id"],
         )
-        for given in call.body["conclusions"]
+        for draft in call.body["conclusions"]
     ]
     return conclusions.create(call.rt, call.principal, workspace_id, drafts)
 

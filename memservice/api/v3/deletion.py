@@ -1,4 +1,5 @@
-"""Deleting sessions and workspaces. These operations belong to the groups of what they delete."""
+"""Deletion of sessions and workspaces. These operations belong to the groups of sessions and
+workspaces."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ class Accepted:
 def delete_session(call: Call, workspace_id: str, session_id: str) -> Accepted:
     """Delete a session
 
-    Its messages, its summaries and what was concluded from it are erased in the background. Until
-    then its name stays taken, and it can be read but not written to.
+    Its messages, its summaries and the conclusions from it are erased in the background. Until then
+    its name remains in use, and it can be read but not written to.
     """
     deletion.delete_session(call.rt, call.principal, workspace_id, session_id)
     return Accepted("Session deleted successfully")
@@ -46,8 +47,8 @@ def delete_session(call: Call, workspace_id: str, session_id: str) -> Accepted:
 def delete_workspace(call: Call, workspace_id: str) -> Accepted:
     """Delete a workspace
 
-    Refused while it has active sessions. It is gone at once and its id free again; what was in it
-    is erased in the background.
+    Refused while it has active sessions. It disappears immediately and its id is free; its contents
+    are erased in the background.
     """
     deletion.delete_workspace(call.rt, call.principal, workspace_id)
     return Accepted("Workspace deletion accepted")

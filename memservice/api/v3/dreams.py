@@ -1,4 +1,4 @@
-"""Dreams: consolidating what one peer knows about another."""
+"""Dreams: consolidation of one peer's conclusions about another."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from memservice.services.paging import Page
 routes = Routes(
     "dreams",
     (
-        "Dreams consolidate what is known: repetitions are merged, what is outdated gives way, "
-        "cards are written."
+        "Dreams consolidate conclusions: they merge duplicates, replace outdated conclusions and "
+        "write cards."
     ),
 )
 
@@ -35,11 +35,11 @@ _OWN = RouteAccess(workspace="workspace_id")
     status=(204,),
 )
 def schedule_dream(call: Call, workspace_id: str) -> None:
-    """Consolidate what `observer` knows about `observed` (itself, if nothing is said), as soon as a
-    worker is free
+    """Schedule a dream of `observer` about `observed` (by default itself)
 
-    If the same dream is waiting or running already, or nothing is known yet of these peers or of
-    that session, nothing happens. `rebuild` writes a card without looking at the old one.
+    It runs as soon as a worker is free. Nothing happens if the same dream is already waiting or
+    running, or if there are no conclusions about these peers or from that session yet. `rebuild`
+    writes a card without reading the old one.
     """
     body = call.body
     request = DreamRequest(
@@ -60,7 +60,7 @@ def list_dreams(call: Call, workspace_id: str) -> Page[Dream]:
 
 @routes.operation("GET", _DREAM, access=_OWN, answer=schemas.DreamDetails)
 def get_dream(call: Call, workspace_id: str, dream_id: str) -> Dream:
-    """Get a dream with what it changed, or proposes to change"""
+    """Get a dream with its changes, or the changes that it proposes"""
     return dream_changes.show(call.rt, call.principal, workspace_id, dream_id)
 
 
@@ -84,9 +84,9 @@ def discard_dream(call: Call, workspace_id: str, dream_id: str) -> None:
 
 @routes.operation("POST", _DREAM + "/undo", access=_OWN, answer=schemas.DreamUndone)
 def undo_dream(call: Call, workspace_id: str, dream_id: str) -> Undone:
-    """Undo what a dream changed
+    """Undo the changes of a dream
 
-    What changed since the dream stays as it is. 409 for a dream that changed nothing, or was undone
-    before.
+    Rows that have changed since the dream are left alone. 409 for a dream without changes, or one
+    that was undone already.
     """
     return dream_changes.undo(call.rt, call.principal, workspace_id, dream_id)

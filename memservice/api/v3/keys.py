@@ -14,7 +14,7 @@ from memservice.services.paging import Page
 
 routes = Routes(
     "keys",
-    "What callers show to be let in: tokens for a workspace, or for one peer or session in it.",
+    "API keys, scoped to a workspace, or to one peer or session in it.",
 )
 
 _KEYS = "/v3/keys"
@@ -25,12 +25,12 @@ _ADMIN = RouteAccess(admin=True)
     "POST", _KEYS, access=_ADMIN, strict=True, query=schemas.KeyQuery, answer=schemas.NewKey
 )
 def create_key(call: Call) -> api_keys.Minted:
-    """Make a key
+    """Create a key
 
-    For a workspace, or with a peer or session besides for that alone; what it names need not exist.
-    Without any parameter the key opens everything (`admin` is true in the answer). An unknown
-    parameter, or a body, is an error: a misspelt scope never widens a key. The key goes with what
-    it names: a deletion revokes it. The token is not kept: it cannot be shown again.
+    For a workspace, or for one peer or session in it, which need not exist. Without any parameter
+    the key opens everything (`admin` is true in the response). An unknown parameter, or a body, is
+    an error: a misspelt scope never widens a key. Deleting the workspace, peer or session revokes
+    the key. The token is not stored: it cannot be shown again.
     """
     api_keys.require_enabled(call.rt)
     query = call.query
@@ -46,8 +46,7 @@ def create_key(call: Call) -> api_keys.Minted:
 def list_keys(call: Call) -> Page[ApiKey]:
     """List keys
 
-    Those that were made here, whether they still work or not, and those that were revoked; without
-    their tokens.
+    All keys created here, valid or not, and all revoked keys; without their tokens.
     """
     api_keys.require_enabled(call.rt)
     return api_keys.page(call.rt, call.principal, paging(call.query))
@@ -57,7 +56,7 @@ def list_keys(call: Call) -> Page[ApiKey]:
 def revoke_key(call: Call, key_id: str) -> None:
     """Revoke a key
 
-    At once, and for good. Revoking it again changes nothing.
+    Immediately and permanently. Revoking it again changes nothing.
     """
     api_keys.require_enabled(call.rt)
     api_keys.revoke(call.rt, call.principal, key_id)

@@ -19,7 +19,7 @@ from memservice.services import sessions
 from memservice.services.paging import Page
 from memservice.services.sessions import MemberConfig
 
-routes = Routes("session peers", "Which peers take part in a session, and how.")
+routes = Routes("session peers", "The peers of a session and their options.")
 
 _PEERS = "/v3/workspaces/<workspace_id>/sessions/<session_id>/peers"
 _CONFIG = _PEERS + "/<peer_id>/config"
@@ -30,12 +30,12 @@ _BODY = {("peers",): ("body",)}
 """The whole body is the argument `peers`."""
 
 
-def member_configs(given: Mapping[str, Mapping[str, Any]]) -> dict[str, MemberConfig]:
-    return {name: _config(config) for name, config in given.items()}
+def member_configs(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, MemberConfig]:
+    return {name: _config(config) for name, config in configs.items()}
 
 
-def _config(given: Mapping[str, Any]) -> MemberConfig:
-    return MemberConfig(given.get("observe_me"), given.get("observe_others"))
+def _config(body: Mapping[str, Any]) -> MemberConfig:
+    return MemberConfig(body.get("observe_me"), body.get("observe_others"))
 
 
 def _by_peer() -> Map:
@@ -48,7 +48,7 @@ def _by_peer() -> Map:
 def add_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Add peers to a session
 
-    An active member keeps its configuration; one that had left takes the given one. The session and
+    An active member keeps its configuration; one that had left gets the new one. The session and
     the peers are created if missing.
     """
     return sessions.add_peers(
@@ -75,7 +75,7 @@ def set_session_peers(call: Call, workspace_id: str, session_id: str) -> Session
 def remove_session_peers(call: Call, workspace_id: str, session_id: str) -> Session:
     """Remove peers from a session
 
-    Names that are not in it are ignored.
+    Unknown names are ignored.
     """
     return sessions.remove_peers(call.rt, call.principal, workspace_id, session_id, call.body)
 
@@ -92,15 +92,15 @@ def list_session_peers(call: Call, workspace_id: str, session_id: str) -> Page[P
 def get_session_peer_config(
     call: Call, workspace_id: str, session_id: str, peer_id: str
 ) -> MemberConfig:
-    """Get how a peer takes part in a session"""
+    """Get the options of a peer in a session"""
     return sessions.get_peer_config(call.rt, call.principal, workspace_id, session_id, peer_id)
 
 
 @routes.operation("PUT", _CONFIG, access=_OWN, body=SessionPeerConfig, status=(204,))
 def set_session_peer_config(call: Call, workspace_id: str, session_id: str, peer_id: str) -> None:
-    """Change how a peer takes part in a session
+    """Change the options of a peer in a session
 
-    What is null or absent stays. A peer that was never in the session joins it.
+    Fields that are null or absent do not change. A peer that was never in the session joins it.
     """
     sessions.set_peer_config(
         call.rt, call.principal, workspace_id, session_id, peer_id, _config(call.body)

@@ -16,7 +16,7 @@ from memservice.services import messages
 from memservice.services.messages import Draft
 from memservice.services.paging import Page
 
-routes = Routes("messages", "What was said, in order.")
+routes = Routes("messages", "The messages of a session, in order.")
 
 _MESSAGES = "/v3/workspaces/<workspace_id>/sessions/<session_id>/messages"
 _MESSAGE = _MESSAGES + "/<message_id>"
@@ -40,8 +40,8 @@ def create_messages(call: Call, workspace_id: str, session_id: str) -> Sequence[
     """Store up to 100 messages, all or none
 
     The workspace, the session and the authors are created if missing, and the authors join the
-    session. A request that is repeated with the same `Idempotency-Key` header stores nothing again
-    and is answered as the first one was.
+    session. A request repeated with the same `Idempotency-Key` header stores nothing and gets the
+    response of the first one.
     """
     return messages.create(
         call.rt,
@@ -56,13 +56,13 @@ def create_messages(call: Call, workspace_id: str, session_id: str) -> Sequence[
 def drafts(body: Mapping[str, Any]) -> list[Draft]:
     return [
         Draft(
-            content=given["content"],
-            author=given["peer_id"],
-            metadata=given["metadata"],
-            configuration=given["configuration"],
-            created_at=given["created_at"],
+            content=draft["content"],
+            author=draft["peer_id"],
+            metadata=draft["metadata"],
+            configuration=draft["configuration"],
+            created_at=draft["created_at"],
         )
-        for given in body["messages"]
+        for draft in body["messages"]
     ]
 
 
@@ -76,7 +76,7 @@ def drafts(body: Mapping[str, Any]) -> list[Draft]:
     answer=page_of(schemas.Message),
 )
 def list_messages(call: Call, workspace_id: str, session_id: str) -> Page[Message]:
-    """List a session's messages in the order in which they were stored"""
+    """List a session's messages in the order of storage"""
     return messages.page(
         call.rt, call.principal, workspace_id, session_id, call.body["filters"], paging(call.query)
     )

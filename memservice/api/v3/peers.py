@@ -1,4 +1,4 @@
-"""Peers: their cards, and what is known about them."""
+"""Peers: their cards, representations and contexts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from memservice.services.retrieval.context import PeerContext
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.retrieval.search import SearchOptions
 
-routes = Routes("peers", "Peers are whoever takes part in sessions: people, agents.")
+routes = Routes("peers", "Peers are the participants of sessions: people and agents.")
 
 _PEERS = "/v3/workspaces/<workspace_id>/peers"
 _PEER = _PEERS + "/<peer_id>"
@@ -56,8 +56,8 @@ class Representation:
 def get_or_create_peer(call: Call, workspace_id: str) -> tuple[Peer, int]:
     """Get a peer, or create it
 
-    Of an existing peer, given metadata and configuration are each replaced. A missing workspace is
-    created.
+    For an existing peer, metadata and configuration, if set, are each replaced. A missing workspace
+    is created.
     """
     body = call.body
     peer, created = peers.get_or_create(
@@ -91,7 +91,7 @@ def list_peers(call: Call, workspace_id: str) -> Page[Peer]:
 def update_peer(call: Call, workspace_id: str, peer_id: str) -> Peer:
     """Change a peer's metadata and configuration
 
-    Each is replaced; what is null or absent stays. A missing peer is created.
+    Each is replaced; a field that is null or absent does not change. A missing peer is created.
     """
     return peers.update(
         call.rt,
@@ -113,7 +113,7 @@ def update_peer(call: Call, workspace_id: str, peer_id: str) -> Peer:
     answer=page_of(SessionShape),
 )
 def list_peer_sessions(call: Call, workspace_id: str, peer_id: str) -> Page[Session]:
-    """List the sessions that a peer is or was in"""
+    """List the sessions of which a peer is or was a member"""
     return peers.sessions(
         call.rt, call.principal, workspace_id, peer_id, call.body["filters"], paging(call.query)
     )
@@ -127,7 +127,7 @@ def list_peer_sessions(call: Call, workspace_id: str, peer_id: str) -> Page[Sess
     answer=schemas.RepresentationResponse,
 )
 def get_representation(call: Call, workspace_id: str, peer_id: str) -> Representation:
-    """What a peer knows about itself, or about another, as Markdown"""
+    """Get what a peer knows about itself, or about another, as Markdown"""
     return Representation(
         representation.of_peer(
             call.rt, call.principal, workspace_id, peer_id, representation_options(call)
@@ -146,13 +146,15 @@ def representation_options(call: Call) -> RepresentationOptions:
         search_top_k=body["search_top_k"],
         search_max_distance=body["search_max_distance"],
         include_most_frequent=bool(body["include_most_frequent"]),
-        max_conclusions=most_conclusions(call, body["max_conclusions"]),
+        max_conclusions=max_conclusions(call, body["max_conclusions"]),
     )
 
 
-def most_conclusions(call: Call, given: int | None) -> int:
+def max_conclusions(call: Call, requested: int | None) -> int:
     return (
-        call.rt.settings.deriver.working_representation_max_observations if given is None else given
+        call.rt.settings.deriver.working_representation_max_observations
+        if requested is None
+        else requested
     )
 
 
@@ -160,7 +162,7 @@ def most_conclusions(call: Call, given: int | None) -> int:
     "GET", _PEER + "/card", access=_OWN, query=TargetQuery, answer=schemas.PeerCardResponse
 )
 def get_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
-    """Get the card that a peer keeps about itself, or about `target`"""
+    """Get a peer's card of itself, or of `target`"""
     return Card(
         cards.get(call.rt, call.principal, workspace_id, peer_id, call.query["target"] or None)
     )
@@ -175,10 +177,10 @@ def get_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
     answer=schemas.PeerCardResponse,
 )
 def set_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
-    """Replace the card that a peer keeps about itself, or about `target`
+    """Replace a peer's card of itself, or of `target`
 
-    At most 40 lines are kept, the first ones; lines that differ in case and white space only count
-    once. The answer shows what was stored. A missing peer is created.
+    At most the first 40 lines are stored, without duplicates that differ only in case and white
+    space. The response contains the stored lines. A missing peer is created.
     """
     return Card(
         cards.put(
@@ -196,7 +198,7 @@ def set_peer_card(call: Call, workspace_id: str, peer_id: str) -> Card:
     "GET", _PEER + "/context", access=_OWN, query=PeerContextQuery, answer=schemas.PeerContext
 )
 def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> PeerContext:
-    """Get the representation and the card of a peer, or of `target` as that peer sees it"""
+    """Get the representation and the card of a peer, or of `target` from that peer's perspective"""
     query = call.query
     options = RepresentationOptions(
         target=query["target"] or None,
@@ -204,7 +206,7 @@ def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> PeerContext
         search_top_k=query["search_top_k"],
         search_max_distance=query["search_max_distance"],
         include_most_frequent=query["include_most_frequent"],
-        max_conclusions=most_conclusions(call, query["max_conclusions"]),
+        max_conclusions=max_conclusions(call, query["max_conclusions"]),
     )
     return context.of_peer(call.rt, call.principal, workspace_id, peer_id, options)
 

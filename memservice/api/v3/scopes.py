@@ -1,4 +1,4 @@
-"""Scopes: named sets of sessions with a memory of their own."""
+"""Scopes: named sets of sessions with their own conclusions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from memservice.services.paging import Page
 routes = Routes(
     "scopes",
     (
-        "Scopes are named sets of sessions. What was said in them can be recalled as a memory "
-        "of its own."
+        "Scopes are named sets of sessions with a memory of their own, which covers only these "
+        "sessions."
     ),
 )
 
@@ -40,7 +40,7 @@ class ScopeStatus:
 def get_or_create_scope(call: Call, workspace_id: str) -> tuple[Peer, int]:
     """Get a scope, or create it
 
-    Given metadata replaces that of an existing scope. A missing workspace is created.
+    Metadata, if set, replaces that of an existing scope. A missing workspace is created.
     """
     scope, created = scopes.get_or_create(
         call.rt, call.principal, workspace_id, call.body["id"], call.body["metadata"]
@@ -66,18 +66,18 @@ def get_scope(call: Call, workspace_id: str, scope_id: str) -> Peer:
     "POST", _SCOPE + "/sessions", access=_OWN, body=schemas.ScopeSessionsAdd, status=(204,)
 )
 def add_scope_sessions(call: Call, workspace_id: str, scope_id: str) -> None:
-    """Put sessions into a scope, all or none
+    """Add sessions to a scope, all or none
 
-    What is known from a session already is copied into the scope's memory in the background.
+    Existing conclusions from a session are copied into the scope's memory in the background.
     """
     scopes.add_sessions(call.rt, call.principal, workspace_id, scope_id, call.body["session_ids"])
 
 
 @routes.operation("DELETE", _SCOPE + "/sessions/<session_id>", access=_OWN, status=(204,))
 def remove_scope_session(call: Call, workspace_id: str, scope_id: str, session_id: str) -> None:
-    """Take a session out of a scope
+    """Remove a session from a scope
 
-    What the scope knows from it is deleted in the background.
+    The scope's conclusions from it are deleted in the background.
     """
     scopes.remove_session(call.rt, call.principal, workspace_id, scope_id, session_id)
 
@@ -86,19 +86,19 @@ def remove_scope_session(call: Call, workspace_id: str, scope_id: str, session_i
     "POST", _SCOPE + "/sessions/list", access=_OWN, query=PageQuery, answer=page_of(SessionShape)
 )
 def list_scope_sessions(call: Call, workspace_id: str, scope_id: str) -> Page[Session]:
-    """List the active sessions of a scope, in the order in which they joined it"""
+    """List the active sessions of a scope, in the order of joining"""
     return scopes.sessions_page(call.rt, call.principal, workspace_id, scope_id, paging(call.query))
 
 
 @routes.operation("GET", _SCOPE + "/status", access=_OWN, answer=schemas.ScopeStatus)
 def get_scope_status(call: Call, workspace_id: str, scope_id: str) -> ScopeStatus:
-    """How far the copying of what is known from each session is"""
+    """Get the progress of copying the conclusions from each session"""
     entries = scopes.status(call.rt, call.principal, workspace_id, scope_id)
     return ScopeStatus({session_id: _shown(entry) for session_id, entry in entries.items()})
 
 
 def _shown(entry: ScopeSession) -> dict[str, Any]:
-    """With an offset instead of the usual `Z`, as clients know it; without a count until there is
-    one."""
+    """The entry as clients expect it: the time with an offset instead of `Z`, and no count until
+    there is one."""
     shown: dict[str, Any] = {"state": entry.state, "updated_at": entry.updated_at.isoformat()}
     return shown if entry.docs_copied is None else {**shown, "docs_copied": entry.docs_copied}

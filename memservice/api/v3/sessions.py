@@ -10,7 +10,7 @@ from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
 from memservice.api.v3.members import member_configs
-from memservice.api.v3.peers import most_conclusions
+from memservice.api.v3.peers import max_conclusions
 from memservice.api.v3.schemas import sessions as schemas
 from memservice.api.v3.schemas.messages import Message as MessageShape
 from memservice.api.v3.schemas.messages import MessageSearchOptions
@@ -50,9 +50,9 @@ class Summaries:
 def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
     """Get a session, or create it
 
-    Of an existing session, given metadata is replaced, given configuration merged section by
-    section, and given peers are added. A missing workspace and missing peers are created. To the
-    key of a peer or a session an existing session is answered as it is.
+    For an existing session, metadata is replaced, configuration is merged section by section, and
+    peers are added, if they are set. A missing workspace and missing peers are created. With the
+    key of a peer or a session, an existing session does not change.
     """
     body = call.body
     fields = SessionFields(
@@ -87,8 +87,8 @@ def list_sessions(call: Call, workspace_id: str) -> Page[Session]:
 def update_session(call: Call, workspace_id: str, session_id: str) -> Session:
     """Change a session's metadata and configuration
 
-    Metadata is replaced, configuration is merged section by section; what is null or absent stays.
-    A missing session is created.
+    Metadata is replaced, configuration is merged section by section; a field that is null or absent
+    does not change. A missing session is created.
     """
     return sessions.update(
         call.rt,
@@ -108,10 +108,10 @@ def update_session(call: Call, workspace_id: str, session_id: str) -> Session:
     answer=schemas.SessionContext,
 )
 def get_session_context(call: Call, workspace_id: str, session_id: str) -> SessionContext:
-    """Get what a prompt needs of a session
+    """Get the context of a session for a prompt
 
-    The newest messages that fit into `tokens`, a summary of what came before them and, with
-    `peer_target`, what is known about that peer.
+    The newest messages that fit into `tokens`, a summary of the earlier ones and, with
+    `peer_target`, the representation and card of that peer.
     """
     query = call.query
     options = SessionContextOptions(
@@ -128,7 +128,7 @@ def get_session_context(call: Call, workspace_id: str, session_id: str) -> Sessi
         search_top_k=query["search_top_k"],
         search_max_distance=query["search_max_distance"],
         include_most_frequent=query["include_most_frequent"],
-        max_conclusions=most_conclusions(call, query["max_conclusions"]),
+        max_conclusions=max_conclusions(call, query["max_conclusions"]),
     )
     return context.of_session(call.rt, call.principal, workspace_id, session_id, options)
 
@@ -136,8 +136,8 @@ def get_session_context(call: Call, workspace_id: str, session_id: str) -> Sessi
 @routes.operation("GET", _SESSION + "/summaries", access=_READ, answer=schemas.SessionSummaries)
 def get_session_summaries(call: Call, workspace_id: str, session_id: str) -> Summaries:
     """Get a session's newest summaries"""
-    found = sessions.summaries(call.rt, call.principal, workspace_id, session_id)
-    return Summaries(found.get(SHORT), found.get(LONG))
+    summaries = sessions.summaries(call.rt, call.principal, workspace_id, session_id)
+    return Summaries(summaries.get(SHORT), summaries.get(LONG))
 
 
 @routes.operation(

@@ -1,4 +1,4 @@
-"""Files that become messages."""
+"""Upload of files as messages."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ routes = messages.routes
 def create_messages_with_file(call: Call, workspace_id: str, session_id: str) -> Sequence[Message]:
     """Store a file's text as messages, all or none
 
-    Text of any kind, JSON, PDF and Word (.docx). A text that is too long for one message is cut
-    into several at a blank line, the end of a line, of a sentence or of a word; all of them have
-    the given metadata, configuration and time.
+    Plain text of any kind, JSON, PDF and Word (.docx). A text that is too long for one message is
+    split at a blank line, or at the end of a line, a sentence or a word; all messages get the same
+    metadata, configuration and time.
     """
     form = call.body
     stream = form["file"].stream
-    # Asked before the file is read into memory.
+    # Check the size before the file is read into memory.
     uploads.check_size(call.rt, stream.seek(0, io.SEEK_END))
     stream.seek(0)
     file = Upload(stream.read(), form["file"].filename or "", form["file"].mimetype)

@@ -1,4 +1,4 @@
-"""Webhooks: endpoints that are told of events."""
+"""Webhooks: endpoints that receive events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memservice.services import webhooks
 from memservice.services.paging import Page
 from memservice.services.webhooks import DeadLetter, Registered
 
-routes = Routes("webhooks", "Endpoints that are told of events.")
+routes = Routes("webhooks", "Endpoints that receive events.")
 
 _WEBHOOKS = "/v3/workspaces/<workspace_id>/webhooks"
 _WEBHOOK = _WEBHOOKS + "/<endpoint_id>"
@@ -29,9 +29,9 @@ _OWN = RouteAccess(workspace="workspace_id")
     status=(200, 201),
 )
 def get_or_create_webhook_endpoint(call: Call, workspace_id: str) -> tuple[Registered, int]:
-    """Register a URL, or find it registered
+    """Register a URL, or get its endpoint
 
-    A new endpoint comes with the secret that its deliveries are signed with.
+    The response for a new endpoint contains the secret that signs its deliveries.
     """
     registered = webhooks.register(call.rt, call.principal, workspace_id, call.body["url"])
     return registered, 201 if registered.created else 200
@@ -47,7 +47,7 @@ def list_webhook_endpoints(call: Call, workspace_id: str) -> Page[WebhookEndpoin
 
 @routes.operation("DELETE", _WEBHOOK, access=_OWN, status=(204,))
 def delete_webhook_endpoint(call: Call, workspace_id: str, endpoint_id: str) -> None:
-    """Forget an endpoint"""
+    """Delete an endpoint"""
     webhooks.delete(call.rt, call.principal, workspace_id, endpoint_id)
 
 
@@ -65,7 +65,7 @@ def test_emit(call: Call, workspace_id: str) -> None:
     answer=page_of(schemas.WebhookDelivery),
 )
 def list_deliveries(call: Call, workspace_id: str, endpoint_id: str) -> Page[Delivery]:
-    """List the attempts to deliver to an endpoint, newest first"""
+    """List the delivery attempts of an endpoint, newest first"""
     return webhooks.deliveries(
         call.rt, call.principal, workspace_id, endpoint_id, paging(call.query)
     )
@@ -79,7 +79,7 @@ def list_deliveries(call: Call, workspace_id: str, endpoint_id: str) -> Page[Del
     answer=page_of(schemas.DeadLetter),
 )
 def list_dead_letters(call: Call, workspace_id: str, endpoint_id: str) -> Page[DeadLetter]:
-    """List the events that an endpoint never took"""
+    """List the events that an endpoint never accepted"""
     return webhooks.dead_letters(
         call.rt, call.principal, workspace_id, endpoint_id, paging(call.query)
     )
@@ -93,5 +93,5 @@ def list_dead_letters(call: Call, workspace_id: str, endpoint_id: str) -> Page[D
     status=(202,),
 )
 def redeliver(call: Call, workspace_id: str, delivery_id: str) -> Task:
-    """Deliver an event again, named by one of its attempts or as a dead letter"""
+    """Deliver an event again, by the id of an attempt or a dead letter"""
     return webhooks.redeliver(call.rt, call.principal, workspace_id, delivery_id)

@@ -1,4 +1,4 @@
-"""Workspaces, and what concerns a whole workspace."""
+"""Workspaces, and operations on a whole workspace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from memservice.services.usage import report as usage_report
 
 routes = Routes(
     "workspaces",
-    "Workspaces keep everything apart: peers, sessions, messages and conclusions live in one.",
+    "Workspaces are isolated from each other. Each has its own peers, sessions, messages and "
+    "conclusions.",
 )
 
 _OWN = RouteAccess(workspace="workspace_id")
@@ -45,8 +46,8 @@ _OWN = RouteAccess(workspace="workspace_id")
 def get_or_create_workspace(call: Call) -> tuple[Workspace, int]:
     """Get a workspace, or create it
 
-    An existing workspace is returned as it is: the body changes nothing. The key of a peer or a
-    session creates one by its id alone.
+    An existing workspace does not change. The key of a peer or a session can create one only by its
+    id.
     """
     body = call.body
     workspace, created = workspaces.get_or_create(
@@ -79,8 +80,8 @@ def list_workspaces(call: Call) -> Page[Workspace]:
 def update_workspace(call: Call, workspace_id: str) -> Workspace:
     """Change a workspace's metadata and configuration
 
-    Metadata is replaced, configuration is merged section by section; what is null or absent stays.
-    A missing workspace is created.
+    Metadata is replaced, configuration is merged section by section; a field that is null or absent
+    does not change. A missing workspace is created.
     """
     return workspaces.update(
         call.rt, call.principal, workspace_id, call.body["metadata"], call.body["configuration"]
@@ -119,7 +120,7 @@ def search_workspace(call: Call, workspace_id: str) -> Sequence[Message]:
 def get_queue_status(call: Call, workspace_id: str) -> queue_status.QueueStatus:
     """Count a workspace's background work"""
     query = call.query
-    # An empty name asks for nothing in particular.
+    # An empty name means no filter.
     return queue_status.status(
         call.rt,
         call.principal,
@@ -138,9 +139,9 @@ def get_queue_status(call: Call, workspace_id: str) -> queue_status.QueueStatus:
     answer=usage_schemas.UsageReport,
 )
 def get_usage(call: Call, workspace_id: str) -> usage_report.Report:
-    """Tell what calls of models cost
+    """Get the usage of models
 
-    In tokens, by day, purpose and model; and how much may be spent today.
+    In tokens, by day, purpose and model; and today's budget.
     """
     return usage_report.of_workspace(call.rt, call.principal, workspace_id, call.query["days"])
 
@@ -155,8 +156,8 @@ def get_usage(call: Call, workspace_id: str) -> usage_report.Report:
 def list_queue_failures(call: Call, workspace_id: str) -> Page[Job]:
     """List background work that failed permanently and dreams held for review, the latest first
 
-    With `include=retrying`, also work that will be tried again and work that waits for a language
-    model; then the newest work comes first.
+    With `include=retrying`, also tasks that will be tried again or wait for a language model, then
+    newest first.
     """
     retrying = call.query["include"] == "retrying"
     return jobs.failures(
@@ -175,7 +176,7 @@ def list_queue_failures(call: Call, workspace_id: str) -> Page[Job]:
 def retry_queue_failures(call: Call, workspace_id: str) -> Retried:
     """Try failed background work again
 
-    Each task gets all its tries again. An id that is not among the failures is an error, and then
-    none is tried.
+    Each task gets all its tries again. An id that is not a failure is an error, and then no task is
+    retried.
     """
     return Retried(jobs.retry_failures(call.rt, call.principal, workspace_id, call.body["ids"]))

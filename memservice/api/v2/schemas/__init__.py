@@ -1,2 +1,2 @@
-"""Shapes that the second generation has to itself. They are read as what the newest one reads, so
-that its handlers understand them."""
+"""Schemas of generation 2 only. Their results have the form of the newest generation's schemas, so
+that its handlers can use them."""

@@ -1,4 +1,4 @@
-"""What these shapes have in common."""
+"""Common bases of these schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memservice.api.v2 import client
 from memservice.domain.filters import Resource
 
 GLOBAL_SESSION = "__global_observations__"
-"""Stands where this generation needs the name of a session and there is none."""
+"""Used if this generation requires the name of a session and there is none."""
 
 _LOGICAL = ("AND", "OR", "NOT")
 
@@ -24,7 +24,7 @@ class LegacySchema(AliasedSchema):
 
     ALIASES: ClassVar[Mapping[str, str]] = {}
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
-    """Values of the fields that this schema lacks."""
+    """Values of fields that this schema does not have."""
 
     @post_load
     def _add_defaults(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
@@ -32,9 +32,9 @@ class LegacySchema(AliasedSchema):
 
 
 class Listing(LegacySchema):
-    """The body of a listing. The first clients call the filters `filter`, and mean the metadata by
-    what is no name of a column; of sessions they also say `is_active`, and mean the active ones
-    alone if it is true."""
+    """The body of a listing. The first clients send the filters as `filter`, with metadata under
+    names that are not columns. For sessions they also send `is_active`; true selects only the
+    active ones."""
 
     RESOURCE: ClassVar[Resource]
 
@@ -53,17 +53,17 @@ class Listing(LegacySchema):
             filters = {"AND": [{"is_active": True}, filters or {}]}
         return {**data, "filters": filters}
 
-    def _translated(self, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        known = (
+    def _translated(self, filters: Any) -> Any:
+        if not isinstance(filters, dict):
+            return filters
+        columns = (
             {}
             if client.current().uses_earliest_path
             else {
-                name: given[name]
-                for name in given
+                name: filters[name]
+                for name in filters
                 if name in _LOGICAL or name in self.RESOURCE.columns
             }
         )
-        metadata = {name: value for name, value in given.items() if name not in known}
-        return {"AND": [known, {"metadata": metadata}]} if metadata else known
+        metadata = {name: value for name, value in filters.items() if name not in columns}
+        return {"AND": [columns, {"metadata": metadata}]} if metadata else columns

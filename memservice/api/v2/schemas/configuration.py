@@ -1,4 +1,4 @@
-"""Configuration: what the newest generation calls `reasoning` is called `deriver` here."""
+"""Configuration: `reasoning` of the newest generation is `deriver` here."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ DERIVER, REASONING = "deriver", "reasoning"
 
 
 class _Renamed(BaseSchema):
-    """`deriver` goes before `reasoning`, where a caller sends both."""
+    """Accepts both names; `deriver` takes precedence over `reasoning`."""
 
     @pre_load
     def _read_newer(self, data: Any, **kwargs: Any) -> Any:
-        data = strip_nul(data)  # before any name is looked at: what is left of one is what counts
+        data = strip_nul(data)  # first, since the name without NUL counts
         if not isinstance(data, dict) or REASONING not in data:
             return data
-        rest = {name: value for name, value in data.items() if name != REASONING}
-        return rest if DERIVER in rest else {**rest, DERIVER: data[REASONING]}
+        remaining = {name: value for name, value in data.items() if name != REASONING}
+        return remaining if DERIVER in remaining else {**remaining, DERIVER: data[REASONING]}
 
     @post_load
     def _rename(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class WorkspaceConfiguration(_Renamed, newest.WorkspaceConfiguration):
 
 
 class SessionConfiguration(_Renamed, newest.SessionConfiguration):
-    """As a workspace's; what is set here goes before the workspace's."""
+    """Like a workspace's configuration, which it overrides."""
 
     deriver = Nested(newest.ReasoningConfiguration, allow_none=True)
 
@@ -60,7 +60,7 @@ class MessageConfiguration(_Renamed):
 
 
 class Configuration(fields.Configuration):
-    """A workspace's or session's configuration as it is shown, with the client's names."""
+    """A workspace's or session's configuration in responses, with the client's names."""
 
     @staticmethod
     def wire(stored: Mapping[str, Any]) -> dict[str, Any]:

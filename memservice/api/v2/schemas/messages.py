@@ -1,4 +1,4 @@
-"""Messages, searching them, and files that become messages."""
+"""Messages, searches and uploads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memservice.domain.filters import resources
 
 
 class _ContentLength(LengthOfSetting):
-    """The first version allowed twice as much."""
+    """The limit of the first version was twice as high."""
 
     EARLIEST = 50_000
 
@@ -49,7 +49,7 @@ class MessageGet(Listing):
 
 
 class SearchBody(Nested):
-    """What is searched for. The first clients send the bare text."""
+    """The body of a search. The first clients send only the text."""
 
     def __init__(self) -> None:
         super().__init__(messages.MessageSearchOptions, required=True)

@@ -1,6 +1,6 @@
 """Observations, which the newest generation calls conclusions.
 
-Each belongs to a session; where there is none, to one that does not exist.
+Each belongs to a session; an observation without one, to `GLOBAL_SESSION`, which does not exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SESSIONS = ("session_id", "session_name")
 
 
 def _without_global(filters: Any) -> Any:
-    """The same filters, asking for no session where they ask for the one that does not exist."""
+    """The filters with None instead of the global session."""
     if isinstance(filters, list):
         return [_without_global(part) for part in filters]
     if not isinstance(filters, Mapping):

@@ -1,4 +1,4 @@
-"""Peers, and what is known about them."""
+"""Peers, representations and contexts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEWEST_WORDS = {
     "max_observations": "max_conclusions",
 }
 MAX_CONCLUSIONS = 50
-"""Observations in a context, where nothing is said."""
+"""Default number of observations in a context."""
 
 
 class PeerGet(Listing):
@@ -45,7 +45,7 @@ class DeductiveObservation(_Observation):
 
 
 class Representation(BaseSchema):
-    """What was said, and what follows from it; each oldest first."""
+    """Explicit and deductive observations, each oldest first."""
 
     explicit = List(Nested(ExplicitObservation))
     deductive = List(Nested(DeductiveObservation))
@@ -67,8 +67,8 @@ class PeerRepresentationGet(LegacySchema, peers.PeerRepresentationGet):
 
 
 class RepresentationResponse(BaseSchema):
-    """Its parts stand beside it as well: there the client 1.6.0 looks for what a peer of a session
-    is known by."""
+    """The representation, and its two lists again at the top level, where client 1.6.0 reads them
+    for a peer in a session."""
 
     representation = Nested(Representation, required=True)
     explicit = List(Nested(ExplicitObservation), attribute="representation.explicit")
@@ -122,7 +122,7 @@ class SessionContext(BaseSchema):
 
 
 class EarlySessionContext(BaseSchema):
-    """As the first clients know it: the text of a summary alone."""
+    """For the first clients: only the text of a summary."""
 
     id = FromPath("session_id", required=True)
     messages = List(Nested(Message), required=True)
@@ -130,7 +130,7 @@ class EarlySessionContext(BaseSchema):
 
 
 class DialecticOptions(LegacySchema, chat.DialecticOptions):
-    """The first clients ask `queries`: one text, or several for one answer."""
+    """The first clients send `queries`: one text, or several for one answer."""
 
     DEFAULTS: ClassVar[dict[str, Any]] = {"scope": None, "filters": None, "response_format": None}
 
@@ -141,9 +141,9 @@ class DialecticOptions(LegacySchema, chat.DialecticOptions):
     def _read_queries(self, data: Any, **kwargs: Any) -> Any:
         if not isinstance(data, dict) or "query" in data or "queries" not in data:
             return data
-        asked = data["queries"]
-        several = isinstance(asked, list) and all(isinstance(query, str) for query in asked)
-        return {**data, "query": "\n".join(asked) if several else asked}
+        queries = data["queries"]
+        several = isinstance(queries, list) and all(isinstance(query, str) for query in queries)
+        return {**data, "query": "\n".join(queries) if several else queries}
 
     @post_load(pass_original=True)
     def _note_early(self, data: dict[str, Any], original: Any, **kwargs: Any) -> dict[str, Any]:

@@ -58,8 +58,8 @@ class DeriverStatusQuery(QueueStatusQuery):
     peer_id = Name(
         allow_none=True,
         load_default=None,
-        metadata={"description": "As `observer_id`, in the first clients' word"},
+        metadata={"description": "Like `observer_id`, for the first clients"},
     )
     include_sender = Boolean(
-        load_default=False, metadata={"description": "Of `peer_id`: as `sender_id` too"}
+        load_default=False, metadata={"description": "Use `peer_id` as `sender_id` too"}
     )

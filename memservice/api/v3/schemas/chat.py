@@ -36,7 +36,7 @@ class DialecticOptions(WorkspaceChatOptions):
 
 
 class EvidenceObservation(BaseSchema):
-    """A conclusion that was read."""
+    """A conclusion that was used."""
 
     id = String(attribute="uid", required=True)
     content = String(required=True)
@@ -49,7 +49,7 @@ class EvidenceObservation(BaseSchema):
 
 
 class EvidenceMessageRef(BaseSchema):
-    """A message that was read, without its content."""
+    """A message that was used, without its content."""
 
     id = String(attribute="uid", required=True)
     session_id = String(attribute="session", required=True)
@@ -63,7 +63,7 @@ class EvidenceToolCall(BaseSchema):
 
 
 class Evidence(BaseSchema):
-    """What was read for an answer, in the order in which it was read."""
+    """Everything that was read for an answer, in order."""
 
     conclusions = List(Nested(EvidenceObservation), required=True)
     messages = List(Nested(EvidenceMessageRef), required=True)
@@ -72,7 +72,7 @@ class Evidence(BaseSchema):
 
 
 class ChatResponse(BaseSchema):
-    """`content` is null where nothing is to be said; `evidence` is there if it was asked for."""
+    """`content` is null if there is no answer; `evidence` is included on request."""
 
     content = String(allow_none=True, required=True)
     evidence = Nested(Evidence, allow_none=True)

@@ -1,5 +1,4 @@
-"""The configuration that workspaces, sessions, messages and members of a session carry, as callers
-send it."""
+"""The configuration of workspaces, sessions, messages and members, as callers send it."""
 
 from __future__ import annotations
 
@@ -54,12 +53,11 @@ class _Sections(BaseSchema):
     custom_instructions = String(allow_none=True)
 
     class Meta:
-        unknown = INCLUDE  # unknown top-level keys are stored; inside the sections they are dropped
+        unknown = INCLUDE  # unknown top-level keys are stored; unknown keys in sections are dropped
 
     @pre_load
     def _without_nul(self, data: Any, **kwargs: Any) -> Any:
-        # Before anything is checked: "summary\0" is stored as "summary", and has to be as good as
-        # that.
+        # Before validation: "summary\0" is stored as "summary", so it must be validated as that.
         return strip_nul(data)
 
 
@@ -68,7 +66,7 @@ class WorkspaceConfiguration(_Sections):
 
 
 class SessionConfiguration(_Sections):
-    """As a workspace's; what is set here goes before the workspace's."""
+    """Like a workspace's configuration, which it overrides."""
 
 
 class MessageConfiguration(BaseSchema):
@@ -76,7 +74,7 @@ class MessageConfiguration(BaseSchema):
 
 
 class SessionPeerConfig(BaseSchema):
-    """How a peer takes part in a session; null = nothing said."""
+    """Options of a peer in a session; null: not set."""
 
     observe_me = Boolean(allow_none=True)
     observe_others = Boolean(allow_none=True)

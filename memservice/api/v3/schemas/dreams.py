@@ -62,6 +62,7 @@ class DreamUndone(BaseSchema):
     restored = Integer(required=True, metadata={"description": "Conclusions that are live again"})
     removed = Integer(required=True, metadata={"description": "Conclusions that are deleted"})
     kept = Integer(
-        required=True, metadata={"description": "Conclusions that changed since, and stay"}
+        required=True,
+        metadata={"description": "Conclusions that have changed since, and were left alone"},
     )
     card_restored = Boolean(required=True)

@@ -8,8 +8,8 @@ from memservice.api.validators import Length, Pattern
 from memservice.services.auth.api_keys import MAX_LABEL
 
 
-class _Given(Name):
-    """The name of something that need not exist."""
+class _OptionalName(Name):
+    """The name of a resource that need not exist."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -18,15 +18,15 @@ class _Given(Name):
 
 
 class KeyQuery(BaseSchema):
-    workspace_id = _Given()
-    peer_id = _Given()
-    session_id = _Given()
+    workspace_id = _OptionalName()
+    peer_id = _OptionalName()
+    session_id = _OptionalName()
     expires_at = DateTime(allow_none=True, load_default=None)
     label = String(allow_none=True, load_default=None, validate=Length(0, MAX_LABEL))
 
 
 class Key(BaseSchema):
-    """A key without its token, which nobody has but its bearer."""
+    """A key without its token, which only its bearer has."""
 
     id = String(required=True, attribute="uid")
     label = String(required=True, allow_none=True)
@@ -41,7 +41,7 @@ class Key(BaseSchema):
 
 
 class NewKey(BaseSchema):
-    """A key that was made now. The token is shown this once."""
+    """A new key. Its token is shown only once."""
 
     key = String(required=True, attribute="token")
     id = String(required=True, attribute="key.uid")

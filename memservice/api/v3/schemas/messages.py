@@ -53,7 +53,7 @@ class MessageHeaders(BaseSchema):
         validate=Length(1, 255),
         metadata={
             "description": (
-                "Names this request: repeated with the same key, it stores nothing again."
+                "Identifies this request: repeated with the same key, it stores nothing."
             )
         },
     )

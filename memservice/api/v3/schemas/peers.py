@@ -1,4 +1,4 @@
-"""Peers, their cards, and what is known about them."""
+"""Peers, their cards, representations and contexts."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from memservice.domain.sizes import MAX_QUERY
 from memservice.domain.values import INT_MAX
 
 _PAGE_MAX = INT_MAX // 100
-"""Beyond it, the place of a page's first row would not fit 64 bits."""
+"""Maximum page number: beyond it, the offset of a page's first row would not fit into 64 bits."""
 
 
 class PageQuery(BaseSchema):
@@ -59,7 +59,7 @@ class ConclusionsQuery(PageQuery):
         allow_none=True,
         load_default=None,
         validate=OneOf("superseded"),
-        metadata={"description": "`superseded`: also conclusions that were replaced"},
+        metadata={"description": "`superseded`: also superseded conclusions"},
     )
 
 
@@ -68,7 +68,7 @@ class QueueFailuresQuery(PageQuery):
         allow_none=True,
         load_default=None,
         validate=OneOf("retrying"),
-        metadata={"description": "`retrying`: also work that will be tried again"},
+        metadata={"description": "`retrying`: also tasks that will be tried again"},
     )
 
 
@@ -79,7 +79,7 @@ class QueueStatusQuery(BaseSchema):
 
 
 class _Selection(BaseSchema):
-    """What goes into a representation."""
+    """Options for the contents of a representation."""
 
     search_query = String(allow_none=True, load_default=None, validate=Length(max=MAX_QUERY))
     search_top_k = Integer(allow_none=True, load_default=None, validate=Range(1, 100))

@@ -36,8 +36,7 @@ class ScopeSessionsAdd(BaseSchema):
 
 
 class Backfill(JsonObject):
-    """How far the copying from one session is. `docs_copied` is there once something was
-    counted."""
+    """Progress of copying from one session. `docs_copied` is present once rows were counted."""
 
     SHAPE: ClassVar[dict[str, Any]] = {
         "required": ["state", "updated_at"],

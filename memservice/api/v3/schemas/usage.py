@@ -1,4 +1,4 @@
-"""What calls of models cost, on the wire."""
+"""Usage of models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class UsageQuery(BaseSchema):
     days = Integer(
         load_default=30,
         validate=Range(1, 400),
-        metadata={"description": "How many days, today among them"},
+        metadata={"description": "Number of days, including today"},
     )
 
 
@@ -22,7 +22,7 @@ class Usage(BaseSchema):
 
     calls = Integer(required=True)
     failed = Integer(
-        required=True, metadata={"description": "Calls that gave nothing, or were broken off"}
+        required=True, metadata={"description": "Calls without a result, or cancelled"}
     )
     input_tokens = Integer(required=True)
     output_tokens = Integer(required=True)
@@ -45,13 +45,13 @@ class UsageItem(Usage):
 
 
 class Budget(BaseSchema):
-    """What may be spent in a day."""
+    """The daily budget."""
 
     daily_tokens = Integer(required=True)
     spent_today = Integer(required=True, attribute="spent")
     reached = Boolean(
         required=True,
-        metadata={"description": "Background work waits, and chat answers without a model"},
+        metadata={"description": "Background work is paused, and chat answers without a model"},
     )
     resets_at = DateTime(required=True)
 

@@ -1,4 +1,4 @@
-"""Webhook endpoints, and what was delivered to them."""
+"""Webhook endpoints and their deliveries."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ class NewWebhookEndpoint(BaseSchema):
     state = String(attribute="endpoint.state")
     secret = String(
         allow_none=True,
-        metadata={
-            "description": "Signs the deliveries; shown when the endpoint is created, never again"
-        },
+        metadata={"description": "Signs the deliveries; shown only when the endpoint is created"},
     )
 
 

@@ -74,7 +74,7 @@ class QueueFailure(BaseSchema):
         attribute="task.last_error",
         required=True,
         allow_none=True,
-        metadata={"description": "What the last try ended with"},
+        metadata={"description": "Error of the last try"},
     )
     created_at = DateTime(attribute="task.created_at", required=True)
     failed_at = DateTime(attribute="task.finished_at", required=True, allow_none=True)
@@ -92,9 +92,11 @@ class QueueRetry(BaseSchema):
         allow_none=True,
         load_default=None,
         validate=Length(0, 1000),
-        metadata={"description": "Tasks among the failures; without this, all of them"},
+        metadata={"description": "Failed tasks to retry; all of them by default"},
     )
 
 
 class QueueRetried(BaseSchema):
-    retried = Integer(required=True, metadata={"description": "How many tasks are tried again"})
+    retried = Integer(
+        required=True, metadata={"description": "Number of tasks that are tried again"}
+    )
