@@ -1,8 +1,8 @@
-"""Contract suites: what every plugin of a kind has to do, as pytest classes that a plugin author
+"""Contract suites: the requirements of every kind of plugin, as pytest classes that a plugin author
 subclasses.
 
-Each suite asks for one fixture that gives the object under test. Tests are skipped only where the
-object declares that it lacks a capability, and then say so. Needs the extra `testing`.
+Each suite needs one fixture that returns the object under test. A test is skipped only if the
+object declares that it lacks a capability; the reason names it. Needs the extra `testing`.
 
 ```python
 from memservice.testing.storage import StorageContract
@@ -16,7 +16,7 @@ class TestMyStorage(StorageContract):
 
 import pytest
 
-# So that a failing assertion inside a suite shows its values, as one in a test file does.
+# A failing assertion inside a suite then shows its values, like one in a test file.
 pytest.register_assert_rewrite(
     *(
         f"memservice.testing.{suite}"

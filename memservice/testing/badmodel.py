@@ -5,10 +5,9 @@ protocol, plain and streamed, and shows one of `BEHAVIOURS` by name.
         settings = {"LLM_OPENAI_BASE_URL": f"{model.url}/v1"}
 
 The protocol follows from the path of a request: `/v1/chat/completions` or `/v1/responses`
-(OpenAI), `/v1/messages` (Anthropic) or `/models/NAME:generateContent` (Gemini). What a good model
-would answer is found from the request alone, so that every task of memservice can be run against
-it; `answer` replaces that.
-"""
+(OpenAI), `/v1/messages` (Anthropic) or `/models/NAME:generateContent` (Gemini). The answer of a
+good model depends on the request alone, so that every task of memservice can run against it;
+`answer` replaces it."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from memservice.testing.model_server import Handler, Request, Server, Wire
 FORBIDDEN = "FORBIDDEN"
 """A request that contains this word is declined by the behaviour `refuses one`."""
 DRAFT = "This is a draft that must not be stored"
-"""In every text that is no part of an answer."""
+"""Part of every text that does not belong to the answer."""
 PREFACE = "Sure! Here is what you asked for:"
 REFUSAL = "I'm sorry, but I can't help with that."
 DETAILS: dict[str, Any] = {
@@ -60,7 +59,7 @@ THINKING_TOKENS = 600
 """Tokens of reasoning of the behaviour `thinks within the limit`."""
 CHARS_PER_TOKEN = 4
 RETRY_AFTER = 90
-"""Seconds that the behaviour `429` asks for."""
+"""Seconds in the `Retry-After` of the behaviour `429`."""
 SLOW_SECONDS = 0.1
 
 _ENTRY = re.compile(r"^\[(\d+)\] \S+ \S+ \S+ \S+ (\S+): (.*(?:\n    .*)*)", re.MULTILINE)
@@ -71,27 +70,27 @@ _SCHEMA_IN_WORDS = re.compile(r"JSON Schema:\n(\{.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request, in the same words for each protocol."""
+    """A request, in the same form for each protocol."""
 
     wire: Wire
     body: Mapping[str, Any]
     system: str
     text: str
-    """What the turns of the user say."""
+    """The text of the user's turns."""
     tools: Sequence[str]
-    """Names of the tools that are offered."""
+    """Names of the tools."""
     schema: Mapping[str, Any] | None
-    """The JSON Schema of the answer, also where it is described in words."""
+    """The JSON Schema of the answer, even if it is part of a text."""
     has_json_mode: bool
     """Whether a JSON Schema, or JSON, is requested through the protocol."""
     max_tokens: int
     is_stream: bool
     has_results: bool
-    """Whether a tool's result is among the turns."""
+    """Whether there is a turn with a tool's result."""
 
 
 def good_answer(request: ModelRequest) -> Say:
-    """What a good model answers: one statement for each sentence of the numbered messages, one
+    """The answer of a good model: one statement for each sentence of the numbered messages, one
     conclusion in a dream, one search before an answer, and documents that fit their schema."""
     properties = (request.schema or {}).get("properties", {})
     if "statements" in properties:
@@ -128,15 +127,15 @@ def instance(schema: Mapping[str, Any]) -> Any:
 def _statements(text: str) -> list[dict[str, Any]]:
     return [
         {"content": f"{author}: {sentence.strip()}", "messages": [int(number)]}
-        for number, author, said in _ENTRY.findall(text)
-        for sentence in _SENTENCE.findall(" ".join(said.split()))
+        for number, author, content in _ENTRY.findall(text)
+        for sentence in _SENTENCE.findall(" ".join(content.split()))
         if sentence.strip()
     ]
 
 
 def _conclusions(text: str) -> list[dict[str, Any]]:
-    named = list(dict.fromkeys(_ID.findall(text)))[:2]
-    return [{"content": "Alice is a beekeeper.", "level": "deductive", "source_ids": named}]
+    ids = list(dict.fromkeys(_ID.findall(text)))[:2]
+    return [{"content": "Alice is a beekeeper.", "level": "deductive", "source_ids": ids}]
 
 
 def _document(value: Any) -> Say:
@@ -207,7 +206,7 @@ def bad_model(
 
 
 def read_request(raw: Request) -> ModelRequest:
-    """A request in the words that all protocols share."""
+    """A request in the form that is common to all protocols."""
     body = raw.body
     if "/messages" in raw.path:
         return _anthropic(body)
@@ -321,7 +320,7 @@ def _schema_in(text: str) -> Mapping[str, Any] | None:
 
 
 def _text(change: Callable[[str, ModelRequest], Say | str]) -> Behaviour:
-    """Changes texts; calls of tools stay good."""
+    """A behaviour that changes texts, but not calls of tools."""
 
     def behave(model: BadModel, handler: Handler, request: ModelRequest) -> None:
         say = model.answer(request)
@@ -334,12 +333,12 @@ def _text(change: Callable[[str, ModelRequest], Say | str]) -> Behaviour:
 
 
 def _json(change: Callable[[Any], str]) -> Behaviour:
-    """Changes documents; other texts stay good."""
+    """A behaviour that changes documents, but not other texts."""
     return _text(lambda text, request: change(json.loads(text)) if request.schema else text)
 
 
 def _pieces(text: str) -> list[str]:
-    """Small ones, so that a stream cuts every tag."""
+    """The text in small pieces, so that a stream cuts every tag."""
     return [text[start : start + 5] for start in range(0, len(text), 5)] or [""]
 
 
@@ -384,11 +383,11 @@ def _limited(text: str, request: ModelRequest) -> Say:
 
 
 def _thinks_within(text: str, request: ModelRequest) -> Say:
-    left = (request.max_tokens - THINKING_TOKENS) * CHARS_PER_TOKEN
+    remaining = (request.max_tokens - THINKING_TOKENS) * CHARS_PER_TOKEN
     spent = min(request.max_tokens, THINKING_TOKENS)
-    if left <= 0:
+    if remaining <= 0:
         return Say(("",), finish_reason="length", output_tokens=spent)
-    return replace(_limited(text[:left], request), output_tokens=spent + len(text) // 4)
+    return replace(_limited(text[:remaining], request), output_tokens=spent + len(text) // 4)
 
 
 def _calls_as_text(write: Callable[[ToolCall], str]) -> Behaviour:
@@ -472,7 +471,7 @@ def _page(model: BadModel, handler: Handler, request: ModelRequest) -> None:
     handler.whole(b"<!doctype html><title>Sign in</title>", "text/html; charset=utf-8")
 
 
-def _wants_effort_none(request: ModelRequest) -> bool:
+def _lacks_effort_none(request: ModelRequest) -> bool:
     return bool(request.tools) and request.body.get("reasoning_effort") != "none"
 
 
@@ -596,7 +595,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "cut connection": _cuts_connection,
     "error in stream": _breaks_stream,
     "effort refused with tools": _rejects(
-        _wants_effort_none,
+        _lacks_effort_none,
         "Function tools with reasoning_effort are not supported for this model in "
         "/v1/chat/completions. Please use /v1/responses instead.",
     ),
@@ -608,4 +607,4 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "obeys max_tokens": _text(_limited),
     "thinks within the limit": _text(_thinks_within),
 }
-"""Behaviour by name. Those that change a text leave calls of tools as they are."""
+"""Behaviour by name. Those that change a text do not change calls of tools."""

@@ -1,10 +1,10 @@
-"""The contract suites on a provider as an installation has it, for `memservice plugins check`. Not
-for the tests of a plugin's author.
+"""The contract suites for a provider of an installation, for `memservice plugins check`. Authors of
+plugins use the suites directly.
 
-`provider.json` in pytest's root says which one, and for what keeps something the place to keep it
-while it is checked, in which every test has a place of its own (`memservice.testing.scratch`). What
-the settings name is never touched. Before the first test the provider is opened and does the least
-that needs everything; where that fails, the reason goes into `fault.txt` and nothing else is tried.
+`provider.json` in pytest's root names the provider and, for storages and vector indexes, a location
+for test data, in which every test has its own part (`memservice.testing.scratch`). The configured
+store is never used. Before the first test the provider is opened and does one small operation; if
+that fails, the reason goes into `fault.txt` and the run ends.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from memservice.testing.webhooks import TransportFixture, WebhookTransportContra
 
 @pytest.fixture(scope="session")
 def wanted(pytestconfig: pytest.Config) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    arguments: dict[str, Any] = json.loads(
         (pytestconfig.rootpath / "provider.json").read_text(encoding="utf-8")
     )
-    return found
+    return arguments
 
 
 @pytest.fixture(scope="session")
@@ -65,14 +65,14 @@ def _context() -> Context:
 
 
 @contextmanager
-def _had(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Ends the run if a provider cannot be had: its driver is missing, its server is away, its
-    settings are wrong."""
+def _opening(pytestconfig: pytest.Config) -> Iterator[None]:
+    """End the run if a provider cannot be opened: its driver is missing, its server is unreachable,
+    its settings are wrong."""
     try:
         yield
     except Exception as error:  # a provider is a plugin and may fail in any way
-        told = isinstance(error, (MemserviceError, ModelFailure))
-        reason = str(error) if told else f"{type(error).__name__}: {error}"
+        is_expected = isinstance(error, (MemserviceError, ModelFailure))
+        reason = str(error) if is_expected else f"{type(error).__name__}: {error}"
         (pytestconfig.rootpath / "fault.txt").write_text(reason, encoding="utf-8")
         pytest.exit(reason, returncode=pytest.ExitCode.USAGE_ERROR)
 
@@ -87,7 +87,7 @@ class TestStorage(StorageContract):
         pytestconfig: pytest.Config,
         tmp_path_factory: pytest.TempPathFactory,
     ) -> Scratch:
-        with _had(pytestconfig):
+        with _opening(pytestconfig):
             scratch = Scratch(
                 plugins,
                 plugins.storage(wanted["name"]),
@@ -123,7 +123,7 @@ class TestVectorIndex(VectorIndexContract):
         pytestconfig: pytest.Config,
         tmp_path_factory: pytest.TempPathFactory,
     ) -> Scratch:
-        with _had(pytestconfig):
+        with _opening(pytestconfig):
             provider = plugins.vector_index(wanted["name"])
             scratch = Scratch(
                 plugins, provider, settings.vector_store.as_mapping(), wanted["scratch"], _context()
@@ -139,9 +139,9 @@ class TestVectorIndex(VectorIndexContract):
         with scratch.one(tmp_path) as open_one:
             yield lambda: Engine(open_one())
             if plugins.vector_index(wanted["name"]).erase is None:
-                left: VectorIndex = open_one()
+                index: VectorIndex = open_one()
                 for space in SPACES:
-                    left.drop(None, space)
+                    index.drop(None, space)
 
 
 class TestEmbedder(EmbedderContract):
@@ -153,7 +153,7 @@ class TestEmbedder(EmbedderContract):
         plugins: Plugins,
         pytestconfig: pytest.Config,
     ) -> Embedder:
-        with _had(pytestconfig):
+        with _opening(pytestconfig):
             provider = plugins.embedder(wanted["name"])
             opened: Embedder = plugins.open_provider(
                 provider, connections.of_embedder(settings, provider.name), _context()
@@ -167,7 +167,7 @@ class TestReasoner(ReasonerContract):
     def reasoner(
         self, wanted: dict[str, Any], plugins: Plugins, pytestconfig: pytest.Config
     ) -> Reasoner:
-        with _had(pytestconfig):
+        with _opening(pytestconfig):
             opened: Reasoner = plugins.open_provider(
                 plugins.reasoner(wanted["name"]), {}, _context()
             )
@@ -192,17 +192,19 @@ class TestLanguageModel(LiveModelContract):
         plugins: Plugins,
         pytestconfig: pytest.Config,
     ) -> LanguageModel:
-        with _had(pytestconfig):
-            name, asked = wanted["name"], wanted["model"]
-            chosen = next(
-                each for each in _models(settings) if (each.transport, each.model) == (name, asked)
+        with _opening(pytestconfig):
+            name, model_name = wanted["name"], wanted["model"]
+            choice = next(
+                each
+                for each in _models(settings)
+                if (each.transport, each.model) == (name, model_name)
             )
             provider = plugins.language_model(name)
-            place = connections.connection(
-                settings.llm, name, chosen.overrides, provider.connection_of
+            connection = connections.connection(
+                settings.llm, name, choice.overrides, provider.connection_of
             )
-            opened: LanguageModel = plugins.open_provider(provider, place, _context())
-            opened.complete(self.ask(asked))
+            opened: LanguageModel = plugins.open_provider(provider, connection, _context())
+            opened.complete(self.ask(model_name))
         return opened
 
     @pytest.fixture
@@ -216,6 +218,6 @@ class TestWebhookTransport(WebhookTransportContract):
         self, wanted: dict[str, Any], plugins: Plugins, tmp_path: Path
     ) -> Iterator[TransportFixture]:
         provider = plugins.webhook_transport(wanted["name"])
-        assert provider.world is not None, "it is asked for only where there is one"
+        assert provider.world is not None, "the command checks this before"
         with provider.world(tmp_path, _context()) as transport_fixture:
             yield transport_fixture

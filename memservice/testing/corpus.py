@@ -1,8 +1,7 @@
-"""Rows that between them hold every odd value, and probes: conditions that each tell some of them
-from the others.
+"""Rows that together contain every unusual value, and probes: conditions that match some of them.
 
-Store the rows once, then compare any number of conditions with `filters.matches`. The same rows and
-probes each time. `fixed` sets fields of all rows, such as the foreign keys. Nothing here needs a
+Store the rows once, then compare any number of conditions with `filters.matches`. Rows and probes
+are always the same. `fixed` sets fields of all rows, such as the foreign keys. This module needs no
 library.
 """
 
@@ -102,8 +101,8 @@ NEARLY_NUMBERS = (
     "１",
     "9" * 41,
 )
-"""Texts some of which are numbers (`jsontext.NUMERIC`), none of which may break a comparison with
-one."""
+"""Texts of which some are numbers (`jsontext.NUMERIC`). None may break a comparison with a
+number."""
 WORDS = (
     "",
     "a",
@@ -198,7 +197,7 @@ def messages(**fixed: Any) -> list[Message]:
 def sessions(**fixed: Any) -> list[Session]:
     """Sessions of one workspace: the names of `NAMES`, and more."""
     rows: list[Session] = []
-    made = cycle(TIMES)
+    created = cycle(TIMES)
     for index, metadata in enumerate(bags()):
         row: dict[str, Any] = {
             "uid": f"session-{index:013d}",
@@ -206,7 +205,7 @@ def sessions(**fixed: Any) -> list[Session]:
             "slug": NAMES[index] if index < len(NAMES) else f"session-{index}",
             "state": ACTIVE if index % 2 else ARCHIVED,
             "metadata": metadata,
-            "created_at": next(made),
+            "created_at": next(created),
         }
         rows.append(Session(**(row | fixed)))
     return rows
@@ -215,7 +214,7 @@ def sessions(**fixed: Any) -> list[Session]:
 def conclusions(**fixed: Any) -> list[Conclusion]:
     """Conclusions of one collection, some without session, sources or time of deletion."""
     rows: list[Conclusion] = []
-    words, peers, made, sources, levels = (
+    words, peers, created, sources, levels = (
         cycle(WORDS),
         cycle(NAMES),
         cycle(TIMES),
@@ -223,7 +222,7 @@ def conclusions(**fixed: Any) -> list[Conclusion]:
         cycle(LEVELS),
     )
     for index, metadata in enumerate(bags()):
-        peer_id, time = next(peers), next(made)
+        peer_id, time = next(peers), next(created)
         row: dict[str, Any] = {
             "uid": f"conclusion-{index:010d}",
             "workspace_key": 1,
@@ -248,7 +247,7 @@ def conclusions(**fixed: Any) -> list[Conclusion]:
 
 
 def probes(record: type[Message] | type[Session] | type[Conclusion]) -> Iterator[Condition]:
-    """Every kind of condition with every value of the corpus; some hundreds."""
+    """Every kind of condition with every value of the corpus; several hundred."""
     if record is Message:
         yield from _text_probes("content", WORDS)
         yield from _text_probes("author", NAMES)

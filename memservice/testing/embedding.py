@@ -33,7 +33,7 @@ TEXTS = (
     "it's 100%_\\ 'quoted' \"twice\" \u202eabc\u202c\x01",
     "SELECT * FROM memories; -- not a query",
 )
-"""Texts with content in several scripts, none about the same thing as its neighbours."""
+"""Texts with content in several scripts. Neighbours have different subjects."""
 
 BLANK = ("", " ", "\n\t \r\n", "\u3000")
 
@@ -54,10 +54,10 @@ PARAPHRASES = (
         "The recipe needs two eggs.",
     ),
 )
-"""A text, the same in other words, and something else."""
+"""A text, a paraphrase of it, and an unrelated text."""
 
 TOLERANCE = 1e-3
-"""By which vectors of one text may differ between calls: remote models are not exact to the last
+"""How much vectors of one text may differ between calls: remote models are not exact to the last
 bit."""
 
 
@@ -66,7 +66,7 @@ def _cosine(a: Vector, b: Vector) -> float:
 
 
 class EmbedderContract:
-    """Everything that an embedder has to do."""
+    """The requirements of an embedder."""
 
     @pytest.fixture
     def embedder(self) -> Embedder:
@@ -81,7 +81,7 @@ class EmbedderContract:
                 f"the embedder {embedder.id!r} lacks the capability {capability.name}: {why}"
             )
 
-    def test_it_says_what_it_is(self, embedder: Embedder) -> None:
+    def test_it_declares_its_id_dimension_and_capabilities(self, embedder: Embedder) -> None:
         assert 0 < len(embedder.id) <= 200
         assert embedder.id == embedder.id.strip()
         assert embedder.dimension > 0
@@ -90,7 +90,7 @@ class EmbedderContract:
 
     @pytest.mark.parametrize("purpose", ["document", "query"])
     def test_one_vector_per_text(self, embedder: Embedder, purpose: Purpose) -> None:
-        """Of float32, of the dimension that it says, finite, and of length 1."""
+        """float32, of the declared dimension, finite, and of length 1."""
         vectors = embedder.embed(TEXTS, purpose)
         assert len(vectors) == len(TEXTS)
         for text, vector in zip(TEXTS, vectors, strict=True):
@@ -111,8 +111,8 @@ class EmbedderContract:
             assert not vector.any()
 
     def test_vectors_are_in_the_order_of_the_texts(self, embedder: Embedder) -> None:
-        """A batch is the same as its texts one by one, wherever they stand in it, repeated or
-        between blank ones."""
+        """A batch gives the same vectors as its texts one by one, at every position, repeated or
+        between blank texts."""
         alone = {text: embedder.embed([text])[0] for text in TEXTS}
         mixed = [*TEXTS[::-1], "", TEXTS[0], TEXTS[0], " ", *TEXTS]
         for text, vector in zip(mixed, embedder.embed(mixed), strict=True):
@@ -126,7 +126,7 @@ class EmbedderContract:
         for text, a, b in zip(TEXTS, first, second, strict=True):
             assert np.allclose(a, b, atol=TOLERANCE), text
 
-    def test_different_texts_are_told_apart(self, embedder: Embedder) -> None:
+    def test_different_texts_have_different_vectors(self, embedder: Embedder) -> None:
         vectors = embedder.embed(TEXTS)
         for i, a in enumerate(vectors):
             for b in vectors[i + 1 :]:
@@ -137,13 +137,13 @@ class EmbedderContract:
         for index, query in enumerate(embedder.embed(TEXTS, "query")):
             assert int(np.argmax(documents @ query)) == index, TEXTS[index]
 
-    def test_a_text_of_any_length(self, embedder: Embedder) -> None:
+    def test_a_text_of_any_length_has_a_vector(self, embedder: Embedder) -> None:
         vectors = embedder.embed(["word " * 20_000, "x" * 50_000, "字" * 20_000])
         assert [float(np.linalg.norm(vector)) for vector in vectors] == pytest.approx(
             [1, 1, 1], abs=TOLERANCE
         )
 
-    def test_the_callers_list_is_left_alone(self, embedder: Embedder) -> None:
+    def test_the_callers_list_is_not_changed(self, embedder: Embedder) -> None:
         texts = [TEXTS[0], "", TEXTS[1]]
         embedder.embed(texts)
         assert texts == [TEXTS[0], "", TEXTS[1]]
@@ -158,15 +158,15 @@ class EmbedderContract:
 
         orders = [list(range(len(TEXTS)))[k:] + list(range(len(TEXTS)))[:k] for k in (0, 3, 6, 9)]
         with ThreadPoolExecutor(4) as pool:
-            for found in pool.map(embed, orders):
-                for n, vector in found.items():
+            for vectors in pool.map(embed, orders):
+                for n, vector in vectors.items():
                     assert np.allclose(vector, expected[n], atol=TOLERANCE), TEXTS[n]
 
     def test_a_restatement_is_a_duplicate(self, embedder: Embedder) -> None:
-        """Where distance tells duplicates, a text is one of itself and not of another."""
+        """With a `duplicate_distance`, a text is a duplicate of itself and of no other text."""
         if embedder.duplicate_distance is None:
             pytest.skip(
-                f"the embedder {embedder.id!r} declares that distance does not tell "
+                f"the embedder {embedder.id!r} declares that distance does not show "
                 "duplicates (duplicate_distance is None)"
             )
         vectors = embedder.embed(TEXTS)
@@ -177,7 +177,7 @@ class EmbedderContract:
                 )
 
     @pytest.mark.parametrize(("text", "same", "different"), PARAPHRASES)
-    def test_paraphrases_lie_near_each_other(
+    def test_paraphrases_are_near_each_other(
         self, embedder: Embedder, text: str, same: str, different: str
     ) -> None:
         self._require(embedder, Capability.SEMANTIC, "it finds restatements only")
@@ -185,7 +185,7 @@ class EmbedderContract:
         assert _cosine(one, two) > _cosine(one, other)
 
     def test_it_is_fast_enough_for_a_write(self, embedder: Embedder) -> None:
-        """Milliseconds, with room for a busy machine: what is meant is well below one."""
+        """5 milliseconds, because the machine may be busy; the aim is well below one."""
         self._require(embedder, Capability.INLINE, "it is never called inside a write")
         embedder.embed(["warm up"])
         spent = []

@@ -1,8 +1,8 @@
-"""Fail-points: a storage around another one, at whose commits a test ends, stops or refuses.
+"""Fail-points: a wrapper of a storage that ends, stops or fails a process at commits.
 
-For authors of storages, runners and plugins who want to see that nothing is lost and nothing is
-done twice, whenever a process ends. It is a plugin like any other. A process that a test starts
-finds it through `announce`:
+Authors of storages, runners and plugins can test with it that nothing is lost and nothing is done
+twice, whenever a process ends. It is a plugin. A process that a test starts finds it through
+`announce`:
 
 ```python
 from memservice.testing import failpoints
@@ -16,19 +16,19 @@ environment = {
 }
 ```
 
-`MEMSERVICE_TEST_FAILPOINTS` lists points, separated by blanks, each `action:place:number`, with
-`@word` at the end for processes only that have the word in their command line. `number` counts the
-writes of one process from 1. Places:
+`MEMSERVICE_TEST_FAILPOINTS` lists points, separated by blanks, each `action:location:number`. With
+`@word` at the end a point applies only to processes whose command line contains the word. `number`
+counts the writes of one process from 1. Locations:
 
 * `begin`: before the transaction begins,
 * `before`: when all of it is written, just before the commit,
-* `after`: just after the commit, before anybody hears of it.
+* `after`: just after the commit, before any listener is called.
 
-Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP; somebody has to send SIGCONT), and
+Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP; the test has to send SIGCONT), and
 `refuse` (the write raises `Unavailable`, as if the disk were full; not `after`). With
-`MEMSERVICE_TEST_FAILPOINTS_LOG` a point that is reached is first written to that file, one line
-each, and a point that the file lists already is passed: a process that is started again by a
-supervisor then gets further.
+`MEMSERVICE_TEST_FAILPOINTS_LOG` each point that is reached is first written to that file, one line
+each, and a point that is in the file already is skipped: a process that a supervisor restarts then
+continues beyond it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ T = TypeVar("T")
 POINTS, LOG = "MEMSERVICE_TEST_FAILPOINTS", "MEMSERVICE_TEST_FAILPOINTS_LOG"
 KILL, STOP, REFUSE = "kill", "stop", "refuse"
 BEGIN, BEFORE, AFTER = "begin", "before", "after"
-PLACES = (BEGIN, BEFORE, AFTER)
+LOCATIONS = (BEGIN, BEFORE, AFTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +62,30 @@ class Failpoint:
     """One point. Written as `kill:before:3`, or `kill:before:3@word`."""
 
     action: str
-    place: str
+    location: str
     number: int
     word: str = ""
 
     def __str__(self) -> str:
-        return f"{self.action}:{self.place}:{self.number}" + (f"@{self.word}" if self.word else "")
+        return f"{self.action}:{self.location}:{self.number}" + (
+            f"@{self.word}" if self.word else ""
+        )
 
     @classmethod
     def read(cls, text: str) -> Failpoint:
-        """Raises `ConfigurationError` for what is no point."""
+        """Parse a point. Raises `ConfigurationError` for an invalid one."""
         what, _, word = text.partition("@")
-        action, _, rest = what.partition(":")
-        location, _, number = rest.partition(":")
-        known = (
+        action, _, remainder = what.partition(":")
+        location, _, number = remainder.partition(":")
+        is_valid = (
             action in (KILL, STOP, REFUSE)
-            and location in PLACES
+            and location in LOCATIONS
             and number.isdecimal()
             and int(number) > 0
         )
-        if not known or (action == REFUSE and location == AFTER):
+        if not is_valid or (action == REFUSE and location == AFTER):
             raise ConfigurationError(
-                f"{text!r} is no fail-point: write kill, stop or refuse, then :begin, "
+                f"{text!r} is not a fail-point: write kill, stop or refuse, then :begin, "
                 ":before or :after, then :number"
             )
         return cls(action, location, int(number), word)
@@ -96,7 +98,7 @@ def chosen(environ: Mapping[str, str], command: Sequence[str]) -> list[Failpoint
 
 
 class FailpointStorage:
-    """`memservice.spi.storage.Storage`: `inner`, with these points in its writes."""
+    """`memservice.spi.storage.Storage` around `inner`, with these points in its writes."""
 
     def __init__(
         self, inner: Storage, points: Sequence[Failpoint], log: Path | None = None
@@ -106,7 +108,7 @@ class FailpointStorage:
         self.text = inner.text
         self.vectors = inner.vectors
         self._inner = inner
-        self._points = {(point.place, point.number): point for point in points}
+        self._points = {(point.location, point.number): point for point in points}
         self._log = log
         self._lock = threading.Lock()
         self._writes = 0
@@ -115,7 +117,7 @@ class FailpointStorage:
 
     @property
     def writes(self) -> int:
-        """How many writes were begun."""
+        """Number of writes that began."""
         return self._writes
 
     def write(self, fn: Callable[[Transaction], T]) -> T:
@@ -171,7 +173,7 @@ class FailpointStorage:
         self._inner.close()
 
     def __getattr__(self, name: str) -> Any:
-        """What a storage offers beyond the seam."""
+        """Members of `inner` beyond the seam."""
         return getattr(self._inner, name)
 
     def _reached(self, location: str, number: int) -> None:

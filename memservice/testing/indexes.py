@@ -1,5 +1,5 @@
-"""What the contract suites of text and vector indexes share: an engine under test, with or without
-a storage around it."""
+"""Common parts of the contract suites of text and vector indexes: an engine under test, with or
+without a storage."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Transactions(Protocol):
 
 
 class Engine(Generic[I]):
-    """An index, opened. With `storage`, it lives there and is given its views (capability
-    `TRANSACTIONAL`); without, it is given None."""
+    """An opened index. With `storage`, the index is part of it and gets its transactions
+    (capability `TRANSACTIONAL`); without, it gets None."""
 
     def __init__(self, index: I, storage: Transactions | None = None) -> None:
         self.index = index
@@ -104,7 +104,7 @@ HOSTILE = (
     "tab\there",
     "line\nbreak",
 )
-"""Terms that some query language takes for syntax."""
+"""Terms that are syntax in some query language."""
 
 MANY_TONGUES = (
     "žluťoučký",

@@ -34,7 +34,7 @@ Fault = Literal[
 
 SECRET = "a secret that was told to the model"
 PATIENCE = 1.5
-"""Seconds that a model may wait for a peer that never answers, in these tests."""
+"""Seconds that a model may wait in these tests for a peer that never answers."""
 SLACK = 3.0
 """Seconds by which a busy machine may be late."""
 
@@ -65,7 +65,7 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """An answer that the peer is to give, in whatever way its protocol says it."""
+    """An answer that the peer gives in the form of its protocol."""
 
     pieces: Sequence[str] = ("All ", "is ", "well.")
     """The text; streamed, each of these is sent by itself."""
@@ -89,16 +89,15 @@ class Say:
 
 
 class Peer(Protocol):
-    """A model, and the scripted server that it talks to. The server answers over a real
-    connection."""
+    """A model, and the scripted server that it calls over a real connection."""
 
     model: LanguageModel
     key: str
-    """What the model was opened with, and what must show nowhere."""
+    """The key that the model was opened with. It must appear nowhere."""
     cannot: frozenset[str]
     """Faults that this protocol cannot have, and `is_wanted` if the provider ignores it."""
     counts_cache: bool
-    """Does the protocol tell of tokens that were read from a cache?"""
+    """Whether the protocol reports tokens that were read from a cache."""
 
     def says(self, *answers: Say) -> None:
         """Give these, in order, to the next requests; the last one from then on."""
@@ -115,17 +114,17 @@ class Peer(Protocol):
     def misbehaves(self, fault: Fault) -> None:
         """From now on: `hang` takes requests and never answers; `drip` sends an answer of a byte at
         a time that never ends, and `drip head` such a head; `cut` ends the connection after the
-        first half of an answer; `garbage` is an answer of the right type that is no JSON; `html` a
+        first half of an answer; `garbage` is an answer of the right type that is not JSON; `html` a
         page; `huge` an answer without end; `refuse` a refusal by the model; `error in stream` an
         error of the server's after the first piece."""
         ...
 
     def received(self) -> Sequence[str]:
-        """The bodies of the requests so far, with text as it is."""
+        """The bodies of the requests so far, with unescaped text."""
         ...
 
     def was_left(self, timeout: float) -> bool:
-        """Waits so many seconds for the model to end a connection in the middle of an answer."""
+        """Wait at most `timeout` seconds until the model ends a connection during an answer."""
         ...
 
 
@@ -148,7 +147,7 @@ def whole(pieces: Iterator[str | Completion]) -> tuple[list[str], Completion]:
 
 
 class LanguageModelContract:
-    """Everything that a language model has to do."""
+    """The requirements of a language model."""
 
     @pytest.fixture
     def peer(self) -> Peer:
@@ -164,7 +163,7 @@ class LanguageModelContract:
     def _failure(
         self, peer: Peer, way: str, request: CompletionRequest | None = None
     ) -> ModelFailure:
-        """What one call of that way raises."""
+        """The failure that a call raises. `way`: `complete` or `stream`."""
         completion_request = request or ask(SECRET)
         with pytest.raises(ModelFailure) as caught:
             if way == "complete":
@@ -176,7 +175,7 @@ class LanguageModelContract:
     @pytest.mark.parametrize(
         "text", TEXTS, ids=["plain", "empty", "scripts", "breaks", "marker", "long"]
     )
-    def test_an_answer_arrives_as_it_was_said(self, peer: Peer, text: str) -> None:
+    def test_an_answer_arrives_unchanged(self, peer: Peer, text: str) -> None:
         peer.says(Say((text,)))
         done = peer.model.complete(ask())
         assert (done.content, tuple(done.tool_calls)) == (text, ())
@@ -191,7 +190,7 @@ class LanguageModelContract:
         assert "".join(pieces) == done.content == text
         assert "" not in pieces
 
-    def test_all_that_was_asked_arrives(self, peer: Peer) -> None:
+    def test_the_whole_request_arrives(self, peer: Peer) -> None:
         turns = (
             Turn("system", "You are ‘brief’."),
             Turn("user", "Où?"),
@@ -207,17 +206,17 @@ class LanguageModelContract:
             indexes = [body.find(turn.content) for turn in turns]
             assert -1 not in indexes, body
             assert indexes[1:] == sorted(indexes[1:]), "the turns keep their order"
-            assert "500" in body, "the longest answer is told"
+            assert "500" in body, "the request has the output limit"
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
-    def test_what_it_took_is_told(self, peer: Peer, way: str) -> None:
+    def test_token_counts_are_reported(self, peer: Peer, way: str) -> None:
         done = self._done(peer, way, ask())
         assert (done.input_tokens, done.output_tokens) == (110, 7)
         assert done.cache_read_tokens == (64 if peer.counts_cache else 0)
 
     @pytest.mark.parametrize("reason", ["stop", "length"])
     @pytest.mark.parametrize("way", ["complete", "stream"])
-    def test_why_it_ended_is_told(
+    def test_the_finish_reason_is_reported(
         self, peer: Peer, way: str, reason: Literal["stop", "length"]
     ) -> None:
         peer.says(Say(finish_reason=reason))
@@ -234,27 +233,29 @@ class LanguageModelContract:
             ToolCall("call-2", "clock", {}),
             ToolCall("call-3", "find", {"query": "cake"}),
         )
-        for made in (calls[:1], calls):
-            peer.says(Say((), made, "tool_calls"))
+        for calls_of_answer in (calls[:1], calls):
+            peer.says(Say((), calls_of_answer, "tool_calls"))
             done = self._done(peer, way, ask(tools=TOOLS, tool_choice="auto"))
             assert [(c.name, c.arguments) for c in done.tool_calls] == [
-                (c.name, c.arguments) for c in made
+                (c.name, c.arguments) for c in calls_of_answer
             ]
-            assert len({c.id for c in done.tool_calls}) == len(made), "each has an id of its own"
+            assert len({c.id for c in done.tool_calls}) == len(calls_of_answer), (
+                "each has an id of its own"
+            )
             assert done.finish_reason == "tool_calls"
             assert all(
                 tool.name in peer.received()[-1] and tool.description in peer.received()[-1]
                 for tool in TOOLS
             )
 
-    def test_a_text_beside_a_call_is_kept(self, peer: Peer) -> None:
+    def test_a_text_beside_a_call_is_returned(self, peer: Peer) -> None:
         peer.says(Say(("Let me see.",), (ToolCall("call-1", "clock", {}),), "tool_calls"))
         for way in ("complete", "stream"):
             done = self._done(peer, way, ask(tools=TOOLS))
             assert (done.content, [c.name for c in done.tool_calls]) == ("Let me see.", ["clock"])
 
     def test_results_of_tools_are_passed_on(self, peer: Peer) -> None:
-        """The calls are those that the model made, given back as they were."""
+        """The calls are passed back unchanged."""
         peer.says(
             Say(
                 (),
@@ -275,25 +276,25 @@ class LanguageModelContract:
         assert "tea" in body
 
     @pytest.mark.parametrize("choice", [None, "auto", "any", "required", "none", "find"])
-    def test_any_choice_of_tools_may_be_made(self, peer: Peer, choice: str | None) -> None:
+    def test_every_tool_choice_is_accepted(self, peer: Peer, choice: str | None) -> None:
         assert peer.model.complete(ask(tools=TOOLS, tool_choice=choice)).content == "All is well."
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     def test_a_structured_answer_is_json(self, peer: Peer, way: str) -> None:
-        for said in (
+        for text in (
             '{"answer": "yes"}',
             '```json\n{"answer": "yes"}\n```',
             'Sure: {"answer": "yes"}',
         ):
-            peer.says(Say((said,)))
+            peer.says(Say((text,)))
             done = self._done(peer, way, ask(response_schema=SCHEMA))
             assert json.loads(done.content) == {"answer": "yes"}
             assert '"answer"' in peer.received()[-1].replace("\\", ""), (
-                "the schema is told in one way or another"
+                "the request contains the schema in some form"
             )
 
-    def test_every_option_may_be_given(self, peer: Peer) -> None:
-        """What the protocol has no word for is left out."""
+    def test_every_option_is_accepted(self, peer: Peer) -> None:
+        """Options that the protocol does not have are left out."""
         options: dict[str, Any] = {
             "top_p": 0.9,
             "top_k": 40,
@@ -306,13 +307,13 @@ class LanguageModelContract:
             "stop_sequences": ("END",),
             "cache_policy": {"mode": "auto", "ttl_seconds": 3600, "key_version": "1"},
         }
-        kept = deepcopy(options)
+        original = deepcopy(options)
         assert peer.model.complete(ask(options=options, temperature=0.3)).content == "All is well."
         assert "END" in peer.received()[-1]
-        assert options == kept, "the caller's options are left alone"
+        assert options == original, "the caller's options are not changed"
 
     def test_a_stream_does_not_buffer(self, peer: Peer) -> None:
-        """The first piece is there before the last one was sent."""
+        """The first piece arrives before the last one is sent."""
         gate = threading.Event()
         peer.says(Say(("first", " second"), gate=gate))
         began = time.monotonic()
@@ -320,8 +321,8 @@ class LanguageModelContract:
         assert next(pieces) == "first"
         assert time.monotonic() - began < SLACK
         gate.set()
-        rest, done = whole(pieces)
-        assert (rest, done.content) == ([" second"], "first second")
+        remaining, done = whole(pieces)
+        assert (remaining, done.content) == ([" second"], "first second")
 
     def test_closing_a_stream_ends_the_exchange(self, peer: Peer) -> None:
         gate = threading.Event()
@@ -335,7 +336,7 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize("fault", ["cut", "error in stream"])
     def test_a_stream_that_is_cut_raises(self, peer: Peer, fault: Fault) -> None:
-        """It never just ends. What had arrived was given."""
+        """It does not just end. Pieces that arrived before are yielded."""
         self._misbehave(peer, fault)
         pieces = peer.model.stream(ask())
         assert isinstance(next(pieces), str)
@@ -345,27 +346,27 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     @pytest.mark.parametrize("fault", ["cut", "garbage"])
-    def test_an_answer_that_cannot_be_read_is_worth_another_try(
-        self, peer: Peer, way: str, fault: Fault
-    ) -> None:
+    def test_an_unreadable_answer_is_retryable(self, peer: Peer, way: str, fault: Fault) -> None:
         self._misbehave(peer, fault)
         assert self._failure(peer, way).retryable
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
-    def test_a_page_is_no_answer(self, peer: Peer, way: str) -> None:
-        """It means that the URL is wrong, which trying again does not change."""
+    def test_an_html_page_is_not_retryable(self, peer: Peer, way: str) -> None:
+        """It means that the URL is wrong, so a retry does not help."""
         self._misbehave(peer, "html")
         assert not self._failure(peer, way).retryable
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
-    def test_an_answer_without_end_is_given_up(self, peer: Peer, way: str) -> None:
+    def test_an_endless_answer_is_cancelled(self, peer: Peer, way: str) -> None:
         self._misbehave(peer, "huge")
         self._failure(peer, way)
         assert peer.was_left(SLACK)
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     @pytest.mark.parametrize("fault", ["hang", "drip", "drip head"])
-    def test_no_exchange_takes_longer_than_it_may(self, peer: Peer, way: str, fault: Fault) -> None:
+    def test_the_timeout_bounds_the_whole_exchange(
+        self, peer: Peer, way: str, fault: Fault
+    ) -> None:
         self._misbehave(peer, fault)
         began = time.monotonic()
         failure = self._failure(peer, way, ask(timeout=PATIENCE))
@@ -388,7 +389,7 @@ class LanguageModelContract:
         assert peer.was_left(SLACK)
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
-    def test_a_refusal_is_one(self, peer: Peer, way: str) -> None:
+    def test_a_refusal_raises_refusal(self, peer: Peer, way: str) -> None:
         self._misbehave(peer, "refuse")
         failure = self._failure(peer, way)
         assert isinstance(failure, Refusal)
@@ -402,7 +403,7 @@ class LanguageModelContract:
             *((status, True) for status in (408, 409, 429, 500, 502, 503, 529)),
         ],
     )
-    def test_a_failure_says_whether_to_try_again(
+    def test_a_failure_tells_if_it_is_retryable(
         self, peer: Peer, way: str, status: int, retryable: bool
     ) -> None:
         peer.fails(status)
@@ -411,23 +412,23 @@ class LanguageModelContract:
         assert str(status) in str(failure)
 
     def test_a_call_is_one_try(self, peer: Peer) -> None:
-        """Each is noted by the caller, who knows whether there is time for another."""
+        """The caller records each try and decides whether there is time for another."""
         for status in (429, 500):
             before = len(peer.received())
             peer.fails(status)
             self._failure(peer, "complete")
             assert len(peer.received()) == before + 1
 
-    def test_how_long_to_wait_is_told(self, peer: Peer) -> None:
-        for given, seconds in (("17", 17.0), ("1.5", 1.5)):
-            peer.fails(429, {"Retry-After": given})
+    def test_the_requested_pause_is_reported(self, peer: Peer) -> None:
+        for header, seconds in (("17", 17.0), ("1.5", 1.5)):
+            peer.fails(429, {"Retry-After": header})
             assert self._failure(peer, "complete").retry_after == pytest.approx(seconds)
         peer.fails(429)
         assert self._failure(peer, "complete").retry_after is None
         peer.fails(503, {"Retry-After": "soon"})
         assert self._failure(peer, "complete").retry_after is None
 
-    def test_how_long_to_wait_may_be_told_as_a_date(self, peer: Peer) -> None:
+    def test_the_requested_pause_may_be_a_date(self, peer: Peer) -> None:
         peer.fails(
             503,
             {
@@ -440,7 +441,7 @@ class LanguageModelContract:
         peer.fails(503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"})
         assert self._failure(peer, "complete").retry_after == 0
 
-    def test_no_failure_tells_the_key_or_what_was_said(
+    def test_no_failure_contains_the_key_or_message_text(
         self, peer: Peer, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level("DEBUG")
@@ -452,12 +453,12 @@ class LanguageModelContract:
             if fault not in peer.cannot:
                 peer.misbehaves(fault)
                 failures.append(self._failure(peer, "stream"))
-        shown = [
+        error_texts = [
             text
             for failure in failures
             for text in (str(failure), repr(failure), *traceback.format_exception(failure))
         ]
-        for text in (*shown, caplog.text):
+        for text in (*error_texts, caplog.text):
             assert SECRET not in text
             assert not peer.key or peer.key not in text
 

@@ -1,9 +1,9 @@
-"""What of the contract of a language model can be asked of a real one: whoever cannot tell its
-server what to answer has this.
+"""The part of the contract of a language model that a real server can fulfil, whose answers are not
+scripted.
 
 Subclass `LiveModelContract` and give it the fixtures `model` and `named`. Every test makes one or
-two short requests, which may cost something; none depends on what the model says, beyond that it
-calls the tool that it has to call.
+two short requests, which may cost something. None depends on the content of an answer, except that
+the model has to call the required tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memservice.spi.llm import (
 
 SECONDS = 60.0
 TOKENS = 2_000
-"""Room for models that think first."""
+"""Output limit, with enough tokens for models that reason first."""
 ANSWER = {
     "type": "object",
     "properties": {"answer": {"type": "string"}},
@@ -35,7 +35,7 @@ CLOCK = Tool("clock", "Tells the time.", {"type": "object", "properties": {}})
 
 
 class LiveModelContract:
-    """What every language model has to do, whatever it answers."""
+    """The requirements of every language model, whatever it answers."""
 
     @pytest.fixture
     def model(self) -> LanguageModel:
@@ -90,7 +90,7 @@ class LiveModelContract:
         assert done.tool_calls
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
-    def test_an_exchange_that_takes_too_long_is_given_up(
+    def test_an_exchange_that_takes_too_long_is_cancelled(
         self, model: LanguageModel, named: str, way: str
     ) -> None:
         completion_request = replace(

@@ -42,28 +42,28 @@ class OpenAiWire:
         }
 
     def events(self, say: Say) -> Iterator[bytes]:
-        first, *rest = say.pieces or ("",)
+        first, *others = say.pieces or ("",)
         yield (
             self._delta({"role": "assistant", "content": ""})
             + b": keep-alive\n\n"
             + self._delta({"content": first})
         )
-        for piece in rest:
+        for piece in others:
             yield self._delta({"content": piece})
-        for index, made in enumerate(say.tool_calls):
+        for index, call in enumerate(say.tool_calls):
             yield self._delta(
                 {
                     "tool_calls": [
                         {
                             "index": index,
-                            "id": made.id,
+                            "id": call.id,
                             "type": "function",
-                            "function": {"name": made.name, "arguments": ""},
+                            "function": {"name": call.name, "arguments": ""},
                         }
                     ]
                 }
             )
-            for part in halves(json.dumps(made.arguments)):
+            for part in halves(json.dumps(call.arguments)):
                 yield self._delta(
                     {"tool_calls": [{"index": index, "function": {"arguments": part}}]}
                 )
@@ -255,7 +255,7 @@ class AnthropicWire:
         return self._message(blocks, self.REASONS[say.finish_reason], say)
 
     def events(self, say: Say) -> Iterator[bytes]:
-        first, *rest = say.pieces or ("",)
+        first, *others = say.pieces or ("",)
         started = {
             **self._message([], None, say),
             "usage": {**self._usage(replace(say, reasoning_tokens=0)), "output_tokens": 1},
@@ -270,14 +270,14 @@ class AnthropicWire:
             + self._start(1, {"type": "text", "text": ""})
             + self._delta(1, {"type": "text_delta", "text": first})
         )
-        for piece in rest:
+        for piece in others:
             yield self._delta(1, {"type": "text_delta", "text": piece})
         yield self._stop(1)
-        for index, made in enumerate(say.tool_calls, 2):
+        for index, call in enumerate(say.tool_calls, 2):
             yield self._start(
-                index, {"type": "tool_use", "id": made.id, "name": made.name, "input": {}}
+                index, {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
             )
-            for part in halves(json.dumps(made.arguments) if made.arguments else ""):
+            for part in halves(json.dumps(call.arguments) if call.arguments else ""):
                 yield self._delta(index, {"type": "input_json_delta", "partial_json": part})
             yield self._stop(index)
         yield sse(
@@ -376,11 +376,11 @@ class GeminiWire:
         return self._answer(parts, self.REASONS[say.finish_reason], say)
 
     def events(self, say: Say) -> Iterator[bytes]:
-        first, *rest = say.pieces or ("",)
+        first, *others = say.pieces or ("",)
         yield sse(self._answer([{"text": "Hm.", "thought": True}], None)) + sse(
             self._answer([{"text": first}], None)
         )
-        for piece in rest:
+        for piece in others:
             yield sse(self._answer([{"text": piece}], None))
         for part in self._calls(say):
             yield sse(self._answer([part], None))
@@ -413,10 +413,10 @@ class GeminiWire:
         return str(request.body["contents"][-1]["parts"][-1]["text"])
 
     def _calls(self, say: Say) -> list[dict[str, Any]]:
-        made = [{"functionCall": {"name": c.name, "args": c.arguments}} for c in say.tool_calls]
+        calls = [{"functionCall": {"name": c.name, "args": c.arguments}} for c in say.tool_calls]
         return [
             {**part, "thoughtSignature": "c2ln"} if number == 0 else part
-            for number, part in enumerate(made)
+            for number, part in enumerate(calls)
         ]
 
     def _answer(self, parts: Any, reason: str | None, say: Say | None = None) -> dict[str, Any]:

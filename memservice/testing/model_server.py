@@ -1,5 +1,5 @@
-"""A real HTTP server on loopback that speaks a model's protocol, says what a test wants, or
-misbehaves as it wants."""
+"""A real HTTP server on loopback that speaks a model's protocol, with scripted answers or
+faults."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from memservice.spi.llm import LanguageModel
 from memservice.testing.llm import Fault, Say
 
 KEY = "sk-test-0123456789abcdef"
-LONGEST = 30.0
-"""Seconds after which nothing waits any more, whatever a test forgot."""
+MAX_WAIT = 30.0
+"""Maximum seconds of any wait, so that a faulty test ends."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Request:
 
 
 class Wire(Protocol):
-    """How a protocol says things."""
+    """The wire format of a protocol."""
 
     def whole(self, say: Say) -> Any:
         """An answer, to be sent as JSON."""
         ...
 
     def events(self, say: Say) -> Iterator[bytes]:
-        """The same as server-sent events: what comes before the text and its first piece, then one
-        for each further thing."""
+        """The same as server-sent events: first everything before the text with its first piece,
+        then one for each further piece or call."""
         ...
 
     def refusal(self) -> Any: ...
@@ -82,7 +82,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
     def json(self, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         self.whole(
@@ -115,8 +115,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def wait_to_be_left(self) -> None:
-        """Until the other side ends the connection."""
-        self.connection.settimeout(LONGEST)
+        """Wait until the other side ends the connection."""
+        self.connection.settimeout(MAX_WAIT)
         if not self.connection.recv(1):
             self.server.left.set()
         self.close_connection = True
@@ -140,7 +140,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def answer(self, request: Request) -> Answer:
-        """The next one of the script; the last one stays."""
+        """The next answer of the script; the last one is repeated."""
         with self._lock:
             return self.script.popleft() if len(self.script) > 1 else self.script[0]
 
@@ -150,7 +150,7 @@ class Server(ThreadingHTTPServer):
         self.left.clear()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that is closed early is none of the server's errors."""
+        """Ignore connections that the client closed early."""
 
     def close(self) -> None:
         self.closed.set()
@@ -249,7 +249,7 @@ class ScriptedPeer:
         return answer
 
     def _broken(self, fault: Fault, handler: Handler, streamed: bool) -> None:
-        """Answers that begin well."""
+        """Answer with a valid beginning and a broken end."""
         begun = (
             b"".join(list(self._wire.events(Say(("one " * 50, "two", "three"))))[:2])
             if streamed
@@ -278,7 +278,7 @@ def drip_head(handler: Handler, interval: float) -> None:
 
 
 def _set_or_left(handler: Handler, gate: threading.Event) -> bool:
-    """Waits for the gate; False if the other side left in the meantime."""
+    """Wait for the gate; False if the other side disconnected before."""
     import select
 
     for _ in range(200):

@@ -1,7 +1,7 @@
 """Hypothesis strategies for filters, so that a storage's translation can be compared with
 `filters.matches`. Needs hypothesis.
 
-Made to meet the rows of `memservice.testing.corpus`: most operands are values that those rows hold.
+They fit the rows of `memservice.testing.corpus`: most operands are values of those rows.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ WORKSPACE_SLUG = "w"
 
 
 def mostly(
-    usual: st.SearchStrategy[Any], *others: st.SearchStrategy[Any], odds: int = 6
+    usual: st.SearchStrategy[Any], *alternatives: st.SearchStrategy[Any], odds: int = 6
 ) -> st.SearchStrategy[Any]:
-    """`usual` in `odds` cases to one of each of `others`, whatever they are made of (`one_of` would
-    count their parts)."""
-    return st.sampled_from([usual] * odds + list(others)).flatmap(lambda chosen: chosen)
+    """`usual` in `odds` cases for one case of each of `alternatives`, whatever their structure
+    (`one_of` would count their parts)."""
+    return st.sampled_from([usual] * odds + list(alternatives)).flatmap(lambda chosen: chosen)
 
 
 texts = mostly(st.sampled_from(corpus.WORDS), st.text("abAB zéÉßσΣς我😀%_*\\\"'10.-\n", max_size=6))
@@ -87,8 +87,8 @@ any_json = st.recursive(
     ),
     max_leaves=20,
 )
-"""Any decoded JSON at all, NaN, lone surrogates and giant integers included, with the words of the
-filter language among its keys."""
+"""Any decoded JSON, including NaN, lone surrogates and giant integers, with words of the filter
+language among its keys."""
 
 
 def filters(resource: Resource) -> st.SearchStrategy[dict[str, Any]]:
@@ -104,27 +104,27 @@ def filters(resource: Resource) -> st.SearchStrategy[dict[str, Any]]:
             st.builds(dict.__or__, plain, _objects({"AND": lists, "OR": lists, "NOT": lists})),
             odds=1,
         )
-    # Deep ones mostly match all rows or none, and tell little.
+    # Deep filters mostly match all rows or none, so few of them are useful.
     return mostly(one, plain, nested, odds=3)
 
 
 def nodes(resource: Resource) -> st.SearchStrategy[Condition]:
-    """Trees: those of `filters`, and the leaves that only our own code makes."""
+    """Trees of `filters`, and leaves that only our own code creates."""
     fields = [
         column.field
         for column in resource.columns.values()
         if isinstance(column, Stored) and column.kind is Kind.JSON
     ]
     parsed = filters(resource).map(
-        lambda given: parse_filters(given, resource, workspace_id=WORKSPACE_SLUG)
+        lambda parsed_filters: parse_filters(parsed_filters, resource, workspace_id=WORKSPACE_SLUG)
     )
     return mostly(parsed, st.builds(KeyEqual, st.sampled_from(fields), keys, _key_texts))
 
 
-_known = st.sampled_from(
+_scalars = st.sampled_from(
     [value for value in corpus.VALUES if value is not None and not isinstance(value, dict | list)]
 )
-_key_texts = mostly(_known.map(lambda value: value_text(value) or ""), texts)
+_key_texts = mostly(_scalars.map(lambda value: value_text(value) or ""), texts)
 
 
 def _objects(
@@ -195,12 +195,12 @@ def _on_column(
 
 
 def _on_metadata() -> st.SearchStrategy[Any]:
-    operands = mostly(_known, numbers, _key_texts)
+    operands = mostly(_scalars, numbers, _key_texts)
     operators = dict.fromkeys(("gt", "gte", "lt", "lte"), operands)
     operators |= {
         "ne": mostly(operands, st.none()),
         "in": st.lists(mostly(operands.filter(lambda value: value != "*"), st.none()), max_size=3),
-        "contains": mostly(operands, st.lists(_known, max_size=2)),
+        "contains": mostly(operands, st.lists(_scalars, max_size=2)),
         "icontains": operands,
     }
     condition = mostly(
@@ -210,12 +210,13 @@ def _on_metadata() -> st.SearchStrategy[Any]:
         keys.filter(lambda key: key != "in"), condition, min_size=1, max_size=2
     )
     return mostly(
-        by_key, st.builds(lambda wanted: {"contains": wanted}, metadata), st.just("*"), st.none()
+        by_key, st.builds(lambda operand: {"contains": operand}, metadata), st.just("*"), st.none()
     )
 
 
 def _clear(condition: Any) -> bool:
-    """Not a literal value that the language takes for an object of operators, and refuses."""
+    """Whether the condition is no literal value that the language would refuse as an object of
+    operators."""
     if not isinstance(condition, dict) or "in" not in condition:
         return True
     listed = condition["in"]

@@ -1,8 +1,8 @@
 """The contract of a text index.
 
 Subclass `TextIndexContract`, give it the fixture `open_index`, and run pytest: a callable without
-arguments that opens the index of this test and returns it as an `Engine`. Called again within a
-test it opens the same place once more. Every test begins empty.
+arguments that opens the index of this test and returns it as an `Engine`. A second call within a
+test opens the same index again. Every test begins empty.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from memservice.testing.indexes import HOSTILE, MANY_TONGUES, NOON, SECOND, Engi
 
 OpenTextIndex = Callable[[], Engine[TextIndex]]
 
-OURS, THEIRS = 1, 12
-"""Keys of two workspaces; one begins as the other does."""
+OWN, OTHER = 1, 12
+"""Keys of two workspaces. The digits of one are a prefix of the other."""
 
 
 def row(key: int, text: str, **about: Any) -> TextRow:
@@ -29,13 +29,13 @@ def row(key: int, text: str, **about: Any) -> TextRow:
 
 
 def keys(matches: TextMatches) -> set[int]:
-    found = [hit.key for hit in matches.hits]
-    assert len(found) == len(set(found)), "a row was found twice"
-    return set(found)
+    hit_keys = [hit.key for hit in matches.hits]
+    assert len(hit_keys) == len(set(hit_keys)), "a row was found twice"
+    return set(hit_keys)
 
 
 class TextIndexContract:
-    """Everything that a text index has to do."""
+    """The requirements of a text index."""
 
     @pytest.fixture
     def open_index(self) -> OpenTextIndex:
@@ -52,7 +52,7 @@ class TextIndexContract:
         self,
         engine: Engine[TextIndex],
         rows: Sequence[TextRow],
-        workspace_key: int = OURS,
+        workspace_key: int = OWN,
         kind: str = "message",
     ) -> None:
         engine.write(lambda tx: engine.index.add(tx, kind, workspace_key, rows))
@@ -60,11 +60,11 @@ class TextIndexContract:
     def remove(
         self,
         engine: Engine[TextIndex],
-        gone: Sequence[int],
-        workspace_key: int = OURS,
+        removed: Sequence[int],
+        workspace_key: int = OWN,
         kind: str = "message",
     ) -> None:
-        engine.write(lambda tx: engine.index.remove(tx, kind, workspace_key, gone))
+        engine.write(lambda tx: engine.index.remove(tx, kind, workspace_key, removed))
 
     def search(
         self,
@@ -72,13 +72,15 @@ class TextIndexContract:
         terms: str | Sequence[str],
         index_filter: IndexFilter = EVERYTHING,
         k: int = 100,
-        workspace_key: int = OURS,
+        workspace_key: int = OWN,
         kind: str = "message",
         ids: Sequence[int] | None = None,
     ) -> TextMatches:
-        wanted = terms.split(" ") if isinstance(terms, str) else terms
+        query_terms = terms.split(" ") if isinstance(terms, str) else terms
         return engine.read(
-            lambda tx: engine.index.search(tx, kind, workspace_key, wanted, k, index_filter, ids)
+            lambda tx: engine.index.search(
+                tx, kind, workspace_key, query_terms, k, index_filter, ids
+            )
         )
 
     # Matching and counting
@@ -106,9 +108,9 @@ class TextIndexContract:
 
     def test_hits_count_terms_and_lengths(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "ha ha ha said the fox"), row(2, "fox")])
-        found = {hit.key: hit for hit in self.search(engine, "ha fox owl").hits}
-        assert (dict(found[1].terms), found[1].length) == ({"ha": 3, "fox": 1}, 6)
-        assert (dict(found[2].terms), found[2].length) == ({"fox": 1}, 1)
+        hits = {hit.key: hit for hit in self.search(engine, "ha fox owl").hits}
+        assert (dict(hits[1].terms), hits[1].length) == ({"ha": 3, "fox": 1}, 6)
+        assert (dict(hits[2].terms), hits[2].length) == ({"fox": 1}, 1)
 
     def test_a_repeated_query_term_counts_once(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "fox fox")])
@@ -159,14 +161,14 @@ class TextIndexContract:
             for n in range(1, 121)
         }
         self.add(engine, list(rows.values()))
-        gone = chance.sample(sorted(rows), 20)
-        self.remove(engine, gone)
+        removed = chance.sample(sorted(rows), 20)
+        self.remove(engine, removed)
         again = [
             row(n, " ".join(chance.choices(words, k=6)), session=n % 4)
             for n in chance.sample(sorted(rows), 20)
         ]
         self.add(engine, again)
-        rows = {key: text_row for key, text_row in rows.items() if key not in gone} | {
+        rows = {key: text_row for key, text_row in rows.items() if key not in removed} | {
             each.key: each for each in again
         }
         for _ in range(20):
@@ -191,7 +193,7 @@ class TextIndexContract:
         counts = {
             each.key: Counter(term for term in each.terms if term in terms) for each in fitting
         }
-        expected = {key: dict(held) for key, held in counts.items() if held}
+        expected = {key: dict(term_counts) for key, term_counts in counts.items() if term_counts}
         assert {hit.key: dict(hit.terms) for hit in text_matches.hits} == expected
         everything = list(rows)
         assert text_matches.documents == len(everything)
@@ -204,7 +206,7 @@ class TextIndexContract:
     # How many
 
     @pytest.mark.parametrize("k", [0, 1, 3, 7])
-    def test_k_is_kept(self, engine: Engine[TextIndex], k: int) -> None:
+    def test_k_limits_the_hits(self, engine: Engine[TextIndex], k: int) -> None:
         self.add(engine, [row(n, "fox common") for n in range(1, 6)])
         assert len(self.search(engine, "fox common", k=k).hits) == min(k, 5)
 
@@ -217,13 +219,13 @@ class TextIndexContract:
         assert keys(self.search(engine, "common rare", k=2)) == {20, 21}
         assert keys(self.search(engine, "rare common", k=2)) == {20, 21}
 
-    def test_of_equal_rows_the_newest_are_kept(self, engine: Engine[TextIndex]) -> None:
+    def test_the_newest_of_equal_rows_are_returned(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox common", session=7) for n in (3, 1, 5, 2, 4)])
         assert keys(self.search(engine, "fox common", k=2)) == {4, 5}
         assert keys(self.search(engine, "fox common", IndexFilter(sessions=(7,)), k=2)) == {4, 5}
         assert keys(self.search(engine, "fox", ids=[1, 2, 3], k=2)) == {2, 3}
 
-    def test_k_counts_rows_that_fit(self, engine: Engine[TextIndex]) -> None:
+    def test_k_counts_matching_rows(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", session=1 + n % 10) for n in range(1, 101)])
         assert len(self.search(engine, "fox", IndexFilter(sessions=(3,)), k=10).hits) == 10
 
@@ -312,7 +314,7 @@ class TextIndexContract:
         self.add(
             engine, [row(n, "fox owl" if n == 5 else "fox", session=n % 2) for n in range(1, 9)]
         )
-        self.add(engine, [row(9, "fox")], workspace_key=THEIRS)
+        self.add(engine, [row(9, "fox")], workspace_key=OTHER)
         self.add(engine, [row(10, "fox")], kind="conclusion")
         self.add(engine, [row(11, "owl")])
         text_matches = self.search(engine, "fox cat", ids=[9, 2, 5, 10, 11, 777, 2])
@@ -345,7 +347,7 @@ class TextIndexContract:
         ) == (2, 1.0, {"new": 1, "old": 1})
         assert keys(self.search(engine, "new", IndexFilter(sessions=(1,)))) == set()
 
-    def test_of_one_row_given_twice_the_last_counts(self, engine: Engine[TextIndex]) -> None:
+    def test_the_last_of_two_versions_of_a_row_counts(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "first"), row(1, "second")])
         text_matches = self.search(engine, "first second")
         assert [(hit.key, dict(hit.terms)) for hit in text_matches.hits] == [(1, {"second": 1})]
@@ -373,31 +375,31 @@ class TextIndexContract:
 
     def test_remove_is_of_its_kind_and_workspace(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "fox")])
-        self.add(engine, [row(2, "fox")], workspace_key=THEIRS)
+        self.add(engine, [row(2, "fox")], workspace_key=OTHER)
         self.add(engine, [row(1, "fox")], kind="conclusion")
         self.remove(engine, [2])
         self.remove(engine, [1], kind="conclusion")
         assert keys(self.search(engine, "fox")) == {1}
-        assert keys(self.search(engine, "fox", workspace_key=THEIRS)) == {2}
+        assert keys(self.search(engine, "fox", workspace_key=OTHER)) == {2}
         assert keys(self.search(engine, "fox", kind="conclusion")) == set()
 
-    def test_drop_takes_a_workspace_by_portions(self, engine: Engine[TextIndex]) -> None:
+    def test_drop_removes_a_workspace_in_batches(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox") for n in range(1, 6)])
         self.add(engine, [row(n, "fox") for n in range(1, 4)], kind="conclusion")
-        self.add(engine, [row(99, "fox")], workspace_key=THEIRS)
+        self.add(engine, [row(99, "fox")], workspace_key=OTHER)
         dropped: list[int] = []
         while not dropped or dropped[-1]:
-            dropped.append(engine.write(lambda tx: engine.index.drop(tx, OURS, 3)))
+            dropped.append(engine.write(lambda tx: engine.index.drop(tx, OWN, 3)))
             assert len(dropped) < 9
         assert (sum(dropped), max(dropped)) == (8, 3)
         for kind in ("message", "conclusion"):
             text_matches = self.search(engine, "fox", kind=kind)
             assert (keys(text_matches), text_matches.documents) == (set(), 0)
-        assert keys(self.search(engine, "fox", workspace_key=THEIRS)) == {99}
+        assert keys(self.search(engine, "fox", workspace_key=OTHER)) == {99}
 
     # Isolation
 
-    def test_kinds_are_apart(self, engine: Engine[TextIndex]) -> None:
+    def test_kinds_are_separate(self, engine: Engine[TextIndex]) -> None:
         for kind, text in (("message", "fox"), ("conclusion", "fox owl"), ("document", "owl")):
             self.add(engine, [row(1, text)], kind=kind)
         for kind, length in (("message", 1), ("conclusion", 2)):
@@ -407,26 +409,26 @@ class TextIndexContract:
         assert keys(self.search(engine, "fox", kind="document")) == set()
 
     def test_other_workspaces_change_nothing(self, engine: Engine[TextIndex]) -> None:
-        ours = [
+        own_rows = [
             row(n, text, session=n)
             for n, text in enumerate(
                 ("red fox", "fox fox", "blue owl owl", "grey owl fox"), start=1
             )
         ]
-        self.add(engine, ours)
-        asked: list[tuple[str, IndexFilter, int]] = [
+        self.add(engine, own_rows)
+        queries: list[tuple[str, IndexFilter, int]] = [
             ("fox owl", EVERYTHING, 100),
             ("fox grey", EVERYTHING, 1),
             ("owl", IndexFilter(sessions=(3,)), 9),
         ]
-        before = [self.search(engine, *each) for each in asked]
+        before = [self.search(engine, *each) for each in queries]
         self.add(
             engine,
             [row(n, "owl grey 2_fox 1_fox m1_fox", session=3) for n in range(100, 160)],
-            workspace_key=THEIRS,
+            workspace_key=OTHER,
         )
-        assert [self.search(engine, *each) for each in asked] == before
-        assert keys(self.search(engine, "fox", workspace_key=THEIRS)) == set()
+        assert [self.search(engine, *each) for each in queries] == before
+        assert keys(self.search(engine, "fox", workspace_key=OTHER)) == set()
         assert keys(self.search(engine, "red", workspace_key=999)) == set()
 
     # What terms may be
@@ -465,7 +467,7 @@ class TextIndexContract:
 
     # Durability
 
-    def test_what_was_added_is_there_after_reopening(
+    def test_added_rows_are_there_after_reopening(
         self, engine: Engine[TextIndex], open_index: OpenTextIndex
     ) -> None:
         self.add(engine, [row(1, "red fox"), row(2, "fox")])
@@ -480,9 +482,9 @@ class TextIndexContract:
         before = self.search(engine, "fox owl cat")
 
         def fail(tx: Any) -> None:
-            engine.index.add(tx, "message", OURS, [row(3, "cat"), row(1, "cat")])
-            engine.index.remove(tx, "message", OURS, [2])
-            inside = engine.index.search(tx, "message", OURS, ["cat", "fox"], 100, EVERYTHING)
+            engine.index.add(tx, "message", OWN, [row(3, "cat"), row(1, "cat")])
+            engine.index.remove(tx, "message", OWN, [2])
+            inside = engine.index.search(tx, "message", OWN, ["cat", "fox"], 100, EVERYTHING)
             assert (keys(inside), inside.documents) == ({1, 3}, 2), (
                 "a transaction sees its own writes"
             )

@@ -1,9 +1,9 @@
 """The contract of a vector index.
 
 Subclass `VectorIndexContract`, give it the fixture `open_index`, and run pytest: a callable without
-arguments that opens the index of this test and returns it as an `Engine`. Called again within a
-test it opens the same place once more (an index outside the storage without the capability `SHARED`
-is opened once). Every test begins empty. An engine that stores less than float32 overrides
+arguments that opens the index of this test and returns it as an `Engine`. A second call within a
+test opens the same index again (an index outside the storage without the capability `SHARED` is
+opened once). Every test begins empty. An engine that stores less than float32 overrides
 `tolerance`.
 """
 
@@ -52,10 +52,10 @@ NAMES = (
     "x",
     "",
 )
-"""Names that an index could take for one another if it cut them or folded them."""
+"""Names that become equal if an index cuts or folds them."""
 NAMED = tuple(replace(OURS, key=100 + n, embedder=name) for n, name in enumerate(NAMES))
 SPACES = (OURS, THEIRS, WIDE, *NAMED)
-"""All that is ever filled here."""
+"""All spaces that the tests fill."""
 WRITERS, ROUNDS = 8, 5
 
 
@@ -83,7 +83,7 @@ def keys(hits: Iterable[VectorHit]) -> list[int]:
 
 
 class VectorIndexContract:
-    """Everything that a vector index has to do."""
+    """The requirements of a vector index."""
 
     tolerance = 1e-5
 
@@ -111,20 +111,20 @@ class VectorIndexContract:
     ) -> None:
         engine.write(lambda tx: engine.index.upsert(tx, into, rows))
 
-    def delete(self, engine: Engine[VectorIndex], gone: Sequence[int], of: Space = OURS) -> None:
-        engine.write(lambda tx: engine.index.delete(tx, of, gone))
+    def delete(self, engine: Engine[VectorIndex], deleted: Sequence[int], of: Space = OURS) -> None:
+        engine.write(lambda tx: engine.index.delete(tx, of, deleted))
 
     def query(
         self,
         engine: Engine[VectorIndex],
-        asked: Vector | None = None,
+        query_vector: Vector | None = None,
         k: int = 100,
         index_filter: IndexFilter = EVERYTHING,
         ids: Sequence[int] | None = None,
         of: Space = OURS,
     ) -> list[VectorHit]:
-        wanted = at_angle(0) if asked is None else asked
-        return engine.read(lambda tx: engine.index.query(tx, of, wanted, k, index_filter, ids))
+        nearest_to = at_angle(0) if query_vector is None else query_vector
+        return engine.read(lambda tx: engine.index.query(tx, of, nearest_to, k, index_filter, ids))
 
     def count(self, engine: Engine[VectorIndex], of: Space = OURS) -> int:
         return engine.read(lambda tx: engine.index.count(tx, of))
@@ -168,37 +168,37 @@ class VectorIndexContract:
 
         chance = np.random.default_rng(11)
         vectors = chance.standard_normal((200, WIDE.dimension)).astype(np.float32)
-        asked = chance.standard_normal(WIDE.dimension).astype(np.float32)
+        query_vector = chance.standard_normal(WIDE.dimension).astype(np.float32)
         self.upsert(engine, [row(n + 1, vector=each) for n, each in enumerate(vectors)], WIDE)
         scores = (
             vectors.astype(np.float64)
-            @ asked
-            / (np.linalg.norm(vectors.astype(np.float64), axis=1) * np.linalg.norm(asked))
+            @ query_vector
+            / (np.linalg.norm(vectors.astype(np.float64), axis=1) * np.linalg.norm(query_vector))
         )
         best = np.argsort(-scores)[:15]
-        hits = self.query(engine, asked, 15, of=WIDE)
+        hits = self.query(engine, query_vector, 15, of=WIDE)
         assert [hit.score for hit in hits] == pytest.approx(
             [float(scores[n]) for n in best], abs=self.tolerance
         )
         assert set(keys(hits[:10])) <= {int(n) + 1 for n in best}
 
-    def test_ties_go_by_key(self, engine: Engine[VectorIndex]) -> None:
+    def test_ties_are_ordered_by_key(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(key, 25) for key in (9, 4, 30, 1, 17, 12, 3)] + [row(2, 24)])
         assert keys(self.query(engine)) == [2, 1, 3, 4, 9, 12, 17, 30]
         assert keys(self.query(engine, k=4)) == [2, 1, 3, 4]
 
     @pytest.mark.parametrize("k", [0, 1, 3, 9])
-    def test_k_is_kept(self, engine: Engine[VectorIndex], k: int) -> None:
+    def test_k_limits_the_hits(self, engine: Engine[VectorIndex], k: int) -> None:
         self.upsert(engine, [row(key, 10 * key) for key in range(1, 6)])
         assert keys(self.query(engine, k=k)) == [1, 2, 3, 4, 5][:k]
 
-    def test_k_counts_rows_that_fit(self, engine: Engine[VectorIndex]) -> None:
+    def test_k_counts_matching_rows(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(key, key / 4, session=1 + (key > 280)) for key in range(1, 301)])
         assert keys(self.query(engine, k=10, index_filter=IndexFilter(sessions=(2,)))) == list(
             range(281, 291)
         )
 
-    def test_a_zero_vector_is_near_to_nothing(self, engine: Engine[VectorIndex]) -> None:
+    def test_a_zero_vector_matches_nothing(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, vector=vector(0, 0, 0, 0)), row(2, 90)])
         assert keys(self.query(engine)) == [2]
         assert keys(self.query(engine, ids=[1, 2])) == [2]
@@ -308,11 +308,9 @@ class VectorIndexContract:
         self.upsert(engine, [row(1, level=level), row(2, level="explicit"), row(3)])
         assert keys(self.query(engine, index_filter=IndexFilter(levels=(level,)))) == [1]
 
-    def test_long_names_and_those_of_any_script_are_told_apart(
-        self, engine: Engine[VectorIndex]
-    ) -> None:
-        """Names that differ in their last character, in their case or in how an accent is written
-        are different ones."""
+    def test_long_names_of_any_script_are_distinguished(self, engine: Engine[VectorIndex]) -> None:
+        """Names that differ in their last character, their case or the spelling of an accent are
+        different."""
         rows = [
             VectorRow(key=n, uid=name * 2, vector=at_angle(n), level=name)
             for n, name in enumerate(NAMES, start=1)
@@ -386,7 +384,7 @@ class VectorIndexContract:
         ) == [1]
         assert self.count(engine) == 2
 
-    def test_of_one_row_given_twice_the_last_counts(self, engine: Engine[VectorIndex]) -> None:
+    def test_the_last_of_two_versions_of_a_row_counts(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, 0), row(1, 60)])
         hits = self.query(engine)
         assert keys(hits) == [1]
@@ -416,28 +414,28 @@ class VectorIndexContract:
             assert self.query(engine) == []
 
     def test_simultaneous_upserts_lose_nothing(self, engine: Engine[VectorIndex]) -> None:
-        """Writers that begin together, in a space that none of them finds there, each with rows of
-        its own and one that is everybody's."""
+        """Writers that begin together in an empty space, each with its own rows and one common
+        row."""
 
         def writing(writer: int) -> Callable[[], None]:
             def write() -> None:
                 for n in range(ROUNDS):
-                    mine = 1 + n * WRITERS + writer
+                    key = 1 + n * WRITERS + writer
                     self.upsert(
-                        engine, [row(mine, mine, session=writer), row(1_000, 60, session=writer)]
+                        engine, [row(key, key, session=writer), row(1_000, 60, session=writer)]
                     )
 
             return write
 
         together(*(writing(writer) for writer in range(WRITERS)))
-        everybody = WRITERS * ROUNDS
+        total = WRITERS * ROUNDS
         listed = engine.read(lambda tx: engine.index.keys(tx, OURS))
-        assert listed == [*range(1, everybody + 1), 1_000]
-        assert self.count(engine) == everybody + 1
+        assert listed == [*range(1, total + 1), 1_000]
+        assert self.count(engine) == total + 1
         assert sorted(keys(self.query(engine))) == listed
         for writer in range(WRITERS):
-            found = set(keys(self.query(engine, index_filter=IndexFilter(sessions=(writer,)))))
-            assert found - {1_000} == set(range(1 + writer, everybody + 1, WRITERS))
+            found_keys = set(keys(self.query(engine, index_filter=IndexFilter(sessions=(writer,)))))
+            assert found_keys - {1_000} == set(range(1 + writer, total + 1, WRITERS))
 
     # Isolation
 
@@ -447,17 +445,17 @@ class VectorIndexContract:
             [row(1, 30, session=1), row(2, 120, session=2), row(3, vector=vector(0, 0, 2, 0))],
         )
         self.upsert(engine, [row(2, 60)], THEIRS)
-        found = engine.read(lambda tx: engine.index.fetch(tx, OURS, [3, 2, 99, 2]))
-        assert sorted(found) == [2, 3]
-        for key, wanted in ((2, at_angle(120)), (3, vector(0, 0, 1, 0))):
-            length = math.sqrt(float((found[key] * found[key]).sum()))
-            assert found[key].dtype == wanted.dtype
-            assert list(found[key] / length) == pytest.approx(list(wanted), abs=self.tolerance)
+        vectors = engine.read(lambda tx: engine.index.fetch(tx, OURS, [3, 2, 99, 2]))
+        assert sorted(vectors) == [2, 3]
+        for key, expected in ((2, at_angle(120)), (3, vector(0, 0, 1, 0))):
+            length = math.sqrt(float((vectors[key] * vectors[key]).sum()))
+            assert vectors[key].dtype == expected.dtype
+            assert list(vectors[key] / length) == pytest.approx(list(expected), abs=self.tolerance)
         assert engine.read(lambda tx: engine.index.fetch(tx, OURS, [])) == {}
         self.delete(engine, [2])
         assert sorted(engine.read(lambda tx: engine.index.fetch(tx, OURS, [1, 2]))) == [1]
 
-    def test_keys_are_listed_in_portions(self, engine: Engine[VectorIndex]) -> None:
+    def test_keys_are_listed_in_batches(self, engine: Engine[VectorIndex]) -> None:
         def listed(after: int = 0, limit: int = 100, of: Space = OURS) -> list[int]:
             return engine.read(lambda tx: engine.index.keys(tx, of, after, limit))
 
@@ -479,7 +477,7 @@ class VectorIndexContract:
         engine.write(lambda tx: engine.index.drop(tx, OURS))
         assert listed() == []
 
-    def test_spaces_are_apart(self, engine: Engine[VectorIndex]) -> None:
+    def test_spaces_are_separate(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, 30, session=1), row(2, 40)])
         before = self.query(engine)
         self.upsert(engine, [row(n, 0, session=1) for n in range(1, 50)], THEIRS)
@@ -495,7 +493,7 @@ class VectorIndexContract:
             1,
         )
 
-    def test_spaces_of_embedders_with_similar_names_are_apart(
+    def test_spaces_of_embedders_with_similar_names_are_separate(
         self, engine: Engine[VectorIndex]
     ) -> None:
         for n, named in enumerate(NAMED):
@@ -507,7 +505,7 @@ class VectorIndexContract:
         engine.write(lambda tx: engine.index.drop(tx, NAMED[0]))
         assert [self.count(engine, named) for named in NAMED] == [0, *[1] * (len(NAMED) - 1)]
 
-    def test_drop_takes_one_space(self, engine: Engine[VectorIndex]) -> None:
+    def test_drop_removes_one_space(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(n, n, observer=n, observed=1) for n in range(1, 6)])
         self.upsert(engine, [row(1)], THEIRS)
         assert len(self.query(engine)) == 5
@@ -521,7 +519,7 @@ class VectorIndexContract:
 
     # Durability
 
-    def test_what_was_stored_is_there_after_reopening(
+    def test_stored_vectors_are_there_after_reopening(
         self, engine: Engine[VectorIndex], open_index: OpenVectorIndex
     ) -> None:
         self.upsert(engine, [row(1, 10), row(2, 20, session=5, level="explicit", at=NOON)])

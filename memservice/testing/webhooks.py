@@ -29,7 +29,7 @@ __all__ = ["TransportFixture", "WebhookTransportContract"]
 
 
 class WebhookTransportContract:
-    """Everything that a webhook transport has to do."""
+    """The requirements of a webhook transport."""
 
     @pytest.fixture
     def world(self) -> TransportFixture:
@@ -40,10 +40,10 @@ class WebhookTransportContract:
 
     def test_a_good_endpoint_may_be_registered(self, world: TransportFixture) -> None:
         assert world.transport.check(world.url) is None  # type: ignore[func-returns-value]
-        assert world.received() == [], "to check a URL is not to deliver to it"
+        assert world.received() == [], "checking a URL delivers nothing"
 
-    def test_a_bad_one_is_refused_with_a_reason(self, world: TransportFixture) -> None:
-        assert world.refused, "name at least one URL that is to be refused"
+    def test_an_invalid_endpoint_is_refused_with_a_reason(self, world: TransportFixture) -> None:
+        assert world.refused, "name at least one URL that the transport must refuse"
         for url in world.refused:
             with pytest.raises(InvalidInput) as caught:
                 world.transport.check(url)
@@ -51,16 +51,16 @@ class WebhookTransportContract:
                 problem.loc == ("url",) and problem.message for problem in caught.value.problems
             ), url
 
-    def test_what_is_refused_is_not_delivered_to_either(self, world: TransportFixture) -> None:
-        """A store may be restored, or settings change, after an endpoint was registered."""
+    def test_refused_endpoints_get_no_deliveries(self, world: TransportFixture) -> None:
+        """A store may be restored, or settings may change, after an endpoint was registered."""
         for url in world.refused:
             outcome = world.transport.deliver(url, BODY, HEADERS)
             assert not outcome.delivered, url
             assert outcome.error, url
         assert world.received() == []
 
-    def test_an_event_arrives_as_it_is(self, world: TransportFixture) -> None:
-        """To the byte: the signatures are of these bytes."""
+    def test_an_event_arrives_unchanged(self, world: TransportFixture) -> None:
+        """Unchanged to the byte, because these bytes are signed."""
         outcome = world.transport.deliver(world.url, BODY, HEADERS)
         assert outcome.delivered
         assert outcome.status is not None
@@ -90,14 +90,14 @@ class WebhookTransportContract:
             assert world.transport.deliver(world.url, body, HEADERS).delivered
         assert [body for _, body in world.received()] == bodies
 
-    def test_a_failure_is_an_outcome_and_never_raised(self, world: TransportFixture) -> None:
+    def test_a_failure_is_an_outcome_and_is_not_raised(self, world: TransportFixture) -> None:
         assert world.failing, "name at least one endpoint that fails"
         for url in world.failing:
             world.transport.check(url)
             outcome = world.transport.deliver(url, BODY, HEADERS)
             assert not outcome.delivered, url
             assert (outcome.status is None) != (outcome.error is None), (
-                f"exactly one of status and error tells what happened: {outcome}"
+                f"exactly one of status and error must be set: {outcome}"
             )
 
     def test_after_a_failure_the_next_event_arrives(self, world: TransportFixture) -> None:
@@ -105,7 +105,7 @@ class WebhookTransportContract:
             world.transport.deliver(url, BODY, HEADERS)
             assert world.transport.deliver(world.url, BODY, HEADERS).delivered
 
-    def test_an_endpoint_that_never_answers_is_given_up(self, world: TransportFixture) -> None:
+    def test_an_endpoint_that_never_answers_times_out(self, world: TransportFixture) -> None:
         if world.stuck is None:
             pytest.skip(
                 "this transport has no endpoint that never answers (TransportFixture.stuck is None)"
@@ -117,7 +117,7 @@ class WebhookTransportContract:
         assert spent < world.patience_seconds + 2
         assert outcome.duration_ms == pytest.approx(spent * 1000, abs=500)
 
-    def test_the_callers_headers_are_left_alone(self, world: TransportFixture) -> None:
+    def test_the_callers_headers_are_not_changed(self, world: TransportFixture) -> None:
         headers = dict(HEADERS)
         world.transport.deliver(world.url, BODY, headers)
         assert headers == HEADERS

@@ -20,7 +20,7 @@ class _Http(EmbedderContract):
             "tests/unit/plugins/test_minilm.py"
         )
     )
-    def test_paraphrases_lie_near_each_other(self) -> None:  # type: ignore[override]
+    def test_paraphrases_are_near_each_other(self) -> None:  # type: ignore[override]
         """Not of a server without a model."""
 
 

@@ -44,7 +44,7 @@ def test_a_point_survives_formatting_and_parsing(text: str) -> None:
     ],
 )
 def test_an_invalid_point_is_an_error(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no fail-point"):
+    with pytest.raises(ConfigurationError, match="is not a fail-point"):
         Failpoint.read(text)
 
 

@@ -149,9 +149,9 @@ def compare(rt: Runtime, space: Space, after: int) -> Compared:
     if queued is None:
         return Compared([], [], None)
     ends = [
-        portion[-1]
-        for portion in (indexed, [row.key for row in rows])
-        if len(portion) == BATCH_SIZE
+        batch[-1]
+        for batch in (indexed, [row.key for row in rows])
+        if len(batch) == BATCH_SIZE
     ]
     until = min(ends, default=None)
     within = [row for row in rows if until is None or row.key <= until]

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 NOW = datetime(2024, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
 PATIENCE = 30.0
-"""Seconds after which a test gives up waiting for something that must happen."""
+"""Maximum seconds that a test waits for something that must happen."""
 
 
 class Chapter:

@@ -16,7 +16,7 @@ from memservice.testing.storage.base import NOW, Chapter, Dataset, populate
 
 class ConclusionsChapter(Chapter):
     def test_only_live_conclusions_are_listed(self, storage: Storage, dataset: Dataset) -> None:
-        """Newest first; superseded and deleted ones are found by their uid only."""
+        """Newest first. Superseded and deleted ones are returned by their uid only."""
         conclusions = storage.write(
             lambda tx: tx.conclusions.put(
                 [
@@ -50,21 +50,21 @@ class ConclusionsChapter(Chapter):
 
     def test_conclusions_stay_in_their_workspace(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
-        mine = storage.write(lambda tx: tx.conclusions.put([dataset.conclusion(1)]))[0]
-        theirs = storage.write(lambda tx: tx.conclusions.put([other.conclusion(1)]))[0]
+        own = storage.write(lambda tx: tx.conclusions.put([dataset.conclusion(1)]))[0]
+        foreign = storage.write(lambda tx: tx.conclusions.put([other.conclusion(1)]))[0]
         with storage.read() as tx:
-            assert tx.conclusions.page(dataset.workspace.key) == [mine]
+            assert tx.conclusions.page(dataset.workspace.key) == [own]
             assert tx.conclusions.count(other.workspace.key) == 1
-            assert tx.conclusions.by_uid(dataset.workspace.key, theirs.uid) is None
-            assert tx.conclusions.by_uid(other.workspace.key, theirs.uid) == theirs
+            assert tx.conclusions.by_uid(dataset.workspace.key, foreign.uid) is None
+            assert tx.conclusions.by_uid(other.workspace.key, foreign.uid) == foreign
             assert tx.conclusions.resting_on(dataset.workspace.key, "nothing") == []
 
     def test_putting_none(self, storage: Storage) -> None:
         assert storage.write(lambda tx: tx.conclusions.put([])) == []
 
     def test_the_same_conclusion(self, storage: Storage, dataset: Dataset) -> None:
-        """By fingerprint, among the live ones of a collection, a level and, where asked for, a
-        session; the oldest where there are two."""
+        """By fingerprint, among the live ones of a collection, a level and optionally a session; of
+        two, the oldest."""
         elsewhere = storage.write(
             lambda tx: tx.conclusions.put_collection(
                 replace(
@@ -102,7 +102,7 @@ class ConclusionsChapter(Chapter):
             assert same(key, EXPLICIT, ["a"], 10**9) == {}
             assert same(key, EXPLICIT, [], None) == {}
 
-    def test_conclusions_that_rest_on_another(self, storage: Storage, dataset: Dataset) -> None:
+    def test_conclusions_based_on_another(self, storage: Storage, dataset: Dataset) -> None:
         source, unrelated = dataset.uid(1), dataset.uid(11)
         conclusions = storage.write(
             lambda tx: tx.conclusions.put(
@@ -135,8 +135,8 @@ class ConclusionsChapter(Chapter):
         storage.write(lambda tx: tx.conclusions.reinforce([]))
         storage.write(lambda tx: tx.conclusions.reinforce([c.key], 3))
         with storage.read() as tx:
-            found = tx.conclusions.by_keys([a.key, b.key, c.key])
-        assert [found[one.key].times_derived for one in (a, b, c)] == [2, 1, 6]
+            conclusions = tx.conclusions.by_keys([a.key, b.key, c.key])
+        assert [conclusions[one.key].times_derived for one in (a, b, c)] == [2, 1, 6]
 
     @pytest.mark.parametrize("lock", [False, True])
     def test_collections(self, storage: Storage, dataset: Dataset, lock: bool) -> None:
@@ -155,14 +155,14 @@ class ConclusionsChapter(Chapter):
         storage.write(lambda tx: tx.conclusions.count_explicit(about_bob.key, 3))
         storage.write(lambda tx: tx.conclusions.count_explicit(about_bob.key, -1))
         about_bob = replace(about_bob, explicit_count=2)
-        found = storage.write(
+        collections = storage.write(
             lambda tx: (
                 tx.conclusions.collection(dataset.alice.key, dataset.bob.key, lock=lock),
                 tx.conclusions.collection(dataset.bob.key, dataset.alice.key, lock=lock),
                 tx.conclusions.collection(dataset.alice.key, dataset.alice.key, lock=lock),
             )
         )
-        assert found == (about_bob, None, dataset.collection)
+        assert collections == (about_bob, None, dataset.collection)
         with storage.read() as tx:
             assert tx.conclusions.collections(dataset.workspace.key) == [
                 dataset.collection,
@@ -185,11 +185,11 @@ class ConclusionsChapter(Chapter):
 
         storage.write(lambda tx: tx.cards.save(card(dataset.alice, "bob", "old")))
         new = storage.write(lambda tx: tx.cards.save(card(dataset.alice, "bob", "new", "two")))
-        nobody = storage.write(lambda tx: tx.cards.save(card(dataset.alice, "nobody")))
+        empty = storage.write(lambda tx: tx.cards.save(card(dataset.alice, "nobody")))
         own = storage.write(lambda tx: tx.cards.save(card(dataset.bob, "bob", "own")))
         with storage.read() as tx:
             assert tx.cards.one(dataset.alice.key, "bob") == new
-            assert tx.cards.one(dataset.alice.key, "nobody") == nobody
+            assert tx.cards.one(dataset.alice.key, "nobody") == empty
             assert tx.cards.one(dataset.bob.key, "bob") == own
             assert tx.cards.one(dataset.bob.key, "alice") is None
             assert tx.rows.count(r.Card) == 3

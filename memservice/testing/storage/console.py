@@ -61,10 +61,10 @@ class ConsoleChapter(Chapter):
         first = save(1)
         save(2, workspaces=[{"id": "w", "uid": uid("w", 0)}])
         save(3, role=r.READER)
-        gone = save(4, state=r.DEACTIVATED)
+        deactivated = save(4, state=r.DEACTIVATED)
         with storage.read() as tx:
             assert tx.console_members.by_uid(first.uid) == first
-            assert tx.console_members.by_name("member 4") == gone
+            assert tx.console_members.by_name("member 4") == deactivated
             assert tx.console_members.by_name("Member 1") is None
             assert tx.console_members.count() == 5
             assert tx.console_members.owners() == [first, late]
@@ -114,34 +114,34 @@ class ConsoleChapter(Chapter):
         assert sorted(together(*[use] * 4)) == [False] * 3 + [True]
 
     def test_browser_sessions(self, storage: Storage) -> None:
-        mine = storage.write(lambda tx: tx.console_members.save(member(1)))
+        signed_in = storage.write(lambda tx: tx.console_members.save(member(1)))
         sessions = storage.write(
             lambda tx: [
                 tx.sign_ins.add(row)
                 for row in (
-                    session(1, mine.uid),
-                    session(2, mine.uid),
-                    session(3, mine.uid, expires_at=NOW),
+                    session(1, signed_in.uid),
+                    session(2, signed_in.uid),
+                    session(3, signed_in.uid, expires_at=NOW),
                     session(4, uid("member", 2)),
                     session(5, None, claims={"ad": True}, key_uid="key"),
                 )
             ]
         )
         with storage.read() as tx:
-            assert tx.sign_ins.recognised(["digest 1"]) == (sessions[0], mine)
-            assert tx.sign_ins.recognised(["old", "digest 3"]) == (sessions[2], mine)
+            assert tx.sign_ins.recognised(["digest 1"]) == (sessions[0], signed_in)
+            assert tx.sign_ins.recognised(["old", "digest 3"]) == (sessions[2], signed_in)
             assert tx.sign_ins.recognised(["digest 4"]) == (sessions[3], None)
             assert tx.sign_ins.recognised(["digest 5"]) == (sessions[4], None)
             assert tx.sign_ins.recognised(["unknown"]) is None
             assert tx.sign_ins.recognised([]) is None
-            assert tx.sign_ins.of_member(mine.uid, NOW) == [sessions[1], sessions[0]]
+            assert tx.sign_ins.of_member(signed_in.uid, NOW) == [sessions[1], sessions[0]]
 
         def erase(tx: Transaction) -> None:
-            assert not tx.sign_ins.erase(sessions[3].uid, mine.uid)
+            assert not tx.sign_ins.erase(sessions[3].uid, signed_in.uid)
             assert tx.sign_ins.erase(sessions[3].uid)
             assert tx.sign_ins.erase_expired(NOW) == 1
-            assert tx.sign_ins.erase_of_member(mine.uid, but=sessions[1].uid) == 1
-            assert tx.sign_ins.erase_of_member(mine.uid) == 1
+            assert tx.sign_ins.erase_of_member(signed_in.uid, but=sessions[1].uid) == 1
+            assert tx.sign_ins.erase_of_member(signed_in.uid) == 1
 
         storage.write(erase)
         with storage.read() as tx:

@@ -1,5 +1,5 @@
-"""One row of every record with every field set to something that stores like to lose, and one with
-as little as possible."""
+"""One row of every record with every field set to a value that is easily damaged, and one with as
+few values as possible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = (
 blanks at the end."""
 
 NAME = ("n" * 508) + "-_9Z"
-"""As long as a name may be."""
+"""A name of maximum length."""
 
 JSON: dict[str, Any] = {
     "text": TEXT,
@@ -51,7 +51,7 @@ BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
 def full_rows(
     w: Dataset, message: int, conclusion: int, task: int, endpoint: int, named: int
 ) -> Iterator[Any]:
-    """A row of every record, every field set. The numbers are keys of stored rows to refer to."""
+    """A row of every record, with every field set. The numbers are keys of stored rows."""
     workspace: dict[str, Any] = {"workspace_key": w.workspace.key}
     yield r.Workspace(
         uid=w.uid(100),
@@ -332,8 +332,7 @@ def full_rows(
 
 
 def bare_rows(w: Dataset, message: int, named: int, endpoint: int) -> Iterator[Any]:
-    """A row of every record that has a field which may be empty or null, with all of those empty or
-    null."""
+    """A row of every record that has optional fields, with all of them empty or null."""
     workspace: dict[str, Any] = {"workspace_key": w.workspace.key}
     yield r.Workspace(uid=w.uid(200), slug="b", v1_name="", created_at=NOW)
     yield r.Peer(**workspace, uid=w.uid(201), slug="b", v1_name="", created_at=NOW)

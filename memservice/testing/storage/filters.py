@@ -1,4 +1,4 @@
-"""Chapter: filters mean what `memservice.domain.filters.evaluate.matches` says."""
+"""Chapter: filters agree with `memservice.domain.filters.evaluate.matches`."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ LEAVES = (
 def disagreements(
     tx: Transaction, rows: Iterable[Conclusion], conditions: Iterable[Condition]
 ) -> list[str]:
-    """Where the storage and the reference evaluator differ, in words."""
-    found: list[str] = []
+    """Descriptions of the differences between the storage and the reference evaluator."""
+    differences: list[str] = []
     conclusions = list(rows)
     for condition in conditions:
         expected = [row.key for row in conclusions if matches(row, condition)]
@@ -49,21 +49,21 @@ def disagreements(
             ("adds", key) for key in set(got) - set(expected)
         ]:
             row = by_key[key]
-            found.append(
+            differences.append(
                 f"{condition} {wrong} content={row.content!r} session={row.session!r} "
                 f"internal={row.internal!r} {row}"
             )
         if got != expected and sorted(got) == sorted(expected):
-            found.append(f"{condition} is out of order")
+            differences.append(f"{condition} is out of order")
         if tx.rows.count(Conclusion, condition) != len(expected):
-            found.append(f"{condition} is counted wrong")
-    return found
+            differences.append(f"{condition} is counted wrong")
+    return differences
 
 
 class FiltersChapter(Chapter):
     @pytest.mark.parametrize("kind", LEAVES)
     def test_leaf(self, storage: Storage, dataset: Dataset, kind: str) -> None:
-        """Each kind of leaf, and its negation, on rows with unlikely text, numbers, keys and
+        """Each kind of leaf, and its negation, on rows with unusual texts, numbers, keys and
         nulls."""
         rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(dataset)))
         nodes = [node for node in tricky.leaves(dataset) if type(node).__name__ == kind]
@@ -73,7 +73,7 @@ class FiltersChapter(Chapter):
         assert not wrong, f"{len(wrong)} differences, the first ones:\n" + "\n".join(wrong[:5])
 
     def test_every_leaf_is_tried(self, storage: Storage, dataset: Dataset) -> None:
-        """The suite itself: no kind of node goes untested."""
+        """Checks the suite itself: it covers every kind of node."""
         tried: dict[str, int] = defaultdict(int)
         for node in tricky.leaves(dataset):
             tried[type(node).__name__] += 1
@@ -116,7 +116,7 @@ class FiltersChapter(Chapter):
 
     @pytest.mark.parametrize("size", [0, 1, 2, 1000])
     def test_one_of_many_values(self, storage: Storage, size: int) -> None:
-        """An empty list matches nothing; a thousand values are as good as one, of every type."""
+        """An empty list matches nothing; a thousand values work like one, of every type."""
         facts = storage.write(
             lambda tx: tx.rows.put([r.Fact(name=f"name {n}", value="") for n in range(1100)])
         )
@@ -225,8 +225,8 @@ class FiltersChapter(Chapter):
         ],
     )
     def test_a_name_that_is_no_field_is_refused(self, storage: Storage, hostile: str) -> None:
-        """As a field to filter, to order by or to set: an error, never a condition of its own
-        making."""
+        """As a field to filter, to order by or to set, it is an error and never part of a
+        statement."""
         storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="kept") for name in "ab"]))
         attempts = (
             lambda tx: tx.rows.page(r.Fact, Equal(hostile, "a")),
@@ -250,9 +250,9 @@ class FiltersChapter(Chapter):
         self, storage: Storage, dataset: Dataset
     ) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
-        mine = equals(workspace_key=dataset.workspace.key, slug="carol")
-        assert storage.write(lambda tx: tx.rows.change(r.Peer, mine, v1_role="assistant")) == 1
-        assert storage.write(lambda tx: tx.rows.delete(r.Peer, mine)) == 1
+        own = equals(workspace_key=dataset.workspace.key, slug="carol")
+        assert storage.write(lambda tx: tx.rows.change(r.Peer, own, v1_role="assistant")) == 1
+        assert storage.write(lambda tx: tx.rows.delete(r.Peer, own)) == 1
         with storage.read() as tx:
             assert tx.rows.page(r.Peer, equals(workspace_key=other.workspace.key)) == [
                 other.alice,

@@ -15,7 +15,7 @@ from memservice.testing.storage.base import NOW, Chapter, Dataset, populate
 
 
 def converse(storage: Storage, dataset: Dataset, number: int, first: int = 1) -> list[Message]:
-    """Store messages `first` to `number`; their times run against their order, which must not
+    """Store messages `first` to `number`. Their times are in reverse order, which must not
     matter."""
     messages = [
         dataset.message(seq, created_at=NOW - timedelta(hours=seq))
@@ -36,20 +36,20 @@ def position(message: Message) -> Position:
 
 
 def in_order(positions: Sequence[Position]) -> list[Position]:
-    return sorted(positions, key=lambda found: found.key)
+    return sorted(positions, key=lambda each: each.key)
 
 
 class MessagesChapter(Chapter):
     def test_a_run_of_messages(self, storage: Storage, dataset: Dataset) -> None:
-        said = converse(storage, dataset, 9)
+        messages = converse(storage, dataset, 9)
         converse(storage, storage.write(lambda tx: populate(tx, "other")), 9)
         key = dataset.session.key
         with storage.read() as tx:
-            assert tx.messages.run(key, 1, 9) == said
-            assert tx.messages.run(key, 3, 5) == said[2:5]
-            assert tx.messages.run(key, 3, 5, reverse=True) == said[2:5][::-1]
-            assert tx.messages.run(key, 9, 9) == said[8:]
-            assert tx.messages.run(key, -5, 100) == said
+            assert tx.messages.run(key, 1, 9) == messages
+            assert tx.messages.run(key, 3, 5) == messages[2:5]
+            assert tx.messages.run(key, 3, 5, reverse=True) == messages[2:5][::-1]
+            assert tx.messages.run(key, 9, 9) == messages[8:]
+            assert tx.messages.run(key, -5, 100) == messages
             assert (
                 tx.messages.run(key, 5, 4)
                 == tx.messages.run(key, 10, 20)
@@ -58,56 +58,60 @@ class MessagesChapter(Chapter):
             )
 
     def test_messages_are_paged_by_position(self, storage: Storage, dataset: Dataset) -> None:
-        said = converse(storage, dataset, 12)
+        messages = converse(storage, dataset, 12)
         key = dataset.session.key
         late = Compare("created_at", "lt", NOW - timedelta(hours=6))
         with storage.read() as tx:
-            assert tx.messages.page(key) == said
-            assert tx.messages.page(key, reverse=True, limit=3, offset=1) == said[::-1][1:4]
-            assert tx.messages.page(key, late, limit=4) == said[6:10]
-            assert tx.messages.page(key, late, reverse=True, limit=2, offset=4) == said[6:8][::-1]
+            assert tx.messages.page(key) == messages
+            assert tx.messages.page(key, reverse=True, limit=3, offset=1) == messages[::-1][1:4]
+            assert tx.messages.page(key, late, limit=4) == messages[6:10]
+            assert (
+                tx.messages.page(key, late, reverse=True, limit=2, offset=4) == messages[6:8][::-1]
+            )
             assert (tx.messages.count(key), tx.messages.count(key, late)) == (12, 6)
 
-    def test_a_message_is_found_in_its_session_only(
+    def test_a_message_is_read_in_its_session_only(
         self, storage: Storage, dataset: Dataset
     ) -> None:
-        said = converse(storage, dataset, 3)
+        messages = converse(storage, dataset, 3)
         other = storage.write(lambda tx: tx.sessions.save(dataset.another_session("other", 1)))
         with storage.read() as tx:
-            assert tx.messages.by_uid(dataset.session.key, said[1].uid) == said[1]
-            assert tx.messages.by_uid(other.key, said[1].uid) is None
+            assert tx.messages.by_uid(dataset.session.key, messages[1].uid) == messages[1]
+            assert tx.messages.by_uid(other.key, messages[1].uid) is None
             assert tx.messages.by_uid(dataset.session.key, "nothing") is None
             assert tx.messages.page(other.key) == []
             assert tx.messages.count(other.key) == 0
 
     def test_messages_by_keys(self, storage: Storage, dataset: Dataset) -> None:
-        said = converse(storage, dataset, 5)
+        messages = converse(storage, dataset, 5)
         with storage.read() as tx:
-            assert tx.messages.by_keys([said[3].key, said[0].key, 10**9]) == {
-                said[0].key: said[0],
-                said[3].key: said[3],
+            assert tx.messages.by_keys([messages[3].key, messages[0].key, 10**9]) == {
+                messages[0].key: messages[0],
+                messages[3].key: messages[3],
             }
             assert tx.messages.by_keys([]) == {}
 
     def test_messages_by_keys_that_match(self, storage: Storage, dataset: Dataset) -> None:
-        said = converse(storage, dataset, 5)
+        messages = converse(storage, dataset, 5)
         other = storage.write(lambda tx: populate(tx, "other"))
-        theirs = converse(storage, other, 2)
-        asked = [message.key for message in (*said[1:], *theirs)]
+        foreign = converse(storage, other, 2)
+        message_keys = [message.key for message in (*messages[1:], *foreign)]
         with storage.read() as tx:
-            found = tx.messages.matching(dataset.workspace.key, asked, equals(seq=(1, 2, 4)))
-            assert found == {said[1].key: said[1], said[3].key: said[3]}
-            assert tx.messages.matching(other.workspace.key, asked, equals(seq=(1, 9))) == {
-                theirs[0].key: theirs[0]
+            matching = tx.messages.matching(
+                dataset.workspace.key, message_keys, equals(seq=(1, 2, 4))
+            )
+            assert matching == {messages[1].key: messages[1], messages[3].key: messages[3]}
+            assert tx.messages.matching(other.workspace.key, message_keys, equals(seq=(1, 9))) == {
+                foreign[0].key: foreign[0]
             }
             assert tx.messages.matching(dataset.workspace.key, [], equals(seq=1)) == {}
 
     def test_save_replaces_a_message(self, storage: Storage, dataset: Dataset) -> None:
-        said = converse(storage, dataset, 3)
-        changed = replace(said[1], content="changed", metadata={"a": 1})
+        messages = converse(storage, dataset, 3)
+        changed = replace(messages[1], content="changed", metadata={"a": 1})
         assert storage.write(lambda tx: tx.messages.save(changed)) == changed
         with storage.read() as tx:
-            assert tx.messages.run(dataset.session.key, 1, 3) == [said[0], changed, said[2]]
+            assert tx.messages.run(dataset.session.key, 1, 3) == [messages[0], changed, messages[2]]
 
     def test_the_message_that_reaches_a_number_of_tokens(
         self, storage: Storage, dataset: Dataset
@@ -131,42 +135,41 @@ class MessagesChapter(Chapter):
             assert reaching(10**9, 0) is None
 
     def test_positions(self, storage: Storage, dataset: Dataset) -> None:
-        said = converse(storage, dataset, 4)
+        messages = converse(storage, dataset, 4)
         with storage.read() as tx:
-            found = tx.messages.positions([said[2].key, said[0].key, 10**9])
-            assert in_order(found) == [position(said[0]), position(said[2])]
+            positions = tx.messages.positions([messages[2].key, messages[0].key, 10**9])
+            assert in_order(positions) == [position(messages[0]), position(messages[2])]
             assert list(tx.messages.positions([])) == []
 
-    def test_positions_around_places(self, storage: Storage, dataset: Dataset) -> None:
-        """Each once, however many places it is near to, and never from a session that was not
-        named."""
-        said = converse(storage, dataset, 20)
+    def test_positions_around_messages(self, storage: Storage, dataset: Dataset) -> None:
+        """Each once, even if it is near several positions, and never of another session."""
+        messages = converse(storage, dataset, 20)
         other = storage.write(lambda tx: populate(tx, "other"))
-        theirs = converse(storage, other, 20)
-        mine, away = dataset.session.key, other.session.key
+        foreign = converse(storage, other, 20)
+        own, other_session = dataset.session.key, other.session.key
         with storage.read() as tx:
             around = tx.messages.around
-            assert in_order(around([(mine, 5)], 2)) == [position(m) for m in said[2:7]]
-            assert in_order(around([(mine, 5), (mine, 7), (mine, 5)], 1)) == [
-                position(m) for m in said[3:8]
+            assert in_order(around([(own, 5)], 2)) == [position(m) for m in messages[2:7]]
+            assert in_order(around([(own, 5), (own, 7), (own, 5)], 1)) == [
+                position(m) for m in messages[3:8]
             ]
-            assert in_order(around([(mine, 1), (away, 20)], 2)) == [
-                position(m) for m in (*said[:3], *theirs[17:])
+            assert in_order(around([(own, 1), (other_session, 20)], 2)) == [
+                position(m) for m in (*messages[:3], *foreign[17:])
             ]
-            assert in_order(around([(mine, 4)], 0)) == [position(said[3])]
-            assert in_order(around([(mine, 100), (10**9, 5)], 3)) == []
+            assert in_order(around([(own, 4)], 0)) == [position(messages[3])]
+            assert in_order(around([(own, 100), (10**9, 5)], 3)) == []
             assert list(around([], 3)) == []
 
-    def test_positions_around_many_places(self, storage: Storage, dataset: Dataset) -> None:
-        said = converse(storage, dataset, 300)
-        positions = [(dataset.session.key, message.seq) for message in said[::2]]
+    def test_positions_around_many_messages(self, storage: Storage, dataset: Dataset) -> None:
+        messages = converse(storage, dataset, 300)
+        positions = [(dataset.session.key, message.seq) for message in messages[::2]]
         with storage.read() as tx:
-            assert in_order(tx.messages.around(positions, 3)) == [position(m) for m in said]
+            assert in_order(tx.messages.around(positions, 3)) == [position(m) for m in messages]
 
     def test_the_newest_summary_of_each_kind_is_kept(
         self, storage: Storage, dataset: Dataset
     ) -> None:
-        said = converse(storage, dataset, 2)
+        messages = converse(storage, dataset, 2)
         other = storage.write(lambda tx: populate(tx, "other"))
 
         def summary(of: Dataset, kind: str, message: Message, content: str) -> r.Summary:
@@ -182,11 +185,15 @@ class MessagesChapter(Chapter):
                 created_at=NOW,
             )
 
-        theirs = converse(storage, other, 1)[0]
-        storage.write(lambda tx: tx.summaries.save(summary(other, SHORT, theirs, "theirs")))
-        storage.write(lambda tx: tx.summaries.save(summary(dataset, SHORT, said[0], "old")))
-        long = storage.write(lambda tx: tx.summaries.save(summary(dataset, LONG, said[0], "long")))
-        short = storage.write(lambda tx: tx.summaries.save(summary(dataset, SHORT, said[1], "new")))
+        foreign = converse(storage, other, 1)[0]
+        storage.write(lambda tx: tx.summaries.save(summary(other, SHORT, foreign, "theirs")))
+        storage.write(lambda tx: tx.summaries.save(summary(dataset, SHORT, messages[0], "old")))
+        long = storage.write(
+            lambda tx: tx.summaries.save(summary(dataset, LONG, messages[0], "long"))
+        )
+        short = storage.write(
+            lambda tx: tx.summaries.save(summary(dataset, SHORT, messages[1], "new"))
+        )
         with storage.read() as tx:
             assert tx.summaries.of_session(dataset.session.key) == {SHORT: short, LONG: long}
             assert tx.summaries.of_session(other.session.key)[SHORT].content == "theirs"

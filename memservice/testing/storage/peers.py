@@ -16,15 +16,15 @@ class PeersChapter(Chapter):
     def test_peers_of_another_workspace_stay_out(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         extra = storage.write(lambda tx: tx.peers.put([other.peer("dora", 30)]))[0]
-        mine, theirs = dataset.workspace.key, other.workspace.key
+        own, foreign = dataset.workspace.key, other.workspace.key
         with storage.read() as tx:
-            assert tx.peers.page(mine) == [dataset.alice, dataset.bob, dataset.carol]
-            assert tx.peers.count(mine) == 3
-            assert tx.peers.page(theirs) == [other.alice, other.bob, other.carol, extra]
-            assert tx.peers.by_slug(mine, "dora") is None
-            assert tx.peers.by_slug(theirs, "alice") == other.alice
-            assert tx.peers.by_slugs(mine, ["dora", "bob", "nobody", "bob"]) == {"bob": dataset.bob}
-            assert tx.peers.by_slugs(mine, []) == {}
+            assert tx.peers.page(own) == [dataset.alice, dataset.bob, dataset.carol]
+            assert tx.peers.count(own) == 3
+            assert tx.peers.page(foreign) == [other.alice, other.bob, other.carol, extra]
+            assert tx.peers.by_slug(own, "dora") is None
+            assert tx.peers.by_slug(foreign, "alice") == other.alice
+            assert tx.peers.by_slugs(own, ["dora", "bob", "nobody", "bob"]) == {"bob": dataset.bob}
+            assert tx.peers.by_slugs(own, []) == {}
 
     def test_peers_by_keys(self, storage: Storage, dataset: Dataset) -> None:
         with storage.read() as tx:
@@ -64,13 +64,13 @@ class PeersChapter(Chapter):
     def test_peers_of_a_session_in_the_order_they_joined(
         self, storage: Storage, dataset: Dataset
     ) -> None:
-        """Without scopes and without those that left."""
+        """Without scopes and former members."""
 
         def join(view_peers: list[r.Peer]) -> list[r.Member]:
-            scope, gone, late, early = view_peers
+            scope, former, late, early = view_peers
             return [
                 dataset.member(dataset.session, scope, 3),
-                dataset.member(dataset.session, gone, 4, left_at=NOW),
+                dataset.member(dataset.session, former, 4, left_at=NOW),
                 dataset.member(dataset.session, late, 9),
                 dataset.member(dataset.session, early, 0),
             ]
@@ -95,7 +95,7 @@ class PeersChapter(Chapter):
             assert tx.peers.page_of_session(10**9) == ([], 0)
 
     def test_members_of_a_session(self, storage: Storage, dataset: Dataset) -> None:
-        gone, stays = storage.write(
+        former, scope = storage.write(
             lambda tx: tx.members.put(
                 [
                     dataset.member(
@@ -114,22 +114,22 @@ class PeersChapter(Chapter):
             assert [member.peer for member in active] == ["alice", "bob", "scope.x"]
             assert tx.members.of_session(dataset.session.key, active=False) == [
                 *active[:2],
-                gone,
-                stays,
+                former,
+                scope,
             ]
             assert tx.members.of_session(
                 dataset.session.key, peer_keys=[dataset.bob.key, dataset.carol.key, 10**9]
             ) == [active[1]]
             assert tx.members.of_session(
                 dataset.session.key, active=False, peer_keys=[dataset.carol.key]
-            ) == [gone]
+            ) == [former]
             assert tx.members.of_session(dataset.session.key, peer_keys=[]) == []
-            assert tx.members.one(dataset.session.key, dataset.carol.key) == gone
+            assert tx.members.one(dataset.session.key, dataset.carol.key) == former
             assert tx.members.one(dataset.session.key, 10**9) is None
-            assert tx.members.of_peer(dataset.carol.key) == [gone]
+            assert tx.members.of_peer(dataset.carol.key) == [former]
             assert tx.members.of_peer(dataset.carol.key, active=True) == []
             assert tx.members.of_peer(dataset.bob.key, active=True) == [active[1]]
-        back = storage.write(lambda tx: tx.members.put([replace(gone, left_at=None)]))[0]
+        back = storage.write(lambda tx: tx.members.put([replace(former, left_at=None)]))[0]
         with storage.read() as tx:
             assert tx.members.of_peer(dataset.carol.key, active=True) == [back]
         assert storage.write(lambda tx: tx.members.put([])) == []
@@ -139,18 +139,18 @@ class PeersChapter(Chapter):
             dave, scope = tx.peers.put(
                 [dataset.peer("dave", 1), dataset.peer("scope.x", 2, kind=SCOPE)]
             )
-            left = dataset.member(
+            former = dataset.member(
                 dataset.session, dataset.carol, 5, left_at=NOW, observe_others=True
             )
             return tx.members.put(
                 [
-                    left,
+                    former,
                     dataset.member(dataset.session, dave, 6, observe_others=False),
                     dataset.member(dataset.session, scope, 7, observe_others=True),
                 ]
             )
 
-        gone, quiet, scope = storage.write(store)
+        former, quiet, scope = storage.write(store)
         with storage.read() as tx:
             listening = [
                 member
@@ -160,13 +160,13 @@ class PeersChapter(Chapter):
             assert scope in listening
             assert tx.members.listening(dataset.session.key, []) == listening
             assert quiet not in listening
-            speakers = [quiet.peer_key, gone.peer_key, 10**9]
+            speakers = [quiet.peer_key, former.peer_key, 10**9]
             assert tx.members.listening(dataset.session.key, speakers) == sorted(
                 [*listening, quiet], key=lambda member: member.key
             )
             assert tx.members.listening(10**9, speakers) == []
 
-    def test_which_of_some_sessions_a_peer_is_in(self, storage: Storage, dataset: Dataset) -> None:
+    def test_active_sessions_of_a_peer_among_some(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         quiet = storage.write(
             lambda tx: tx.sessions.save(
@@ -194,7 +194,7 @@ class PeersChapter(Chapter):
             assert tx.members.active_among(dataset.alice.key, [talk.upper()]) == set()
             assert tx.members.active_among(dataset.alice.key, []) == set()
 
-    def test_peers_that_a_word_names(self, storage: Storage, dataset: Dataset) -> None:
+    def test_peers_are_found_by_name_tokens(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         scope = storage.write(lambda tx: tx.peers.put([dataset.peer("scope.x", 1, kind=SCOPE)]))[0]
 

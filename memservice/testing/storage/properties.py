@@ -94,7 +94,7 @@ CONDITIONS: st.SearchStrategy[Condition] = st.recursive(_leaf, _branches, max_le
 
 class PropertiesChapter(Chapter):
     def test_any_condition(self, storage: Storage, dataset: Dataset) -> None:
-        """Whatever the condition, the storage finds the rows that the reference evaluator finds."""
+        """For any condition, the storage returns the rows that the reference evaluator matches."""
         rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(dataset)))
 
         @settings(

@@ -27,28 +27,27 @@ def _name(record: type[Any]) -> str:
 def store_examples(tx: Transaction, dataset: Dataset) -> dict[type[Any], list[Any]]:
     """Store the rows that examples refer to; return the examples, not stored yet, by record."""
     rows = tx.rows
-    place: dict[str, Any] = {"workspace_key": dataset.workspace.key, "created_at": NOW}
+    common: dict[str, Any] = {"workspace_key": dataset.workspace.key, "created_at": NOW}
     message = rows.put([dataset.message(1)])[0].key
     conclusion = rows.put([dataset.conclusion(1)])[0].key
     task = rows.put([dataset.task(1, "unit")])[0].key
     endpoint = rows.put(
-        [r.WebhookEndpoint(**place, uid=dataset.uid(50), url="http://a", secret="s")]
+        [r.WebhookEndpoint(**common, uid=dataset.uid(50), url="http://a", secret="s")]
     )[0].key
     named = rows.put(
-        [r.NamedCollection(**place, uid=dataset.uid(51), owner_key=dataset.bob.key, name="a")]
+        [r.NamedCollection(**common, uid=dataset.uid(51), owner_key=dataset.bob.key, name="a")]
     )[0].key
-    found: dict[type[Any], list[Any]] = {}
+    examples: dict[type[Any], list[Any]] = {}
     for row in (
         *full_rows(dataset, message, conclusion, task, endpoint, named),
         *bare_rows(dataset, message, named, endpoint),
     ):
-        found.setdefault(type(row), []).append(row)
-    return found
+        examples.setdefault(type(row), []).append(row)
+    return examples
 
 
 def _plain(row: Any) -> str:
-    """The row as text that tells 1 from 1.0 from true, and a moment from the same moment in another
-    zone."""
+    """The row as text that distinguishes 1, 1.0 and true, and times in different zones."""
     return json.dumps(
         {f.name: getattr(row, f.name) for f in fields(row)},
         default=datetime.isoformat,
@@ -59,22 +58,22 @@ def _plain(row: Any) -> str:
 class RowsChapter(Chapter):
     @pytest.mark.parametrize("record", RECORDS, ids=_name)
     def test_round_trip(self, storage: Storage, dataset: Dataset, record: type[Any]) -> None:
-        """Every field of every record comes back as it was given: text, JSON, numbers, nulls, and
-        times to the microsecond."""
+        """Every field of every record is stored unchanged: text, JSON, numbers, nulls, and times to
+        the microsecond."""
         for row in storage.write(lambda tx: store_examples(tx, dataset))[record]:
             stored = storage.write(lambda tx, row=row: tx.rows.put([row])[0])  # type: ignore[misc]
             with storage.read() as tx:
-                read = tx.rows.get(record, equals(key=stored.key))
+                reread = tx.rows.get(record, equals(key=stored.key))
             assert stored.key > 0
             assert _plain(stored) == _plain(replace(row, key=stored.key))
-            assert _plain(read) == _plain(stored)
+            assert _plain(reread) == _plain(stored)
             storage.write(lambda tx, key=stored.key: tx.rows.delete(record, equals(key=key)))  # type: ignore[misc]
 
     def test_every_record_has_an_example(self, storage: Storage, dataset: Dataset) -> None:
-        """The suite itself: no record goes untested."""
+        """Checks the suite itself: it covers every record."""
         assert set(storage.write(lambda tx: store_examples(tx, dataset))) == set(RECORDS)
 
-    def test_nobody_outside_holds_a_part_of_the_store(self, storage: Storage) -> None:
+    def test_returned_rows_share_no_mutable_state_with_the_store(self, storage: Storage) -> None:
         metadata: dict[str, Any] = {"list": [1]}
         workspace = storage.write(
             lambda tx: tx.workspaces.save(new_workspace("a", metadata=metadata))
@@ -91,14 +90,14 @@ class RowsChapter(Chapter):
         assert read.metadata == {"list": [1]}
 
     def test_put_gives_rising_keys_in_order(self, storage: Storage) -> None:
-        given = [r.Fact(name=f"fact {n}", value=str(n)) for n in range(50)]
-        facts = storage.write(lambda tx: tx.rows.put(given))
-        assert [replace(row, key=0) for row in facts] == given
+        facts_without_keys = [r.Fact(name=f"fact {n}", value=str(n)) for n in range(50)]
+        facts = storage.write(lambda tx: tx.rows.put(facts_without_keys))
+        assert [replace(row, key=0) for row in facts] == facts_without_keys
         assert keys(facts) == sorted(set(keys(facts)))
         later = storage.write(lambda tx: tx.rows.put([r.Fact(name="later", value="")]))[0]
         assert later.key > facts[-1].key
 
-    def test_put_replaces_whole_rows_and_keeps_the_order_given(self, storage: Storage) -> None:
+    def test_put_replaces_whole_rows_and_keeps_the_order(self, storage: Storage) -> None:
         a, b = storage.write(
             lambda tx: tx.rows.put(
                 [
@@ -119,23 +118,23 @@ class RowsChapter(Chapter):
     def test_put_of_nothing(self, storage: Storage) -> None:
         assert storage.write(lambda tx: tx.rows.put([])) == []
 
-    def test_a_row_that_is_gone_cannot_be_replaced(self, storage: Storage) -> None:
-        """A row that somebody else deleted does not come back, and what was put with it is not
-        stored."""
-        fact, gone = storage.write(
+    def test_a_deleted_row_cannot_be_replaced(self, storage: Storage) -> None:
+        """A row that was deleted is not stored again, and neither are the other rows of the
+        call."""
+        fact, deleted = storage.write(
             lambda tx: tx.rows.put([r.Fact(name="kept", value="1"), r.Fact(name="gone", value="1")])
         )
         storage.write(lambda tx: tx.rows.delete(r.Fact, equals(name="gone")))
 
         def put(tx: Transaction) -> None:
             with pytest.raises(LookupError):
-                tx.rows.put([r.Fact(name="new", value=""), replace(fact, value="2"), gone])
+                tx.rows.put([r.Fact(name="new", value=""), replace(fact, value="2"), deleted])
 
         storage.write(put)
         with storage.read() as tx:
             assert tx.rows.page(r.Fact) == [fact]
 
-    def test_keys_are_never_used_again(self, storage: Storage) -> None:
+    def test_keys_are_never_reused(self, storage: Storage) -> None:
         for _ in range(3):
             first = storage.write(lambda tx: tx.rows.put([r.Fact(name="a", value="")]))[0].key
             storage.write(lambda tx: tx.rows.delete(r.Fact, TRUE))
@@ -332,11 +331,11 @@ class RowsChapter(Chapter):
             lambda tx: tx.rows.put([r.Fact(name=f"{n:02}", value=str(n % 3)) for n in range(12)])
         )
         with storage.read() as tx:
-            found = [
+            names = [
                 fact.name
                 for fact in tx.rows.page(r.Fact, TRUE, (Order("value", True), Order("name")))
             ]
-            assert found == [f"{n:02}" for rest in (2, 1, 0) for n in range(rest, 12, 3)]
+            assert names == [f"{n:02}" for remainder in (2, 1, 0) for n in range(remainder, 12, 3)]
 
     @pytest.mark.parametrize("descending", [False, True])
     def test_pages_are_disjoint_and_complete_among_ties(

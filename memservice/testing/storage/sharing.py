@@ -31,7 +31,7 @@ class SharingChapter(Chapter):
         yield opened
         opened.close()
 
-    def test_what_was_stored_is_there_after_reopening(
+    def test_stored_rows_are_there_after_reopening(
         self,
         storage: Storage,
         another: Storage,
@@ -54,7 +54,7 @@ class SharingChapter(Chapter):
         finally:
             reopened.close()
 
-    def test_keys_are_not_used_again_after_reopening(
+    def test_keys_are_not_reused_after_reopening(
         self, storage: Storage, another: Storage, open_storage: Callable[[], Storage]
     ) -> None:
         last = storage.write(
@@ -71,7 +71,7 @@ class SharingChapter(Chapter):
         finally:
             reopened.close()
 
-    def test_a_commit_is_seen_by_the_other_opening(
+    def test_a_commit_is_visible_to_the_other_opening(
         self, storage: Storage, another: Storage
     ) -> None:
         for n in range(5):
@@ -80,7 +80,7 @@ class SharingChapter(Chapter):
             another.write(note(f"b{n}"))
             assert names(storage)[-1] == f"b{n}"
 
-    def test_a_read_view_sees_one_moment_while_the_other_opening_writes(
+    def test_a_read_is_consistent_while_the_other_opening_writes(
         self, storage: Storage, another: Storage
     ) -> None:
         storage.write(note("a", "1"))

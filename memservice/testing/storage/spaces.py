@@ -75,7 +75,7 @@ class SpacesChapter(Chapter):
         with storage.read() as tx:
             assert tx.keys.page() == [first, replace(second, revoked_at=NOW), late]
 
-    def test_a_key_belongs_to_rows_that_are_there(self, storage: Storage, dataset: Dataset) -> None:
+    def test_a_key_belongs_to_existing_rows(self, storage: Storage, dataset: Dataset) -> None:
         uids = {
             "workspace_uid": dataset.workspace.uid,
             "peer_uid": dataset.bob.uid,

@@ -47,7 +47,7 @@ class TasksChapter(Chapter):
     def test_a_commit_reports_the_units_that_it_gave_work(
         self, storage: Storage, dataset: Dataset
     ) -> None:
-        """After the commit, and nothing of a write that failed or added no task."""
+        """After the commit. A write that failed or added no task reports nothing."""
         reports: list[set[str]] = []
 
         def listen(units: Collection[str]) -> None:
@@ -78,7 +78,7 @@ class TasksChapter(Chapter):
             assert tx.tasks.ready(NOW, 2) == ["z", "a"]
 
     def test_workspaces_take_turns(self, storage: Storage, dataset: Dataset) -> None:
-        """However much of one of them waits."""
+        """Even if one of them has many ready units."""
         other = storage.write(lambda tx: populate(tx, "other"))
         third = storage.write(lambda tx: populate(tx, "third"))
         storage.write(lambda tx: tx.tasks.add([dataset.task(n, f"a{n}") for n in range(5)]))
@@ -124,8 +124,7 @@ class TasksChapter(Chapter):
             assert tx.tasks.ready(NOW, 10) == ["a", "b", "c"]
 
     def test_a_task_beyond_the_latest_time_is_due(self, storage: Storage, dataset: Dataset) -> None:
-        """A clock that was ahead put it there; only what is never due by itself lies further
-        away."""
+        """A clock that was ahead set that time. Only tasks that never become due are later."""
         hours = [timedelta(hours=hour) for hour in (2, 5, 6)]
         tasks = [dataset.task(n, f"{n}", not_before=NOW + wait) for n, wait in enumerate(hours)]
         storage.write(
@@ -166,7 +165,7 @@ class TasksChapter(Chapter):
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 10) == ["a", "b"]
 
-    def test_finished_and_failed_tasks_are_out_of_the_way(
+    def test_finished_and_failed_tasks_do_not_block(
         self, storage: Storage, dataset: Dataset
     ) -> None:
         a, b, c = storage.write(
@@ -215,8 +214,10 @@ class TasksChapter(Chapter):
             assert tx.tasks.ready(NOW, 10) == []
             assert tx.tasks.ready(LATER, 10) == ["u"]
 
-    def test_what_waits_can_be_due_at_once(self, storage: Storage, dataset: Dataset) -> None:
-        """But not what backs off, and nothing that is done."""
+    def test_untried_tasks_can_be_made_due_at_once(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
+        """Except tasks that back off or are done."""
         waits, tried, other, done = storage.write(
             lambda tx: tx.tasks.add(
                 [
@@ -305,7 +306,7 @@ class TasksChapter(Chapter):
             ) == [QueueCount(session_key, PENDING, True, 1)]
             assert tx.tasks.counts(10**9, ("derive",), NOW) == []
 
-    def test_a_lease_is_had_by_one(self, storage: Storage) -> None:
+    def test_a_lease_has_one_holder(self, storage: Storage) -> None:
         lease = claim(storage, "u", "me")
         assert lease is not None
         assert (lease.unit, lease.owner, lease.expires_at) == (
@@ -353,20 +354,20 @@ class TasksChapter(Chapter):
         assert third is not None
         assert third.number > second.number
 
-    def test_who_lost_a_lease_can_do_nothing_with_it(self, storage: Storage) -> None:
-        """Also when the same owner has it again."""
+    def test_a_lost_lease_has_no_effect(self, storage: Storage) -> None:
+        """Even if the same owner holds the lease again."""
         stale = claim(storage, "u", "me", seconds=1)
-        mine = claim(storage, "u", "me", at=timedelta(seconds=1))
+        current = claim(storage, "u", "me", at=timedelta(seconds=1))
         assert stale is not None
-        assert mine is not None
+        assert current is not None
         assert not storage.write(lambda tx: tx.tasks.holds(stale))
         assert not storage.write(lambda tx: tx.tasks.renew(stale, LATER, 60))
         assert not storage.write(lambda tx: tx.tasks.release(stale))
         with storage.read() as tx:
-            assert tx.rows.page(Lease) == [mine]
-        assert storage.write(lambda tx: tx.tasks.holds(mine))
+            assert tx.rows.page(Lease) == [current]
+        assert storage.write(lambda tx: tx.tasks.holds(current))
 
-    def test_renewing_prolongs_a_lease(self, storage: Storage) -> None:
+    def test_renewing_extends_a_lease(self, storage: Storage) -> None:
         lease = claim(storage, "u", "me", seconds=1)
         assert lease is not None
         assert storage.write(lambda tx: tx.tasks.renew(lease, NOW, 60))
@@ -375,7 +376,7 @@ class TasksChapter(Chapter):
         assert claim(storage, "u", "you", at=timedelta(seconds=60)) is not None
 
     def test_a_lease_after_a_release_is_another_one(self, storage: Storage) -> None:
-        """Whoever kept the old one must not pass for the holder of the new one."""
+        """The old lease must not count as the new one."""
         first = claim(storage, "u", "me")
         assert first is not None
         assert storage.write(lambda tx: tx.tasks.release(first))
@@ -389,8 +390,8 @@ class TasksChapter(Chapter):
         assert storage.write(lambda tx: tx.tasks.holds(second))
 
     def test_results_are_fenced_by_the_lease(self, storage: Storage, dataset: Dataset) -> None:
-        """A holder that lost its lease and asks in its transaction stores nothing; the one who has
-        it does."""
+        """A former holder that checks its lease in its transaction stores nothing; the present
+        holder does."""
         task = storage.write(lambda tx: tx.tasks.add([dataset.task(1, "u")]))[0]
         stale = claim(storage, "u", "me", seconds=1)
         lease = claim(storage, "u", "you", at=timedelta(seconds=1))

@@ -42,19 +42,17 @@ class TransactionsChapter(Chapter):
         assert storage.schema_version() == version
         assert names(storage) == ["a"]
 
-    def test_a_sound_store_has_no_findings(self, storage: Storage) -> None:
+    def test_a_healthy_store_has_no_findings(self, storage: Storage) -> None:
         assert list(storage.examine()) == []
         storage.write(note("a"))
         with pytest.raises(ValueError, match="stop"):
             storage.write(lambda tx: _fail(tx))
         assert list(storage.examine()) == [], (
-            "a write that failed by what ran in it says nothing of the store"
+            "an error of the function inside a write is not a problem of the store"
         )
         assert list(storage.examine(thorough=True)) == []
 
-    def test_reclaiming_comes_to_an_end_and_changes_nothing(
-        self, storage: Storage, dataset: Dataset
-    ) -> None:
+    def test_reclaiming_ends_and_changes_nothing(self, storage: Storage, dataset: Dataset) -> None:
         storage.write(note("a"))
         storage.write(lambda tx: tx.rows.delete(r.Member, TRUE))
         steps = 0
@@ -77,7 +75,7 @@ class TransactionsChapter(Chapter):
         assert storage.write(lambda tx: thing) is thing
 
     def test_every_commit_is_stored(self, storage: Storage) -> None:
-        """What was acknowledged is there for the next read, in this thread and in every other."""
+        """The next read returns an acknowledged write, in this thread and in every other."""
         for n in range(25):
             storage.write(note(f"{n}"))
             assert names(storage) == [f"{done}" for done in range(n + 1)]
@@ -116,7 +114,7 @@ class TransactionsChapter(Chapter):
         storage.write(note("after"))
         assert names(storage) == ["kept", "after"]
 
-    def test_nothing_is_seen_before_the_commit(self, storage: Storage) -> None:
+    def test_nothing_is_visible_before_the_commit(self, storage: Storage) -> None:
         def work(tx: Transaction) -> list[str]:
             tx.facts.set("a", "")
             return elsewhere(lambda: names(storage))
@@ -124,8 +122,8 @@ class TransactionsChapter(Chapter):
         assert storage.write(work) == []
         assert names(storage) == ["a"]
 
-    def test_a_read_view_sees_one_moment(self, storage: Storage, dataset: Dataset) -> None:
-        """Also while another thread writes, and in tables that the view has not looked at
+    def test_a_read_is_consistent(self, storage: Storage, dataset: Dataset) -> None:
+        """Even while another thread writes, and for tables that the transaction has not read
         before."""
         storage.write(note("a", "1"))
 
@@ -145,22 +143,22 @@ class TransactionsChapter(Chapter):
             assert tx.rows.count(r.Fact) == 2
             assert tx.members.of_session(dataset.session.key) == []
 
-    def test_readers_never_see_half_a_write(self, storage: Storage) -> None:
+    def test_readers_never_see_a_partial_write(self, storage: Storage) -> None:
         storage.write(lambda tx: tx.rows.put([r.Fact(name=name, value="0") for name in "abc"]))
         stop = threading.Event()
 
         def read() -> list[set[str]]:
-            seen = []
+            reads = []
             while not stop.is_set():
                 with storage.read() as tx:
-                    seen.append(
+                    reads.append(
                         {
                             fact.value
                             for name in "abc"
                             if (fact := tx.rows.get(r.Fact, equals(name=name))) is not None
                         }
                     )
-            return seen
+            return reads
 
         with ThreadPoolExecutor(2) as pool:
             reading = [pool.submit(read) for _ in range(2)]
@@ -172,9 +170,9 @@ class TransactionsChapter(Chapter):
                     )
             finally:
                 stop.set()
-            seen = [values for future in reading for values in future.result(PATIENCE)]
-        assert seen
-        assert all(len(values) == 1 for values in seen)
+            reads = [values for future in reading for values in future.result(PATIENCE)]
+        assert reads
+        assert all(len(values) == 1 for values in reads)
 
     def test_a_write_inside_a_write_is_an_error(self, storage: Storage) -> None:
         def outer(tx: Transaction) -> None:
@@ -186,7 +184,7 @@ class TransactionsChapter(Chapter):
         storage.write(note("after"))
         assert names(storage) == ["after"]
 
-    def test_a_read_view_refuses_to_write(self, storage: Storage, dataset: Dataset) -> None:
+    def test_a_read_refuses_to_write(self, storage: Storage, dataset: Dataset) -> None:
         attempts: tuple[Callable[[Transaction], Any], ...] = (
             lambda tx: tx.rows.put([r.Fact(name="a", value="")]),
             lambda tx: tx.rows.change(r.Peer, TRUE, v1_role="assistant"),
@@ -209,7 +207,7 @@ class TransactionsChapter(Chapter):
         with storage.read() as outer, storage.read() as inner:
             assert outer.rows.page(r.Fact) == inner.rows.page(r.Fact)
 
-    def test_a_paused_view_lets_others_write_and_reads_on(self, storage: Storage) -> None:
+    def test_a_released_read_lets_others_write_and_continues(self, storage: Storage) -> None:
         storage.write(note("a", "1"))
         with storage.read() as tx:
             assert tx.facts.get("a") == "1"
@@ -253,7 +251,9 @@ class TransactionsChapter(Chapter):
         def say() -> list[int]:
             return [storage.write(next_message) for _ in range(10)]
 
-        assert sorted(seq for said in together(*[say] * 4) for seq in said) == list(range(1, 41))
+        assert sorted(seq for positions in together(*[say] * 4) for seq in positions) == list(
+            range(1, 41)
+        )
         with storage.read() as tx:
             assert [m.seq for m in tx.messages.run(dataset.session.key, 1, 100)] == list(
                 range(1, 41)
@@ -299,7 +299,7 @@ class TransactionsChapter(Chapter):
         assert storage.wait_for_work(PATIENCE)
         assert time.monotonic() - began < 2
 
-    def test_waiting_in_vain_ends_in_time(self, storage: Storage) -> None:
+    def test_waiting_without_commits_ends_in_time(self, storage: Storage) -> None:
         began = time.monotonic()
         _drain(storage)
         assert time.monotonic() - began < 5
@@ -325,8 +325,8 @@ def _fail(tx: Transaction) -> None:
 
 
 def _drain(storage: Storage) -> None:
-    """Wait until nothing new is reported; a storage may report something without reason, but not
-    for ever."""
+    """Wait until no commit is reported. A storage may report commits that did not happen, but not
+    endlessly."""
     for _ in range(20):
         if not storage.wait_for_work(0.1):
             return

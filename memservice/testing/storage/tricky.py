@@ -125,8 +125,8 @@ ORDERINGS: tuple[Ordering, ...] = ("gt", "gte", "lt", "lte")
 
 
 def rows(w: Dataset) -> list[Conclusion]:
-    """Conclusions, not stored yet: each text, number and other value once at the key `key`, and
-    each key once."""
+    """Conclusions to be stored: each text, number and other value once at the key `key`, and each
+    key once."""
     conclusions: list[Conclusion] = []
 
     def add(internal: dict[str, Any], text: str = "plain", **values: Any) -> None:
@@ -233,7 +233,7 @@ def leaves(w: Dataset) -> Iterator[Condition]:
 
 
 def compounds(w: Dataset) -> Iterator[Condition]:
-    """Every kind of branch, among them the empty ones."""
+    """Every kind of branch, including empty ones."""
     null, here, text = (
         IsNull("session"),
         Equal("session_key", w.session.key),

@@ -19,9 +19,9 @@ CONSTRAINTS = [(spec, unique) for spec in TABLES for unique in spec.unique]
 
 
 def _twin(spec: TableSpec, row: Any, unique: Unique) -> Any:
-    """The row once more, differing wherever another constraint asks for it (but still under the
-    same parents)."""
-    others = {
+    """A copy of the row that violates only this constraint: fields of other constraints differ,
+    except foreign keys."""
+    fields = {
         name
         for other in spec.unique
         if other is not unique
@@ -29,7 +29,7 @@ def _twin(spec: TableSpec, row: Any, unique: Unique) -> Any:
         if not name.endswith("_key")
     }
     changed: dict[str, Any] = {}
-    for name in others - set(unique.fields):
+    for name in fields - set(unique.fields):
         value = getattr(row, name)
         changed[name] = (
             value[:-1] + ("y" if value[-1:] != "y" else "z")
@@ -48,8 +48,7 @@ class UniquenessChapter(Chapter):
     def test_unique(
         self, storage: Storage, dataset: Dataset, spec: TableSpec, unique: Unique
     ) -> None:
-        """A second row with the same values is refused, and the error says which constraint it
-        was."""
+        """A second row with the same values is refused, and the error names the constraint."""
         row = storage.write(lambda tx: store_examples(tx, dataset))[spec.record][-1]
         storage.write(lambda tx: tx.rows.put([row]))
         twin = _twin(spec, row, unique)
@@ -113,9 +112,7 @@ class UniquenessChapter(Chapter):
         with storage.read() as tx:
             assert tx.rows.page(r.Fact) == rows
 
-    def test_values_are_free_again_once_their_row_is_gone_or_changed(
-        self, storage: Storage
-    ) -> None:
+    def test_values_are_free_after_their_row_is_deleted_or_changed(self, storage: Storage) -> None:
         a, b = storage.write(
             lambda tx: tx.rows.put([r.Fact(name="a", value=""), r.Fact(name="b", value="")])
         )

@@ -1,4 +1,4 @@
-"""Chapter: what calls of models cost."""
+"""Chapter: the cost of model calls."""
 
 from __future__ import annotations
 

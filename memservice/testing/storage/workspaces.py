@@ -94,9 +94,9 @@ class WorkspacesChapter(Chapter):
             assert tx.sessions.by_slugs(key, []) == []
 
     def test_sessions_of_a_peer(self, storage: Storage, dataset: Dataset) -> None:
-        """Also those that it left, each once, by age and not by when it joined."""
-        made = [dataset.another_session(f"s{n}", n) for n in range(1, 6)]
-        sessions = [storage.write(lambda tx, one=one: tx.sessions.save(one)) for one in made]  # type: ignore[misc]
+        """Including those that it left, each once, ordered by age and not by time of joining."""
+        rows = [dataset.another_session(f"s{n}", n) for n in range(1, 6)]
+        sessions = [storage.write(lambda tx, one=one: tx.sessions.save(one)) for one in rows]  # type: ignore[misc]
         joined = [sessions[3], sessions[0], sessions[2]]
         storage.write(
             lambda tx: tx.members.put(
@@ -107,13 +107,16 @@ class WorkspacesChapter(Chapter):
                 + [dataset.member(sessions[1], dataset.bob, 9)]
             )
         )
-        mine = [sessions[0], sessions[2], sessions[3]]
+        sessions_of_carol = [sessions[0], sessions[2], sessions[3]]
         newest = (Order("created_at", True), Order("key", True))
         with storage.read() as tx:
-            assert tx.sessions.page_of_peer(dataset.carol.key) == (mine, 3)
-            assert tx.sessions.page_of_peer(dataset.carol.key, limit=1, offset=1) == (mine[1:2], 3)
+            assert tx.sessions.page_of_peer(dataset.carol.key) == (sessions_of_carol, 3)
+            assert tx.sessions.page_of_peer(dataset.carol.key, limit=1, offset=1) == (
+                sessions_of_carol[1:2],
+                3,
+            )
             assert tx.sessions.page_of_peer(dataset.carol.key, order=newest, limit=2) == (
-                [mine[2], mine[1]],
+                [sessions_of_carol[2], sessions_of_carol[1]],
                 3,
             )
             assert tx.sessions.page_of_peer(dataset.carol.key, equals(slug=("s1", "s2"))) == (
@@ -129,12 +132,12 @@ class WorkspacesChapter(Chapter):
             assert tx.sessions.page_of_scope(dataset.carol.key) == ([], 0)
 
     def test_sessions_of_a_scope(self, storage: Storage, dataset: Dataset) -> None:
-        """Those that it is in now, in the order in which they joined it."""
+        """Sessions that are in it now, in the order in which they joined it."""
         scope = storage.write(
             lambda tx: tx.peers.put([dataset.peer("scope.all", 1, kind=r.SCOPE)])
         )[0]
-        made = [dataset.another_session(f"s{n}", n) for n in range(1, 6)]
-        sessions = [storage.write(lambda tx, one=one: tx.sessions.save(one)) for one in made]  # type: ignore[misc]
+        rows = [dataset.another_session(f"s{n}", n) for n in range(1, 6)]
+        sessions = [storage.write(lambda tx, one=one: tx.sessions.save(one)) for one in rows]  # type: ignore[misc]
         joined = [sessions[3], sessions[0], sessions[4], sessions[2]]
         storage.write(
             lambda tx: tx.members.put(

@@ -72,7 +72,7 @@ def test_there_is_exactly_one_table_for_every_record_and_list() -> None:
     }
 
 
-def test_keys_are_never_used_again() -> None:
+def test_keys_are_never_reused() -> None:
     for spec in TABLES:
         assert BY_RECORD[spec.record].dialect_options["sqlite"]["autoincrement"] is True
 

@@ -65,7 +65,7 @@ def test_a_provider_that_violates_its_contract_fails(memservice: Run, install: I
     done = memservice("plugins", "check", "same", PYTHONPATH=install("same", BROKEN))
     assert done.returncode == 1
     assert "FAILED" in done.stdout
-    assert "test_different_texts_are_told_apart" in done.stdout
+    assert "test_different_texts_have_different_vectors" in done.stdout
 
 
 @pytest.mark.timeout(300)
@@ -85,7 +85,7 @@ def test_persistence_is_not_checked_for_an_index_in_memory(memservice: Run) -> N
     tried = memservice("plugins", "check", "qdrant", "--scratch", ":memory:")
     assert tried.returncode == 0, tried.stdout
     assert re.search(
-        r"not run: test_what_was_stored_is_there_after_reopening, .*lacks the capability SHARED",
+        r"not run: test_stored_vectors_are_there_after_reopening, .*lacks the capability SHARED",
         tried.stdout,
     )
 
@@ -282,7 +282,7 @@ def test_a_configured_embedder_is_called_on_request(memservice: Run) -> None:
         done = memservice("plugins", "check", "openai", "--kind", "embedder", "--costly", **place)
     failed = set(re.findall(r"FAILED \S+::(\w+)", done.stdout))
     assert failed <= {
-        "test_paraphrases_lie_near_each_other",
+        "test_paraphrases_are_near_each_other",
         "test_a_restatement_is_a_duplicate",
     }, "the server hashes"
     assert re.search(r"1[0-9] passed", done.stdout)

@@ -132,7 +132,11 @@ class TestTextIgnoresK(BrokenText):
         ) -> TextMatches:
             return super().search(tx, kind, workspace_key, terms, 10**9, index_filter, ids)
 
-    caught_by = ("test_k_is_kept[0]", "test_k_is_kept[1]", "test_k_is_kept[3]")
+    caught_by = (
+        "test_k_limits_the_hits[0]",
+        "test_k_limits_the_hits[1]",
+        "test_k_limits_the_hits[3]",
+    )
 
 
 class TestTextFiltersAfterK(BrokenText):
@@ -154,7 +158,7 @@ class TestTextFiltersAfterK(BrokenText):
             found = super().search(tx, kind, workspace_key, terms, 10**9, index_filter, ids)
             return replace(found, hits=[hit for hit in found.hits if hit.key in first])
 
-    caught_by = ("test_k_counts_rows_that_fit",)
+    caught_by = ("test_k_counts_matching_rows",)
 
 
 class TestTextIgnoresIds(BrokenText):
@@ -196,7 +200,7 @@ class TestTextLeaksAWorkspace(BrokenText):
         def _texts(self, tx: Transaction | None, kind: str, workspace_key: int) -> dict[int, Any]:
             return super()._texts(tx, kind, 0)
 
-    caught_by = ("test_other_workspaces_change_nothing", "test_drop_takes_a_workspace_by_portions")
+    caught_by = ("test_other_workspaces_change_nothing", "test_drop_removes_a_workspace_in_batches")
 
 
 class TestTextCountsAllWorkspaces(BrokenText):
@@ -250,7 +254,7 @@ class TestTextMixesKinds(BrokenText):
         def _texts(self, tx: Transaction | None, kind: str, workspace_key: int) -> dict[int, Any]:
             return super()._texts(tx, "message", workspace_key)
 
-    caught_by = ("test_kinds_are_apart", "test_remove_is_of_its_kind_and_workspace")
+    caught_by = ("test_kinds_are_separate", "test_remove_is_of_its_kind_and_workspace")
 
 
 class TestTextDeletesOnlyTheFirst(BrokenText):
@@ -355,7 +359,7 @@ class TestTextSurvivesARollback(BrokenText):
 
     caught_by = (
         "test_a_write_that_fails_leaves_nothing",
-        "test_what_was_added_is_there_after_reopening",
+        "test_added_rows_are_there_after_reopening",
     )
 
 
@@ -447,7 +451,7 @@ class TestVectorsReturnTheFarthestFirst(BrokenVectors):
         def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
             return hits[::-1]
 
-    caught_by = ("test_scores_are_cosine_similarities", "test_ties_go_by_key")
+    caught_by = ("test_scores_are_cosine_similarities", "test_ties_are_ordered_by_key")
 
 
 class TestVectorsScoreFromZeroToOne(BrokenVectors):
@@ -484,7 +488,7 @@ class TestVectorsIgnoreK(BrokenVectors):
         def asked(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
             return 10**9, index_filter
 
-    caught_by = ("test_k_is_kept[1]", "test_k_is_kept[0]")
+    caught_by = ("test_k_limits_the_hits[1]", "test_k_limits_the_hits[0]")
 
 
 class TestVectorsFilterAfterK(BrokenVectors):
@@ -505,7 +509,7 @@ class TestVectorsFilterAfterK(BrokenVectors):
                 if hit.key in first
             ]
 
-    caught_by = ("test_k_counts_rows_that_fit",)
+    caught_by = ("test_k_counts_matching_rows",)
 
 
 class TestVectorsIgnoreIds(BrokenVectors):
@@ -531,7 +535,7 @@ class TestVectorsLeakASpace(BrokenVectors):
         ) -> dict[int, tuple[VectorRow, Any]]:
             return super()._vectors(tx, replace(space, key=space.dimension))
 
-    caught_by = ("test_spaces_are_apart", "test_drop_takes_one_space")
+    caught_by = ("test_spaces_are_separate", "test_drop_removes_one_space")
 
 
 class TestVectorsDeleteOnlyTheFirst(BrokenVectors):
@@ -558,7 +562,7 @@ class TestVectorsListKeysAsText(BrokenVectors):
         ) -> list[int]:
             return sorted((key for key in self._vectors(tx, space) if key > after), key=str)[:limit]
 
-    caught_by = ("test_keys_are_listed_in_portions",)
+    caught_by = ("test_keys_are_listed_in_batches",)
 
 
 class TestVectorsListTheLastKeyAgain(BrokenVectors):
@@ -570,7 +574,7 @@ class TestVectorsListTheLastKeyAgain(BrokenVectors):
         ) -> list[int]:
             return super().keys(tx, space, after - 1, limit)
 
-    caught_by = ("test_keys_are_listed_in_portions",)
+    caught_by = ("test_keys_are_listed_in_batches",)
 
 
 class TestVectorsListDeletedKeys(BrokenVectors):
@@ -587,7 +591,7 @@ class TestVectorsListDeletedKeys(BrokenVectors):
         ) -> list[int]:
             return sorted(key for key in self._ever.get(space.key, ()) if key > after)[:limit]
 
-    caught_by = ("test_keys_are_listed_in_portions",)
+    caught_by = ("test_keys_are_listed_in_batches",)
 
 
 class TestVectorsCacheForEver(BrokenVectors):
@@ -631,7 +635,7 @@ class TestVectorsPoisonTheirCache(BrokenVectors):
 
     caught_by = (
         "test_a_write_that_fails_leaves_nothing",
-        "test_what_was_stored_is_there_after_reopening",
+        "test_stored_vectors_are_there_after_reopening",
     )
 
 
@@ -699,7 +703,7 @@ class TestVectorsCutLongNames(BrokenVectors):
         def named(self, text: str) -> str:
             return text[:255]
 
-    caught_by = ("test_long_names_and_those_of_any_script_are_told_apart",)
+    caught_by = ("test_long_names_of_any_script_are_distinguished",)
 
 
 class TestVectorsFoldNames(BrokenVectors):
@@ -709,7 +713,7 @@ class TestVectorsFoldNames(BrokenVectors):
         def named(self, text: str) -> str:
             return unicodedata.normalize("NFC", text)
 
-    caught_by = ("test_long_names_and_those_of_any_script_are_told_apart",)
+    caught_by = ("test_long_names_of_any_script_are_distinguished",)
 
 
 class TestVectorsCutTheNameOfTheEmbedder(BrokenVectors):
@@ -724,4 +728,4 @@ class TestVectorsCutTheNameOfTheEmbedder(BrokenVectors):
                 tx, replace(space, key=zlib.crc32(b"%d %b" % (space.workspace_key, kept)))
             )
 
-    caught_by = ("test_spaces_of_embedders_with_similar_names_are_apart",)
+    caught_by = ("test_spaces_of_embedders_with_similar_names_are_separate",)

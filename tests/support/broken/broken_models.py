@@ -169,22 +169,22 @@ class TestTriesAgain(Broken):
 
 
 class TestTellsTheKey(Broken):
-    broken, caught_by = TellsTheKey, ("test_no_failure_tells_the_key_or_what_was_said",)
+    broken, caught_by = TellsTheKey, ("test_no_failure_contains_the_key_or_message_text",)
 
 
 class TestHopesForever(Broken):
     broken, caught_by = (
         HopesForever,
-        ("test_a_failure_says_whether_to_try_again[401-False-complete]",),
+        ("test_a_failure_tells_if_it_is_retryable[401-False-complete]",),
     )
 
 
 class TestForgetsHowLong(Broken):
-    broken, caught_by = ForgetsHowLong, ("test_how_long_to_wait_is_told",)
+    broken, caught_by = ForgetsHowLong, ("test_the_requested_pause_is_reported",)
 
 
 class TestTakesRefusalsForAnswers(Broken):
-    broken, caught_by = TakesRefusalsForAnswers, ("test_a_refusal_is_one[complete]",)
+    broken, caught_by = TakesRefusalsForAnswers, ("test_a_refusal_raises_refusal[complete]",)
 
 
 class TestKeepsTheFirstCall(Broken):
@@ -192,18 +192,18 @@ class TestKeepsTheFirstCall(Broken):
 
 
 class TestCountsNothing(Broken):
-    broken, caught_by = CountsNothing, ("test_what_it_took_is_told[complete]",)
+    broken, caught_by = CountsNothing, ("test_token_counts_are_reported[complete]",)
 
 
 class TestIgnoresTheBound(Broken):
     broken, caught_by = (
         IgnoresTheBound,
-        ("test_no_exchange_takes_longer_than_it_may[hang-complete]",),
+        ("test_the_timeout_bounds_the_whole_exchange[hang-complete]",),
     )
 
 
 class TestDropsTheSystem(Broken):
-    broken, caught_by = DropsTheSystem, ("test_all_that_was_asked_arrives",)
+    broken, caught_by = DropsTheSystem, ("test_the_whole_request_arrives",)
 
 
 class TestMixesUpThreads(Broken):

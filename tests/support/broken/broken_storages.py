@@ -349,11 +349,11 @@ class TestAllowsDuplicates(Broken):
 
 
 class TestSaysItIsIll(Broken):
-    broken, caught_by = SaysItIsIll, ("test_a_sound_store_has_no_findings",)
+    broken, caught_by = SaysItIsIll, ("test_a_healthy_store_has_no_findings",)
 
 
 class TestReclaimsForEver(Broken):
-    broken, caught_by = ReclaimsForEver, ("test_reclaiming_comes_to_an_end_and_changes_nothing",)
+    broken, caught_by = ReclaimsForEver, ("test_reclaiming_ends_and_changes_nothing",)
 
 
 class TestLosesACommit(Broken):
@@ -369,13 +369,13 @@ class TestWritersDoNotTakeTurns(Broken):
 
 
 class TestReadsWhateverIsThere(Broken):
-    broken, caught_by = ReadsWhateverIsThere, ("test_a_read_view_sees_one_moment",)
+    broken, caught_by = ReadsWhateverIsThere, ("test_a_read_is_consistent",)
 
 
 class TestReusesKeys(Broken):
     broken, caught_by = (
         ReusesKeys,
-        ("test_keys_are_never_used_again", "test_a_lease_after_a_release_is_another_one"),
+        ("test_keys_are_never_reused", "test_a_lease_after_a_release_is_another_one"),
     )
 
 
@@ -392,7 +392,7 @@ class TestNeverWakes(Broken):
 class TestClaimsTwice(Broken):
     broken, caught_by = (
         with_tasks(ClaimsTwice),
-        ("test_a_lease_is_had_by_one", "test_one_of_many_threads_gets_the_lease"),
+        ("test_a_lease_has_one_holder", "test_one_of_many_threads_gets_the_lease"),
     )
 
 
@@ -400,5 +400,5 @@ class TestTakesOverUnderTheSameNumber(Broken):
     broken = with_tasks(TakesOverUnderTheSameNumber)
     caught_by = (
         "test_an_expired_lease_changes_hands_under_a_higher_number",
-        "test_who_lost_a_lease_can_do_nothing_with_it",
+        "test_a_lost_lease_has_no_effect",
     )

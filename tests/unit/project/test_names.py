@@ -1,4 +1,4 @@
-"""Identifiers use the field's words: those that were given up do not come back."""
+"""Identifiers use the standard terms of the field; retired words do not come back."""
 
 from __future__ import annotations
 
@@ -22,8 +22,21 @@ RETIRED: dict[str, str] = {
     "rested": "failed",
     "notebooks": "drafts",
     "somebody": "a caller",
-    "whoever": "the caller",
     "mend": "repair",
+    "mended": "repaired",
+    "doomed": "target",
+    "rests": "is_final, failed",
+    "portion": "batch",
+    "portions": "batches",
+    "rooms": "sessions",
+    "company": "batching",
+    "whoever": "the caller",
+    "whose": "of the owner",
+    "know": "the name of the thing",
+    "want": "the name of the thing",
+    "wants": "the name of the thing",
+    "stays": "the name of the thing",
+    "meanwhile": "the name of the thing",
     "misfit": "violation",
     "offer": "bound_tool, candidate",
     "offers": "bound_tools",
@@ -36,6 +49,7 @@ RETIRED: dict[str, str] = {
     "farewell": "close_timeout",
     "sayings": "shingle_index",
     "lender": "neighbour",
+    "Placed": "MessagePosition",
     "World": "Dataset",
     "View": "Transaction",
     "Where": "IndexFilter",
