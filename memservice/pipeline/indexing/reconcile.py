@@ -148,11 +148,7 @@ def compare(rt: Runtime, space: Space, after: int) -> Compared:
         queued = _queued_keys(rt, tx, space)
     if queued is None:
         return Compared([], [], None)
-    ends = [
-        batch[-1]
-        for batch in (indexed, [row.key for row in rows])
-        if len(batch) == BATCH_SIZE
-    ]
+    ends = [batch[-1] for batch in (indexed, [row.key for row in rows]) if len(batch) == BATCH_SIZE]
     until = min(ends, default=None)
     within = [row for row in rows if until is None or row.key <= until]
     indexed_keys, row_keys = set(indexed), {row.key for row in within}
