@@ -72,6 +72,11 @@ class Handler(ABC):
         None if the task has failed permanently."""
         return None if attempts >= rt.settings.worker.max_attempts else backoff(rt, attempts)
 
+    def needs_model(self, task: Task) -> bool:
+        """Whether a task of a kind that calls a reasoner calls it, and so has to wait for a model
+        or a budget."""
+        return True
+
     def on_failed(self, rt: Runtime, tx: Transaction, task: Task) -> None:  # noqa: B027
         """The task has failed permanently; part of the transaction that records it."""
 

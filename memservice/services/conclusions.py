@@ -297,7 +297,8 @@ def query(
 
 
 def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:
-    """Hide a conclusion immediately; it is erased some minutes later."""
+    """Hide a conclusion, live or superseded, immediately; it is erased some minutes later. Raises
+    NotFound."""
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> None:
@@ -305,13 +306,14 @@ def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> No
         conclusion = (
             None if workspace is None else tx.conclusions.by_uid(workspace.key, uid, lock=True)
         )
-        if conclusion is None or conclusion.state != LIVE:
+        if conclusion is None or conclusion.state not in (LIVE, SUPERSEDED):
             raise missing(workspace_id, uid)
         tx.conclusions.put([replace(conclusion, state=DELETED, deleted_at=rt.clock())])
-        if conclusion.level == EXPLICIT:
-            tx.conclusions.count_explicit(conclusion.collection_key, -1)
-        indexing.forget_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
-        dream_changes.discard_citing(tx, conclusion.workspace_key, [conclusion.uid])
+        if conclusion.state == LIVE:
+            if conclusion.level == EXPLICIT:
+                tx.conclusions.count_explicit(conclusion.collection_key, -1)
+            indexing.forget_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
+        dream_changes.discard_citing(tx, [conclusion])
 
     rt.storage.write(change)
     emit.conclusion_deleted(rt, workspace_id, uid)

@@ -60,7 +60,7 @@ def correct(
         )
         indexing.forget_conclusions(rt, tx, stored.workspace_key, [present.key])
         tx.tasks.add(indexing.index_conclusions(rt, tx, stored.workspace_key, [stored], vectors))
-        dream_changes.discard_citing(tx, stored.workspace_key, [uid])
+        dream_changes.discard_citing(tx, [present])
         return stored
 
     return rt.storage.write(store)

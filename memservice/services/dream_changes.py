@@ -8,7 +8,7 @@ exist yet, and of the card.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -224,28 +224,47 @@ def discard(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> N
     rt.storage.write(change)
 
 
-def discard_citing(tx: Transaction, workspace_key: int, gone: Sequence[str]) -> None:
-    """Conclusions are being erased: proposals that rest on them go too, also those that were
-    applied but are not stored yet, and so do the card lines in change sets that name them."""
-    erased = set(gone)
-    for task in tx.rows.page(Task, equals(workspace_key=workspace_key, kind=DREAM)):
+def discard_citing(tx: Transaction, gone: Sequence[Conclusion]) -> None:
+    """Conclusions of one workspace are being erased or corrected. Proposals that rest on them go
+    too, also those that were applied but are not stored yet. Card lines go from all proposals and
+    change sets of the same pair: a line does not say which conclusions it was written from."""
+    if not gone:
+        return
+    uids = {row.uid for row in gone}
+    for task in tx.rows.page(Task, equals(workspace_key=gone[0].workspace_key, kind=DREAM)):
         proposal = task.payload.get(PROPOSAL)
-        if task.state != DONE and proposal is not None and erased & set(proposal["reads"]):
+        if proposal is not None and uids & set(proposal["reads"]):
             _discard(tx, task)
-        changes = task.payload.get(CHANGES)
-        if changes is not None and changes["card"] is not None and erased & _named(changes):
-            payload = {**task.payload, CHANGES: {**changes, "card": None}}
-            tx.rows.change(Task, equals(key=task.key), payload=payload)
+            continue
+        had_seen = any(_could_see(task, row) for row in gone)
+        entries = {
+            name: {**task.payload[name], "card": None}
+            for name in (PROPOSAL, CHANGES)
+            if name in task.payload and task.payload[name]["card"] is not None and had_seen
+        }
+        if entries:
+            tx.rows.change(Task, equals(key=task.key), payload={**task.payload, **entries})
 
 
-def _named(changes: Mapping[str, Any]) -> set[str]:
-    return {*changes["created"], *(uid for uid, _ in changes["superseded"])}
+def _could_see(task: Task, row: Conclusion) -> bool:
+    """Whether a dream could read a conclusion: it is of the dream's pair, and was there before the
+    dream ended."""
+    is_of_pair = (task.observer_key, task.observed_key) == (row.observer_key, row.observed_key)
+    return is_of_pair and (task.finished_at is None or row.created_at <= task.finished_at)
+
+
+def drop_proposal(tx: Transaction, task: Task) -> None:
+    """An applied dream is not stored after all: its texts go."""
+    if PROPOSAL in task.payload:
+        payload = {name: task.payload[name] for name in task.payload if name != PROPOSAL}
+        tx.rows.change(Task, equals(key=task.key), payload=payload)
 
 
 def undo(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Undone:
     """Take back what a dream changed: superseded conclusions are live again, created ones are
-    deleted, and the card is as before. What changed since the dream stays as it is. Raises
-    NotFound, and Conflict for a dream that changed nothing or was undone before."""
+    deleted, and the card is as before. What changed since the dream stays as it is, and so does
+    a conclusion whose text was stated again since. Raises NotFound, and Conflict for a dream that
+    changed nothing or was undone before."""
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> Undone:
@@ -264,7 +283,9 @@ def undo(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Undo
 
 
 def restore(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Conclusion:
-    """Make a superseded conclusion live again; a live one stays so. Raises NotFound."""
+    """Make a superseded conclusion live again; a live one stays so. If a live one of the same pair
+    and level has the same text, that one is returned, and the other one stays superseded by it.
+    Raises NotFound."""
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> Conclusion:
@@ -274,7 +295,10 @@ def restore(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> C
             raise NotFound(
                 f"Document {uid} not found or does not belong to workspace {workspace_id}"
             )
-        return row if row.state == LIVE else make_live(rt, tx, [row])[0]
+        if row.state == LIVE:
+            return row
+        restored = make_live(rt, tx, [row])
+        return restored[0] if restored else _live_twins(tx, [row])[row.key]
 
     return rt.storage.write(change)
 
@@ -315,8 +339,22 @@ def supersede(
     return done
 
 
-def make_live(rt: Runtime, tx: Transaction, rows: Sequence[Conclusion]) -> list[Conclusion]:
-    """Let superseded conclusions of one workspace be live again, counted and indexed."""
+def make_live(
+    rt: Runtime, tx: Transaction, rows: Sequence[Conclusion], ignored: Collection[int] = ()
+) -> list[Conclusion]:
+    """Let superseded conclusions of one workspace be live again, counted and indexed. One whose
+    text a live conclusion has stays superseded, by that one; `ignored`: keys of live conclusions
+    that do not count. Returns those that are live again."""
+    twins = _live_twins(tx, rows, ignored)
+    for row in rows:
+        if row.key in twins:
+            tx.rows.change(Conclusion, equals(key=row.key), superseded_by=twins[row.key].key)
+    # The same text twice among the rows, as in one session, is restored once.
+    distinct = {
+        (row.collection_key, row.level, row.fingerprint, row.session_key): row
+        for row in rows
+        if row.key not in twins
+    }
     live = [
         replace(
             row,
@@ -324,7 +362,7 @@ def make_live(rt: Runtime, tx: Transaction, rows: Sequence[Conclusion]) -> list[
             superseded_by=None,
             internal={name: row.internal[name] for name in row.internal if name != "superseded"},
         )
-        for row in rows
+        for row in distinct.values()
     ]
     if not live:
         return []
@@ -336,11 +374,37 @@ def make_live(rt: Runtime, tx: Transaction, rows: Sequence[Conclusion]) -> list[
     return live
 
 
+def _live_twins(
+    tx: Transaction, rows: Sequence[Conclusion], ignored: Collection[int] = ()
+) -> dict[int, Conclusion]:
+    """By key of a row, a live conclusion of the same pair and level with the same text."""
+    twins: dict[tuple[int, str, str], Conclusion] = {}
+    for collection_key, level in sorted({(row.collection_key, row.level) for row in rows}):
+        fingerprints = {
+            row.fingerprint
+            for row in rows
+            if (row.collection_key, row.level) == (collection_key, level)
+        }
+        condition = equals(
+            collection_key=collection_key,
+            level=level,
+            state=LIVE,
+            fingerprint=tuple(sorted(fingerprints)),
+        )
+        for twin in tx.rows.page(Conclusion, condition):
+            if twin.key not in ignored:
+                twins.setdefault((collection_key, level, twin.fingerprint), twin)
+    identities = {row.key: (row.collection_key, row.level, row.fingerprint) for row in rows}
+    return {key: twins[identity] for key, identity in identities.items() if identity in twins}
+
+
 def _restore(rt: Runtime, tx: Transaction, task: Task, superseded: Sequence[Sequence[Any]]) -> int:
     successors: dict[str, int | None] = {uid: key for uid, key in superseded}  # noqa: C416
     rows = _rows(tx, task, list(successors), state=SUPERSEDED)
     unchanged = [row for row in rows if row.superseded_by == successors[row.uid]]
-    return len(make_live(rt, tx, unchanged))
+    # The dream may have merged conclusions with the same text: its own successors do not count.
+    merged_into = {key for key in successors.values() if key is not None}
+    return len(make_live(rt, tx, unchanged, merged_into))
 
 
 def _remove(rt: Runtime, tx: Transaction, task: Task, created: Sequence[str]) -> int:

@@ -290,8 +290,8 @@ def restore_superseded(
             tx.rows.change(Conclusion, equals(key=row.key), superseded_by=ends[row.key])
         else:
             restored.append(row)
-    dream_changes.discard_citing(tx, removed[0].workspace_key, [row.uid for row in removed])
-    return len(dream_changes.make_live(rt, tx, restored))
+    dream_changes.discard_citing(tx, removed)
+    return len(dream_changes.make_live(rt, tx, restored, removed_by_key))
 
 
 def _end(removed_by_key: Mapping[int, Conclusion], key: int | None) -> int | None:

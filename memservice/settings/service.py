@@ -288,7 +288,9 @@ class Retention(Group):
     """How long what is over is kept. Failed tasks: `DERIVER_QUEUE_ERROR_RETENTION_SECONDS`."""
 
     done_tasks_hours: float = setting(12.0, "finished tasks", low=0)
-    dreams_days: float = setting(30.0, "finished dreams, which can be undone so long", low=0)
+    dreams_days: float = setting(
+        30.0, "finished dreams, which can be undone so long, and held ones", low=0
+    )
     idempotency_hours: float = setting(
         24.0, "keys of requests, by which a repetition is recognised", low=1
     )

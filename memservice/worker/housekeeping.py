@@ -1,4 +1,5 @@
-"""Periodic housekeeping of every worker: abandoned leases, retention, and the check of vectors."""
+"""Periodic housekeeping of every worker: abandoned leases, stale outages of models, retention, and
+the check of vectors."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from memservice.plugins import Plugins
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services import release_feed
+from memservice.services.tasks import model_breaker
 from memservice.settings import Settings
 from memservice.spi.capabilities import Capability
 from memservice.worker import retention
@@ -42,6 +44,7 @@ class Housekeeping:
             freed = retention.free_abandoned(self._rt)
             if freed:
                 log.warning("took over %d lease(s) of processes that have ended", freed)
+            model_breaker.end_stale(self._rt)
         if now - self._swept_at >= retention.INTERVAL_SECONDS:
             # Set before the sweep: if it fails, other work continues until the next interval.
             self._swept_at = now

@@ -254,7 +254,7 @@ class _Drain:
 
 def _prepare(rt: Runtime, handler: Handler, tasks: Sequence[Task]) -> Prepared:
     """Call the handler. Raises ModelUnavailable if the tasks have to wait for a language model."""
-    attempt = model_breaker.attempt(rt, tasks[0])
+    attempt = model_breaker.attempt(rt, tasks[0]) if handler.needs_model(tasks[0]) else None
     if attempt is None:
         return handler.prepare(rt, tasks)
     try:
@@ -279,11 +279,13 @@ def _batches(task: Task) -> bool:
 def _paused_until(rt: Runtime, task: Task) -> datetime | None:
     """The time until which a task of a costly reasoner has to wait because its workspace has used
     its budget; else None."""
-    kind = KINDS.get(task.kind)
+    kind, handler = KINDS.get(task.kind), HANDLERS.get(task.kind)
     reasoning = None if kind is None else kind.reasoning
     if (
         reasoning is None
         or task.workspace_key is None
+        or handler is None
+        or not handler.needs_model(task)
         or not rt.reasoner_can(reasoning, Capability.COSTLY)
     ):
         return None

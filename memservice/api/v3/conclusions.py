@@ -107,11 +107,15 @@ def get_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Conclus
 
 @routes.operation("POST", _CONCLUSION + "/restore", access=_OWN, answer=schemas.Conclusion)
 def restore_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Conclusion:
-    """Make a superseded conclusion live again"""
+    """Make a superseded conclusion live again
+
+    If a live conclusion of the same observer, observed and level has the same text, the answer is
+    that one, and the other one stays superseded by it.
+    """
     return dream_changes.restore(call.rt, call.principal, workspace_id, conclusion_id)
 
 
 @routes.operation("DELETE", _CONCLUSION, access=_OWN, status=(204,))
 def delete_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> None:
-    """Delete a conclusion"""
+    """Delete a conclusion, live or superseded"""
     conclusions.delete(call.rt, call.principal, workspace_id, conclusion_id)

@@ -20,8 +20,8 @@ from memservice.pipeline.dream import outliers, rules
 from memservice.pipeline.dream import store as dream_store
 from memservice.pipeline.dream.card_lines import rewritten, visible
 from memservice.pipeline.dream.rules import Review
-from memservice.pipeline.dream.store import Draft, DreamInput
-from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished, nothing
+from memservice.pipeline.dream.store import Candidates, DreamInput
+from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services import dream_changes, dreams
@@ -69,13 +69,17 @@ class Dream(Handler):
 
     kind = kinds.DREAM
 
+    def needs_model(self, task: Task) -> bool:
+        """An approved dream is stored without a call."""
+        return dream_changes.approved(task) is None
+
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
         task = tasks[0]
         proposed = dream_changes.approved(task)
         with rt.storage.read() as tx:
             material = _read(rt, tx, task, is_approved=proposed is not None)
         if isinstance(material, str):
-            return nothing(skipped=material)
+            return _skipped(task, material)
         if proposed is not None:
             return _apply(rt, task, _with_rows(rt, material, proposed[1]), proposed[0])
         reasoner = rt.reasoner_for(choice.CONSOLIDATE)
@@ -92,13 +96,21 @@ class Dream(Handler):
         if material.request.card_only:
             return Prepared(lambda tx: _store_card_only(rt, tx, task, material, result), events)
         counts: Counter[str] = Counter(known=len(material.known))
-        drafts = dream_store.drafts(rt, reasoner.name, material, result, counts)
+        candidates = _candidates(rt, reasoner.name, material, result, counts)
         if _asks_model(rt):
-            review = _review(rt, material, result, drafts, counts)
+            review = _review(rt, material, result, candidates, counts)
             result = replace(result, superseded=review.superseded)
             if review.excess is not None:
                 return _held(rt, task, material, result, review.excess)
-        return Prepared(_storing(rt, task, material, result, drafts, counts), events)
+        return Prepared(_storing(rt, task, material, result, candidates, counts), events)
+
+
+def _skipped(task: Task, reason: str) -> Prepared:
+    def store(tx: Transaction) -> Outcome:
+        dream_changes.drop_proposal(tx, task)
+        return {"skipped": reason}
+
+    return Prepared(store)
 
 
 def _asks_model(rt: Runtime) -> bool:
@@ -111,12 +123,13 @@ def _review(
     rt: Runtime,
     material: DreamInput,
     result: Consolidated,
-    drafts: Sequence[Draft],
+    candidates: Candidates,
     counts: Counter[str],
 ) -> Review:
     with rt.storage.read() as tx:
         live = tx.conclusions.count(material.workspace.key, _pair(material.collection))
-    return rules.review(material, result.superseded, drafts, live, counts)
+    replaced = [alike.held.uid for alike in candidates.alike.values() if alike.replaces]
+    return rules.review(material, result.superseded, candidates.drafts, replaced, live, counts)
 
 
 def _held(
@@ -157,8 +170,20 @@ def _apply(rt: Runtime, task: Task, material: DreamInput, result: Consolidated) 
     """Store a dream that an operator has reviewed."""
     name = rt.reasoner_for(choice.CONSOLIDATE).name
     counts: Counter[str] = Counter(known=len(material.known))
-    drafts = dream_store.drafts(rt, name, material, result, counts)
-    return Prepared(_storing(rt, task, material, result, drafts, counts))
+    candidates = _candidates(rt, name, material, result, counts)
+    return Prepared(_storing(rt, task, material, result, candidates, counts))
+
+
+def _candidates(
+    rt: Runtime, reasoner: str, material: DreamInput, result: Consolidated, counts: Counter[str]
+) -> Candidates:
+    """The new conclusions that keep the rules, compared with what is held already."""
+    drafts = dream_store.drafts(rt, reasoner, material, result, counts)
+    rows = [draft.row for draft in drafts]
+    vectors = deduplication.vectors_of(
+        rt, material.workspace.key, material.workspace.slug, [row.content for row in rows]
+    )
+    return Candidates(drafts, vectors, deduplication.find(rt, rows, vectors, [material.observer]))
 
 
 def _storing(
@@ -166,20 +191,12 @@ def _storing(
     task: Task,
     material: DreamInput,
     result: Consolidated,
-    drafts: Sequence[Draft],
+    candidates: Candidates,
     counts: Counter[str],
 ) -> Callable[[Transaction], Outcome]:
-    rows = [draft.row for draft in drafts]
-    vectors = deduplication.vectors_of(
-        rt, material.workspace.key, material.workspace.slug, [row.content for row in rows]
-    )
-    alike = deduplication.find(rt, rows, vectors, [material.observer])
-
     def store(tx: Transaction) -> Outcome:
         outcome, changes = counts.copy(), ChangeSet()
-        made = dream_store.create(
-            rt, tx, material.collection, dream_store.Candidates(drafts, vectors, alike), outcome
-        )
+        made = dream_store.create(rt, tx, material.collection, candidates, outcome)
         changes.created += made.created
         changes.superseded += dream_store.supersede(
             rt, tx, material, result.superseded, made, outcome

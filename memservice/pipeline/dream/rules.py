@@ -1,10 +1,10 @@
-"""What a dream by a language model may take from memory. A model that errs, or that follows an
-instruction hidden in a message, must not be able to hide what is known."""
+"""What a dream by a language model may supersede. A model that errs, or that follows an instruction
+hidden in a message, must not be able to hide what is known."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from memservice.domain.records import Conclusion
@@ -34,11 +34,13 @@ def review(
     material: DreamInput,
     steps: Sequence[Superseded],
     drafts: Sequence[Draft],
+    replaced: Collection[str],
     live: int,
     counts: Counter[str],
 ) -> Review:
-    """Check what a dream wants to supersede; `live` conclusions are held of its pair. Counts what
-    breaks a rule, by rule."""
+    """Check what a dream supersedes. `replaced`: uids of conclusions that its new ones replace
+    because they say the same in more words; `live`: how many its pair has. Counts what breaks a
+    rule, by rule."""
     rows: dict[str, Conclusion] = material.by_uid() | {f"#{d.index}": d.row for d in drafts}
     allowed: dict[str, Superseded] = {}
     for step in steps:
@@ -47,7 +49,8 @@ def review(
             allowed.setdefault(step.old, step)
         else:
             counts[broken] += 1
-    return Review(list(allowed.values()), _excess(list(allowed.values()), live))
+    steps = list(allowed.values())
+    return Review(steps, _excess(steps, len({*replaced, *allowed}), live))
 
 
 def _broken_rule(step: Superseded, rows: Mapping[str, Conclusion]) -> str | None:
@@ -64,10 +67,10 @@ def _broken_rule(step: Superseded, rows: Mapping[str, Conclusion]) -> str | None
     return broken_rule(old, new)
 
 
-def _excess(steps: Sequence[Superseded], live: int) -> str | None:
+def _excess(steps: Sequence[Superseded], number: int, live: int) -> str | None:
     maximum = max(MIN_ALLOWED, int(live * ALLOWED_SHARE))
-    if len(steps) > maximum:
-        return f"it supersedes {len(steps)} of {live} conclusions; at most {maximum} are allowed"
+    if number > maximum:
+        return f"it supersedes {number} of {live} conclusions; at most {maximum} are allowed"
     alone = sum(step.new is None for step in steps)
     if alone > ALLOWED_WITHOUT_SUCCESSOR:
         return (

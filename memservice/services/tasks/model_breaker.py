@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
@@ -74,8 +75,9 @@ class Outage:
         """Whether this task may probe at once, because only another one has failed."""
         return self.only not in (None, task.uid) and not self.probing
 
-    def may_probe(self, task: Task, now: datetime) -> bool:
-        return self.retry_at <= now or self.need_not_wait(task)
+    def may_probe(self, task: Task, now: datetime, latest: datetime) -> bool:
+        """`latest`: see `_latest_retry`."""
+        return not now < self.retry_at <= latest or self.need_not_wait(task)
 
     def shown(self) -> str:
         """One line for operators."""
@@ -172,7 +174,7 @@ def attempt(rt: Runtime, task: Task) -> Attempt | None:
     with rt.storage.read() as tx:
         outages = [found for model in models if (found := _read(tx, model)) is not None]
     for outage in outages:
-        if not outage.may_probe(task, rt.clock()):
+        if not outage.may_probe(task, rt.clock(), _latest_retry(rt)):
             raise ModelUnavailable(outage)
     for number, outage in enumerate(outages):
         if not _begin_probe(rt, outage.model, task):
@@ -281,6 +283,12 @@ def _is_confirmed(outage: Outage, task: Task) -> bool:
     return outage.only is None or (outage.failures > 1 and task.attempts == 0)
 
 
+def _latest_retry(rt: Runtime) -> datetime:
+    """The latest plausible `retry_at`. A later one was set by a clock that was ahead."""
+    longest = max(MAX_RETRY_AFTER, PROBE_SECONDS, rt.settings.worker.model_retry_max_seconds)
+    return rt.clock() + timedelta(seconds=longest) + LAST
+
+
 def _pause(rt: Runtime, failures: int) -> float:
     worker = rt.settings.worker
     pause: float = worker.model_retry_seconds * 2 ** min(failures - 1, 30)
@@ -294,7 +302,7 @@ def _begin_probe(rt: Runtime, model: str, task: Task) -> bool:
         before = _read(tx, model, lock=True)
         if before is None:
             return True
-        if not before.may_probe(task, rt.clock()):
+        if not before.may_probe(task, rt.clock(), _latest_retry(rt)):
             return False
         until = rt.clock() + timedelta(seconds=PROBE_SECONDS)
         _save(tx, replace(before, retry_at=until, probing=True))
@@ -354,14 +362,35 @@ def close(rt: Runtime, model: str) -> None:
 def retry_now(rt: Runtime) -> None:
     """For a worker that starts: the configuration may be another one. Models that are still
     configured are probed at once; outages of the others are forgotten."""
+    _restart(rt, lambda outage, configured: True)
+
+
+def end_stale(rt: Runtime) -> None:
+    """Housekeeping. Forget outages of models that are no longer configured, and let models be
+    probed at once whose next probe was set by a clock that was ahead."""
+    latest = _latest_retry(rt)
+    _restart(rt, lambda outage, configured: not configured or outage.retry_at > latest)
+
+
+def _restart(rt: Runtime, is_chosen: Callable[[Outage, bool], bool]) -> None:
+    """Probe the models of these outages at once, if they are still configured; else forget the
+    outages."""
     configured = {model for kind in KINDS for model in models_of(rt, kind)}
 
+    def chosen(tx: Transaction) -> list[Outage]:
+        return [outage for outage in current(tx) if is_chosen(outage, outage.model in configured)]
+
     def change(tx: Transaction) -> None:
-        for outage in current(tx):
+        now = rt.clock()
+        for outage in chosen(tx):
             _end(tx, outage)
             if outage.model in configured:
-                _save(tx, replace(outage, retry_at=rt.clock(), probing=False))
+                since = min(outage.since, now)
+                _save(tx, replace(outage, since=since, retry_at=now, probing=False))
 
+    with rt.storage.read() as tx:
+        if not chosen(tx):
+            return
     rt.storage.write(change)
 
 

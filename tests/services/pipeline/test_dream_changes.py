@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,20 +13,24 @@ from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion, Task
 from memservice.operations import doctor
+from memservice.pipeline.dream import handler
 from memservice.services import cards, conclusions, deletion, dream_changes, dreams, workspaces
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
 from memservice.services.paging import Paging
-from memservice.services.tasks import jobs, kinds
+from memservice.services.tasks import jobs, kinds, model_breaker
+from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
+from memservice.spi.llm import ModelFailure
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Statement, Superseded
 from memservice.worker import retention
 from services.pipeline.conftest import Start
-from support.pipeline.fakes import Scripted
+from support.pipeline.fakes import Lengths, Scripted
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 
 Plan = Callable[[Sequence[Known]], Consolidated]
 MANY = 30
+FLUSH = {"DERIVER_FLUSH_ENABLED": "true"}
 
 
 class Dreamer(Scripted):
@@ -72,7 +77,7 @@ class Night:
 @pytest.fixture
 def night(start: Start) -> Night:
     model = Dreamer()
-    return Night(start(reasoner=model, DERIVER_FLUSH_ENABLED="true"), model)
+    return Night(start(reasoner=model, **FLUSH), model)
 
 
 def uid(known: Sequence[Known], text: str) -> str:
@@ -133,6 +138,32 @@ class TestBounds:
         night = Night(start(reasoner=model), model)
         night.tell(*(f"I like tea number {n}." for n in range(8)))
         assert night.dream(merging(7)).state == "done"
+
+    @pytest.mark.parametrize(("number", "state"), [(5, "done"), (6, "held")])
+    def test_what_new_conclusions_replace_counts(
+        self, start: Start, number: int, state: str
+    ) -> None:
+        """A new conclusion that says the same in more words supersedes the old one by itself."""
+        model, embedder = Dreamer(), Lengths("lengths-1", Capability.SEMANTIC)
+        embedder.duplicate_distance = 0.05
+        night = Night(start(embedder, reasoner=model, EMBEDDER="lengths", **FLUSH), model)
+        night.tell("I like food.")
+        texts = [f"Food {n} is {'very ' * 2**n}good" for n in range(6)]
+
+        def drawing(texts: Sequence[str]) -> Plan:
+            def plan(known: Sequence[Known]) -> Consolidated:
+                sources = (known[0].uid,)
+                return Consolidated([Statement(text, (), "deductive", sources) for text in texts])
+
+            return plan
+
+        night.dream(drawing(texts))
+        assert len(night.live()) == 7
+        fuller = [f"{text} to eat" for text in texts[:number]]
+        task = night.dream(drawing(fuller))
+        assert task.state == state, task.outcome
+        assert len(night.live()) == 7
+        assert night.live().issuperset(fuller) == (state == "done")
 
 
 class TestRules:
@@ -279,6 +310,64 @@ class TestReview:
         assert show(night, task).state == "discarded"
         assert len(night.live()) == 7
 
+    def test_an_applied_proposal_waits_for_no_model(
+        self, night: Night, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The model is unavailable, and the budget is used up."""
+        task = self.held(night)
+        night.model.capabilities = frozenset({Capability.COSTLY, Capability.REMOTE})
+        failure = ModelFailure("status 500", retryable=True, status=500, retry_after=600)
+        assert model_breaker.open_(night.rt, "reasoner scripted", failure, task) is not None
+        tomorrow = night.place.clock() + timedelta(days=1)
+        monkeypatch.setattr(budget, "paused_until", lambda rt, key: tomorrow)
+        dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        night.place.work()
+        assert show(night, task).state == "done"
+        assert "Alice likes tea." in night.live()
+
+    def test_a_skipped_proposal_leaves_no_text(
+        self, night: Night, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        task = self.held(night)
+        dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        monkeypatch.setattr(handler, "_read", lambda *given, **more: "nothing is held")
+        night.place.work()
+        assert show_task(night, task).outcome == {"skipped": "nothing is held"}
+        assert "Alice likes tea." not in str(show_task(night, task))
+
+    def test_a_proposal_that_is_not_reviewed_is_erased_like_other_dreams(
+        self, night: Night
+    ) -> None:
+        task = self.held(night)
+        for days, tasks in ((2, 1), (31, 0)):
+            night.place.clock.advance(days=days)
+            for _ in range(days * 24):
+                retention.sweep(night.rt)
+                night.place.clock.advance(seconds=61)
+            assert len(night.place.tasks(kinds.DREAM, uid=task.uid)) == tasks
+
+    def test_its_card_goes_with_any_conclusion_that_the_model_could_read(
+        self, night: Night
+    ) -> None:
+        task = self.held(night)
+        other = show(night, task).changes
+        with night.rt.storage.read() as tx:
+            (last,) = tx.rows.page(Conclusion, equals(content="I like tea number 6."))
+        assert last.uid not in {change.conclusion_id for change in other}
+        assert show(night, task).card is not None
+        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, last.uid)
+        dream = show(night, task)
+        assert (dream.state, dream.card, dream.created) == ("held", None, 1)
+        assert "Likes tea" not in str(show_task(night, task))
+
+    def test_its_card_stays_if_a_newer_conclusion_is_deleted(self, night: Night) -> None:
+        task = self.held(night)
+        night.tell("I like coffee.")
+        with night.rt.storage.read() as tx:
+            (newer,) = tx.rows.page(Conclusion, equals(content="I like coffee."))
+        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, newer.uid)
+        assert show(night, task).card is not None
+
     def test_another_workspace_has_no_such_dream(self, night: Night) -> None:
         task = self.held(night)
         for command in (dream_changes.show, dream_changes.apply, dream_changes.undo):
@@ -353,6 +442,23 @@ class TestUndo:
         undone = dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, first.uid)
         assert (undone.restored, undone.removed, undone.kept) == (1, 0, 1)
 
+    def test_recorded_card_lines_go_with_any_conclusion_of_the_pair(self, night: Night) -> None:
+        night.tell("I live in Rome.", "I live in Oslo.", "I like tea.")
+
+        def plan(known: Sequence[Known]) -> Consolidated:
+            oslo = uid(known, "I live in Oslo.")
+            steps = [Superseded(uid(known, "I live in Rome."), oslo, "moved")]
+            return Consolidated([], steps, ["ATTRIBUTE: Likes tea"])
+
+        task = night.dream(plan)
+        assert show(night, task).card is not None
+        (tea,) = [row for row in night.place.conclusions("alice") if "tea" in row.content]
+        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, tea.uid)
+        assert show(night, task).card is None
+        assert "Likes tea" not in str(show_task(night, task))
+        undone = dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        assert (undone.restored, undone.card_restored) == (1, False)
+
     def test_finished_dreams_are_kept_longer_than_other_tasks(self, night: Night) -> None:
         night.tell("I live in Rome.", "I live in Oslo.")
         task = night.dream(dropping("I live in Rome."))
@@ -365,7 +471,81 @@ class TestUndo:
             assert night.place.tasks(kinds.REPRESENTATION) == []
 
 
+class TestTwins:
+    """A conclusion that is restored after the same was stated again."""
+
+    def again(self, night: Night, session: str = "s") -> tuple[Task, str]:
+        night.tell("I like tea.", "I sing.")
+        task = night.dream(dropping("I like tea."))
+        night.place.clock.advance(minutes=1)
+        night.place.say(session, ("alice", "I like tea."))
+        night.place.work()
+        (change,) = show(night, task).changes
+        assert change.conclusion_id is not None
+        return task, change.conclusion_id
+
+    @pytest.mark.parametrize("session", ["s", "another"])
+    def test_restore_answers_with_the_live_one(self, night: Night, session: str) -> None:
+        _, old = self.again(night, session)
+        before = night.place.conclusions("alice")
+        restored = dream_changes.restore(night.rt, PRINCIPAL, WORKSPACE, old)
+        assert (restored.content, restored.state) == ("I like tea.", "live")
+        assert restored.uid != old
+        assert night.place.conclusions("alice") == before
+        assert night.place.counted("alice") == len(before)
+        with night.rt.storage.read() as tx:
+            (row,) = tx.rows.page(Conclusion, equals(uid=old))
+        assert (row.state, row.superseded_by) == ("superseded", restored.key)
+
+    def test_undo_leaves_it_superseded(self, night: Night) -> None:
+        task, _ = self.again(night)
+        undone = dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        assert (undone.restored, undone.kept) == (0, 1)
+        assert sorted(night.place.texts("alice")) == ["I like tea.", "I sing."]
+
+    def test_undo_takes_back_the_merge_of_equal_ones(self, night: Night) -> None:
+        """Of two sessions: they were held side by side before the dream."""
+        night.tell("I like tea.")
+        night.place.say("another", ("alice", "I like tea."))
+        night.place.work()
+        assert night.place.texts("alice") == ["I like tea."] * 2
+        task = night.dream(
+            lambda known: Consolidated(superseded=[Superseded(known[0].uid, known[1].uid, "same")])
+        )
+        assert night.place.texts("alice") == ["I like tea."]
+        assert dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid).restored == 1
+        assert night.place.texts("alice") == ["I like tea."] * 2
+
+    def test_the_deletion_of_the_live_ones_session_brings_it_back(self, night: Night) -> None:
+        _, old = self.again(night, "another")
+        dream_changes.restore(night.rt, PRINCIPAL, WORKSPACE, old)
+        deletion.delete_session(night.rt, PRINCIPAL, WORKSPACE, "another")
+        night.place.work()
+        assert {row.uid for row in night.place.conclusions("alice") if "tea" in row.content} == {
+            old
+        }
+
+
 class TestOverHttp:
+    def test_a_superseded_conclusion_can_be_deleted(self, night: Night) -> None:
+        night.tell("I live in Rome.", "I live in Oslo.")
+        night.dream(
+            lambda known: Consolidated(superseded=[Superseded(known[0].uid, known[1].uid, "old")])
+        )
+        http = create_app(runtime=night.rt).test_client()
+        at = f"/v3/workspaces/{WORKSPACE}/conclusions"
+
+        def rows() -> list[dict[str, Any]]:
+            body: Any = http.post(f"{at}/list?include=superseded").json
+            return list(body["items"])
+
+        (old,) = [row["id"] for row in rows() if row["state"] == "superseded"]
+        assert http.delete(f"{at}/{old}").status_code == 204
+        assert http.delete(f"{at}/{old}").status_code == 404
+        assert [row["content"] for row in rows()] == ["I live in Oslo."]
+        assert night.place.counted("alice") == 1
+        assert "I live in Oslo." in night.found("Oslo")
+
     def test_list_show_undo_and_restore(self, night: Night) -> None:
         night.tell("I live in Rome.", "I live in Oslo.")
         task = night.dream(

@@ -24,6 +24,7 @@ from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
 from memservice.spi.llm import CompletionRequest, MalformedAnswer, ModelFailure, Refusal
 from memservice.worker import runner
+from memservice.worker.housekeeping import Housekeeping
 from memservice.worker.polling import Worker
 from support.pipeline.fakes import Scripted
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Clock, Place
@@ -398,6 +399,61 @@ def test_an_outage_of_a_model_that_is_no_longer_configured_is_forgotten(
     outages.place.work()
     monkeypatch.setattr(model_breaker, "models_of", lambda rt, kind: ("scripted other",))
     model_breaker.retry_now(outages.place.rt)
+    assert outages.outages() == []
+    assert len(outages.place.ready()) == 2
+
+
+@pytest.mark.parametrize("hours", [5, 9_000])
+def test_an_outage_of_a_clock_that_was_ahead_ends(outages: Outages, hours: int) -> None:
+    outages.failure = wrong_key
+    clock = outages.place.clock
+    clock.advance(hours=hours)
+    outages.say(sessions=2, messages=1)
+    outages.place.work()
+    clock.advance(hours=-hours)
+    Housekeeping(outages.place.rt).run_due()
+    (outage,) = outages.outages()
+    assert outage.since == outage.retry_at == clock()
+    outages.failure = None
+    outages.place.work()
+    assert (outages.states(), outages.outages()) == ({"done": 2}, [])
+
+
+def test_tasks_of_a_clock_that_was_ahead_probe_without_housekeeping(outages: Outages) -> None:
+    """They are due: if they waited for the breaker, a worker would try them without a pause."""
+    outages.failure = wrong_key
+    outages.place.clock.advance(days=400)
+    outages.say(sessions=2, messages=1)
+    outages.place.work()
+    outages.place.clock.advance(days=-400)
+    calls = outages.calls
+    outages.place.work()
+    assert outages.calls == calls + 1
+    assert outages.states() == {"pending": 2}
+
+
+@pytest.mark.parametrize("retry_after", [None, 3600.0])
+def test_housekeeping_leaves_outages_that_wait_as_they_should(
+    outages: Outages, retry_after: float | None
+) -> None:
+    outages.failure = lambda: ModelFailure(
+        "quota", retryable=True, status=429, retry_after=retry_after
+    )
+    outages.say(sessions=2, messages=1)
+    outages.work_for(100)
+    before = outages.outages()
+    Housekeeping(outages.place.rt).run_due()
+    assert outages.outages() == before != []
+
+
+def test_housekeeping_forgets_an_outage_of_a_model_that_is_no_longer_configured(
+    outages: Outages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=2, messages=1)
+    outages.place.work()
+    monkeypatch.setattr(model_breaker, "models_of", lambda rt, kind: ("scripted other",))
+    Housekeeping(outages.place.rt).run_due()
     assert outages.outages() == []
     assert len(outages.place.ready()) == 2
 
