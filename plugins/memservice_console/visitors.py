@@ -76,7 +76,7 @@ def _of_bearer(principal: Principal) -> Visitor:
     if _is_narrow(principal) or not (principal.admin or principal.workspace_id):
         raise Unauthorised(NARROW)
     token = request.headers["Authorization"].strip().partition(" ")[2].strip()
-    return visitors.visitor_of_bearer(web.runtime(), principal, token)
+    return visitors.visitor_of_bearer(web.runtime(), token, principal)
 
 
 def form_secret() -> str:

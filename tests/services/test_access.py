@@ -21,7 +21,7 @@ NAMES = {
     "slug": "acme",
     "peer_id": "alice",
     "session_id": "room",
-    "which": JobFilter(workspace="acme"),
+    "job_filter": JobFilter(workspace="acme"),
 }
 
 STRANGERS = {

@@ -275,7 +275,7 @@ def test_messages_of_a_named_day_are_boosted(small: Small) -> None:
         ("heron'); DROP TABLE messages; --", "a heron by the river"),
         ("heron\0 river", "a heron by the river"),
         ("\ud83d\udc26 heron \u202e", "a heron by the river"),
-        ("heron " + "zzyzx " * 1700, "a heron by the river"),
+        ("heron " + "zzyzx " * 1600, "a heron by the river"),
     ],
 )
 def test_queries_of_every_kind_find_their_subject(small: Small, query: str, hit: str) -> None:

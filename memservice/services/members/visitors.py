@@ -122,7 +122,7 @@ def visitor_without_authentication(rt: Runtime, form_id: str) -> Visitor:
     )
 
 
-def visitor_of_bearer(rt: Runtime, principal: Principal, token: str) -> Visitor:
+def visitor_of_bearer(rt: Runtime, token: str, principal: Principal) -> Visitor:
     """The visitor who sends the valid API key `token` in the header `Authorization`, which no
     browser sends by itself, so its forms carry no token. `principal` is that of the key: an admin
     key, or a key of a whole workspace."""
