@@ -11,11 +11,21 @@ from pathlib import Path
 import pytest
 
 from memservice.domain.filters import equals
-from memservice.domain.records import FAILED, NEVER, PENDING, Delivery, Task, Usage, WebhookEndpoint
+from memservice.domain.records import (
+    FAILED,
+    IMMEDIATELY,
+    NEVER,
+    PENDING,
+    Delivery,
+    Task,
+    Usage,
+    WebhookEndpoint,
+)
 from memservice.domain.times import day_of
 from memservice.services import release_feed
 from memservice.services.retrieval import explain, search
 from memservice.services.retrieval.search import SearchOptions
+from memservice.services.tasks import jobs
 from memservice.worker import heartbeats
 from support.api.console_site import ADMIN, KEYS, Page, Sent, Site, opened
 from support.receiver import Receiver
@@ -46,6 +56,28 @@ def post_form(page: Page, action: str) -> Sent:
         if form.method == "POST" and form.action.split("?")[0].endswith(action)
     ]
     return form
+
+
+# --- home
+
+
+def test_the_oldest_due_task_counts_from_the_moment_it_became_due(site: Site) -> None:
+    now = site.runtime.clock()
+    hours, minutes = timedelta(hours=1), timedelta(minutes=1)
+    tasks = [
+        Task(uid=name, unit=name, kind="erase", created_at=now - age, not_before=due)
+        for name, age, due in (
+            ("late timer", 2 * hours, now - minutes),
+            ("immediate", 30 * minutes, IMMEDIATELY),
+            ("next", 20 * minutes, IMMEDIATELY),
+            ("timer", 3 * hours, now + hours),
+        )
+    ]
+    site.runtime.storage.write(lambda tx: tx.tasks.add(tasks))
+    backlog = jobs.backlog(site.runtime, ADMIN)
+    assert (backlog.due, backlog.timers) == (3, 1)
+    assert backlog.oldest is not None
+    assert timedelta() <= backlog.oldest - 30 * minutes < minutes
 
 
 # --- instance

@@ -143,13 +143,22 @@ def backlog(rt: Runtime, principal: Principal) -> Backlog:
     pending = equals(state=PENDING)
     due = all_of(pending, Compare("not_before", "lte", now))
     with rt.storage.read() as tx:
-        # `not_before` alone is not enough: a task without one has been due since its creation.
-        oldest = tx.rows.page(Task, due, (Order("created_at"), Order("key")), 1)
+        # A task without a delay has been due since its creation, a timer since `not_before`. Each
+        # of the two is the first entry of an index, however many tasks are pending.
+        oldest = [
+            *tx.rows.page(Task, all_of(pending, equals(not_before=IMMEDIATELY)), limit=1),
+            *tx.rows.page(
+                Task,
+                all_of(due, Compare("not_before", "gt", IMMEDIATELY)),
+                (Order("not_before"), Order("key")),
+                1,
+            ),
+        ]
         return Backlog(
             tx.rows.count(Task, due),
             tx.rows.count(Task, all_of(pending, Compare("not_before", "gt", now))),
             tx.rows.count(Task, equals(state=FAILED)),
-            now - oldest[0].due_since if oldest else None,
+            now - min(task.due_since for task in oldest) if oldest else None,
         )
 
 

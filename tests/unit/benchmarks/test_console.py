@@ -1,0 +1,85 @@
+"""The console's pages take few statements, and no more for a large store than for a small one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import console
+from memservice.app import create_app
+from memservice.compose import open_runtime
+from memservice.settings import load_settings
+from support.stores.stores import store_of
+
+SMALL = console.Size(sessions=5, messages=8, rows=5)
+LARGE = console.Size(sessions=50, messages=80, rows=50)
+FREQUENT = "word0 word1 word2"
+"""Words that messages of a small store have, too."""
+NOT_MEASURED = {
+    "root",
+    "asset",
+    "sign_in",
+    "one_time_link",
+    "member",
+    "correction",
+    "plugin_page",
+    "export_audit_log_as_csv",
+    "export_audit_log_as_json",
+}
+"""Routes whose pages show one row, or no stored data."""
+
+Counts = dict[str, int]
+
+
+def counted(uri: str, size: console.Size) -> Counts:
+    """Statements of each page, by its path."""
+    settings = load_settings(
+        environ={"DB_CONNECTION_URI": uri, "LOG_LEVEL": "warning", **console.AUTH_ON},
+        cwd=Path("/"),
+    )
+    rt = open_runtime(settings, "api")
+    try:
+        rt.storage.migrate()
+        console.fill(rt, size)
+        app = create_app(settings, rt)
+        client = console.signed_in(app, rt)
+        routed = app.url_map.bind("localhost")
+        endpoints = {routed.match(path.partition("?")[0])[0] for path in console.PAGES.values()}
+        pages = {
+            rule.endpoint
+            for rule in app.url_map.iter_rules()
+            if rule.endpoint.startswith("console.") and "GET" in (rule.methods or ())
+        }
+        assert pages - endpoints == {f"console.{name}" for name in NOT_MEASURED}
+        traced = console.trace(rt)
+        paths = [path.replace(console.QUERY, FREQUENT) for path in console.PAGES.values()]
+        return {
+            path: len(console.cost(client, path, traced, repetitions=0).statements)
+            for path in paths
+        }
+    finally:
+        rt.close()
+
+
+@pytest.fixture(scope="module")
+def counts(
+    shared_storage_name: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Counts, Counts]]:
+    small, large = tmp_path_factory.mktemp("small"), tmp_path_factory.mktemp("large")
+    with (
+        store_of(shared_storage_name, small) as small_uri,
+        store_of(shared_storage_name, large) as large_uri,
+    ):
+        yield counted(small_uri, SMALL), counted(large_uri, LARGE)
+
+
+@pytest.mark.slow
+@pytest.mark.every_storage
+def test_pages_take_few_statements_however_much_is_stored(counts: tuple[Counts, Counts]) -> None:
+    small, large = counts
+    assert all(small.values())
+    assert {path: count for path, count in large.items() if count > console.MAX_STATEMENTS} == {}
+    more = {path: (small[path], count) for path, count in large.items() if count > small[path]}
+    assert more == {}
