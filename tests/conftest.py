@@ -14,7 +14,7 @@ from werkzeug.routing import Rule
 from support import redis_server
 from support.receiver import Receiver, receiving
 
-pytest.register_assert_rewrite("support.api.three_nouns")  # assertions outside of test files
+pytest.register_assert_rewrite("support.api.shared_resources")  # assertions outside of test files
 
 ROOT = Path(__file__).resolve().parent.parent
 

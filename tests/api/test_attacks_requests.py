@@ -12,7 +12,7 @@ from memservice.api.generations import GROUPS
 from memservice.api.routing import walk
 from memservice.domain.filters import equals
 from memservice.domain.records import Task
-from support.api.v1_world import First
+from support.api.v1_client import V1Client
 
 if TYPE_CHECKING:
     from api.conftest import Api
@@ -41,7 +41,7 @@ def test_get_routes_that_write_are_declared() -> None:
 def paths(api: Api) -> list[str]:
     api.post("/sessions", {"id": "s", "peers": {"alice": {}}})
     api.post("/webhooks", {"url": "https://93.184.215.14/hook"})
-    first = First(api)
+    first = V1Client(api)
     user = first.user(first.app(f"{api.workspace}-first"))
     session = first.session(user)
     at = f"/v2/workspaces/{api.workspace}"

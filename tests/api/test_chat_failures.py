@@ -19,7 +19,7 @@ from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Refu
 from memservice.testing.llm import Say
 from memservice.testing.model_protocols import OpenAiWire
 from memservice.testing.model_server import Handler, Request, drip_head, scripted
-from support.api.v1_world import First
+from support.api.v1_client import V1Client
 from support.reasoning.model import calling
 
 NOTICE = "X-Memservice-Notice"
@@ -57,7 +57,7 @@ def ask(
         path = f"/{generation}/workspaces/w/peers/alice/chat"
         body = {"query": "What does alice keep?", "stream": stream}
         return client.post(path, json=body, **extra)
-    first = First(place.api)
+    first = V1Client(place.api)
     session = first.session(first.user(first.app("app"), "ann"))
     return client.post(f"/v1{session}/chat", json={"queries": "What?", "stream": stream}, **extra)
 

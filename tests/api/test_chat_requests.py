@@ -12,14 +12,14 @@ import pytest
 
 from api.conftest import Api
 from memservice.spi.reasoner import AnswerRequest
-from support.api.talker import Talker, talking
+from support.api.answering_reasoner import AnsweringReasoner, talking
 from support.stores.stores import sqlite_store_at
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
 @pytest.fixture
-def place(local_storage_name: str, tmp_path: Path) -> Iterator[tuple[Api, Talker]]:
+def place(local_storage_name: str, tmp_path: Path) -> Iterator[tuple[Api, AnsweringReasoner]]:
     uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "t.db")
     with talking(tmp_path, uri) as (api, talker):
         api.say("s", ("alice", "I keep bees."), ("bob", "Bees sting!"))
@@ -31,7 +31,9 @@ def ask(api: Api, query: str = "bees", path: str = "/peers/alice/chat", **body: 
     return api.ok(api.post(path, {"query": query, **body}))
 
 
-def test_the_reasoner_gets_the_request_and_its_evidence(place: tuple[Api, Talker]) -> None:
+def test_the_reasoner_gets_the_request_and_its_evidence(
+    place: tuple[Api, AnsweringReasoner],
+) -> None:
     api, talker = place
     api.conclude("alice", "alice", "Alice keeps bees.", session="s")
     assert ask(api, "Who has\0 bees?", reasoning_level="high", response_format=None) == {
@@ -59,7 +61,7 @@ def test_the_reasoner_gets_the_request_and_its_evidence(place: tuple[Api, Talker
     assert talker.last.subject == "bob"
 
 
-def test_cards_of_asker_and_subject_are_passed(place: tuple[Api, Talker]) -> None:
+def test_cards_of_asker_and_subject_are_passed(place: tuple[Api, AnsweringReasoner]) -> None:
     api, talker = place
     api.put("/peers/alice/card", {"peer_card": ["about herself"]})
     api.put("/peers/alice/card", {"peer_card": ["about bob"]}, query_string={"target": "bob"})
@@ -72,7 +74,7 @@ def test_cards_of_asker_and_subject_are_passed(place: tuple[Api, Talker]) -> Non
     assert talker.last.cards == {}
 
 
-def test_a_scope_uses_its_own_card_only(place: tuple[Api, Talker]) -> None:
+def test_a_scope_uses_its_own_card_only(place: tuple[Api, AnsweringReasoner]) -> None:
     """A peer's own card may hold what was said outside the scope. A list of scopes is an allowlist,
     which leaves cards as they are."""
     api, talker = place
@@ -114,7 +116,7 @@ def test_no_latest_messages_are_passed_if_the_setting_is_zero(tmp_path: Path) ->
         assert talker.last.recent == []
 
 
-def test_instructions_of_all_levels_are_passed(place: tuple[Api, Talker]) -> None:
+def test_instructions_of_all_levels_are_passed(place: tuple[Api, AnsweringReasoner]) -> None:
     api, talker = place
     api.put(
         "",
@@ -133,7 +135,7 @@ def test_instructions_of_all_levels_are_passed(place: tuple[Api, Talker]) -> Non
         assert talker.last.instructions == "All.\n\nSession."
 
 
-def test_an_empty_answer_is_null(place: tuple[Api, Talker]) -> None:
+def test_an_empty_answer_is_null(place: tuple[Api, AnsweringReasoner]) -> None:
     api, talker = place
     for pieces in ([], [""], ["", " \n"]):
         talker.say = lambda request, pieces=pieces: pieces  # type: ignore[misc]
@@ -143,7 +145,9 @@ def test_an_empty_answer_is_null(place: tuple[Api, Talker]) -> None:
         assert ask(api, response_format=SCHEMA)["content"] is None
 
 
-def test_no_connection_is_open_while_the_reasoner_works(place: tuple[Api, Talker]) -> None:
+def test_no_connection_is_open_while_the_reasoner_works(
+    place: tuple[Api, AnsweringReasoner],
+) -> None:
     api, talker = place
 
     def write(request: AnswerRequest) -> Iterable[str]:
@@ -160,7 +164,7 @@ def test_no_connection_is_open_while_the_reasoner_works(place: tuple[Api, Talker
 
 
 def test_a_response_format_is_passed_on_and_validated(
-    place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture
+    place: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
 ) -> None:
     api, talker = place
     talker.say = lambda request: ['{"na', 'me": "Al"}']
@@ -176,7 +180,7 @@ def test_a_response_format_is_passed_on_and_validated(
 
 
 def test_a_failing_reasoner_is_an_error_that_quotes_nothing(
-    place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture
+    place: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
 ) -> None:
     api, talker = place
 

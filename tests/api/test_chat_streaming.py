@@ -19,14 +19,14 @@ from werkzeug.serving import make_server
 from api.conftest import Api
 from memservice.api.streaming import StreamBroken
 from memservice.spi.reasoner import AnswerRequest
-from support.api.talker import Talker, talking
+from support.api.answering_reasoner import AnsweringReasoner, talking
 
 PATIENCE = 30.0
 PATHS = ("/peers/alice/chat", "/chat")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[tuple[Api, Talker]]:
+def place(tmp_path: Path) -> Iterator[tuple[Api, AnsweringReasoner]]:
     with talking(tmp_path, THREADS="4") as (api, talker):
         api.say("s", ("alice", "I keep bees."))
         yield api, talker
@@ -70,7 +70,7 @@ def next_event(answer: http.client.HTTPResponse) -> Any:
 class TestFraming:
     @pytest.mark.parametrize("path", PATHS)
     def test_events_have_the_documented_bytes_and_headers(
-        self, place: tuple[Api, Talker], path: str
+        self, place: tuple[Api, AnsweringReasoner], path: str
     ) -> None:
         api, talker = place
         talker.say = lambda request: ["Ja, ", "", "Honig für 5 €\n🐝", '"}']
@@ -89,7 +89,9 @@ class TestFraming:
         )
 
     @pytest.mark.parametrize("path", PATHS)
-    def test_evidence_comes_with_the_last_event(self, place: tuple[Api, Talker], path: str) -> None:
+    def test_evidence_comes_with_the_last_event(
+        self, place: tuple[Api, AnsweringReasoner], path: str
+    ) -> None:
         api, _ = place
         plain = api.ok(api.post(path, {"query": "bees", "include_evidence": True}))
         events = (
@@ -108,7 +110,7 @@ class TestFraming:
         ]
         assert all("evidence" not in event for event in events[:-1])
 
-    def test_an_empty_answer_is_one_event(self, place: tuple[Api, Talker]) -> None:
+    def test_an_empty_answer_is_one_event(self, place: tuple[Api, AnsweringReasoner]) -> None:
         api, talker = place
         talker.say = lambda request: []
         assert (
@@ -120,7 +122,7 @@ class TestFraming:
 class TestFlow:
     @pytest.mark.parametrize("path", PATHS)
     def test_pieces_arrive_while_the_reasoner_still_works(
-        self, place: tuple[Api, Talker], path: str
+        self, place: tuple[Api, AnsweringReasoner], path: str
     ) -> None:
         api, talker = place
         heard = [threading.Event() for _ in range(2)]
@@ -143,7 +145,9 @@ class TestFlow:
             assert next_event(answer) == {"delta": {"content": "third"}, "done": False}
             assert next_event(answer) == {"done": True}
 
-    def test_a_client_that_disconnects_ends_the_work(self, place: tuple[Api, Talker]) -> None:
+    def test_a_client_that_disconnects_ends_the_work(
+        self, place: tuple[Api, AnsweringReasoner]
+    ) -> None:
         api, talker = place
         ended = threading.Event()
 
@@ -163,7 +167,7 @@ class TestFlow:
 
 class TestFailure:
     def test_a_failure_before_the_first_piece_is_an_error_response(
-        self, place: tuple[Api, Talker]
+        self, place: tuple[Api, AnsweringReasoner]
     ) -> None:
         api, talker = place
 
@@ -178,7 +182,7 @@ class TestFailure:
         )
 
     def test_a_later_failure_breaks_off_the_stream(
-        self, place: tuple[Api, Talker], caplog: pytest.LogCaptureFixture
+        self, place: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
     ) -> None:
         api, talker = place
 
@@ -198,7 +202,7 @@ class TestFailure:
         assert "BEES" not in caplog.text
 
     def test_an_answer_that_violates_the_format_never_looks_complete(
-        self, place: tuple[Api, Talker]
+        self, place: tuple[Api, AnsweringReasoner]
     ) -> None:
         api, talker = place
         talker.say = lambda request: ["{}"]
@@ -214,7 +218,9 @@ class TestFailure:
 class TestSlots:
     """With four threads, two chats at once."""
 
-    def test_without_a_free_slot_the_answer_is_503(self, place: tuple[Api, Talker]) -> None:
+    def test_without_a_free_slot_the_answer_is_503(
+        self, place: tuple[Api, AnsweringReasoner]
+    ) -> None:
         api, talker = place
         let_go = threading.Event()
 
@@ -239,7 +245,7 @@ class TestSlots:
                     assert next_event(answer) == {"done": True}
             assert _soon_answered(api)
 
-    def test_plain_answers_use_a_slot_too(self, place: tuple[Api, Talker]) -> None:
+    def test_plain_answers_use_a_slot_too(self, place: tuple[Api, AnsweringReasoner]) -> None:
         api, talker = place
         begun, let_go = threading.Semaphore(0), threading.Event()
 
@@ -264,7 +270,7 @@ class TestSlots:
             thread.join(PATIENCE)
         assert api.post(PATHS[0], {"query": "bees"}).status_code == 200
 
-    def test_a_failure_frees_the_slot(self, place: tuple[Api, Talker]) -> None:
+    def test_a_failure_frees_the_slot(self, place: tuple[Api, AnsweringReasoner]) -> None:
         api, talker = place
 
         def fail(request: AnswerRequest) -> Iterable[str]:
@@ -292,7 +298,9 @@ class TestSlots:
         talker.say = lambda request: ["fine"]
         assert _soon_answered(api)
 
-    def test_a_client_that_never_reads_frees_its_slot(self, place: tuple[Api, Talker]) -> None:
+    def test_a_client_that_never_reads_frees_its_slot(
+        self, place: tuple[Api, AnsweringReasoner]
+    ) -> None:
         api, _ = place
         for _ in range(3):
             api.client.post(

@@ -15,69 +15,84 @@ from memservice.compose import open_runtime
 from memservice.domain.records import Metamessage, NamedCollection
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
-from support.api.three import ALICE, Three, whole
-from support.api.three import three as three
-from support.api.v1_world import uid
+from support.api.all_generations import ALICE, AllGenerations, whole
+from support.api.all_generations import all_generations as all_generations
+from support.api.v1_client import uid
 
 TORTOISE = "I adopted a tortoise named Balthazar."
 
 
 @pytest.fixture
-def user(three: Three) -> str:
+def user(all_generations: AllGenerations) -> str:
     """The path of alice, whom the first generation made."""
-    return three.first.user(three.first.app())
+    return all_generations.v1.user(all_generations.v1.app())
 
 
-def later(three: Three) -> tuple[Api, Api]:
-    return three.second, three.newest
+def later(all_generations: AllGenerations) -> tuple[Api, Api]:
+    return all_generations.v2, all_generations.newest
 
 
 def test_conflict_01_a_free_name_that_changes_beside_an_id_that_does_not(
-    three: Three, user: str
+    all_generations: AllGenerations, user: str
 ) -> None:
-    free = uid(three.first.user(three.app(), "Ann B."))
-    assert set(three.newest.ids("/peers/list")) == {ALICE, free}
-    three.first.put(user, {"name": "Alice Cooper"})
-    for api in later(three):
+    free = uid(all_generations.v1.user(all_generations.app(), "Ann B."))
+    assert set(all_generations.newest.ids("/peers/list")) == {ALICE, free}
+    all_generations.v1.put(user, {"name": "Alice Cooper"})
+    for api in later(all_generations):
         assert set(api.ids("/peers/list")) == {ALICE, free}
     # What was given away in one column is free in it, and taken in the other.
-    again = three.first.post(f"{three.app()}/users", {"name": ALICE})
-    assert set(three.newest.ids("/peers/list")) == {ALICE, free, again["id"]}
+    again = all_generations.v1.post(f"{all_generations.app()}/users", {"name": ALICE})
+    assert set(all_generations.newest.ids("/peers/list")) == {ALICE, free, again["id"]}
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
 def test_conflict_01_only_the_taken_name_is_replaced(
-    three: Three, user: str, generation: str
+    all_generations: AllGenerations, user: str, generation: str
 ) -> None:
     """Several peers are made at once, and a user was renamed to one of them."""
-    three.first.put(user, {"name": "bob"})
-    api = three.second if generation == "v2" else three.newest
+    all_generations.v1.put(user, {"name": "bob"})
+    api = all_generations.v2 if generation == "v2" else all_generations.newest
     answer = api.post("/sessions", {"id": "room", "peers": {"bob": {}, "carol": {}}})
     assert answer.status_code // 100 == 2
-    uids = {peer["id"]: peer["uid"] for peer in whole(three.newest, "/peers/list")}
+    uids = {peer["id"]: peer["uid"] for peer in whole(all_generations.newest, "/peers/list")}
     names = {
-        item["id"]: item["name"] for item in three.first.post(f"{three.app()}/users/list")["items"]
+        item["id"]: item["name"]
+        for item in all_generations.v1.post(f"{all_generations.app()}/users/list")["items"]
     }
     assert names == {uid(user): "bob", uids["bob"]: uids["bob"], uids["carol"]: "carol"}
-    assert three.first.get(f"{three.app()}/users/get_or_create/carol")["id"] == uids["carol"]
+    assert (
+        all_generations.v1.get(f"{all_generations.app()}/users/get_or_create/carol")["id"]
+        == uids["carol"]
+    )
 
 
-def test_conflict_02_strict_creation_beside_get_or_create(three: Three, user: str) -> None:
-    assert three.first.refused(409, "POST", "/apps", {"name": three.workspace})
-    for api in later(three):
+def test_conflict_02_strict_creation_beside_get_or_create(
+    all_generations: AllGenerations, user: str
+) -> None:
+    assert all_generations.v1.refused(409, "POST", "/apps", {"name": all_generations.workspace})
+    for api in later(all_generations):
         assert api.post("/peers", {"id": ALICE}).status_code == 200
-        made = "w" if api is three.second else "t"
-        assert api.post("/peers", {"id": made}).status_code == (200 if api is three.second else 201)
+        made = "w" if api is all_generations.v2 else "t"
+        assert api.post("/peers", {"id": made}).status_code == (
+            200 if api is all_generations.v2 else 201
+        )
         assert (
-            three.first.refused(409, "POST", f"{three.app()}/users", {"name": made})
+            all_generations.v1.refused(
+                409, "POST", f"{all_generations.app()}/users", {"name": made}
+            )
             == "User with this name already exists"
         )
-        assert three.first.get(f"{three.app()}/users/get_or_create/{made}")["name"] == made
-    assert three.first.refused(409, "PUT", user, {"name": "t"})
+        assert (
+            all_generations.v1.get(f"{all_generations.app()}/users/get_or_create/{made}")["name"]
+            == made
+        )
+    assert all_generations.v1.refused(409, "PUT", user, {"name": "t"})
 
 
-def test_conflict_03_only_the_later_generations_create_by_the_way(three: Three, user: str) -> None:
-    app = three.app()
+def test_conflict_03_only_the_later_generations_create_by_the_way(
+    all_generations: AllGenerations, user: str
+) -> None:
+    app = all_generations.app()
     for method, path, body in (
         ("POST", "/apps/nothing/users", {"name": "x"}),
         ("POST", f"{app}/users/nobody/sessions", {}),
@@ -86,17 +101,19 @@ def test_conflict_03_only_the_later_generations_create_by_the_way(three: Three, 
         ("POST", f"{app}/users/nobody/metamessages", {"label": "x", "content": ""}),
         ("POST", f"{app}/users/nobody/sessions/x/chat", {"queries": "x"}),
     ):
-        assert three.first.refused(404, method, path, body)
-    assert [face.peers() for face in three.all()] == [{ALICE: {}}] * 3
-    three.second.say("by-v2", ("bob", "x"))
-    three.newest.say("by-v3", ("carol", "x"))
-    for face in three.all():
+        assert all_generations.v1.refused(404, method, path, body)
+    assert [face.peers() for face in all_generations.all()] == [{ALICE: {}}] * 3
+    all_generations.v2.say("by-v2", ("bob", "x"))
+    all_generations.newest.say("by-v3", ("carol", "x"))
+    for face in all_generations.all():
         assert face.peers() == {ALICE: {}, "bob": {}, "carol": {}}
 
 
-def test_conflict_04_owned_sessions_have_their_uid_for_an_id(three: Three, user: str) -> None:
-    session = three.first.session(user)
-    for api in later(three):
+def test_conflict_04_owned_sessions_have_their_uid_for_an_id(
+    all_generations: AllGenerations, user: str
+) -> None:
+    session = all_generations.v1.session(user)
+    for api in later(all_generations):
         assert api.ids("/sessions/list") == [uid(session)]
         assistant, owner = sorted(
             (peer["id"] for peer in api.ok(api.get(f"/sessions/{uid(session)}/peers"))["items"]),
@@ -108,40 +125,42 @@ def test_conflict_04_owned_sessions_have_their_uid_for_an_id(three: Three, user:
             for peer in (owner, assistant)
         ]
         assert configs == [True, False]
-    three.newest.session("room", peers={ALICE: {}})
-    assert three.first.refused(404, "GET", f"{user}/sessions", session_id="room")
-    assert three.first.get(f"{user}/sessions", session_id=three.uid_of("room"))["user_id"] == uid(
-        user
-    )
+    all_generations.newest.session("room", peers={ALICE: {}})
+    assert all_generations.v1.refused(404, "GET", f"{user}/sessions", session_id="room")
+    assert all_generations.v1.get(f"{user}/sessions", session_id=all_generations.uid_of("room"))[
+        "user_id"
+    ] == uid(user)
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_conflict_05_sessions_without_an_owner_are_every_members(shared: bool) -> None:
     overrides = {"DB_CONNECTION_URI": "memory://", "API_V1_SHARED_SESSIONS": str(shared).lower()}
     runtime = open_runtime(load_settings(environ={}, overrides=overrides), "api")
-    three = Three(create_app(runtime=runtime), runtime, "w")
-    three.second.session("room", peers={ALICE: {}, "bob": {}})
+    three = AllGenerations(create_app(runtime=runtime), runtime, "w")
+    three.v2.session("room", peers={ALICE: {}, "bob": {}})
     room = three.uid_of("room")
     for name in (ALICE, "bob"):
-        listed = three.first.post(f"{three.user(name)}/sessions/list")
+        listed = three.v1.post(f"{three.user(name)}/sessions/list")
         assert ([item["id"] for item in listed["items"]], listed["total"]) == (
             ([room], 1) if shared else ([], 0)
         )
         assert {item["user_id"] for item in listed["items"]} <= {uid(three.user(name))}
-        assert three.first.call(
+        assert three.v1.call(
             "GET", f"{three.user(name)}/sessions", session_id=room
         ).status_code == (200 if shared else 404)
     runtime.close()
 
 
-def test_conflict_06_messages_of_the_assistant_have_an_author(three: Three, user: str) -> None:
-    three.newest.session("room", peers={ALICE: {}})
-    room = f"{user}/sessions/{three.uid_of('room')}"
-    owned = three.first.session(user)
+def test_conflict_06_messages_of_the_assistant_have_an_author(
+    all_generations: AllGenerations, user: str
+) -> None:
+    all_generations.newest.session("room", peers={ALICE: {}})
+    room = f"{user}/sessions/{all_generations.uid_of('room')}"
+    owned = all_generations.v1.session(user)
     for session in (owned, room):
-        three.first.say(session, (True, "hello"), (False, "good morning"))
-    (assistant,) = set(three.newest.ids("/peers/list")) - {ALICE}
-    for api in later(three):
+        all_generations.v1.say(session, (True, "hello"), (False, "good morning"))
+    (assistant,) = set(all_generations.newest.ids("/peers/list")) - {ALICE}
+    for api in later(all_generations):
         for name in (uid(owned), "room"):
             assert [
                 each["peer_id"]
@@ -153,40 +172,48 @@ def test_conflict_06_messages_of_the_assistant_have_an_author(three: Three, user
         assert api.ok(api.put(f"/peers/{assistant}", {"metadata": {"ordinary": True}}))[
             "metadata"
         ] == {"ordinary": True}
-    assert three.first.listed(f"{three.app()}/users") == [uid(user)]
+    assert all_generations.v1.listed(f"{all_generations.app()}/users") == [uid(user)]
 
 
-def test_conflict_07_ownership_is_not_membership(three: Three, user: str) -> None:
-    session = three.first.session(user)
-    three.second.ok(three.second.put(f"/sessions/{uid(session)}/peers", {"carol": {}}))
-    three.newest.say(uid(session), ("carol", "I was not asked."))
-    assert three.first.listed(f"{user}/sessions") == [uid(session)]
+def test_conflict_07_ownership_is_not_membership(
+    all_generations: AllGenerations, user: str
+) -> None:
+    session = all_generations.v1.session(user)
+    all_generations.v2.ok(all_generations.v2.put(f"/sessions/{uid(session)}/peers", {"carol": {}}))
+    all_generations.newest.say(uid(session), ("carol", "I was not asked."))
+    assert all_generations.v1.listed(f"{user}/sessions") == [uid(session)]
     assert [
-        message["is_user"] for message in three.first.post(f"{session}/messages/list")["items"]
+        message["is_user"]
+        for message in all_generations.v1.post(f"{session}/messages/list")["items"]
     ] == [False]
-    assert three.first.listed(f"{three.user('carol')}/sessions") == []
-    assert three.first.refused(
+    assert all_generations.v1.listed(f"{all_generations.user('carol')}/sessions") == []
+    assert all_generations.v1.refused(
         404,
         "POST",
-        f"{three.user('carol')}/sessions/{uid(session)}/messages",
+        f"{all_generations.user('carol')}/sessions/{uid(session)}/messages",
         {"content": "", "is_user": True},
     )
-    assert three.first.say(session, (True, "I am still here."))
+    assert all_generations.v1.say(session, (True, "I am still here."))
 
 
-def test_conflict_08_archived_is_not_deleted(three: Three, user: str) -> None:
-    archived, deleted = three.first.session(user), three.first.session(user)
+def test_conflict_08_archived_is_not_deleted(all_generations: AllGenerations, user: str) -> None:
+    archived, deleted = all_generations.v1.session(user), all_generations.v1.session(user)
     for session in (archived, deleted):
-        three.first.say(session, (True, "hello"))
-    three.first.delete(archived)
-    assert three.second.delete(f"/sessions/{uid(deleted)}").status_code == 202
+        all_generations.v1.say(session, (True, "hello"))
+    all_generations.v1.delete(archived)
+    assert all_generations.v2.delete(f"/sessions/{uid(deleted)}").status_code == 202
     for session in (archived, deleted):
-        assert three.first.get(f"{user}/sessions", session_id=uid(session))["is_active"] is False
-        assert three.first.listed(f"{session}/messages"), "readable, for good or until it is erased"
-        for api in later(three):
+        assert (
+            all_generations.v1.get(f"{user}/sessions", session_id=uid(session))["is_active"]
+            is False
+        )
+        assert all_generations.v1.listed(f"{session}/messages"), (
+            "readable, for good or until it is erased"
+        )
+        for api in later(all_generations):
             assert api.post("/sessions", {"id": uid(session)}).status_code == 404
-    assert three.first.listed(f"{user}/sessions", {"is_active": True}) == []
-    three.first.say(archived, (True, "still here"))
+    assert all_generations.v1.listed(f"{user}/sessions", {"is_active": True}) == []
+    all_generations.v1.say(archived, (True, "still here"))
     for method, path, body in (
         ("PUT", deleted, {"metadata": {}}),
         ("DELETE", deleted, ...),
@@ -194,68 +221,72 @@ def test_conflict_08_archived_is_not_deleted(three: Three, user: str) -> None:
         ("GET", f"{deleted}/clone", ...),
         ("POST", f"{user}/metamessages", {"label": "x", "content": "", "session_id": uid(deleted)}),
     ):
-        assert three.first.refused(404, method, path, body)
-    Worker(three.runtime).run_until_idle()
-    assert three.first.refused(404, "GET", f"{user}/sessions", session_id=uid(deleted))
-    assert three.first.listed(f"{user}/sessions") == [uid(archived)]
-    assert three.newest.delete("").status_code == 202, (
+        assert all_generations.v1.refused(404, method, path, body)
+    Worker(all_generations.runtime).run_until_idle()
+    assert all_generations.v1.refused(404, "GET", f"{user}/sessions", session_id=uid(deleted))
+    assert all_generations.v1.listed(f"{user}/sessions") == [uid(archived)]
+    assert all_generations.newest.delete("").status_code == 202, (
         "an archived session does not keep a workspace"
     )
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
 def test_conflict_09_what_goes_with_a_session_and_what_with_its_workspace(
-    three: Three, user: str, generation: str
+    all_generations: AllGenerations, user: str, generation: str
 ) -> None:
-    api = three.second if generation == "v2" else three.newest
-    session = three.first.session(user)
-    (said,) = three.first.say(session, (True, "hello"))
+    api = all_generations.v2 if generation == "v2" else all_generations.newest
+    session = all_generations.v1.session(user)
+    (said,) = all_generations.v1.say(session, (True, "hello"))
     about = {"content": "", "session_id": uid(session)}
-    three.first.post(f"{user}/metamessages", {"label": "of the session", **about})
-    three.first.post(
+    all_generations.v1.post(f"{user}/metamessages", {"label": "of the session", **about})
+    all_generations.v1.post(
         f"{user}/metamessages", {"label": "of a message", "message_id": said["id"], **about}
     )
-    kept = three.first.post(f"{user}/metamessages", {"label": "of the user", "content": ""})["id"]
-    shelf = three.first.post(f"{user}/collections", {"name": "shelf"})["id"]
+    kept = all_generations.v1.post(f"{user}/metamessages", {"label": "of the user", "content": ""})[
+        "id"
+    ]
+    shelf = all_generations.v1.post(f"{user}/collections", {"name": "shelf"})["id"]
     assert api.delete(f"/sessions/{uid(session)}").status_code == 202
-    Worker(three.runtime).run_until_idle()
-    assert three.first.listed(f"{user}/metamessages") == [kept]
-    assert three.first.listed(f"{user}/collections") == [shelf]
+    Worker(all_generations.runtime).run_until_idle()
+    assert all_generations.v1.listed(f"{user}/metamessages") == [kept]
+    assert all_generations.v1.listed(f"{user}/collections") == [shelf]
     assert api.delete("").status_code // 100 == 2
-    Worker(three.runtime).run_until_idle()
-    with three.runtime.storage.read() as tx:
+    Worker(all_generations.runtime).run_until_idle()
+    with all_generations.runtime.storage.read() as tx:
         left = {row.uid for row in tx.rows.page(Metamessage)} | {
             row.uid for row in tx.rows.page(NamedCollection)
         }
     assert not {kept, shelf} & left
 
 
-def test_conflict_10_metamessages_are_not_metadata(three: Three, user: str) -> None:
-    session = three.first.session(user)
-    (said,) = three.first.say(session, (True, "hello"))
+def test_conflict_10_metamessages_are_not_metadata(
+    all_generations: AllGenerations, user: str
+) -> None:
+    session = all_generations.v1.session(user)
+    (said,) = all_generations.v1.say(session, (True, "hello"))
     about = {
         "label": "mood",
         "content": "gloomy",
         "session_id": uid(session),
         "message_id": said["id"],
     }
-    notes = [three.first.post(f"{user}/metamessages", about)["id"] for _ in range(2)]
-    for api in later(three):
+    notes = [all_generations.v1.post(f"{user}/metamessages", about)["id"] for _ in range(2)]
+    for api in later(all_generations):
         (message,) = api.ok(api.post(f"/sessions/{uid(session)}/messages/list"))["items"]
         assert message["metadata"] == {}
         assert api.ok(
             api.put(f"/sessions/{uid(session)}/messages/{said['id']}", {"metadata": {"label": "x"}})
         )
         assert api.ok(api.put(f"/sessions/{uid(session)}/messages/{said['id']}", {"metadata": {}}))
-    assert three.first.listed(f"{user}/metamessages", {"message_id": said["id"]}) == notes
-    three.first.say(
+    assert all_generations.v1.listed(f"{user}/metamessages", {"message_id": said["id"]}) == notes
+    all_generations.v1.say(
         session, *((True, f"The tower is {number} metres high.") for number in range(19))
     )
-    Worker(three.runtime).run_until_idle()
-    (summary,) = three.first.post(
+    Worker(all_generations.runtime).run_until_idle()
+    (summary,) = all_generations.v1.post(
         f"{user}/metamessages/list", {"label": "honcho_chat_summary_short"}
     )["items"]
-    for api in later(three):
+    for api in later(all_generations):
         assert (
             api.ok(api.get(f"/sessions/{uid(session)}/summaries"))["short_summary"]["content"]
             == summary["content"]
@@ -266,21 +297,25 @@ def test_conflict_10_metamessages_are_not_metadata(three: Three, user: str) -> N
     "used", [True, False], ids=["where the first is in use", "where it is not"]
 )
 def test_conflict_10_a_summary_of_a_shared_session_is_a_note_of_each_member(
-    three: Three, used: bool
+    all_generations: AllGenerations, used: bool
 ) -> None:
-    user = three.first.user(three.first.app())
+    user = all_generations.v1.user(all_generations.v1.app())
     if used:
-        three.first.session(user)
-    three.newest.session("room", peers={ALICE: {}, "bob": {}})
+        all_generations.v1.session(user)
+    all_generations.newest.session("room", peers={ALICE: {}, "bob": {}})
     said = [
         {"peer_id": ALICE, "content": f"The tower is {number} metres high."} for number in range(20)
     ]
-    three.newest.ok(three.newest.post("/sessions/room/messages", {"messages": said}), 201)
-    Worker(three.runtime).run_until_idle()
-    summary = three.newest.ok(three.newest.get("/sessions/room/summaries"))["short_summary"]
-    room = three.uid_of("room")
-    for path in (user, three.user("bob")):
-        notes = three.first.post(
+    all_generations.newest.ok(
+        all_generations.newest.post("/sessions/room/messages", {"messages": said}), 201
+    )
+    Worker(all_generations.runtime).run_until_idle()
+    summary = all_generations.newest.ok(all_generations.newest.get("/sessions/room/summaries"))[
+        "short_summary"
+    ]
+    room = all_generations.uid_of("room")
+    for path in (user, all_generations.user("bob")):
+        notes = all_generations.v1.post(
             f"{path}/metamessages/list", {"label": "honcho_chat_summary_short", "session_id": room}
         )["items"]
         assert [(note["content"], note["message_id"]) for note in notes] == [
@@ -289,65 +324,75 @@ def test_conflict_10_a_summary_of_a_shared_session_is_a_note_of_each_member(
 
 
 def test_conflict_11_documents_are_not_conclusions_but_for_one_collection(
-    three: Three, user: str
+    all_generations: AllGenerations, user: str
 ) -> None:
-    collection = three.first.post(f"{user}/collections", {"name": "shelf"})
+    collection = all_generations.v1.post(f"{user}/collections", {"name": "shelf"})
     shelf = f"{user}/collections/{collection['id']}/documents"
-    three.first.post(shelf, {"content": "alice collects clocks"})
-    assert [face.known(ALICE) for face in three.all()] == [[]] * 3
-    made = three.faces["v1"].conclude(ALICE, "alice likes tea")
-    (shown,) = three.newest.ok(three.newest.post("/conclusions/list"))["items"]
+    all_generations.v1.post(shelf, {"content": "alice collects clocks"})
+    assert [face.known(ALICE) for face in all_generations.all()] == [[]] * 3
+    made = all_generations.clients["v1"].conclude(ALICE, "alice likes tea")
+    (shown,) = all_generations.newest.ok(all_generations.newest.post("/conclusions/list"))["items"]
     assert (shown["id"], shown["session_id"], shown["level"]) == (made, None, "explicit")
-    known = three.first.get(f"{user}/collections/name/honcho")["id"]
+    known = all_generations.v1.get(f"{user}/collections/name/honcho")["id"]
     place = f"{user}/collections/{known}/documents/{made}"
     assert (
-        three.first.put(place, {"content": "alice likes coffee"})["content"] == "alice likes coffee"
+        all_generations.v1.put(place, {"content": "alice likes coffee"})["content"]
+        == "alice likes coffee"
     )
-    assert [face.nearest(ALICE, "coffee") for face in three.all()] == [made] * 3
-    assert [face.known(ALICE) for face in three.all()] == [[(made, "alice likes coffee")]] * 3
-    assert three.first.problem("DELETE", place)
-    assert three.second.delete(f"/observations/{made}").status_code == 200
-    assert three.first.refused(404, "GET", place)
-    assert three.first.refused(404, "PUT", place, {"content": "x"})
-    assert [face.known(ALICE) for face in three.all()] == [[]] * 3
+    assert [face.nearest(ALICE, "coffee") for face in all_generations.all()] == [made] * 3
+    assert [face.known(ALICE) for face in all_generations.all()] == [
+        [(made, "alice likes coffee")]
+    ] * 3
+    assert all_generations.v1.problem("DELETE", place)
+    assert all_generations.v2.delete(f"/observations/{made}").status_code == 200
+    assert all_generations.v1.refused(404, "GET", place)
+    assert all_generations.v1.refused(404, "PUT", place, {"content": "x"})
+    assert [face.known(ALICE) for face in all_generations.all()] == [[]] * 3
 
 
-def test_conflict_12_a_conclusion_without_a_session(three: Three, user: str) -> None:
-    without = three.faces["v1"].conclude(ALICE, "alice likes tea")
-    within = three.faces["v3"].conclude(ALICE, "alice sings")
-    rows = {item["id"]: item["session_id"] for item in whole(three.second, "/observations/list")}
+def test_conflict_12_a_conclusion_without_a_session(
+    all_generations: AllGenerations, user: str
+) -> None:
+    without = all_generations.clients["v1"].conclude(ALICE, "alice likes tea")
+    within = all_generations.clients["v3"].conclude(ALICE, "alice sings")
+    rows = {
+        item["id"]: item["session_id"] for item in whole(all_generations.v2, "/observations/list")
+    }
     assert rows[without] == "__global_observations__"
     assert {
-        item["id"]: item["session_id"] for item in whole(three.newest, "/conclusions/list")
+        item["id"]: item["session_id"]
+        for item in whole(all_generations.newest, "/conclusions/list")
     } == {**rows, without: None}
-    assert three.second.ids(
+    assert all_generations.v2.ids(
         "/observations/list", {"filters": {"session_id": "__global_observations__"}}
     ) == [without]
-    assert three.second.ids("/observations/list", {"filters": {"session_id": rows[within]}}) == [
-        within
-    ]
+    assert all_generations.v2.ids(
+        "/observations/list", {"filters": {"session_id": rows[within]}}
+    ) == [within]
 
 
-def test_conflict_13_each_accepts_texts_of_its_own_length(three: Three, user: str) -> None:
-    session = three.first.session(user)
+def test_conflict_13_each_accepts_texts_of_its_own_length(
+    all_generations: AllGenerations, user: str
+) -> None:
+    session = all_generations.v1.session(user)
     long = "word " * 10_000
-    (said,) = three.first.say(session, (True, long))
-    for api in later(three):
+    (said,) = all_generations.v1.say(session, (True, long))
+    for api in later(all_generations):
         assert api.ok(api.get(f"/sessions/{uid(session)}/messages/{said['id']}"))["content"] == long
         refused = {"messages": [{"peer_id": ALICE, "content": long}]}
         api.refused(
             api.post(f"/sessions/{uid(session)}/messages", refused),
             ["body", "messages", 0, "content"],
         )
-    shelf = three.first.post(f"{user}/collections", {"name": "shelf"})["id"]
+    shelf = all_generations.v1.post(f"{user}/collections", {"name": "shelf"})["id"]
     document = {"content": "x " * 50_000}
     assert (
-        three.first.post(f"{user}/collections/{shelf}/documents", document)["content"]
+        all_generations.v1.post(f"{user}/collections/{shelf}/documents", document)["content"]
         == document["content"]
     )
-    three.faces["v1"].conclude(ALICE, document["content"])
-    for api in later(three):
-        noun = "observations" if api is three.second else "conclusions"
+    all_generations.clients["v1"].conclude(ALICE, document["content"])
+    for api in later(all_generations):
+        noun = "observations" if api is all_generations.v2 else "conclusions"
         assert document["content"] in [
             item["content"] for item in api.ok(api.post(f"/{noun}/list"))["items"]
         ]
@@ -358,75 +403,89 @@ def test_conflict_13_each_accepts_texts_of_its_own_length(three: Three, user: st
             "content": document["content"],
         }
         api.refused(api.post(f"/{noun}", {noun: [pair]}), ["body", noun, 0, "content"])
-    Worker(three.runtime).run_until_idle()
+    Worker(all_generations.runtime).run_until_idle()
 
 
-def test_conflict_14_metadata_is_needed_here_and_optional_there(three: Three, user: str) -> None:
-    session = three.first.session(user, metadata={"a": 1})
-    (said,) = three.first.say(session, (True, "hello"))
+def test_conflict_14_metadata_is_needed_here_and_optional_there(
+    all_generations: AllGenerations, user: str
+) -> None:
+    session = all_generations.v1.session(user, metadata={"a": 1})
+    (said,) = all_generations.v1.say(session, (True, "hello"))
     for path in (session, f"{session}/messages/{said['id']}"):
         for body in ({}, {"metadata": None}):
-            assert three.first.problem("PUT", path, body)[0] == ["body", "metadata"]
-    for api in later(three):
+            assert all_generations.v1.problem("PUT", path, body)[0] == ["body", "metadata"]
+    for api in later(all_generations):
         assert api.ok(api.put(f"/sessions/{uid(session)}", {}))["metadata"] == {"a": 1}
         assert (
             api.ok(api.put(f"/sessions/{uid(session)}/messages/{said['id']}", {}))["metadata"] == {}
         )
-        section = "deriver" if api is three.second else "summary"
+        section = "deriver" if api is all_generations.v2 else "summary"
         api.ok(
             api.put(f"/sessions/{uid(session)}", {"configuration": {section: {"enabled": False}}})
         )
-    merged = three.newest.ok(three.newest.put(f"/sessions/{uid(session)}", {}))["configuration"]
+    merged = all_generations.newest.ok(all_generations.newest.put(f"/sessions/{uid(session)}", {}))[
+        "configuration"
+    ]
     assert merged == {"reasoning": {"enabled": False}, "summary": {"enabled": False}}
-    three.newest.ok(three.newest.put(f"/sessions/{uid(session)}", {"metadata": {"b": 2}}))
-    assert three.first.get(f"{user}/sessions", session_id=uid(session))["metadata"] == {"b": 2}, (
-        "replaced, not merged"
+    all_generations.newest.ok(
+        all_generations.newest.put(f"/sessions/{uid(session)}", {"metadata": {"b": 2}})
     )
+    assert all_generations.v1.get(f"{user}/sessions", session_id=uid(session))["metadata"] == {
+        "b": 2
+    }, "replaced, not merged"
 
 
-def test_conflict_15_the_same_filter_means_something_else(three: Three, user: str) -> None:
-    first = three.first
+def test_conflict_15_the_same_filter_means_something_else(
+    all_generations: AllGenerations, user: str
+) -> None:
+    first = all_generations.v1
     first.put(user, {"metadata": {"age": 5}})
     first.post(
-        f"{three.app()}/users",
+        f"{all_generations.app()}/users",
         {"name": "bob", "metadata": {"age": {"gte": 1}, "AND": [], "*": "*"}},
     )
 
     def found(filter_: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
-        listed = first.post(f"{three.app()}/users/list", {"filter": filter_})
+        listed = first.post(f"{all_generations.app()}/users/list", {"filter": filter_})
         named = [item["name"] for item in listed["items"]]
         assert listed["total"] == len(named)
-        return named, *(api.ids("/peers/list", {"filters": filter_}) for api in later(three))  # type: ignore[return-value]
+        return named, *(
+            api.ids("/peers/list", {"filters": filter_}) for api in later(all_generations)
+        )  # type: ignore[return-value]
 
-    assert first.listed(f"{three.app()}/users", {"filter": {"age": {"gte": 1}}}) == [
-        uid(three.user("bob"))
+    assert first.listed(f"{all_generations.app()}/users", {"filter": {"age": {"gte": 1}}}) == [
+        uid(all_generations.user("bob"))
     ]
-    for api in later(three):
+    for api in later(all_generations):
         assert api.ids("/peers/list", {"filters": {"metadata": {"age": {"gte": 1}}}}) == [ALICE]
     assert found({"AND": []}) == (["bob"], [ALICE, "bob"], [ALICE, "bob"])
-    assert first.listed(f"{three.app()}/users", {"filter": {"*": "*"}}) == [uid(three.user("bob"))]
+    assert first.listed(f"{all_generations.app()}/users", {"filter": {"*": "*"}}) == [
+        uid(all_generations.user("bob"))
+    ]
 
 
-def test_conflict_16_chat_of_a_session_beside_chat_of_a_peer(three: Three, user: str) -> None:
-    session = three.first.session(user)
-    three.first.say(session, (True, TORTOISE))
-    Worker(three.runtime).run_until_idle()
+def test_conflict_16_chat_of_a_session_beside_chat_of_a_peer(
+    all_generations: AllGenerations, user: str
+) -> None:
+    session = all_generations.v1.session(user)
+    all_generations.v1.say(session, (True, TORTOISE))
+    Worker(all_generations.runtime).run_until_idle()
     question = "What is the tortoise called?"
-    answers = [face.chat(ALICE, uid(session), question) for face in three.all()]
+    answers = [face.chat(ALICE, uid(session), question) for face in all_generations.all()]
     assert all("Balthazar" in answer for answer in answers)
-    raw = three.first.call(
+    raw = all_generations.v1.call(
         "POST", f"{session}/chat", {"queries": ["Hello.", question], "stream": True}
     )
     assert raw.mimetype == "text/event-stream"
     assert "Balthazar" in raw.text
     assert "data:" not in raw.text
-    for api in later(three):
+    for api in later(all_generations):
         framed = api.post(
             f"/peers/{ALICE}/chat", {"query": question, "session_id": uid(session), "stream": True}
         )
         assert framed.text.startswith("data: {")
         assert '"done": true' in framed.text or '"done":true' in framed.text
-    assert three.first.post(f"{session}/chat", {"queries": ["", " "]}) == {"content": "None"}
+    assert all_generations.v1.post(f"{session}/chat", {"queries": ["", " "]}) == {"content": "None"}
 
 
 @pytest.mark.parametrize(
@@ -448,7 +507,7 @@ def test_conflict_16_chat_of_a_session_beside_chat_of_a_peer(three: Three, user:
     ],
 )
 def test_conflict_17_deriving_is_off_if_any_says_so(
-    three: Three,
+    all_generations: AllGenerations,
     user: str,
     owned: bool,
     metadata: dict[str, Any],
@@ -457,29 +516,35 @@ def test_conflict_17_deriving_is_off_if_any_says_so(
     derived: int,
 ) -> None:
     if owned:
-        name = uid(three.first.session(user, metadata=metadata))
+        name = uid(all_generations.v1.session(user, metadata=metadata))
     else:
-        name = three.newest.session("room", peers={ALICE: {}}, metadata=metadata)["id"]
+        name = all_generations.newest.session("room", peers={ALICE: {}}, metadata=metadata)["id"]
     if v2 is not None:
-        three.second.ok(three.second.put(f"/sessions/{name}", {"configuration": v2}))
+        all_generations.v2.ok(all_generations.v2.put(f"/sessions/{name}", {"configuration": v2}))
     if v3 is not None:
-        three.newest.ok(three.newest.put(f"/sessions/{name}", {"configuration": v3}))
-    three.first.say(f"{user}/sessions/{three.uid_of(name)}", (True, TORTOISE))
-    Worker(three.runtime).run_until_idle()
-    assert [len(face.known(ALICE)) for face in three.all()] == [derived] * 3
+        all_generations.newest.ok(
+            all_generations.newest.put(f"/sessions/{name}", {"configuration": v3})
+        )
+    all_generations.v1.say(f"{user}/sessions/{all_generations.uid_of(name)}", (True, TORTOISE))
+    Worker(all_generations.runtime).run_until_idle()
+    assert [len(face.known(ALICE)) for face in all_generations.all()] == [derived] * 3
 
 
 def test_conflict_17_an_old_switch_of_a_session_goes_before_the_present_one_of_its_workspace(
-    three: Three, user: str
+    all_generations: AllGenerations, user: str
 ) -> None:
-    three.newest.ok(three.newest.put("", {"configuration": {"reasoning": {"enabled": True}}}))
-    session = three.first.session(user)
-    three.second.ok(
-        three.second.put(f"/sessions/{uid(session)}", {"configuration": {"deriver_disabled": True}})
+    all_generations.newest.ok(
+        all_generations.newest.put("", {"configuration": {"reasoning": {"enabled": True}}})
     )
-    three.first.say(session, (True, TORTOISE))
-    Worker(three.runtime).run_until_idle()
-    assert [face.known(ALICE) for face in three.all()] == [[]] * 3
+    session = all_generations.v1.session(user)
+    all_generations.v2.ok(
+        all_generations.v2.put(
+            f"/sessions/{uid(session)}", {"configuration": {"deriver_disabled": True}}
+        )
+    )
+    all_generations.v1.say(session, (True, TORTOISE))
+    Worker(all_generations.runtime).run_until_idle()
+    assert [face.known(ALICE) for face in all_generations.all()] == [[]] * 3
 
 
 def test_conflict_18_both_families_of_keys_open_every_generation(client: Any) -> None:
@@ -516,9 +581,11 @@ def test_conflict_19_a_key_ends_in_either_spelling(client: Any, end: object, sta
             assert call_with(client, claims, method, path, {}).status_code == status
 
 
-def test_conflict_20_each_has_statuses_of_its_own(three: Three, user: str) -> None:
-    first, second, newest = three.first, three.second, three.newest
-    mine, here, root = first.session(user), three.workspace, "//v{}/workspaces"
+def test_conflict_20_each_has_statuses_of_its_own(
+    all_generations: AllGenerations, user: str
+) -> None:
+    first, second, newest = all_generations.v1, all_generations.v2, all_generations.newest
+    mine, here, root = first.session(user), all_generations.workspace, "//v{}/workspaces"
     words, said = (
         {"content": "x", "is_user": True},
         {"messages": [{"peer_id": ALICE, "content": "x"}]},
@@ -530,7 +597,7 @@ def test_conflict_20_each_has_statuses_of_its_own(three: Three, user: str) -> No
             ("POST", root.format(3), {"id": f"{here}-3"}),
         ),
         (
-            ("POST", f"{three.app()}/users", {"name": "one"}),
+            ("POST", f"{all_generations.app()}/users", {"name": "one"}),
             ("POST", "/peers", {"id": "two"}),
             ("POST", "/peers", {"id": "three"}),
         ),
@@ -561,39 +628,43 @@ def test_conflict_20_each_has_statuses_of_its_own(three: Three, user: str) -> No
     assert found == [(200, 200, 201)] * 4 + [(200, 202, 202)]
 
 
-def test_conflict_21_an_id_that_equals_another_ones_uid(three: Three, user: str) -> None:
-    newest = three.newest
+def test_conflict_21_an_id_that_equals_another_ones_uid(
+    all_generations: AllGenerations, user: str
+) -> None:
+    newest = all_generations.newest
     newest.peer(uid(user), metadata={"who": "named as a uid"})
     peers = {item["id"]: item for item in whole(newest, "/peers/list")}
     assert set(peers) == {ALICE, uid(user)}
-    session = three.first.session(user)
-    (said,) = three.first.say(session, (True, "mine"))
+    session = all_generations.v1.session(user)
+    (said,) = all_generations.v1.say(session, (True, "mine"))
     newest.session(said["id"], peers={uid(user): {}})
-    assert three.first.get(f"{three.app()}/users", user_id=uid(user))["name"] == ALICE
-    for api in later(three):
+    assert (
+        all_generations.v1.get(f"{all_generations.app()}/users", user_id=uid(user))["name"] == ALICE
+    )
+    for api in later(all_generations):
         assert api.ok(api.post("/peers", {"id": uid(user)}))["metadata"] == {
             "who": "named as a uid"
         }
         assert api.ids(f"/peers/{uid(user)}/sessions") == [said["id"]]
         assert api.ids("/peers/list", {"filters": {"id": uid(user)}}) == [uid(user)]
-    other = f"{three.app()}/users/{peers[uid(user)]['uid']}"
-    assert three.first.listed(f"{other}/sessions") == [three.uid_of(said["id"])]
-    assert three.first.refused(404, "GET", f"{other}/sessions", session_id=said["id"])
+    other = f"{all_generations.app()}/users/{peers[uid(user)]['uid']}"
+    assert all_generations.v1.listed(f"{other}/sessions") == [all_generations.uid_of(said["id"])]
+    assert all_generations.v1.refused(404, "GET", f"{other}/sessions", session_id=said["id"])
 
 
-def test_conflict_22_order_is_that_of_storing(three: Three, user: str) -> None:
-    session = three.first.session(user)
-    batch = three.first.say(session, *((True, f"line {number}") for number in range(5)))
+def test_conflict_22_order_is_that_of_storing(all_generations: AllGenerations, user: str) -> None:
+    session = all_generations.v1.session(user)
+    batch = all_generations.v1.say(session, *((True, f"line {number}") for number in range(5)))
     assert len({message["created_at"] for message in batch}) == 1
-    three.newest.say(uid(session), (ALICE, "long ago"), created_at="2001-01-01T00:00:00Z")
+    all_generations.newest.say(uid(session), (ALICE, "long ago"), created_at="2001-01-01T00:00:00Z")
     said = [*(f"line {number}" for number in range(5)), "long ago"]
-    for face in three.all():
+    for face in all_generations.all():
         assert [told.content for told in face.messages(uid(session), ALICE)] == said
     assert [
         item["content"]
-        for item in three.first.post(f"{session}/messages/list", reverse=True)["items"]
+        for item in all_generations.v1.post(f"{session}/messages/list", reverse=True)["items"]
     ] == said[::-1]
-    for api in later(three):
+    for api in later(all_generations):
         listed = api.ok(
             api.post(f"/sessions/{uid(session)}/messages/list", query_string={"reverse": "true"})
         )["items"]
@@ -602,49 +673,51 @@ def test_conflict_22_order_is_that_of_storing(three: Three, user: str) -> None:
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_conflict_23_only_the_first_generation_copies_metamessages(
-    three: Three, user: str, deep: bool
+    all_generations: AllGenerations, user: str, deep: bool
 ) -> None:
-    session = three.first.session(user)
-    (said,) = three.first.say(session, (True, "hello"))
-    three.first.post(
+    session = all_generations.v1.session(user)
+    (said,) = all_generations.v1.say(session, (True, "hello"))
+    all_generations.v1.post(
         f"{user}/metamessages",
         {"label": "x", "content": "", "session_id": uid(session), "message_id": said["id"]},
     )
-    clone = three.first.get(f"{session}/clone", deep_copy=deep)["id"]
-    (copied,) = three.first.listed(f"{user}/sessions/{clone}/messages")
-    notes = three.first.post(f"{user}/metamessages/list", {"session_id": clone})["items"]
+    clone = all_generations.v1.get(f"{session}/clone", deep_copy=deep)["id"]
+    (copied,) = all_generations.v1.listed(f"{user}/sessions/{clone}/messages")
+    notes = all_generations.v1.post(f"{user}/metamessages/list", {"session_id": clone})["items"]
     assert [note["message_id"] for note in notes] == ([copied] if deep else [])
-    others = [three.faces[name].clone(uid(session), ALICE, None) for name in ("v2", "v3")]
+    others = [
+        all_generations.clients[name].clone(uid(session), ALICE, None) for name in ("v2", "v3")
+    ]
     for other in others:
-        assert three.first.get(f"{user}/sessions", session_id=other)["user_id"] == uid(user), (
-            "a copy is its owner's"
-        )
-        assert three.first.listed(f"{user}/metamessages", {"session_id": other}) == []
-    for api in later(three):
+        assert all_generations.v1.get(f"{user}/sessions", session_id=other)["user_id"] == uid(
+            user
+        ), "a copy is its owner's"
+        assert all_generations.v1.listed(f"{user}/metamessages", {"session_id": other}) == []
+    for api in later(all_generations):
         assert clone in api.ids("/sessions/list"), "its uid is its id"
 
 
-def test_conflict_24_totals_count_visible_rows(three: Three, user: str) -> None:
+def test_conflict_24_totals_count_visible_rows(all_generations: AllGenerations, user: str) -> None:
     """Each kind of what some generation hides is there; lists are read whole, page by page, with
     their totals."""
-    archived = three.first.session(user)
-    owned = three.first.session(user)
-    three.first.delete(archived)
-    three.newest.session("room", peers={ALICE: {}, "bob": {}})
-    three.newest.session("gone", peers={ALICE: {}})
-    three.newest.ok(three.newest.post("/scopes", {"id": "team"}), 201)
-    gone = three.uid_of("gone")
-    three.newest.ok(three.newest.delete("/sessions/gone"), 202)
-    (assistant,) = set(three.newest.ids("/peers/list")) - {ALICE, "bob"}
-    seen = [set(face.peers()) for face in three.all()]
+    archived = all_generations.v1.session(user)
+    owned = all_generations.v1.session(user)
+    all_generations.v1.delete(archived)
+    all_generations.newest.session("room", peers={ALICE: {}, "bob": {}})
+    all_generations.newest.session("gone", peers={ALICE: {}})
+    all_generations.newest.ok(all_generations.newest.post("/scopes", {"id": "team"}), 201)
+    gone = all_generations.uid_of("gone")
+    all_generations.newest.ok(all_generations.newest.delete("/sessions/gone"), 202)
+    (assistant,) = set(all_generations.newest.ids("/peers/list")) - {ALICE, "bob"}
+    seen = [set(face.peers()) for face in all_generations.all()]
     assert seen == [{ALICE, "bob"}, {ALICE, "bob", assistant}, {ALICE, "bob", assistant}]
-    room = three.uid_of("room")
-    every = three.first.post(f"{user}/sessions/list", size=2)
+    room = all_generations.uid_of("room")
+    every = all_generations.v1.post(f"{user}/sessions/list", size=2)
     assert (every["total"], every["pages"]) == (4, 2)
-    assert three.first.listed(f"{user}/sessions") == [uid(archived), uid(owned), room, gone]
-    active = three.first.post(f"{user}/sessions/list", {"is_active": True}, size=1)
+    assert all_generations.v1.listed(f"{user}/sessions") == [uid(archived), uid(owned), room, gone]
+    active = all_generations.v1.post(f"{user}/sessions/list", {"is_active": True}, size=1)
     assert (active["total"], active["pages"]) == (2, 2)
-    for api in later(three):
+    for api in later(all_generations):
         assert [item["id"] for item in whole(api, "/sessions/list")] == [uid(owned), "room"]
         assert [item["id"] for item in whole(api, f"/peers/{ALICE}/sessions")] == [
             uid(owned),

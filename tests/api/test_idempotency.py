@@ -9,7 +9,7 @@ import pytest
 
 from api.conftest import Api
 from support.api.documents import ours
-from support.api.v1_world import First
+from support.api.v1_client import V1Client
 
 ONE = {"is_user": True, "content": "once"}
 V2 = {"peer_id": "p", "content": "once"}
@@ -17,7 +17,7 @@ V2 = {"peer_id": "p", "content": "once"}
 
 @pytest.fixture
 def session(api: Api) -> str:
-    first = First(api)
+    first = V1Client(api)
     return f"//v1{first.session(first.user(first.app()))}"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from memservice.domain.records import LONG, SHORT, Summary
 from memservice.services.retrieval import context
-from support.api.talker import talking
+from support.api.answering_reasoner import talking
 
 if TYPE_CHECKING:
     from pathlib import Path

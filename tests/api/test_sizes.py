@@ -15,24 +15,26 @@ from memservice.api import generations
 from memservice.api.routing import walk
 from memservice.domain import sizes
 from memservice.domain.records import Card
-from support.api.three import ALICE, Three
-from support.api.three import three as three
+from support.api.all_generations import ALICE, AllGenerations
+from support.api.all_generations import all_generations as all_generations
 
 LONG = "x" * (sizes.MAX_QUERY + 1)
 SEARCHES = ("/search", "/peers/alice/search", "/sessions/s1/search")
 
 
-def later(three: Three) -> dict[str, Api]:
-    return {"v2": three.second, "v3": three.newest}
+def later(all_generations: AllGenerations) -> dict[str, Api]:
+    return {"v2": all_generations.v2, "v3": all_generations.newest}
 
 
 @pytest.fixture
-def talk(three: Three) -> Three:
-    three.newest.ok(three.newest.post("/sessions", {"id": "s1", "peers": {ALICE: {}}}), 201)
-    return three
+def talk(all_generations: AllGenerations) -> AllGenerations:
+    all_generations.newest.ok(
+        all_generations.newest.post("/sessions", {"id": "s1", "peers": {ALICE: {}}}), 201
+    )
+    return all_generations
 
 
-def test_the_length_of_a_query_is_limited(talk: Three) -> None:
+def test_the_length_of_a_query_is_limited(talk: AllGenerations) -> None:
     for name, api in later(talk).items():
         memory = "/conclusions/query" if name == "v3" else "/observations/query"
         about = {"observer": ALICE, "observed": ALICE}
@@ -56,20 +58,20 @@ def test_the_length_of_a_query_is_limited(talk: Three) -> None:
         for path, word in words.items():
             api.refused(api.get(path, query_string={word: LONG}), ["query", word])
     # the bare text of the first clients
-    (problem,) = talk.second.refused(talk.second.post("/search", LONG))
+    (problem,) = talk.v2.refused(talk.v2.post("/search", LONG))
     assert problem["type"] == "string_too_long"
 
 
-def test_the_first_generation_has_a_smaller_limit(talk: Three) -> None:
+def test_the_first_generation_has_a_smaller_limit(talk: AllGenerations) -> None:
     user = talk.user()
-    collection = talk.first.post(f"{user}/collections", {"name": "c"})["id"]
-    loc, _ = talk.first.problem(
+    collection = talk.v1.post(f"{user}/collections", {"name": "c"})["id"]
+    loc, _ = talk.v1.problem(
         "POST", f"{user}/collections/{collection}/documents/query", {"query": "x" * 1_001}
     )
     assert loc == ["body", "query"]
 
 
-def test_the_length_of_a_card_line_is_limited(talk: Three) -> None:
+def test_the_length_of_a_card_line_is_limited(talk: AllGenerations) -> None:
     for api in later(talk).values():
         line = "x" * (sizes.MAX_CARD_LINE + 1)
         api.refused(
@@ -80,7 +82,7 @@ def test_the_length_of_a_card_line_is_limited(talk: Three) -> None:
         }
 
 
-def test_an_older_card_with_longer_lines_is_readable(talk: Three) -> None:
+def test_an_older_card_with_longer_lines_is_readable(talk: AllGenerations) -> None:
     talk.newest.ok(talk.newest.put("/peers/alice/card", {"peer_card": ["short"]}))
     longer = ["y" * 5_000]
 
@@ -105,7 +107,7 @@ def test_an_older_card_with_longer_lines_is_readable(talk: Three) -> None:
     ]
 
 
-def test_the_size_of_metadata_is_limited(talk: Three) -> None:
+def test_the_size_of_metadata_is_limited(talk: AllGenerations) -> None:
     fits = {"a": "ü" * ((sizes.MAX_METADATA - 8) // 2)}
     assert (
         len(json.dumps(fits, ensure_ascii=False, separators=(",", ":")).encode())
@@ -123,8 +125,8 @@ def test_the_size_of_metadata_is_limited(talk: Three) -> None:
             ["body", "messages", 0, "metadata"],
         )
         api.refused(api.put("/peers/alice", {"configuration": large}), ["body", "configuration"])
-    assert talk.first.problem("PUT", talk.user(), {"metadata": large})[0] == ["body", "metadata"]
-    assert talk.first.problem("POST", f"{talk.user()}/sessions", {"metadata": large})[0] == [
+    assert talk.v1.problem("PUT", talk.user(), {"metadata": large})[0] == ["body", "metadata"]
+    assert talk.v1.problem("POST", f"{talk.user()}/sessions", {"metadata": large})[0] == [
         "body",
         "metadata",
     ]
@@ -158,7 +160,9 @@ def test_only_routes_for_long_texts_accept_large_bodies() -> None:
     } == LARGE
 
 
-def test_large_bodies_of_other_routes_are_refused_without_reading_them(talk: Three) -> None:
+def test_large_bodies_of_other_routes_are_refused_without_reading_them(
+    talk: AllGenerations,
+) -> None:
     for name, api in later(talk).items():
         said = {"CONTENT_LENGTH": str(sizes.MAX_BODY + 1)}
         answer = api.post(

@@ -9,25 +9,27 @@ from __future__ import annotations
 import pytest
 
 from memservice.worker.polling import Worker
-from support.api.three import ALICE, Face, Three
-from support.api.three import three as three
-from support.api.three import writer as writer
-from support.api.three_nouns import SharedNouns
-from support.api.three_nouns import talk as talk
-from support.api.v1_world import uid
+from support.api.all_generations import ALICE, AllGenerations, GenerationClient
+from support.api.all_generations import all_generations as all_generations
+from support.api.all_generations import writer as writer
+from support.api.shared_resources import SharedResources
+from support.api.shared_resources import talk as talk
+from support.api.v1_client import uid
 
 pytestmark = pytest.mark.every_index
 
 
-class TestSharedNouns(SharedNouns):
+class TestSharedResources(SharedResources):
     """Through the routes; tests/e2e/test_one_workspace.py has them through the published
     clients."""
 
 
-def test_the_name_of_a_deleted_session_is_not_reused(three: Three, writer: Face, talk: str) -> None:
-    name = three.slug(talk)
+def test_the_name_of_a_deleted_session_is_not_reused(
+    all_generations: AllGenerations, writer: GenerationClient, talk: str
+) -> None:
+    name = all_generations.slug(talk)
     writer.delete_session(talk, ALICE)
-    for api in (three.second, three.newest):
+    for api in (all_generations.v2, all_generations.newest):
         assert name not in api.ids("/sessions/list")
         api.missing(api.post("/sessions", {"id": name}), name)
         assert (
@@ -40,41 +42,45 @@ def test_the_name_of_a_deleted_session_is_not_reused(three: Three, writer: Face,
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
 def test_a_deleted_conclusion_is_hidden_in_every_generation(
-    three: Three, writer: Face, talk: str, generation: str
+    all_generations: AllGenerations, writer: GenerationClient, talk: str, generation: str
 ) -> None:
     gone, kept = writer.conclude(ALICE, "alice sings"), writer.conclude(ALICE, "alice dances")
     path = f"/observations/{gone}" if generation == "v2" else f"/conclusions/{gone}"
-    api = three.second if generation == "v2" else three.newest
+    api = all_generations.v2 if generation == "v2" else all_generations.newest
     assert api.delete(path).status_code == (200 if generation == "v2" else 204)
-    assert [face.known(ALICE) for face in three.all()] == [[(kept, "alice dances")]] * 3
-    assert [face.nearest(ALICE, "sings") for face in three.all()] == [kept] * 3
+    assert [face.known(ALICE) for face in all_generations.all()] == [[(kept, "alice dances")]] * 3
+    assert [face.nearest(ALICE, "sings") for face in all_generations.all()] == [kept] * 3
 
 
-def test_messages_are_found_by_the_later_generations(three: Three, writer: Face, talk: str) -> None:
+def test_messages_are_found_by_the_later_generations(
+    all_generations: AllGenerations, writer: GenerationClient, talk: str
+) -> None:
     (said,) = writer.say(talk, ALICE, "I adopted a tortoise named Balthazar.")
-    Worker(three.runtime).run_until_idle()
-    for api in (three.second, three.newest):
+    Worker(all_generations.runtime).run_until_idle()
+    for api in (all_generations.v2, all_generations.newest):
         assert [found["id"] for found in api.ok(api.post("/search", {"query": "Balthazar"}))] == [
             said
         ]
 
 
-def test_a_summary_is_visible_in_every_generation(three: Three, writer: Face, talk: str) -> None:
+def test_a_summary_is_visible_in_every_generation(
+    all_generations: AllGenerations, writer: GenerationClient, talk: str
+) -> None:
     writer.say(
         talk,
         ALICE,
         *(f"Fact number {number}: the tower is {number} metres high." for number in range(20)),
     )
-    Worker(three.runtime).run_until_idle()
-    name = three.slug(talk)
+    Worker(all_generations.runtime).run_until_idle()
+    name = all_generations.slug(talk)
     texts = [
         api.ok(api.get(f"/sessions/{name}/summaries"))["short_summary"]["content"]
-        for api in (three.second, three.newest)
+        for api in (all_generations.v2, all_generations.newest)
     ]
-    notes = three.first.post(
-        f"{three.user()}/metamessages/list", {"label": "honcho_chat_summary_short"}
+    notes = all_generations.v1.post(
+        f"{all_generations.user()}/metamessages/list", {"label": "honcho_chat_summary_short"}
     )["items"]
-    if writer is three.faces["v1"]:
+    if writer is all_generations.clients["v1"]:
         texts += [note["content"] for note in notes]
         assert [note["session_id"] for note in notes] == [talk]
     else:
@@ -88,12 +94,14 @@ def test_a_summary_is_visible_in_every_generation(three: Three, writer: Face, ta
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
 def test_cards_and_webhooks_are_shared_by_the_later_generations(
-    three: Three, generation: str
+    all_generations: AllGenerations, generation: str
 ) -> None:
     writes, reads = (
-        (three.second, three.newest) if generation == "v2" else (three.newest, three.second)
+        (all_generations.v2, all_generations.newest)
+        if generation == "v2"
+        else (all_generations.newest, all_generations.v2)
     )
-    three.first.user(three.first.app())
+    all_generations.v1.user(all_generations.v1.app())
     assert writes.put(f"/peers/{ALICE}/card", {"peer_card": ["Lives in Ulm"]}).status_code == 200
     assert reads.ok(reads.get(f"/peers/{ALICE}/card")) == {"peer_card": ["Lives in Ulm"]}
     answer = writes.post("/webhooks", {"url": "https://93.184.215.14/hook"})
@@ -101,30 +109,32 @@ def test_cards_and_webhooks_are_shared_by_the_later_generations(
     assert [item["id"] for item in reads.ok(reads.get("/webhooks"))["items"]] == [
         answer.get_json()["id"]
     ]
-    assert three.faces["v1"].peers() == {ALICE: {}}
-    assert three.first.listed(f"{three.user()}/collections") == []
-    assert three.first.listed(f"{three.user()}/metamessages") == []
+    assert all_generations.clients["v1"].peers() == {ALICE: {}}
+    assert all_generations.v1.listed(f"{all_generations.user()}/collections") == []
+    assert all_generations.v1.listed(f"{all_generations.user()}/metamessages") == []
 
 
-def test_rows_of_the_first_generation_alone_do_not_affect_the_others(three: Three) -> None:
-    user = three.first.user(three.first.app())
-    session = three.first.session(user)
-    three.first.say(session, (True, "hello"))
+def test_rows_of_the_first_generation_alone_do_not_affect_the_others(
+    all_generations: AllGenerations,
+) -> None:
+    user = all_generations.v1.user(all_generations.v1.app())
+    session = all_generations.v1.session(user)
+    all_generations.v1.say(session, (True, "hello"))
     before = [
         (face.peers(), face.sessions(ALICE), face.messages(uid(session), ALICE))
-        for face in three.all()[1:]
+        for face in all_generations.all()[1:]
     ]
-    three.first.post(
+    all_generations.v1.post(
         f"{user}/metamessages", {"label": "mood", "content": "gloomy", "session_id": uid(session)}
     )
-    shelf = three.first.post(f"{user}/collections", {"name": "shelf"})["id"]
-    three.first.post(f"{user}/collections/{shelf}/documents", {"content": "A gloomy tale."})
+    shelf = all_generations.v1.post(f"{user}/collections", {"name": "shelf"})["id"]
+    all_generations.v1.post(f"{user}/collections/{shelf}/documents", {"content": "A gloomy tale."})
     assert [
         (face.peers(), face.sessions(ALICE), face.messages(uid(session), ALICE))
-        for face in three.all()[1:]
+        for face in all_generations.all()[1:]
     ] == before
-    assert [face.known(ALICE) for face in three.all()] == [[]] * 3
-    for api in (three.second, three.newest):
+    assert [face.known(ALICE) for face in all_generations.all()] == [[]] * 3
+    for api in (all_generations.v2, all_generations.newest):
         assert api.ok(api.post("/search", {"query": "gloomy"})) == []
         assert "gloomy" not in api.get(f"/sessions/{uid(session)}/context").text
         assert "gloomy" not in api.post(f"/peers/{ALICE}/representation", {}).text
@@ -134,13 +144,18 @@ def test_rows_of_the_first_generation_alone_do_not_affect_the_others(three: Thre
 
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
-def test_members_join_and_leave_in_every_generation(three: Three, generation: str) -> None:
+def test_members_join_and_leave_in_every_generation(
+    all_generations: AllGenerations, generation: str
+) -> None:
     """A session of the later generations is every member's; one of the first stays its owner's."""
-    api = three.second if generation == "v2" else three.newest
-    owned = three.first.session(three.first.user(three.first.app()))
-    three.newest.session("room", peers={ALICE: {}})
-    room = three.uid_of("room")
-    first, later = three.faces["v1"], [three.faces["v2"], three.faces["v3"]]
+    api = all_generations.v2 if generation == "v2" else all_generations.newest
+    owned = all_generations.v1.session(all_generations.v1.user(all_generations.v1.app()))
+    all_generations.newest.session("room", peers={ALICE: {}})
+    room = all_generations.uid_of("room")
+    first, later = (
+        all_generations.clients["v1"],
+        [all_generations.clients["v2"], all_generations.clients["v3"]],
+    )
     for session in (uid(owned), "room"):
         assert api.post(f"/sessions/{session}/peers", {"bob": {}}).status_code == 200
     assert [found for found, _ in first.sessions("bob")] == [room]
@@ -149,16 +164,18 @@ def test_members_join_and_leave_in_every_generation(three: Three, generation: st
     for session in (uid(owned), "room"):
         assert api.delete(f"/sessions/{session}/peers", [ALICE]).status_code == 200
     assert [found for found, _ in first.sessions(ALICE)] == [uid(owned)]
-    for other in (three.second, three.newest):
+    for other in (all_generations.v2, all_generations.newest):
         assert [peer["id"] for peer in other.ok(other.get("/sessions/room/peers"))["items"]] == [
             "bob"
         ]
         assert ALICE not in [
             peer["id"] for peer in other.ok(other.get(f"/sessions/{uid(owned)}/peers"))["items"]
         ]
-    assert three.first.refused(404, "PUT", f"{three.user()}/sessions/{room}", {"metadata": {}})
+    assert all_generations.v1.refused(
+        404, "PUT", f"{all_generations.user()}/sessions/{room}", {"metadata": {}}
+    )
     first.say(uid(owned), ALICE, "I am back.")
-    for other in (three.second, three.newest):
+    for other in (all_generations.v2, all_generations.newest):
         assert ALICE in [
             peer["id"] for peer in other.ok(other.get(f"/sessions/{uid(owned)}/peers"))["items"]
         ]

@@ -14,7 +14,7 @@ from api.conftest import Api
 from api.test_fuzz import bodies, names, queries
 from memservice.api import v1
 from memservice.api.routing import Operation, walk
-from support.api.v1_world import First, uid
+from support.api.v1_client import V1Client, uid
 from support.examples import examples
 
 OPERATIONS = [operation for operation, _ in walk(v1.GROUPS)]
@@ -22,7 +22,7 @@ OPERATIONS = [operation for operation, _ in walk(v1.GROUPS)]
 
 def known(api: Api) -> dict[str, str]:
     """One of everything, by the name that paths have for it."""
-    first = First(api)
+    first = V1Client(api)
     app = first.app(f"fuzz of {api.workspace}")
     user = first.user(app)
     session = first.session(user)

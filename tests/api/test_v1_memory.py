@@ -8,7 +8,7 @@ import pytest
 from api.conftest import Api
 from memservice.domain.records import Document, Metamessage, NamedCollection
 from memservice.worker.polling import Worker
-from support.api.v1_world import First, uid
+from support.api.v1_client import V1Client, uid
 
 pytestmark = pytest.mark.every_index
 
@@ -16,25 +16,25 @@ TORTOISE = "I adopted a tortoise named Balthazar."
 
 
 @pytest.fixture
-def first(api: Api) -> First:
-    return First(api)
+def v1(api: Api) -> V1Client:
+    return V1Client(api)
 
 
 @pytest.fixture
-def user(first: First) -> str:
-    return first.user(first.app())
+def user(v1: V1Client) -> str:
+    return v1.user(v1.app())
 
 
 @pytest.fixture
-def shelf(first: First, user: str) -> str:
+def shelf(v1: V1Client, user: str) -> str:
     """A collection with three documents."""
-    shelf = f"{user}/collections/{first.post(f'{user}/collections', {'name': 'shelf'})['id']}"
+    shelf = f"{user}/collections/{v1.post(f'{user}/collections', {'name': 'shelf'})['id']}"
     for text, kind in (
         ("The cat sleeps on the sofa.", "cat"),
         ("A recipe for lentil soup.", "food"),
         ("The cat chases mice.", "cat"),
     ):
-        first.post(f"{shelf}/documents", {"content": text, "metadata": {"kind": kind}})
+        v1.post(f"{shelf}/documents", {"content": text, "metadata": {"kind": kind}})
     return shelf
 
 
@@ -45,11 +45,11 @@ def contents(documents: list[dict[str, str]]) -> list[str]:
 # Metamessages
 
 
-def test_a_metamessage_is_about_a_user_a_session_or_a_message(first: First, user: str) -> None:
-    session = first.session(user)
-    (said,) = first.say(session, (True, "hello"))
+def test_a_metamessage_is_about_a_user_a_session_or_a_message(v1: V1Client, user: str) -> None:
+    session = v1.session(user)
+    (said,) = v1.say(session, (True, "hello"))
     path = f"{user}/metamessages"
-    plain = first.post(path, {"metamessage_type": "mood", "content": "happy", "metadata": {"a": 1}})
+    plain = v1.post(path, {"metamessage_type": "mood", "content": "happy", "metadata": {"a": 1}})
     assert list(plain) == [
         "id", "label", "content", "user_id", "app_id", "session_id", "message_id", "metadata",
         "created_at", "metamessage_type",
@@ -60,8 +60,8 @@ def test_a_metamessage_is_about_a_user_a_session_or_a_message(first: First, user
         plain["session_id"],
         plain["message_id"],
     ) == ("mood", "mood", None, None)
-    about = first.post(path, {"label": "mood", "content": "", "session_id": uid(session)})
-    closest = first.post(
+    about = v1.post(path, {"label": "mood", "content": "", "session_id": uid(session)})
+    closest = v1.post(
         path,
         {
             "label": "x",
@@ -72,74 +72,71 @@ def test_a_metamessage_is_about_a_user_a_session_or_a_message(first: First, user
         },
     )
     assert (closest["label"], closest["message_id"]) == ("y", said["id"])
-    assert first.get(f"{path}/{closest['id']}") == closest
-    assert first.listed(path) == [plain["id"], about["id"], closest["id"]]
-    assert first.listed(path, {"label": "mood"}) == [plain["id"], about["id"]]
-    assert first.listed(
+    assert v1.get(f"{path}/{closest['id']}") == closest
+    assert v1.listed(path) == [plain["id"], about["id"], closest["id"]]
+    assert v1.listed(path, {"label": "mood"}) == [plain["id"], about["id"]]
+    assert v1.listed(
         path, {"metamessage_type": "mood", "label": "y", "session_id": uid(session)}
     ) == [about["id"]]
-    assert first.listed(path, {"message_id": said["id"]}) == [closest["id"]]
-    assert first.listed(path, {"session_id": "", "label": ""}) == first.listed(path)
-    assert first.listed(path, {"session_id": "unknown"}) == []
-    assert first.listed(path, {"filter": {"a": 1}}) == [plain["id"]]
+    assert v1.listed(path, {"message_id": said["id"]}) == [closest["id"]]
+    assert v1.listed(path, {"session_id": "", "label": ""}) == v1.listed(path)
+    assert v1.listed(path, {"session_id": "unknown"}) == []
+    assert v1.listed(path, {"filter": {"a": 1}}) == [plain["id"]]
 
 
-def test_a_metamessage_is_changed(first: First, user: str) -> None:
-    session, other = first.session(user), first.session(user)
-    (said,) = first.say(session, (True, "hello"))
-    note = first.post(f"{user}/metamessages", {"label": "a", "content": "text"})
+def test_a_metamessage_is_changed(v1: V1Client, user: str) -> None:
+    session, other = v1.session(user), v1.session(user)
+    (said,) = v1.say(session, (True, "hello"))
+    note = v1.post(f"{user}/metamessages", {"label": "a", "content": "text"})
     path = f"{user}/metamessages/{note['id']}"
-    assert first.put(path, {}) == note
-    assert first.put(path, {"label": "b", "metadata": {"n": 1}}) == note | {
+    assert v1.put(path, {}) == note
+    assert v1.put(path, {"label": "b", "metadata": {"n": 1}}) == note | {
         "label": "b",
         "metamessage_type": "b",
         "metadata": {"n": 1},
     }
     assert (
-        first.problem("PUT", path, {"message_id": said["id"]})[1]
+        v1.problem("PUT", path, {"message_id": said["id"]})[1]
         == "Cannot specify message_id without session_id"
     )
-    assert first.put(path, {"session_id": uid(session)})["session_id"] == uid(session)
+    assert v1.put(path, {"session_id": uid(session)})["session_id"] == uid(session)
+    assert v1.put(path, {"message_id": said["id"], "session_id": None})["message_id"] == said["id"]
     assert (
-        first.put(path, {"message_id": said["id"], "session_id": None})["message_id"] == said["id"]
-    )
-    assert (
-        first.refused(404, "PUT", path, {"session_id": "unknown"})
+        v1.refused(404, "PUT", path, {"session_id": "unknown"})
         == "Session not found or does not belong to user"
     )
     assert (
-        first.refused(404, "PUT", path, {"message_id": "unknown"})
+        v1.refused(404, "PUT", path, {"message_id": "unknown"})
         == "Message not found or doesn't belong to session"
     )
-    moved = first.put(path, {"session_id": uid(other)})
+    moved = v1.put(path, {"session_id": uid(other)})
     assert (moved["session_id"], moved["message_id"]) == (uid(other), None)
 
 
-def test_invalid_metamessages_are_refused(first: First, user: str) -> None:
-    path, session = f"{user}/metamessages", first.session(user)
-    assert first.problem("POST", path, {"content": "x"})[0] == ["body", "metamessage_type"]
+def test_invalid_metamessages_are_refused(v1: V1Client, user: str) -> None:
+    path, session = f"{user}/metamessages", v1.session(user)
+    assert v1.problem("POST", path, {"content": "x"})[0] == ["body", "metamessage_type"]
     for key in ("metamessage_type", "label"):
         for label in ("", "t" * 51):
-            assert first.problem("POST", path, {key: label, "content": "x"})[0] == ["body", key]
-            assert first.problem("PUT", f"{path}/x", {key: label})[0] == ["body", key]
-    assert first.problem("POST", path, {"label": "t", "content": "x", "message_id": "m"})[
+            assert v1.problem("POST", path, {key: label, "content": "x"})[0] == ["body", key]
+            assert v1.problem("PUT", f"{path}/x", {key: label})[0] == ["body", key]
+    assert v1.problem("POST", path, {"label": "t", "content": "x", "message_id": "m"})[
         1
     ].startswith("Cannot specify message_id")
     note = {"label": "t", "content": "x"}
     assert (
-        first.refused(404, "POST", path, note | {"session_id": "s"})
+        v1.refused(404, "POST", path, note | {"session_id": "s"})
         == "Session not found or does not belong to user"
     )
     unknown = note | {"session_id": uid(session), "message_id": "m"}
     assert (
-        first.refused(404, "POST", path, unknown)
-        == "Message not found or does not belong to session"
+        v1.refused(404, "POST", path, unknown) == "Message not found or does not belong to session"
     )
-    assert first.refused(404, "GET", f"{path}/x") == "Metamessage with ID x not found"
-    assert first.refused(404, "PUT", f"{path}/x", {}) == "Metamessage with ID x not found"
+    assert v1.refused(404, "GET", f"{path}/x") == "Metamessage with ID x not found"
+    assert v1.refused(404, "PUT", f"{path}/x", {}) == "Metamessage with ID x not found"
     app = user.rpartition("/users/")[0]
     assert (
-        first.refused(404, "POST", f"{app}/users/nobody/metamessages", note)
+        v1.refused(404, "POST", f"{app}/users/nobody/metamessages", note)
         == "User with ID 'nobody' not found"
     )
 
@@ -147,59 +144,57 @@ def test_invalid_metamessages_are_refused(first: First, user: str) -> None:
 # Collections
 
 
-def test_a_collection_is_created_found_renamed_and_deleted(first: First, user: str) -> None:
+def test_a_collection_is_created_found_renamed_and_deleted(v1: V1Client, user: str) -> None:
     path = f"{user}/collections"
-    made = first.post(path, {"name": "my books / 1", "metadata": {"a": 1}})
+    made = v1.post(path, {"name": "my books / 1", "metadata": {"a": 1}})
     assert list(made) == ["id", "name", "user_id", "app_id", "metadata", "created_at"]
-    assert first.get(path, collection_id=made["id"]) == made
-    other = first.post(path, {"name": "other"})
-    assert first.get(f"{path}/name/other") == other
-    assert first.listed(path) == [made["id"], other["id"]]
-    assert first.listed(path, {"filter": {"a": 1}}) == [made["id"]]
+    assert v1.get(path, collection_id=made["id"]) == made
+    other = v1.post(path, {"name": "other"})
+    assert v1.get(f"{path}/name/other") == other
+    assert v1.listed(path) == [made["id"], other["id"]]
+    assert v1.listed(path, {"filter": {"a": 1}}) == [made["id"]]
     assert (
-        first.refused(409, "POST", path, {"name": "other"})
+        v1.refused(409, "POST", path, {"name": "other"})
         == "Collection with name 'other' already exists"
     )
     place = f"{path}/{made['id']}"
     assert (
-        first.refused(409, "PUT", place, {"name": "other"})
+        v1.refused(409, "PUT", place, {"name": "other"})
         == "Collection update failed - name already in use"
     )
-    assert first.put(place, {"name": "books", "metadata": {}}) == made | {
+    assert v1.put(place, {"name": "books", "metadata": {}}) == made | {
         "name": "books",
         "metadata": {},
     }
     assert (
-        first.problem("PUT", place, {})[1]
+        v1.problem("PUT", place, {})[1]
         == "Invalid collection configuration - at least one field must be provided"
     )
-    assert first.delete(place) == {"message": "Collection deleted successfully"}
+    assert v1.delete(place) == {"message": "Collection deleted successfully"}
     for method, body in (("PUT", {"name": "x"}), ("DELETE", ...)):
         assert (
-            first.refused(404, method, place, body)
+            v1.refused(404, method, place, body)
             == "Collection not found or does not belong to user"
         )
-    assert first.refused(404, "GET", path, collection_id=made["id"])
-    assert (
-        first.refused(404, "GET", f"{path}/name/books") == "Collection with name 'books' not found"
-    )
-    assert first.refused(401, "GET", path) == "Collection ID not found in query parameter or JWT"
+    assert v1.refused(404, "GET", path, collection_id=made["id"])
+    assert v1.refused(404, "GET", f"{path}/name/books") == "Collection with name 'books' not found"
+    assert v1.refused(401, "GET", path) == "Collection ID not found in query parameter or JWT"
 
 
 @pytest.mark.parametrize("name", ["honcho", "HONCHO", "Honcho"])
 def test_a_reserved_collection_name_is_refused(
-    first: First, user: str, shelf: str, name: str
+    v1: V1Client, user: str, shelf: str, name: str
 ) -> None:
     said = (["body", "name"], "Value error, Collection name cannot be 'honcho'")
-    assert first.problem("POST", f"{user}/collections", {"name": name}) == said
-    assert first.problem("PUT", shelf, {"name": name}) == said
+    assert v1.problem("POST", f"{user}/collections", {"name": name}) == said
+    assert v1.problem("PUT", shelf, {"name": name}) == said
 
 
 # Documents
 
 
-def test_documents_are_stored_listed_and_found_by_cosine(first: First, shelf: str) -> None:
-    made = first.post(f"{shelf}/documents/list")
+def test_documents_are_stored_listed_and_found_by_cosine(v1: V1Client, shelf: str) -> None:
+    made = v1.post(f"{shelf}/documents/list")
     assert list(made["items"][0]) == [
         "id",
         "content",
@@ -210,82 +205,80 @@ def test_documents_are_stored_listed_and_found_by_cosine(first: First, shelf: st
         "user_id",
     ]
     assert (made["total"], made["items"][0]["collection_id"]) == (3, uid(shelf))
-    assert first.listed(f"{shelf}/documents", {"filter": {"kind": "cat"}}) == [
+    assert v1.listed(f"{shelf}/documents", {"filter": {"kind": "cat"}}) == [
         made["items"][0]["id"],
         made["items"][2]["id"],
     ]
-    assert first.get(f"{shelf}/documents/{made['items'][1]['id']}") == made["items"][1]
+    assert v1.get(f"{shelf}/documents/{made['items'][1]['id']}") == made["items"][1]
     query = {"query": "lentil soup recipe"}
-    assert contents(first.post(f"{shelf}/documents/query", query | {"top_k": 1})) == [
+    assert contents(v1.post(f"{shelf}/documents/query", query | {"top_k": 1})) == [
         "A recipe for lentil soup."
     ]
-    every = first.post(f"{shelf}/documents/query", query)
+    every = v1.post(f"{shelf}/documents/query", query)
     assert len(every) == 3, "no cut-off"
     assert every[0]["content"] == "A recipe for lentil soup."
-    cats = contents(first.post(f"{shelf}/documents/query", query | {"filter": {"kind": "cat"}}))
+    cats = contents(v1.post(f"{shelf}/documents/query", query | {"filter": {"kind": "cat"}}))
     assert sorted(cats) == ["The cat chases mice.", "The cat sleeps on the sofa."]
-    assert len(first.post(f"{shelf}/documents/query", {"query": "!?"})) == 3
-    assert first.post(f"{shelf.rpartition('/')[0]}/unknown/documents/query", query) == []
-    assert first.post(f"{shelf.rpartition('/')[0]}/unknown/documents/list")["total"] == 0
+    assert len(v1.post(f"{shelf}/documents/query", {"query": "!?"})) == 3
+    assert v1.post(f"{shelf.rpartition('/')[0]}/unknown/documents/query", query) == []
+    assert v1.post(f"{shelf.rpartition('/')[0]}/unknown/documents/list")["total"] == 0
 
 
-def test_a_filtered_query_finds_distant_documents(first: First, user: str) -> None:
-    path = (
-        f"{user}/collections/{first.post(f'{user}/collections', {'name': 'many'})['id']}/documents"
-    )
+def test_a_filtered_query_finds_distant_documents(v1: V1Client, user: str) -> None:
+    path = f"{user}/collections/{v1.post(f'{user}/collections', {'name': 'many'})['id']}/documents"
     for number in range(30):
-        first.post(
+        v1.post(
             path,
             {"content": f"The cat number {number} sleeps on the sofa.", "metadata": {"n": number}},
         )
     assert contents(
-        first.post(f"{path}/query", {"query": "cat sofa", "top_k": 1, "filter": {"n": 17}})
+        v1.post(f"{path}/query", {"query": "cat sofa", "top_k": 1, "filter": {"n": 17}})
     ) == ["The cat number 17 sleeps on the sofa."]
-    assert len(first.post(f"{path}/query", {"query": "cat", "top_k": 25})) == 25
+    assert len(v1.post(f"{path}/query", {"query": "cat", "top_k": 25})) == 25
 
 
-def test_a_document_with_new_content_gets_a_new_time(first: First, shelf: str) -> None:
-    document = first.post(f"{shelf}/documents/list")["items"][0]
+def test_a_document_with_new_content_gets_a_new_time(v1: V1Client, shelf: str) -> None:
+    document = v1.post(f"{shelf}/documents/list")["items"][0]
     path = f"{shelf}/documents/{document['id']}"
-    assert first.put(path, {"metadata": {"new": 1}}) == document | {"metadata": {"new": 1}}
-    changed = first.put(path, {"content": "Bicycles have two wheels."})
+    assert v1.put(path, {"metadata": {"new": 1}}) == document | {"metadata": {"new": 1}}
+    changed = v1.put(path, {"content": "Bicycles have two wheels."})
     assert changed["content"] == "Bicycles have two wheels."
     assert changed["created_at"] > document["created_at"]
     assert changed["metadata"] == {"new": 1}
-    found = first.post(f"{shelf}/documents/query", {"query": "bicycle wheels", "top_k": 1})
+    found = v1.post(f"{shelf}/documents/query", {"query": "bicycle wheels", "top_k": 1})
     assert [each["id"] for each in found] == [document["id"]]
     assert (
         "two wheels"
         not in contents(
-            first.post(f"{shelf}/documents/query", {"query": "sleeps on the sofa", "top_k": 1})
+            v1.post(f"{shelf}/documents/query", {"query": "sleeps on the sofa", "top_k": 1})
         )[0]
     )
-    assert first.problem("PUT", path, {})[1] == "Content and metadata cannot both be None"
+    assert v1.problem("PUT", path, {})[1] == "Content and metadata cannot both be None"
 
 
-def test_a_deleted_document_is_not_found(first: First, shelf: str) -> None:
-    document = first.post(f"{shelf}/documents/list")["items"][0]
+def test_a_deleted_document_is_not_found(v1: V1Client, shelf: str) -> None:
+    document = v1.post(f"{shelf}/documents/list")["items"][0]
     path = f"{shelf}/documents/{document['id']}"
-    assert first.delete(path) == {"message": "Document deleted successfully"}
-    assert first.refused(404, "DELETE", path) == "Document not found or does not belong to user"
-    assert first.refused(404, "GET", path) == f"Document with ID '{document['id']}' not found"
+    assert v1.delete(path) == {"message": "Document deleted successfully"}
+    assert v1.refused(404, "DELETE", path) == "Document not found or does not belong to user"
+    assert v1.refused(404, "GET", path) == f"Document with ID '{document['id']}' not found"
     assert (
-        first.refused(404, "PUT", path, {"content": "x"})
+        v1.refused(404, "PUT", path, {"content": "x"})
         == f"Document with ID '{document['id']}' not found"
     )
     assert document["content"] not in contents(
-        first.post(f"{shelf}/documents/query", {"query": "cat sleeps sofa"})
+        v1.post(f"{shelf}/documents/query", {"query": "cat sleeps sofa"})
     )
 
 
-def test_equal_documents_are_stored_twice(first: First, shelf: str) -> None:
+def test_equal_documents_are_stored_twice(v1: V1Client, shelf: str) -> None:
     for _ in range(2):
-        first.post(f"{shelf}/documents", {"content": "twice"})
+        v1.post(f"{shelf}/documents", {"content": "twice"})
     assert (
         len(
             [
                 each
-                for each in first.post(f"{shelf}/documents/list")["items"]
+                for each in v1.post(f"{shelf}/documents/list")["items"]
                 if each["content"] == "twice"
             ]
         )
@@ -293,44 +286,44 @@ def test_equal_documents_are_stored_twice(first: First, shelf: str) -> None:
     )
 
 
-def test_limits_of_documents(first: First, shelf: str) -> None:
+def test_limits_of_documents(v1: V1Client, shelf: str) -> None:
     path = f"{shelf}/documents"
     long = "word " * 20_000
-    assert first.post(path, {"content": long})["content"] == long
-    assert first.problem("POST", path, {"content": long + "x"})[0] == ["body", "content"]
-    assert first.problem("POST", path, {"content": "\0"})[0] == ["body", "content"]
+    assert v1.post(path, {"content": long})["content"] == long
+    assert v1.problem("POST", path, {"content": long + "x"})[0] == ["body", "content"]
+    assert v1.problem("POST", path, {"content": "\0"})[0] == ["body", "content"]
     for top_k in (0, 51):
-        assert first.problem("POST", f"{path}/query", {"query": "x", "top_k": top_k})[0] == [
+        assert v1.problem("POST", f"{path}/query", {"query": "x", "top_k": top_k})[0] == [
             "body",
             "top_k",
         ]
-    assert first.problem("POST", f"{path}/query", {"query": "x" * 1001})[0] == ["body", "query"]
+    assert v1.problem("POST", f"{path}/query", {"query": "x" * 1001})[0] == ["body", "query"]
     assert (
-        first.refused(404, "POST", f"{shelf}x/documents", {"content": "x"})
+        v1.refused(404, "POST", f"{shelf}x/documents", {"content": "x"})
         == "Collection not found or does not belong to user"
     )
 
 
-def test_deleting_a_collection_deletes_its_documents(first: First, shelf: str) -> None:
-    before = _counts(first)
-    first.delete(shelf)
-    after = _counts(first)
+def test_deleting_a_collection_deletes_its_documents(v1: V1Client, shelf: str) -> None:
+    before = _counts(v1)
+    v1.delete(shelf)
+    after = _counts(v1)
     assert (
         before["documents"] - after["documents"],
         before["collections"] - after["collections"],
     ) == (3, 1)
 
 
-def _counts(first: First) -> dict[str, int]:
-    with first.api.runtime.storage.read() as tx:
+def _counts(v1: V1Client) -> dict[str, int]:
+    with v1.api.runtime.storage.read() as tx:
         tables = {"documents": Document, "collections": NamedCollection, "notes": Metamessage}
         return {name: tx.rows.count(record) for name, record in tables.items()}
 
 
 def test_documents_are_visible_in_their_collection_only(
-    first: First, user: str, shelf: str
+    v1: V1Client, user: str, shelf: str
 ) -> None:
-    api = first.api
+    api = v1.api
     assert api.ok(api.post("/conclusions/list"))["total"] == 0
     pair = {"observer": "alice", "observed": "alice"}
     assert api.ok(api.post("/conclusions/query", {"query": "cat", "filters": pair})) == []
@@ -347,15 +340,15 @@ def test_documents_are_visible_in_their_collection_only(
     api.ok(api.post("/schedule_dream", {"observer": "alice", "dream_type": "omni"}), 204)
     Worker(api.runtime).run_until_idle()
     assert api.ok(api.post("/conclusions/list"))["total"] == 0
-    assert len(first.listed(f"{shelf}/documents")) == 3
+    assert len(v1.listed(f"{shelf}/documents")) == 3
 
 
-def test_deleting_a_workspace_deletes_everything_in_it(first: First, user: str, shelf: str) -> None:
-    first.post(f"{user}/metamessages", {"label": "x", "content": ""})
-    before = _counts(first)
-    first.api.ok(first.api.delete(""), 202)
-    Worker(first.api.runtime).run_until_idle()
-    after = _counts(first)
+def test_deleting_a_workspace_deletes_everything_in_it(v1: V1Client, user: str, shelf: str) -> None:
+    v1.post(f"{user}/metamessages", {"label": "x", "content": ""})
+    before = _counts(v1)
+    v1.api.ok(v1.api.delete(""), 202)
+    Worker(v1.api.runtime).run_until_idle()
+    after = _counts(v1)
     assert {name: before[name] - after[name] for name in before} == {
         "documents": 3,
         "collections": 1,
@@ -367,51 +360,49 @@ def test_deleting_a_workspace_deletes_everything_in_it(first: First, user: str, 
 
 
 @pytest.fixture
-def known(first: First, user: str) -> str:
+def known(v1: V1Client, user: str) -> str:
     """The user's reserved collection, after a fact was derived."""
-    first.say(first.session(user), (True, TORTOISE))
-    Worker(first.api.runtime).run_until_idle()
-    return f"{user}/collections/{first.get(f'{user}/collections/name/honcho')['id']}"
+    v1.say(v1.session(user), (True, TORTOISE))
+    Worker(v1.api.runtime).run_until_idle()
+    return f"{user}/collections/{v1.get(f'{user}/collections/name/honcho')['id']}"
 
 
 def test_facts_are_documents_of_the_reserved_collection(
-    first: First, user: str, known: str
+    v1: V1Client, user: str, known: str
 ) -> None:
-    (session,) = first.listed(f"{user}/sessions")
-    (said,) = first.listed(f"{user}/sessions/{session}/messages")
-    (fact,) = first.post(f"{known}/documents/list")["items"]
+    (session,) = v1.listed(f"{user}/sessions")
+    (said,) = v1.listed(f"{user}/sessions/{session}/messages")
+    (fact,) = v1.post(f"{known}/documents/list")["items"]
     assert (fact["content"], fact["metadata"], fact["collection_id"]) == (
         TORTOISE,
         {"message_id": said},
         uid(known),
     )
-    assert first.listed(f"{known}/documents", {"filter": {"message_id": said}}) == [fact["id"]]
-    assert first.get(f"{known}/documents/{fact['id']}") == fact
-    assert first.post(f"{known}/documents/query", {"query": "What is the tortoise called?"}) == [
-        fact
-    ]
-    (conclusion,) = first.api.ok(first.api.post("/conclusions/list"))["items"]
+    assert v1.listed(f"{known}/documents", {"filter": {"message_id": said}}) == [fact["id"]]
+    assert v1.get(f"{known}/documents/{fact['id']}") == fact
+    assert v1.post(f"{known}/documents/query", {"query": "What is the tortoise called?"}) == [fact]
+    (conclusion,) = v1.api.ok(v1.api.post("/conclusions/list"))["items"]
     assert (conclusion["id"], conclusion["content"]) == (fact["id"], TORTOISE)
 
 
-def test_the_reserved_collection_appears_with_the_first_fact(first: First, user: str) -> None:
-    api = first.api
-    assert first.listed(f"{user}/collections") == []
-    assert first.refused(404, "GET", f"{user}/collections/name/honcho")
+def test_the_reserved_collection_appears_with_the_first_fact(v1: V1Client, user: str) -> None:
+    api = v1.api
+    assert v1.listed(f"{user}/collections") == []
+    assert v1.refused(404, "GET", f"{user}/collections/name/honcho")
     api.conclude("alice", "alice", "alice likes tea")
-    (collection,) = first.post(f"{user}/collections/list")["items"]
+    (collection,) = v1.post(f"{user}/collections/list")["items"]
     assert collection["name"] == "honcho"
-    assert contents(
-        first.post(f"{user}/collections/{collection['id']}/documents/list")["items"]
-    ) == ["alice likes tea"]
+    assert contents(v1.post(f"{user}/collections/{collection['id']}/documents/list")["items"]) == [
+        "alice likes tea"
+    ]
 
 
 def test_a_document_for_the_reserved_collection_is_a_conclusion(
-    first: First, user: str, known: str
+    v1: V1Client, user: str, known: str
 ) -> None:
-    api = first.api
+    api = v1.api
     for _ in range(2):
-        made = first.post(
+        made = v1.post(
             f"{known}/documents", {"content": "alice likes tea", "metadata": {"by": "hand"}}
         )
     assert made["metadata"] == {"by": "hand"}
@@ -422,8 +413,8 @@ def test_a_document_for_the_reserved_collection_is_a_conclusion(
     shown["level"]) == (
         "alice likes tea", "alice", "alice", None, "explicit",
     )  # fmt: skip
-    assert first.listed(f"{known}/documents", {"filter": {"by": "hand"}})[1] == made["id"]
-    changed = first.put(
+    assert v1.listed(f"{known}/documents", {"filter": {"by": "hand"}})[1] == made["id"]
+    changed = v1.put(
         f"{known}/documents/{made['id']}", {"content": "alice prefers coffee", "metadata": {}}
     )
     assert changed["created_at"] > made["created_at"]
@@ -433,33 +424,33 @@ def test_a_document_for_the_reserved_collection_is_a_conclusion(
     assert [each["id"] for each in best] == [made["id"]]
 
 
-def test_the_reserved_collection_cannot_be_changed(first: First, known: str) -> None:
-    (fact,) = first.listed(f"{known}/documents")
+def test_the_reserved_collection_cannot_be_changed(v1: V1Client, known: str) -> None:
+    (fact,) = v1.listed(f"{known}/documents")
     assert (
-        first.problem("DELETE", known)[1]
+        v1.problem("DELETE", known)[1]
         == "Invalid collection configuration - 'honcho' is a reserved name"
     )
     assert (
-        first.problem("DELETE", f"{known}/documents/{fact}")[1]
+        v1.problem("DELETE", f"{known}/documents/{fact}")[1]
         == "Cannot delete collection with reserved name 'honcho'"
     )
-    assert first.problem("PUT", known, {"name": "mine"})[0] == ["body", "name"]
-    assert first.put(known, {"metadata": {"a": 1}})["metadata"] == {"a": 1}
+    assert v1.problem("PUT", known, {"name": "mine"})[0] == ["body", "name"]
+    assert v1.put(known, {"metadata": {"a": 1}})["metadata"] == {"a": 1}
 
 
-def test_conclusions_deleted_in_other_generations_are_not_found(first: First, known: str) -> None:
-    (fact,) = first.listed(f"{known}/documents")
-    first.api.ok(first.api.delete(f"/conclusions/{fact}"), 204)
-    assert first.refused(404, "GET", f"{known}/documents/{fact}")
-    assert first.post(f"{known}/documents/list")["total"] == 0
-    assert first.post(f"{known}/documents/query", {"query": "tortoise"}) == []
+def test_conclusions_deleted_in_other_generations_are_not_found(v1: V1Client, known: str) -> None:
+    (fact,) = v1.listed(f"{known}/documents")
+    v1.api.ok(v1.api.delete(f"/conclusions/{fact}"), 204)
+    assert v1.refused(404, "GET", f"{known}/documents/{fact}")
+    assert v1.post(f"{known}/documents/list")["total"] == 0
+    assert v1.post(f"{known}/documents/query", {"query": "tortoise"}) == []
 
 
-def test_conclusions_of_other_observers_are_not_shown(first: First, known: str) -> None:
-    first.api.peer("bob")
-    first.api.conclude("bob", "alice", "alice is tall")
-    first.api.conclude("alice", "bob", "bob is small")
-    assert contents(first.post(f"{known}/documents/list")["items"]) == [TORTOISE]
+def test_conclusions_of_other_observers_are_not_shown(v1: V1Client, known: str) -> None:
+    v1.api.peer("bob")
+    v1.api.conclude("bob", "alice", "alice is tall")
+    v1.api.conclude("alice", "bob", "bob is small")
+    assert contents(v1.post(f"{known}/documents/list")["items"]) == [TORTOISE]
 
 
 # Chat
@@ -469,76 +460,71 @@ def test_conclusions_of_other_observers_are_not_shown(first: First, known: str) 
     "queries", ["What is the tortoise called?", ["Hello.", "What is the tortoise called?"]]
 )
 def test_chat_answers_from_conclusions(
-    first: First, user: str, known: str, queries: object
+    v1: V1Client, user: str, known: str, queries: object
 ) -> None:
-    session = first.session(user)
-    whole = first.post(f"{session}/chat", {"queries": queries})
+    session = v1.session(user)
+    whole = v1.post(f"{session}/chat", {"queries": queries})
     assert list(whole) == ["content"]
     assert "Balthazar" in whole["content"]
-    streamed = first.call("POST", f"{session}/chat", {"queries": queries, "stream": True})
+    streamed = v1.call("POST", f"{session}/chat", {"queries": queries, "stream": True})
     assert (streamed.status_code, streamed.mimetype) == (200, "text/event-stream")
     assert streamed.text.strip() == whole["content"]
-    first.delete(session)
-    assert "Balthazar" in first.post(f"{session}/chat", {"queries": queries})["content"]
-    assert (
-        "Balthazar" in first.post(f"{user}/sessions/unknown/chat", {"queries": queries})["content"]
-    )
+    v1.delete(session)
+    assert "Balthazar" in v1.post(f"{session}/chat", {"queries": queries})["content"]
+    assert "Balthazar" in v1.post(f"{user}/sessions/unknown/chat", {"queries": queries})["content"]
 
 
 def test_chat_stores_a_metamessage_with_the_newest_message_of_the_user(
-    first: First, user: str, known: str
+    v1: V1Client, user: str, known: str
 ) -> None:
-    session = first.session(user)
+    session = v1.session(user)
     notes = {"metamessage_type": "honcho_user_representation"}
-    first.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
-    assert first.post(f"{user}/metamessages/list", notes)["total"] == 0, (
+    v1.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
+    assert v1.post(f"{user}/metamessages/list", notes)["total"] == 0, (
         "the user has said nothing there"
     )
-    first.say(session, (True, "Hello."), (False, "Good day."))
+    v1.say(session, (True, "Hello."), (False, "Good day."))
     for _ in range(2):
-        first.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
-    (note,) = first.post(f"{user}/metamessages/list", notes)["items"]
-    said = first.post(f"{session}/messages/list")["items"][0]
+        v1.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
+    (note,) = v1.post(f"{user}/metamessages/list", notes)["items"]
+    said = v1.post(f"{session}/messages/list")["items"][0]
     assert (note["session_id"], note["message_id"], note["label"]) == (
         uid(session),
         said["id"],
         "honcho_user_representation",
     )
     assert "Balthazar" in note["content"]
-    first.say(session, (True, "And now?"))
-    first.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
-    assert first.post(f"{user}/metamessages/list", notes)["total"] == 2
+    v1.say(session, (True, "And now?"))
+    v1.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
+    assert v1.post(f"{user}/metamessages/list", notes)["total"] == 2
 
 
-def test_chat_uses_the_name_of_the_user(first: First) -> None:
+def test_chat_uses_the_name_of_the_user(v1: V1Client) -> None:
     """Also one whose name cannot be an id elsewhere."""
-    app = first.app()
-    user = first.user(app, "Bob Smith")
-    session = first.session(user)
-    assert (
-        "Bob Smith" in first.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
-    )
-    (told,) = first.post(f"{app}/users/list")["items"]
-    first.put(user, {"name": "Robert Smith"})
-    answer = first.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
+    app = v1.app()
+    user = v1.user(app, "Bob Smith")
+    session = v1.session(user)
+    assert "Bob Smith" in v1.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
+    (told,) = v1.post(f"{app}/users/list")["items"]
+    v1.put(user, {"name": "Robert Smith"})
+    answer = v1.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
     assert "Robert Smith" in answer
     assert told["id"] not in answer
 
 
-def test_chat_about_an_unknown_user_states_that_nothing_is_known(first: First, user: str) -> None:
-    session = first.session(user)
+def test_chat_about_an_unknown_user_states_that_nothing_is_known(v1: V1Client, user: str) -> None:
+    session = v1.session(user)
     for queries in ("", ["", " "]):
-        assert first.post(f"{session}/chat", {"queries": queries}) == {"content": "None"}
+        assert v1.post(f"{session}/chat", {"queries": queries}) == {"content": "None"}
         assert (
-            first.call("POST", f"{session}/chat", {"queries": queries, "stream": True}).text
-            == "None"
+            v1.call("POST", f"{session}/chat", {"queries": queries, "stream": True}).text == "None"
         )
-    assert isinstance(first.post(f"{session}/chat", {"queries": "Who is it?"})["content"], str)
-    (collection,) = first.post(f"{user}/collections/list")["items"]
+    assert isinstance(v1.post(f"{session}/chat", {"queries": "Who is it?"})["content"], str)
+    (collection,) = v1.post(f"{user}/collections/list")["items"]
     assert collection["name"] == "honcho", "asking makes it appear"
     app = user.rpartition("/users/")[0]
     assert (
-        first.refused(404, "POST", f"{app}/users/nobody/sessions/x/chat", {"queries": "x"})
+        v1.refused(404, "POST", f"{app}/users/nobody/sessions/x/chat", {"queries": "x"})
         == "User with ID 'nobody' not found"
     )
 
@@ -555,7 +541,7 @@ def test_chat_about_an_unknown_user_states_that_nothing_is_known(first: First, u
         (None, "Field may not be null"),
     ],
 )
-def test_invalid_questions_are_refused(first: First, user: str, queries: object, said: str) -> None:
-    loc, message = first.problem("POST", f"{first.session(user)}/chat", {"queries": queries})
+def test_invalid_questions_are_refused(v1: V1Client, user: str, queries: object, said: str) -> None:
+    loc, message = v1.problem("POST", f"{v1.session(user)}/chat", {"queries": queries})
     assert loc == ["body", "queries"]
     assert message.startswith(said)

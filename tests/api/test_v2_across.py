@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from api.conftest import Api
-from support.api.second import Second
-from support.api.second import second as second
+from support.api.v2_client import V2Client
+from support.api.v2_client import v2 as v2
 
 pytestmark = pytest.mark.every_index
 
@@ -18,10 +18,10 @@ WRITERS = ("v2", "v3")
 class Pair:
     """One of the generations writes, the other reads."""
 
-    def __init__(self, second: Second, writer: str) -> None:
-        self.second = second
+    def __init__(self, v2: V2Client, writer: str) -> None:
+        self.v2 = v2
         self.older = writer == "v2"
-        both: tuple[Api, Api] = (second, second.newest)
+        both: tuple[Api, Api] = (v2, v2.newest)
         self.writer, self.reader = both if self.older else both[::-1]
         self.memory = (
             ("observations", "conclusions") if self.older else ("conclusions", "observations")
@@ -39,8 +39,8 @@ class Pair:
 
 
 @pytest.fixture(params=WRITERS)
-def pair(request: pytest.FixtureRequest, second: Second) -> Pair:
-    return Pair(second, request.param)
+def pair(request: pytest.FixtureRequest, v2: V2Client) -> Pair:
+    return Pair(v2, request.param)
 
 
 def test_workspaces_are_shared(pair: Pair) -> None:
@@ -59,11 +59,11 @@ def test_workspaces_are_shared(pair: Pair) -> None:
     assert answer.status_code == 404
 
 
-def test_a_workspace_with_sessions_is_deleted_by_the_older_generation_only(second: Second) -> None:
-    second.say("s", ("a", "Hello."))
-    assert second.newest.delete("").status_code == 409
-    assert second.delete("").status_code == 200
-    second.missing(second.newest.delete(""), second.workspace)
+def test_a_workspace_with_sessions_is_deleted_by_the_older_generation_only(v2: V2Client) -> None:
+    v2.say("s", ("a", "Hello."))
+    assert v2.newest.delete("").status_code == 409
+    assert v2.delete("").status_code == 200
+    v2.missing(v2.newest.delete(""), v2.workspace)
 
 
 def test_session_configuration_is_translated(pair: Pair) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from api.test_fuzz import bodies, drawn_path, queries
 from memservice.api import v2
 from memservice.api.routing import Operation, walk
-from support.api.second import CLIENTS
+from support.api.v2_client import CLIENTS
 from support.examples import examples
 
 if TYPE_CHECKING:

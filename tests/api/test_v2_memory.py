@@ -16,9 +16,9 @@ from api.test_recall import summarize
 from memservice.domain.ids import new_uid
 from memservice.domain.records import DEDUCTIVE, INDUCTIVE, LONG, SHORT, Conclusion
 from memservice.spi.storage import Transaction
-from support.api.second import Second
-from support.api.second import second as second
-from support.api.talker import Talker, talking
+from support.api.answering_reasoner import AnsweringReasoner, talking
+from support.api.v2_client import V2Client
+from support.api.v2_client import v2 as v2
 
 pytestmark = pytest.mark.every_index
 
@@ -48,12 +48,12 @@ NAIVE = "2024-05-06T07:08:09.123456"
 
 class TestMessages:
     @pytest.mark.parametrize("path", ["/sessions/s/messages/", "/sessions/s/messages"])
-    def test_are_stored_under_either_path(self, second: Second, path: str) -> None:
+    def test_are_stored_under_either_path(self, v2: V2Client, path: str) -> None:
         given = [
             {"peer_id": "a", "content": "one", "metadata": {"n": 1}, "created_at": NAIVE},
             {"peer_id": "b", "content": ""},
         ]
-        first, empty = second.ok(second.post(path, {"messages": given}))
+        first, empty = v2.ok(v2.post(path, {"messages": given}))
         assert list(first) == MESSAGE
         assert (first["content"], first["peer_id"], first["session_id"], first["metadata"]) == (
             "one",
@@ -64,47 +64,45 @@ class TestMessages:
         assert (first["created_at"], first["token_count"], first["workspace_id"]) == (
             NAIVE + "Z",
             1,
-            second.workspace,
+            v2.workspace,
         )
         assert (empty["content"], empty["token_count"]) == ("", 0)
-        assert second.ok(second.get(f"/sessions/s/messages/{first['id']}")) == first
-        assert second.ids("/sessions/s/messages/list") == [first["id"], empty["id"]]
-        assert second.ids("/sessions/s/messages/list", reverse="true") == [empty["id"], first["id"]]
-        changed = second.ok(
-            second.put(f"/sessions/s/messages/{first['id']}", {"metadata": {"n": 2}})
-        )
+        assert v2.ok(v2.get(f"/sessions/s/messages/{first['id']}")) == first
+        assert v2.ids("/sessions/s/messages/list") == [first["id"], empty["id"]]
+        assert v2.ids("/sessions/s/messages/list", reverse="true") == [empty["id"], first["id"]]
+        changed = v2.ok(v2.put(f"/sessions/s/messages/{first['id']}", {"metadata": {"n": 2}}))
         assert changed == {**first, "metadata": {"n": 2}}
-        assert second.ok(second.put(f"/sessions/s/messages/{first['id']}", {})) == changed
+        assert v2.ok(v2.put(f"/sessions/s/messages/{first['id']}", {})) == changed
         assert (
-            second.ok(second.get("/sessions/s/messages/" + "x" * 21), 404)["detail"]
+            v2.ok(v2.get("/sessions/s/messages/" + "x" * 21), 404)["detail"]
             == f"Message with ID {'x' * 21} not found"
         )
 
-    def test_are_at_most_a_hundred_of_25000_characters(self, second: Second) -> None:
+    def test_are_at_most_a_hundred_of_25000_characters(self, v2: V2Client) -> None:
         path, long = "/sessions/s/messages/", {"peer_id": "a", "content": "x" * 25_001}
-        second.refused(second.post(path, {"messages": []}), ["body", "messages"])
-        second.refused(
-            second.post(path, {"messages": [{"peer_id": "a", "content": "x"}] * 101}),
+        v2.refused(v2.post(path, {"messages": []}), ["body", "messages"])
+        v2.refused(
+            v2.post(path, {"messages": [{"peer_id": "a", "content": "x"}] * 101}),
             ["body", "messages"],
         )
-        second.refused(second.post(path, {"messages": [long]}), ["body", "messages", 0, "content"])
-        earliest = second.as_client("1.0.1")
+        v2.refused(v2.post(path, {"messages": [long]}), ["body", "messages", 0, "content"])
+        earliest = v2.as_client("1.0.1")
         assert len(earliest.ok(earliest.post(path, {"messages": [long]}))) == 1, (
             "the first version took twice as much"
         )
         earliest.refused(earliest.post(path, {"messages": [{**long, "content": "x" * 50_001}]}))
 
-    def test_deriving_can_be_switched_off_for_one_message(self, second: Second) -> None:
-        second.say("s", ("a", "I live in Ulm."), configuration={"deriver": {"enabled": False}})
-        assert second.ok(second.get("/deriver/status"))["total_work_units"] == 0
-        second.say(
+    def test_deriving_can_be_switched_off_for_one_message(self, v2: V2Client) -> None:
+        v2.say("s", ("a", "I live in Ulm."), configuration={"deriver": {"enabled": False}})
+        assert v2.ok(v2.get("/deriver/status"))["total_work_units"] == 0
+        v2.say(
             "s",
             ("a", "I live in Ulm."),
             configuration={"deriver": {"enabled": True}, "peer_card": {"use": False}},
         )
-        assert second.ok(second.get("/deriver/status"))["total_work_units"] == 1
+        assert v2.ok(v2.get("/deriver/status"))["total_work_units"] == 1
 
-    def test_come_from_files(self, second: Second) -> None:
+    def test_come_from_files(self, v2: V2Client) -> None:
         form = {
             "peer_id": "a",
             "metadata": '{"from": "disk"}',
@@ -112,20 +110,20 @@ class TestMessages:
             "created_at": NAIVE,
         }
         sent = {**form, "file": (io.BytesIO(b"I live in Ulm."), "a.txt", "text/plain")}
-        (made,) = second.ok(second.post("/sessions/s/messages/upload", data=sent))
+        (made,) = v2.ok(v2.post("/sessions/s/messages/upload", data=sent))
         assert (made["content"], made["metadata"], made["created_at"]) == (
             "I live in Ulm.",
             {"from": "disk"},
             NAIVE + "Z",
         )
-        assert second.ok(second.get("/deriver/status"))["total_work_units"] == 0
+        assert v2.ok(v2.get("/deriver/status"))["total_work_units"] == 0
         empty = {"peer_id": "a", "file": (io.BytesIO(b""), "a.json", "application/json")}
-        second.refused(second.post("/sessions/s/messages/upload", data=empty))
+        v2.refused(v2.post("/sessions/s/messages/upload", data=empty))
         picture = {"peer_id": "a", "file": (io.BytesIO(b"\x89PNG"), "a.png", "image/png")}
-        assert second.post("/sessions/s/messages/upload", data=picture).status_code == 415
+        assert v2.post("/sessions/s/messages/upload", data=picture).status_code == 415
 
-    def test_are_filtered(self, second: Second) -> None:
-        one, two = second.say("s", ("a", "one"), ("b", "two"))
+    def test_are_filtered(self, v2: V2Client) -> None:
+        one, two = v2.say("s", ("a", "one"), ("b", "two"))
         allowed: list[tuple[Any, Any]] = [
             ({"peer_id": "b"}, [two]),
             ({"NOT": [{"peer_id": "b"}]}, [one]),
@@ -135,8 +133,7 @@ class TestMessages:
         ]
         for filters, found in allowed:
             assert (
-                second.ok(second.post("/sessions/s/messages/list", {"filters": filters}))["items"]
-                == found
+                v2.ok(v2.post("/sessions/s/messages/list", {"filters": filters}))["items"] == found
             ), filters
         refusals: list[tuple[Any, str]] = [
             (
@@ -148,9 +145,7 @@ class TestMessages:
             ({"created_at": {"gte": "soon"}}, "Invalid datetime value: soon"),
         ]
         for filters, text in refusals:
-            (problem,) = second.refused(
-                second.post("/sessions/s/messages/list", {"filters": filters})
-            )
+            (problem,) = v2.refused(v2.post("/sessions/s/messages/list", {"filters": filters}))
             assert problem["loc"][:2] == ["body", "filters"]
             assert problem["msg"] == text
             assert problem["type"] == "value_error"
@@ -158,36 +153,32 @@ class TestMessages:
 
 class TestSearch:
     @pytest.fixture
-    def said(self, second: Second) -> list[Any]:
-        made = second.say(
+    def said(self, v2: V2Client) -> list[Any]:
+        made = v2.say(
             "s",
             ("a", "The tortoise is called Balthazar."),
             ("b", "Physics is taught by Clara."),
             ("a", "The tortoise sleeps."),
         )
-        return [*made, *second.say("t", ("b", "A tortoise again."))]
+        return [*made, *v2.say("t", ("b", "A tortoise again."))]
 
-    def test_answers_a_list_best_first(self, second: Second, said: list[Any]) -> None:
-        assert second.ok(
-            second.post("/search", {"query": "who is called Balthazar", "limit": 1})
-        ) == [said[0]]
+    def test_answers_a_list_best_first(self, v2: V2Client, said: list[Any]) -> None:
+        assert v2.ok(v2.post("/search", {"query": "who is called Balthazar", "limit": 1})) == [
+            said[0]
+        ]
         assert {
             item["peer_id"]
-            for item in second.ok(second.post("/peers/a/search", {"query": "tortoise physics"}))
+            for item in v2.ok(v2.post("/peers/a/search", {"query": "tortoise physics"}))
         } == {"a"}
         assert {
             item["session_id"]
-            for item in second.ok(second.post("/sessions/t/search", {"query": "tortoise"}))
+            for item in v2.ok(v2.post("/sessions/t/search", {"query": "tortoise"}))
         } == {"t"}
-        filtered = second.ok(
-            second.post("/search", {"query": "tortoise", "filters": {"peer_id": "b"}})
-        )
+        filtered = v2.ok(v2.post("/search", {"query": "tortoise", "filters": {"peer_id": "b"}}))
         assert sorted(item["id"] for item in filtered) == sorted([said[1]["id"], said[3]["id"]])
         assert (
-            second.ok(
-                second.post(
-                    "/search", {"query": "tortoise", "filters": {"peer_perspective": "nobody"}}
-                )
+            v2.ok(
+                v2.post("/search", {"query": "tortoise", "filters": {"peer_perspective": "nobody"}})
             )
             == []
         )
@@ -200,7 +191,7 @@ class TestSearch:
             {"query": "x", "filters": {"nope": 1}},
             [],
         ):
-            second.refused(second.post("/search", wrong))
+            v2.refused(v2.post("/search", wrong))
 
     @pytest.mark.parametrize(
         ("client", "body"),
@@ -208,10 +199,10 @@ class TestSearch:
     )
     @pytest.mark.parametrize("path", ["/search", "/peers/a/search", "/sessions/s/search"])
     def test_answers_early_clients_in_pages(
-        self, second: Second, said: list[Any], client: str, body: Any, path: str
+        self, v2: V2Client, said: list[Any], client: str, body: Any, path: str
     ) -> None:
-        early = second.as_client(client)
-        whole = [item["id"] for item in second.ok(second.post(path, {"query": "tortoise"}))]
+        early = v2.as_client(client)
+        whole = [item["id"] for item in v2.ok(v2.post(path, {"query": "tortoise"}))]
         assert len(whole) > 1
         page = early.ok(early.post(path, body, query_string={"page": 2, "size": 1}))
         assert [item["id"] for item in page["items"]] == whole[1:2]
@@ -224,41 +215,37 @@ class TestSearch:
         assert list(page["items"][0]) == MESSAGE
 
     def test_a_bare_text_is_answered_in_pages_whoever_sends_it(
-        self, second: Second, said: list[Any]
+        self, v2: V2Client, said: list[Any]
     ) -> None:
-        assert second.ok(second.post("/search", "Balthazar"))["items"][0] == said[0]
+        assert v2.ok(v2.post("/search", "Balthazar"))["items"][0] == said[0]
 
 
 class TestCards:
-    def test_are_set_and_read(self, second: Second) -> None:
-        second.peer("a")
-        assert second.ok(second.get("/peers/a/card")) == {"peer_card": None}
+    def test_are_set_and_read(self, v2: V2Client) -> None:
+        v2.peer("a")
+        assert v2.ok(v2.get("/peers/a/card")) == {"peer_card": None}
         lines = ["Name: Ann", " name:  ANN", *(f"line {number}" for number in range(50))]
-        stored = second.ok(second.put("/peers/a/card", {"peer_card": lines}))["peer_card"]
+        stored = v2.ok(v2.put("/peers/a/card", {"peer_card": lines}))["peer_card"]
         assert stored == [lines[0], *lines[2:41]]
-        assert second.ok(second.get("/peers/a/card"))["peer_card"] == stored
-        second.ok(
-            second.put("/peers/a/card", {"peer_card": ["Likes tea"]}, query_string={"target": "b"})
-        )
-        assert second.ok(second.get("/peers/a/card", query_string={"target": "b"}))[
-            "peer_card"
-        ] == ["Likes tea"]
-        by_name = second.get("//v2/peers/a/card", query_string={"workspace_id": second.workspace})
-        assert second.ok(by_name)["peer_card"] == stored
+        assert v2.ok(v2.get("/peers/a/card"))["peer_card"] == stored
+        v2.ok(v2.put("/peers/a/card", {"peer_card": ["Likes tea"]}, query_string={"target": "b"}))
+        assert v2.ok(v2.get("/peers/a/card", query_string={"target": "b"}))["peer_card"] == [
+            "Likes tea"
+        ]
+        by_name = v2.get("//v2/peers/a/card", query_string={"workspace_id": v2.workspace})
+        assert v2.ok(by_name)["peer_card"] == stored
 
-    def test_an_unknown_peer_has_no_card_and_is_not_created(self, second: Second) -> None:
-        assert second.ok(second.get("/peers/nobody/card")) == {"peer_card": None}
-        second.missing(
-            second.put("/peers/nobody/card", {"peer_card": []}), "nobody", second.workspace
-        )
-        assert second.ids("/peers/list") == []
+    def test_an_unknown_peer_has_no_card_and_is_not_created(self, v2: V2Client) -> None:
+        assert v2.ok(v2.get("/peers/nobody/card")) == {"peer_card": None}
+        v2.missing(v2.put("/peers/nobody/card", {"peer_card": []}), "nobody", v2.workspace)
+        assert v2.ids("/peers/list") == []
 
 
-def derived(second: Second, level: str, content: str, **internal: Any) -> None:
+def derived(v2: V2Client, level: str, content: str, **internal: Any) -> None:
     """A conclusion as the worker would derive it from those of peer a about itself."""
 
     def change(tx: Transaction) -> None:
-        workspace = tx.workspaces.by_slug(second.workspace)
+        workspace = tx.workspaces.by_slug(v2.workspace)
         assert workspace is not None
         (first, *_) = tx.conclusions.page(workspace.key)
         row: Conclusion = replace(
@@ -275,20 +262,20 @@ def derived(second: Second, level: str, content: str, **internal: Any) -> None:
             [replace(row, internal=internal, source_ids=[first.uid], message_keys=[])]
         )
 
-    second.runtime.storage.write(change)
+    v2.runtime.storage.write(change)
 
 
 class TestRepresentation:
     @pytest.fixture
-    def known(self, second: Second) -> Second:
-        second.peer("a")
-        second.session("s")
-        second.conclude("a", "a", "a lives in Ulm", "a keeps bees", session="s")
-        derived(second, DEDUCTIVE, "a knows honey", premises=["a keeps bees"])
-        derived(second, INDUCTIVE, "a likes animals", sources=["bees", "dogs"])
-        return second
+    def known(self, v2: V2Client) -> V2Client:
+        v2.peer("a")
+        v2.session("s")
+        v2.conclude("a", "a", "a lives in Ulm", "a keeps bees", session="s")
+        derived(v2, DEDUCTIVE, "a knows honey", premises=["a keeps bees"])
+        derived(v2, INDUCTIVE, "a likes animals", sources=["bees", "dogs"])
+        return v2
 
-    def test_is_an_object_here_and_text_there(self, known: Second) -> None:
+    def test_is_an_object_here_and_text_there(self, known: V2Client) -> None:
         found = known.ok(known.post("/peers/a/representation", {}))["representation"]
         assert [item["content"] for item in found["explicit"]] == ["a lives in Ulm", "a keeps bees"]
         assert all(
@@ -312,7 +299,7 @@ class TestRepresentation:
         )
 
     @pytest.mark.parametrize(("client", "kind"), FORMS)
-    def test_has_the_form_of_each_client(self, known: Second, client: str, kind: type) -> None:
+    def test_has_the_form_of_each_client(self, known: V2Client, client: str, kind: type) -> None:
         asking = known.as_client(client)
         assert isinstance(
             asking.ok(asking.post("/peers/a/representation", {"session_id": "s"}))[
@@ -322,7 +309,7 @@ class TestRepresentation:
         )
         assert isinstance(asking.ok(asking.get("/peers/a/context"))["representation"], kind)
 
-    def test_the_field_names_of_both_generations_are_accepted(self, known: Second) -> None:
+    def test_the_field_names_of_both_generations_are_accepted(self, known: V2Client) -> None:
         for words in ({"max_observations": 1}, {"max_conclusions": 1}):
             found = known.ok(known.post("/peers/a/representation", words))["representation"]
             assert len(found["explicit"]) + len(found["deductive"]) == 1
@@ -346,16 +333,16 @@ class TestRepresentation:
             ["query", "max_observations"],
         )
 
-    def test_of_an_unknown_peer_is_empty(self, second: Second) -> None:
-        assert second.ok(second.post("/peers/a/representation", {})) == {
+    def test_of_an_unknown_peer_is_empty(self, v2: V2Client) -> None:
+        assert v2.ok(v2.post("/peers/a/representation", {})) == {
             "representation": {"explicit": [], "deductive": []},
             "explicit": [],
             "deductive": [],
         }
 
-    def test_a_quoted_message_is_among_explicit_conclusions(self, second: Second) -> None:
-        (made,) = second.say("s", ("a", "My tortoise is called Balthazar."))
-        found = second.ok(second.post("/peers/a/representation", {"search_query": "Balthazar"}))[
+    def test_a_quoted_message_is_among_explicit_conclusions(self, v2: V2Client) -> None:
+        (made,) = v2.say("s", ("a", "My tortoise is called Balthazar."))
+        found = v2.ok(v2.post("/peers/a/representation", {"search_query": "Balthazar"}))[
             "representation"
         ]["explicit"]
         assert [(item["content"], item["session_name"]) for item in found] == [
@@ -363,7 +350,7 @@ class TestRepresentation:
         ]
         assert len(found[0]["message_ids"]) == 1
 
-    def test_is_part_of_contexts(self, known: Second) -> None:
+    def test_is_part_of_contexts(self, known: V2Client) -> None:
         known.ok(known.put("/peers/a/card", {"peer_card": ["Name: Ann"]}))
         alone = known.ok(known.get("/peers/a/context"))
         assert list(alone) == ["peer_id", "target_id", "representation", "peer_card"]
@@ -405,11 +392,11 @@ class TestRepresentation:
 
 
 class TestSessionContext:
-    def test_summary_and_messages_by_client(self, second: Second) -> None:
-        said = second.say("s", *[("a", f"number {number}") for number in range(6)])
-        summarize(second, "s", SHORT, "Numbers.", said[2], 2)
-        summarize(second, "s", LONG, "Many numbers were counted.", said[3], 5)
-        found = second.ok(second.get("/sessions/s/context"))
+    def test_summary_and_messages_by_client(self, v2: V2Client) -> None:
+        said = v2.say("s", *[("a", f"number {number}") for number in range(6)])
+        summarize(v2, "s", SHORT, "Numbers.", said[2], 2)
+        summarize(v2, "s", LONG, "Many numbers were counted.", said[3], 5)
+        found = v2.ok(v2.get("/sessions/s/context"))
         assert found["summary"]["content"] == "Many numbers were counted."
         assert list(found["summary"]) == [
             "content",
@@ -421,7 +408,7 @@ class TestSessionContext:
         assert found["messages"] == said[3:]
         assert (found["peer_representation"], found["peer_card"]) == (None, None)
         for client in ("1.0.1", "1.1.0"):
-            early = second.as_client(client)
+            early = v2.as_client(client)
             assert early.ok(early.get("/sessions/s/context")) == {
                 "id": "s",
                 "messages": said[3:],
@@ -433,76 +420,71 @@ class TestSessionContext:
                 ]
                 == ""
             )
-        both = second.ok(second.get("/sessions/s/summaries"))
+        both = v2.ok(v2.get("/sessions/s/summaries"))
         assert (
             both["id"],
             both["short_summary"]["content"],
             both["long_summary"]["message_id"],
         ) == ("s", "Numbers.", said[3]["id"])
-        assert second.ok(second.get("/sessions/none/summaries")) == {
+        assert v2.ok(v2.get("/sessions/none/summaries")) == {
             "id": "none",
             "short_summary": None,
             "long_summary": None,
         }
-        assert second.ok(second.get("/sessions/none/context"))["messages"] == []
-        assert (
-            second.ok(second.get("/sessions/s/context", query_string={"tokens": 0}))["messages"]
-            == []
-        )
-        second.refused(second.get("/sessions/s/context", query_string={"tokens": 100_001}))
+        assert v2.ok(v2.get("/sessions/none/context"))["messages"] == []
+        assert v2.ok(v2.get("/sessions/s/context", query_string={"tokens": 0}))["messages"] == []
+        v2.refused(v2.get("/sessions/s/context", query_string={"tokens": 100_001}))
 
 
 class TestObservations:
     @pytest.mark.parametrize(
         ("path", "key"), [("/observations", "observations"), ("/conclusions", "conclusions")]
     )
-    def test_are_served_under_both_names(self, second: Second, path: str, key: str) -> None:
+    def test_are_served_under_both_names(self, v2: V2Client, path: str, key: str) -> None:
         for name in ("a", "b"):
-            second.peer(name)
-        second.session("s")
+            v2.peer(name)
+        v2.session("s")
         pair = {"observer_id": "a", "observed_id": "b", "session_id": "s"}
         texts = ["b plays the cello", "b is allergic to peanuts"]
-        made = second.ok(second.post(path, {key: [{"content": text, **pair} for text in texts]}))
+        made = v2.ok(v2.post(path, {key: [{"content": text, **pair} for text in texts]}))
         assert [list(item) for item in made] == [OBSERVATION, OBSERVATION]
         assert [item["content"] for item in made] == texts
         assert {
             (item["observer_id"], item["observed_id"], item["session_id"]) for item in made
         } == {("a", "b", "s")}
-        assert second.ids(f"{path}/list") == [made[1]["id"], made[0]["id"]], "newest first"
-        assert second.ids(f"{path}/list", reverse="true") == [made[0]["id"], made[1]["id"]]
+        assert v2.ids(f"{path}/list") == [made[1]["id"], made[0]["id"]], "newest first"
+        assert v2.ids(f"{path}/list", reverse="true") == [made[0]["id"], made[1]["id"]]
         filters = {"observer": "a", "observed_id": "b"}
         asked = {"query": "allergic to peanuts", "top_k": 1, "filters": filters}
-        assert second.ok(second.post(f"{path}/query", asked)) == [made[1]]
-        (problem,) = second.refused(
-            second.post(f"{path}/query", {"query": "x", "filters": {"observer": "a"}})
+        assert v2.ok(v2.post(f"{path}/query", asked)) == [made[1]]
+        (problem,) = v2.refused(
+            v2.post(f"{path}/query", {"query": "x", "filters": {"observer": "a"}})
         )
         assert problem["msg"] == "observer and observed must be specified for semantic search"
-        assert second.ok(second.delete(f"{path}/{made[0]['id']}")) == {
+        assert v2.ok(v2.delete(f"{path}/{made[0]['id']}")) == {
             "message": "Observation deleted successfully"
         }
-        answer = second.delete(f"{path}/{made[0]['id']}")
-        assert second.ok(answer, 404)["detail"] == (
-            f"Document {made[0]['id']} not found or does not belong to workspace {second.workspace}"
+        answer = v2.delete(f"{path}/{made[0]['id']}")
+        assert v2.ok(answer, 404)["detail"] == (
+            f"Document {made[0]['id']} not found or does not belong to workspace {v2.workspace}"
         )
-        assert second.ids(f"{path}/list") == [made[1]["id"]]
+        assert v2.ids(f"{path}/list") == [made[1]["id"]]
 
-    def test_have_a_session_field_even_without_a_session(self, second: Second) -> None:
-        second.peer("a")
-        second.session("s")
-        second.conclude("a", "a", "from the session", session="s")
-        (alone,) = second.conclude("a", "a", "from nowhere", session=GLOBAL)
+    def test_have_a_session_field_even_without_a_session(self, v2: V2Client) -> None:
+        v2.peer("a")
+        v2.session("s")
+        v2.conclude("a", "a", "from the session", session="s")
+        (alone,) = v2.conclude("a", "a", "from nowhere", session=GLOBAL)
         assert alone["session_id"] == GLOBAL
-        (there,) = second.ok(
-            second.newest.post("/conclusions/list", {"filters": {"session_id": None}})
-        )["items"]
+        (there,) = v2.ok(v2.newest.post("/conclusions/list", {"filters": {"session_id": None}}))[
+            "items"
+        ]
         assert (there["id"], there["session_id"]) == (alone["id"], None)
 
         def found(filters: Any) -> list[str]:
             return [
                 item["content"]
-                for item in second.ok(second.post("/observations/list", {"filters": filters}))[
-                    "items"
-                ]
+                for item in v2.ok(v2.post("/observations/list", {"filters": filters}))["items"]
             ]
 
         for is_global in (GLOBAL, [GLOBAL], {"in": [GLOBAL]}):
@@ -513,8 +495,8 @@ class TestObservations:
             == ["from the session"]
         )
         assert found({"session_id": {"in": [GLOBAL, "s"]}}) == ["from nowhere", "from the session"]
-        (nearest,) = second.ok(
-            second.post(
+        (nearest,) = v2.ok(
+            v2.post(
                 "/observations/query",
                 {
                     "query": "nowhere",
@@ -524,26 +506,26 @@ class TestObservations:
         )
         assert nearest["session_id"] == GLOBAL
 
-    def test_unknown_peers_and_sessions_are_named(self, second: Second) -> None:
-        second.peer("a")
+    def test_unknown_peers_and_sessions_are_named(self, v2: V2Client) -> None:
+        v2.peer("a")
         given = {"content": "x", "observer_id": "a", "observed_id": "a", "session_id": "none"}
-        second.missing(second.post("/observations", {"observations": [given]}), "none")
+        v2.missing(v2.post("/observations", {"observations": [given]}), "none")
         for key in given:
             less = {name: value for name, value in given.items() if name != key}
-            second.refused(
-                second.post("/observations", {"observations": [less]}),
+            v2.refused(
+                v2.post("/observations", {"observations": [less]}),
                 ["body", "observations", 0, key],
             )
-        second.refused(second.post("/observations", {"observations": []}), ["body", "observations"])
+        v2.refused(v2.post("/observations", {"observations": []}), ["body", "observations"])
 
-    def test_of_scopes_are_not_shown(self, second: Second) -> None:
-        second.peer("a")
-        second.session("s")
-        second.conclude("a", "a", "seen", session="s")
-        second.ok(second.newest.post("/scopes", {"id": "team"}), 201)
+    def test_of_scopes_are_not_shown(self, v2: V2Client) -> None:
+        v2.peer("a")
+        v2.session("s")
+        v2.conclude("a", "a", "seen", session="s")
+        v2.ok(v2.newest.post("/scopes", {"id": "team"}), 201)
 
         def copied(tx: Transaction) -> None:
-            workspace = tx.workspaces.by_slug(second.workspace)
+            workspace = tx.workspaces.by_slug(v2.workspace)
             assert workspace is not None
             scope = tx.peers.by_slug(workspace.key, "scope.team")
             (row,) = tx.conclusions.page(workspace.key)
@@ -552,21 +534,21 @@ class TestObservations:
                 [replace(row, key=0, uid=new_uid(), observer_key=scope.key, observer=scope.slug)]
             )
 
-        second.runtime.storage.write(copied)
-        assert second.ok(second.newest.post("/conclusions/list"))["total"] == 2
-        listed = second.ok(second.post("/observations/list"))
+        v2.runtime.storage.write(copied)
+        assert v2.ok(v2.newest.post("/conclusions/list"))["total"] == 2
+        listed = v2.ok(v2.post("/observations/list"))
         assert ([item["observer_id"] for item in listed["items"]], listed["total"]) == (["a"], 1)
 
 
 class TestChat:
     @pytest.fixture
-    def place(self, tmp_path: Path) -> Iterator[tuple[Second, Talker]]:
+    def place(self, tmp_path: Path) -> Iterator[tuple[V2Client, AnsweringReasoner]]:
         with talking(tmp_path) as (api, talker):
-            second = Second(api.app, api.runtime, "w")
+            second = V2Client(api.app, api.runtime, "w")
             second.peer("a")
             yield second, talker
 
-    def test_the_answer_is_a_text(self, place: tuple[Second, Talker]) -> None:
+    def test_the_answer_is_a_text(self, place: tuple[V2Client, AnsweringReasoner]) -> None:
         second, talker = place
         assert second.ok(second.post("/peers/a/chat", {"query": "Really?"})) == {"content": "Yes."}
         assert talker.last.level == "low"
@@ -575,7 +557,7 @@ class TestChat:
 
     @pytest.mark.parametrize("client", [None, "1.8.0", "1.11.0"])
     def test_a_stream_has_the_framing_of_this_generation(
-        self, place: tuple[Second, Talker], client: str | None
+        self, place: tuple[V2Client, AnsweringReasoner], client: str | None
     ) -> None:
         second = place[0] if client is None else place[0].as_client(client)
         answer = second.post("/peers/a/chat", {"query": "Really?", "stream": True})
@@ -589,7 +571,7 @@ class TestChat:
 
     @pytest.mark.parametrize("client", ["1.0.1", "1.1.0", None])
     def test_early_clients_send_queries_and_get_plain_text_streams(
-        self, place: tuple[Second, Talker], client: str | None
+        self, place: tuple[V2Client, AnsweringReasoner], client: str | None
     ) -> None:
         second, talker = place[0] if client is None else place[0].as_client(client), place[1]
         assert second.ok(second.post("/peers/a/chat", {"queries": "One?"})) == {"content": "Yes."}
@@ -608,10 +590,12 @@ class TestChat:
             {"queries": None},
         ],
     )
-    def test_invalid_questions_are_refused(self, place: tuple[Second, Talker], body: Any) -> None:
+    def test_invalid_questions_are_refused(
+        self, place: tuple[V2Client, AnsweringReasoner], body: Any
+    ) -> None:
         place[0].refused(place[0].post("/peers/a/chat", body), ["body", "query"])
 
-    def test_a_question_creates_nothing(self, place: tuple[Second, Talker]) -> None:
+    def test_a_question_creates_nothing(self, place: tuple[V2Client, AnsweringReasoner]) -> None:
         second = place[0]
         second.missing(second.post("/peers/nobody/chat", {"query": "x"}), "nobody")
         second.missing(second.post("/peers/a/chat", {"query": "x", "target": "nobody"}), "nobody")
@@ -621,10 +605,10 @@ class TestChat:
 
 class TestWork:
     @pytest.mark.parametrize("path", ["/deriver/status", "/queue/status"])
-    def test_status_counts_work_units(self, second: Second, path: str) -> None:
-        made = second.session("s", peers={"b": {"observe_others": True}})
-        second.say("s", ("a", "I live in Ulm."))
-        status = second.ok(second.get(path))
+    def test_status_counts_work_units(self, v2: V2Client, path: str) -> None:
+        made = v2.session("s", peers={"b": {"observe_others": True}})
+        v2.say("s", ("a", "I live in Ulm."))
+        status = v2.ok(v2.get(path))
         assert list(status) == [
             "total_work_units",
             "completed_work_units",
@@ -634,46 +618,42 @@ class TestWork:
         ]
         assert (status["total_work_units"], status["pending_work_units"]) == (1, 1)
         assert status["sessions"][made["uid"]]["session_id"] == made["uid"], "by the internal id"
-        assert second.ok(second.get(path, query_string={"session_id": "s"}))["sessions"] is None
+        assert v2.ok(v2.get(path, query_string={"session_id": "s"}))["sessions"] is None
         for query, total in (
             ({"observer_id": "b"}, 1),
             ({"sender_id": "a"}, 1),
             ({"sender_id": "b"}, 0),
             ({"observer_id": "nobody"}, 0),
         ):
-            assert second.ok(second.get(path, query_string=query))["total_work_units"] == total, (
-                query
-            )
+            assert v2.ok(v2.get(path, query_string=query))["total_work_units"] == total, query
         for query, total in (
             ({"peer_id": "a"}, 1),
             ({"peer_id": "nobody", "include_sender": "true"}, 0),
         ):
-            assert second.ok(second.get(path, query_string=query))["total_work_units"] == total, (
-                query
-            )
+            assert v2.ok(v2.get(path, query_string=query))["total_work_units"] == total, query
 
     @pytest.mark.parametrize("kind", ["consolidate", "agent"])
-    def test_dreams_are_triggered(self, second: Second, kind: str) -> None:
-        second.peer("a")
-        answer = second.post("/trigger_dream", {"observer": "a", "dream_type": kind})
+    def test_dreams_are_triggered(self, v2: V2Client, kind: str) -> None:
+        v2.peer("a")
+        answer = v2.post("/trigger_dream", {"observer": "a", "dream_type": kind})
         assert (answer.status_code, answer.data) == (204, b"")
-        second.ok(second.post("/trigger_dream", {"observer": "a", "dream_type": kind}), 204)
-        assert second.ok(second.get("/deriver/status"))["total_work_units"] == 1, (
+        v2.ok(v2.post("/trigger_dream", {"observer": "a", "dream_type": kind}), 204)
+        assert v2.ok(v2.get("/deriver/status"))["total_work_units"] == 1, (
             "one that waits already is enough"
         )
-        second.ok(second.post("/trigger_dream", {"observer": "nobody", "dream_type": kind}), 204)
-        assert second.ok(second.get("/deriver/status"))["total_work_units"] == 1, (
+        v2.ok(v2.post("/trigger_dream", {"observer": "nobody", "dream_type": kind}), 204)
+        assert v2.ok(v2.get("/deriver/status"))["total_work_units"] == 1, (
             "of whom nobody knows there is nothing to dream"
         )
-        second.refused(
-            second.post("/trigger_dream", {"observer": "a", "dream_type": "omni"}),
+        v2.refused(
+            v2.post("/trigger_dream", {"observer": "a", "dream_type": "omni"}),
             ["body", "dream_type"],
         )
 
-    def test_dreams_are_scheduled_by_the_newest_name(self, second: Second) -> None:
-        second.peer("a")
-        second.session("s")
-        answer = second.post(
+    def test_dreams_are_scheduled_by_the_newest_name(self, v2: V2Client) -> None:
+        v2.peer("a")
+        v2.session("s")
+        answer = v2.post(
             "/schedule_dream", {"observer": "a", "dream_type": "omni", "session_id": "s"}
         )
         assert (answer.status_code, answer.data) == (204, b"")
@@ -682,29 +662,29 @@ class TestWork:
 class TestWebhooks:
     URL = "https://93.184.215.14/hook"
 
-    def test_are_registered_listed_and_deleted(self, second: Second) -> None:
-        second.create()
-        made = second.ok(second.post("/webhooks", {"url": self.URL}))
-        assert (made["url"], made["workspace_id"]) == (self.URL, second.workspace)
-        assert second.ok(second.post("/webhooks", {"url": self.URL}))["id"] == made["id"]
-        assert [item["id"] for item in second.ok(second.get("/webhooks"))["items"]] == [made["id"]]
-        answer = second.get("/webhooks/test")
+    def test_are_registered_listed_and_deleted(self, v2: V2Client) -> None:
+        v2.create()
+        made = v2.ok(v2.post("/webhooks", {"url": self.URL}))
+        assert (made["url"], made["workspace_id"]) == (self.URL, v2.workspace)
+        assert v2.ok(v2.post("/webhooks", {"url": self.URL}))["id"] == made["id"]
+        assert [item["id"] for item in v2.ok(v2.get("/webhooks"))["items"]] == [made["id"]]
+        answer = v2.get("/webhooks/test")
         assert (answer.status_code, answer.get_json()) == (200, None)
-        answer = second.delete(f"/webhooks/{made['id']}")
+        answer = v2.delete(f"/webhooks/{made['id']}")
         assert (answer.status_code, answer.data) == (200, b"null")
-        second.missing(second.delete(f"/webhooks/{made['id']}"), made["id"], second.workspace)
+        v2.missing(v2.delete(f"/webhooks/{made['id']}"), made["id"], v2.workspace)
 
-    def test_invalid_urls_are_refused(self, second: Second) -> None:
-        second.missing(second.post("/webhooks", {"url": self.URL}), second.workspace)
-        second.create()
+    def test_invalid_urls_are_refused(self, v2: V2Client) -> None:
+        v2.missing(v2.post("/webhooks", {"url": self.URL}), v2.workspace)
+        v2.create()
         for url in ("nonsense", "ftp://93.184.215.14/x", "http://127.0.0.1/x", "http://10.0.0.1/"):
-            second.refused(second.post("/webhooks", {"url": url}), ["body", "url"])
+            v2.refused(v2.post("/webhooks", {"url": url}), ["body", "url"])
 
 
 class TestWithoutASession:
     @pytest.mark.parametrize("client", ["1.0.1", "1.1.0"])
-    def test_the_first_clients_store_messages_of_a_peer(self, second: Second, client: str) -> None:
-        early = second.as_client(client)
+    def test_the_first_clients_store_messages_of_a_peer(self, v2: V2Client, client: str) -> None:
+        early = v2.as_client(client)
         given = [
             {"peer_id": "a", "content": f"number {number}", "metadata": {"even": number % 2 == 0}}
             for number in range(3)
@@ -715,7 +695,7 @@ class TestWithoutASession:
         assert early.ids("/peers/a/messages/list", reverse="true", size=1) == [made[2]["id"]]
         odd = early.ok(early.post("/peers/a/messages/list", {"filter": {"even": False}}))
         assert odd["items"] == made[1:2]
-        second.say("s", ("a", "in a session"))
+        v2.say("s", ("a", "in a session"))
         assert early.ok(early.post("/peers/a/messages/list"))["total"] == 3
         assert early.ok(early.post("/peers/b/messages/list"))["items"] == []
         early.refused(
@@ -723,15 +703,15 @@ class TestWithoutASession:
             ["body", "messages", 0, "peer_id"],
         )
         (room,) = {item["session_id"] for item in made}
-        assert second.newest.ids(f"/sessions/{room}/messages/list") == [item["id"] for item in made]
+        assert v2.newest.ids(f"/sessions/{room}/messages/list") == [item["id"] for item in made]
 
 
 class TestEarlyFilters:
     @pytest.fixture
-    def peopled(self, second: Second) -> Second:
-        second.peer("a", metadata={"role": "cook", "age": 3})
-        second.peer("b", metadata={"role": "smith", "age": 5, "id": "a"})
-        return second
+    def peopled(self, v2: V2Client) -> V2Client:
+        v2.peer("a", metadata={"role": "cook", "age": 3})
+        v2.peer("b", metadata={"role": "smith", "age": 5, "id": "a"})
+        return v2
 
     @pytest.mark.parametrize(
         ("client", "given", "found"),
@@ -748,29 +728,29 @@ class TestEarlyFilters:
         ],
     )
     def test_apply_to_metadata(
-        self, peopled: Second, client: str, given: Any, found: list[str]
+        self, peopled: V2Client, client: str, given: Any, found: list[str]
     ) -> None:
         early = peopled.as_client(client)
         assert [
             item["id"] for item in early.ok(early.post("/peers/list", {"filter": given}))["items"]
         ] == found
 
-    def test_filters_overrides_filter(self, peopled: Second) -> None:
+    def test_filters_overrides_filter(self, peopled: V2Client) -> None:
         both = {"filters": {"id": "b"}, "filter": {"role": "cook"}}
         assert [item["id"] for item in peopled.ok(peopled.post("/peers/list", both))["items"]] == [
             "b"
         ]
 
-    def test_values_other_than_objects_are_refused(self, peopled: Second) -> None:
+    def test_values_other_than_objects_are_refused(self, peopled: V2Client) -> None:
         given: Any
         for given in ([], "x", 1):
             peopled.refused(peopled.post("/peers/list", {"filter": given}), ["body", "filters"])
 
-    def test_can_restrict_to_active_sessions(self, second: Second) -> None:
+    def test_can_restrict_to_active_sessions(self, v2: V2Client) -> None:
         for name in ("kept", "gone"):
-            second.session(name, peers={"a": {}})
-        second.ok(second.delete("/sessions/gone"), 202)
-        early = second.as_client("1.0.1")
+            v2.session(name, peers={"a": {}})
+        v2.ok(v2.delete("/sessions/gone"), 202)
+        early = v2.as_client("1.0.1")
 
         def listed(body: Any) -> list[str]:
             return [item["id"] for item in early.ok(early.post("/peers/a/sessions", body))["items"]]

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from support.api.three import GENERATIONS, Face
-from support.api.three_nouns import SharedNouns
-from support.api.three_nouns import talk as talk
+from support.api.all_generations import GENERATIONS, GenerationClient
+from support.api.shared_resources import SharedResources
+from support.api.shared_resources import talk as talk
 from support.clients.older_generations import ADMIN, core_python, first_python
-from support.clients.one_workspace.faces import Clients, Process, processes
+from support.clients.one_workspace.clients import Clients, Process, processes
 from support.clients.server import Server
 
 pytestmark = [
@@ -35,17 +35,17 @@ def running(keyed_server: Server, published_client: Path) -> Iterator[dict[str, 
 
 
 @pytest.fixture
-def three(keyed_server: Server, running: dict[str, Process]) -> Iterator[Clients]:
+def all_generations(keyed_server: Server, running: dict[str, Process]) -> Iterator[Clients]:
     clients = Clients(keyed_server.url, ADMIN, f"w-{uuid.uuid4().hex[:12]}", running)
     yield clients
     clients.close()
 
 
 @pytest.fixture(params=GENERATIONS)
-def writer(request: pytest.FixtureRequest, three: Clients) -> Face:
+def writer(request: pytest.FixtureRequest, all_generations: Clients) -> GenerationClient:
     """The client of each generation in turn."""
-    return three.faces[request.param]
+    return all_generations.clients[request.param]
 
 
-class TestSharedNouns(SharedNouns):
+class TestSharedResources(SharedResources):
     """Every noun that all three clients have words for."""

@@ -24,7 +24,7 @@ from memservice.testing.llm import Say
 from memservice.testing.model_server import KEY, Handler, Request, Server, scripted
 from support.processes.processes import below, eventually, send
 from support.redis_server import RedisServer
-from support.rq.thinker import Thinker, calling
+from support.rq.scripted_model import ScriptedModelServer, calling
 from support.rq.workers import Delivery
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
@@ -85,7 +85,7 @@ def test_deriving_interrupted_during_a_call_is_done_once(deliver: Deliver, serve
         }
         return Say((json.dumps(found),))
 
-    model = Thinker(server, reply)
+    model = ScriptedModelServer(server, reply)
     place = deliver(**model.settings(KEY))
     model.cut(1)
     worker = place.worker("--num-workers", "1")
@@ -108,7 +108,7 @@ def test_deriving_interrupted_during_a_call_is_done_once(deliver: Deliver, serve
 def test_a_session_is_erased_while_the_only_worker_waits_on_a_model(
     deliver: Deliver, server: Server
 ) -> None:
-    model = Thinker(server, lambda role, told: Say(('{"statements": []}',)))
+    model = ScriptedModelServer(server, lambda role, told: Say(('{"statements": []}',)))
     place = deliver(**model.settings(KEY), DERIVER_FLUSH_ENABLED="true")
     model.cut(1)
     place.worker("--num-workers", "1")
@@ -128,7 +128,7 @@ def test_completed_calls_are_in_the_ledger_after_a_second_sigterm(
     deliver: Deliver, server: Server
 ) -> None:
     """The one in hand is not: nobody knows what it cost. Nothing that it was for is lost."""
-    model = Thinker(server, lambda role, told: Say(("DONE",)))
+    model = ScriptedModelServer(server, lambda role, told: Say(("DONE",)))
     place = deliver(**model.settings(KEY))
     place.say("s", "Hello.")
     conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft(BOAT, "alice", "alice")])
@@ -168,7 +168,9 @@ def test_redis_and_logs_contain_no_message_text_however_work_ends(
 
     server.then(quote)
     place = deliver(
-        REDIS_URL=own_redis.url, WORKER_MAX_ATTEMPTS="2", **Thinker.settings_of(server, KEY)
+        REDIS_URL=own_redis.url,
+        WORKER_MAX_ATTEMPTS="2",
+        **ScriptedModelServer.settings_of(server, KEY),
     )
     with closing(Redis.from_url(own_redis.url)) as connection:
         place.say("s", "I live on marshmallows.")
@@ -227,7 +229,7 @@ def test_a_dream_interrupted_in_any_call_leaves_no_partial_result(
         }
         return calling("create_conclusions", conclusions=[made])
 
-    model = Thinker(server, reply)
+    model = ScriptedModelServer(server, reply)
     place = deliver(**model.settings(KEY))
     place.say("s", "Hello.")
     given = [ConclusionDraft(text, "alice", "alice") for text in (OSLO, BERGEN, BOAT)]

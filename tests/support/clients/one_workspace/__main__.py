@@ -1,9 +1,8 @@
-"""Do with a published client what is asked on standard input:
+"""Run the calls on standard input with a published client:
 `python -m support.clients.one_workspace first|second|newest URL KEY`.
 
-Each line is a JSON list [workspace, method of `api.three.Face`, arguments]; so is each answer:
-[true, result] or [false, traceback].
-"""
+Each line is a JSON list [workspace, method of `support.api.all_generations.GenerationClient`,
+arguments]; so is each answer: [true, result] or [false, traceback]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short way to call the first generation, beside the third."""
+"""A client of the first generation, beside the third."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from werkzeug.test import TestResponse
 from api.conftest import Api
 
 
-class First:
+class V1Client:
     """The first generation's routes. `api` calls the third generation in the workspace of the same
     name."""
 

@@ -15,8 +15,8 @@ from flask import Flask
 from api.conftest import Api, _numbers
 from memservice.runtime import Runtime
 from memservice.worker.polling import Worker
-from support.api.second import Second
-from support.api.v1_world import First, uid
+from support.api.v1_client import V1Client, uid
+from support.api.v2_client import V2Client
 
 GENERATIONS = ("v1", "v2", "v3")
 ALICE = "alice"
@@ -24,19 +24,19 @@ ALICE = "alice"
 Metadata = dict[str, Any]
 
 
-class Told(NamedTuple):
-    """A message as the reader of its session sees it."""
+class MessageView(NamedTuple):
+    """A message in the perspective of the peer that reads the session."""
 
     id: str
     content: str
     mine: bool
-    """Said by the peer who reads."""
+    """Written by the reading peer."""
     metadata: Metadata
 
 
-class Face(Protocol):
-    """What every generation can do, each in its own way. Lists are whole, and their totals are
-    looked at."""
+class GenerationClient(Protocol):
+    """The operations that every generation has, in its own form. Lists are complete, and their
+    totals are checked."""
 
     def make_workspace(self, metadata: Metadata) -> None: ...
     def set_workspace(self, metadata: Metadata) -> None: ...
@@ -50,8 +50,8 @@ class Face(Protocol):
     def delete_session(self, session: str, of: str) -> None: ...
     def clone(self, session: str, of: str, upto: str | None) -> str: ...
     def say(self, session: str, by: str, *contents: str) -> list[str]: ...
-    def messages(self, session: str, of: str) -> list[Told]: ...
-    def message(self, session: str, of: str, id: str) -> Told: ...
+    def messages(self, session: str, of: str) -> list[MessageView]: ...
+    def message(self, session: str, of: str, id: str) -> MessageView: ...
     def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None: ...
     def conclude(self, about: str, content: str) -> str: ...
     def known(self, about: str) -> list[tuple[str, str]]: ...
@@ -59,17 +59,17 @@ class Face(Protocol):
     def chat(self, about: str, session: str, question: str) -> str: ...
 
 
-class Three:
-    """A workspace that nobody else uses, and its three faces. It does not exist yet."""
+class AllGenerations:
+    """A workspace of one test, with a client for each generation. It does not exist yet."""
 
     def __init__(self, app: Flask, runtime: Runtime, workspace: str) -> None:
         self.newest = Api(app, runtime, workspace)
-        self.second = Second(app, runtime, workspace)
-        self.first = First(self.newest)
+        self.v2 = V2Client(app, runtime, workspace)
+        self.v1 = V1Client(self.newest)
         self.runtime = runtime
-        self.faces: dict[str, Face] = {
+        self.clients: dict[str, GenerationClient] = {
             "v1": ByUid(self),
-            "v2": ByName(self, self.second),
+            "v2": ByName(self, self.v2),
             "v3": ByName(self, self.newest),
         }
 
@@ -77,18 +77,18 @@ class Three:
     def workspace(self) -> str:
         return self.newest.workspace
 
-    def all(self) -> Sequence[Face]:
-        return list(self.faces.values())
+    def all(self) -> Sequence[GenerationClient]:
+        return list(self.clients.values())
 
     def settle(self) -> None:
         Worker(self.runtime).run_until_idle()
 
     def app(self) -> str:
         """The path of the workspace in the first generation."""
-        return f"/apps/{self.first.get(f'/apps/name/{self.workspace}')['id']}"
+        return f"/apps/{self.v1.get(f'/apps/name/{self.workspace}')['id']}"
 
     def user(self, name: str = ALICE) -> str:
-        return f"{self.app()}/users/{self.first.get(f'{self.app()}/users/name/{name}')['id']}"
+        return f"{self.app()}/users/{self.v1.get(f'{self.app()}/users/name/{name}')['id']}"
 
     def slug(self, session: str) -> str:
         """The session's id in the later generations."""
@@ -100,7 +100,7 @@ class Three:
 
 
 def whole(api: Api, path: str, body: Any = ..., **query: Any) -> list[Any]:
-    """Everything on the pages of a list, whose totals must agree with it."""
+    """All items of a listing, page by page. The totals must agree."""
     return _collected(
         lambda number: api.ok(
             api.call("POST", path, body, query_string={"page": number, "size": 2, **query})
@@ -126,10 +126,10 @@ def _collected(ask: Any) -> list[Any]:
 class ByName:
     """The second and the third generation, which differ in words and statuses."""
 
-    def __init__(self, three: Three, api: Api) -> None:
-        self.three, self.api = three, api
-        self.root = "//v2/workspaces" if isinstance(api, Second) else "//v3/workspaces"
-        self.memory = "observations" if isinstance(api, Second) else "conclusions"
+    def __init__(self, all_generations: AllGenerations, api: Api) -> None:
+        self.three, self.api = all_generations, api
+        self.root = "//v2/workspaces" if isinstance(api, V2Client) else "//v3/workspaces"
+        self.memory = "observations" if isinstance(api, V2Client) else "conclusions"
 
     def done(self, method: str, path: str, body: Any = ...) -> Any:
         answer = self.api.call(method, path, body)
@@ -182,22 +182,22 @@ class ByName:
 
     def clone(self, session: str, of: str, upto: str | None) -> str:
         query = "" if upto is None else f"?message_id={upto}"
-        method = "GET" if isinstance(self.api, Second) else "POST"
+        method = "GET" if isinstance(self.api, V2Client) else "POST"
         return self.three.uid_of(self.done(method, f"{self._at(session)}/clone{query}")["id"])
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
         said = {"messages": [{"peer_id": by, "content": content} for content in contents]}
         return [item["id"] for item in self.done("POST", f"{self._at(session)}/messages", said)]
 
-    def _told(self, item: Any, of: str) -> Told:
-        return Told(item["id"], item["content"], item["peer_id"] == of, item["metadata"])
+    def _told(self, item: Any, of: str) -> MessageView:
+        return MessageView(item["id"], item["content"], item["peer_id"] == of, item["metadata"])
 
-    def messages(self, session: str, of: str) -> list[Told]:
+    def messages(self, session: str, of: str) -> list[MessageView]:
         return [
             self._told(item, of) for item in whole(self.api, f"{self._at(session)}/messages/list")
         ]
 
-    def message(self, session: str, of: str, id: str) -> Told:
+    def message(self, session: str, of: str, id: str) -> MessageView:
         return self._told(self.done("GET", f"{self._at(session)}/messages/{id}"), of)
 
     def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None:
@@ -232,40 +232,40 @@ class ByUid:
     """The first generation, where `by` says whose words they are: the peer's own, or anybody
     else's."""
 
-    def __init__(self, three: Three) -> None:
-        self.three, self.first = three, three.first
+    def __init__(self, all_generations: AllGenerations) -> None:
+        self.three, self.v1 = all_generations, all_generations.v1
 
     def _whole(self, path: str) -> list[Any]:
-        return _collected(lambda number: self.first.post(f"{path}/list", page=number, size=2))
+        return _collected(lambda number: self.v1.post(f"{path}/list", page=number, size=2))
 
     def make_workspace(self, metadata: Metadata) -> None:
-        self.first.post("/apps", {"name": self.three.workspace, "metadata": metadata})
+        self.v1.post("/apps", {"name": self.three.workspace, "metadata": metadata})
 
     def set_workspace(self, metadata: Metadata) -> None:
-        self.first.put(self.three.app(), {"metadata": metadata})
+        self.v1.put(self.three.app(), {"metadata": metadata})
 
     def workspace(self) -> Metadata:
-        found = self.first.get("/apps", app_id=uid(self.three.app()))
-        assert found == self.first.get(f"/apps/get_or_create/{self.three.workspace}")
+        found = self.v1.get("/apps", app_id=uid(self.three.app()))
+        assert found == self.v1.get(f"/apps/get_or_create/{self.three.workspace}")
         return dict(found["metadata"])
 
     def make_peer(self, name: str, metadata: Metadata) -> None:
-        self.first.post(f"{self.three.app()}/users", {"name": name, "metadata": metadata})
+        self.v1.post(f"{self.three.app()}/users", {"name": name, "metadata": metadata})
 
     def set_peer(self, name: str, metadata: Metadata) -> None:
-        self.first.put(self.three.user(name), {"metadata": metadata})
+        self.v1.put(self.three.user(name), {"metadata": metadata})
 
     def peers(self) -> dict[str, Metadata]:
         return {item["name"]: item["metadata"] for item in self._whole(f"{self.three.app()}/users")}
 
     def make_session(self, of: str, metadata: Metadata) -> str:
-        return str(self.first.post(f"{self.three.user(of)}/sessions", {"metadata": metadata})["id"])
+        return str(self.v1.post(f"{self.three.user(of)}/sessions", {"metadata": metadata})["id"])
 
     def _at(self, session: str, of: str) -> str:
         return f"{self.three.user(of)}/sessions/{session}"
 
     def set_session(self, session: str, of: str, metadata: Metadata) -> None:
-        self.first.put(self._at(session, of), {"metadata": metadata})
+        self.v1.put(self._at(session, of), {"metadata": metadata})
 
     def sessions(self, of: str) -> list[tuple[str, Metadata]]:
         return [
@@ -275,61 +275,61 @@ class ByUid:
         ]
 
     def delete_session(self, session: str, of: str) -> None:
-        self.first.delete(self._at(session, of))
+        self.v1.delete(self._at(session, of))
 
     def clone(self, session: str, of: str, upto: str | None) -> str:
         query = {} if upto is None else {"message_id": upto}
-        return str(self.first.get(f"{self._at(session, of)}/clone", **query)["id"])
+        return str(self.v1.get(f"{self._at(session, of)}/clone", **query)["id"])
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
-        said = self.first.say(
+        said = self.v1.say(
             self._at(session, ALICE), *((by == ALICE, content) for content in contents)
         )
         return [item["id"] for item in said]
 
-    def _told(self, item: Any) -> Told:
-        return Told(item["id"], item["content"], item["is_user"], item["metadata"])
+    def _told(self, item: Any) -> MessageView:
+        return MessageView(item["id"], item["content"], item["is_user"], item["metadata"])
 
-    def messages(self, session: str, of: str) -> list[Told]:
+    def messages(self, session: str, of: str) -> list[MessageView]:
         return [self._told(item) for item in self._whole(f"{self._at(session, of)}/messages")]
 
-    def message(self, session: str, of: str, id: str) -> Told:
-        return self._told(self.first.get(f"{self._at(session, of)}/messages/{id}"))
+    def message(self, session: str, of: str, id: str) -> MessageView:
+        return self._told(self.v1.get(f"{self._at(session, of)}/messages/{id}"))
 
     def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None:
-        self.first.put(f"{self._at(session, of)}/messages/{id}", {"metadata": metadata})
+        self.v1.put(f"{self._at(session, of)}/messages/{id}", {"metadata": metadata})
 
     def reserved(self, about: str) -> str:
         """The path of the documents in the collection of what is known about the user, which asking
         makes appear."""
         user = self.three.user(about)
-        self.first.post(f"{user}/sessions/unknown/chat", {"queries": ""})
-        collection = self.first.get(f"{user}/collections/name/honcho")
+        self.v1.post(f"{user}/sessions/unknown/chat", {"queries": ""})
+        collection = self.v1.get(f"{user}/collections/name/honcho")
         return f"{user}/collections/{collection['id']}/documents"
 
     def conclude(self, about: str, content: str) -> str:
-        return str(self.first.post(self.reserved(about), {"content": content})["id"])
+        return str(self.v1.post(self.reserved(about), {"content": content})["id"])
 
     def known(self, about: str) -> list[tuple[str, str]]:
         return [(item["id"], item["content"]) for item in self._whole(self.reserved(about))]
 
     def nearest(self, about: str, query: str) -> str:
         return str(
-            self.first.post(f"{self.reserved(about)}/query", {"query": query, "top_k": 1})[0]["id"]
+            self.v1.post(f"{self.reserved(about)}/query", {"query": query, "top_k": 1})[0]["id"]
         )
 
     def chat(self, about: str, session: str, question: str) -> str:
         return str(
-            self.first.post(f"{self._at(session, about)}/chat", {"queries": question})["content"]
+            self.v1.post(f"{self._at(session, about)}/chat", {"queries": question})["content"]
         )
 
 
 @pytest.fixture
-def three(app: Flask, runtime: Runtime) -> Three:
-    return Three(app, runtime, f"w{next(_numbers)}")
+def all_generations(app: Flask, runtime: Runtime) -> AllGenerations:
+    return AllGenerations(app, runtime, f"w{next(_numbers)}")
 
 
 @pytest.fixture(params=GENERATIONS)
-def writer(request: pytest.FixtureRequest, three: Three) -> Face:
+def writer(request: pytest.FixtureRequest, all_generations: AllGenerations) -> GenerationClient:
     """Each generation in turn."""
-    return three.faces[request.param]
+    return all_generations.clients[request.param]

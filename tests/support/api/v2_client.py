@@ -40,13 +40,12 @@ CLIENTS = {
     "js 1.8.0": ("v2", {"X-Stainless-Lang": "js", "X-Stainless-Package-Version": "1.8.0"}),
     "js 2.2.0": ("v2", {"User-Agent": "Honcho/JS 2.2.0"}),
 }
-"""By version of the published client: the generation whose path it asks, and what it says of
-itself."""
+"""By version of the published client: the generation of its paths, and its headers."""
 
 
-class Second(Api):
-    """As `Api`; paths are relative to the workspace in this generation, for one of `CLIENTS` or
-    somebody who does not say who they are."""
+class V2Client(Api):
+    """Like `Api`, with paths relative to the workspace in this generation. `client`: one of
+    `CLIENTS`; None: a client without identifying headers."""
 
     def __init__(
         self, app: Flask, runtime: Runtime, workspace: str, client: str | None = None
@@ -66,9 +65,9 @@ class Second(Api):
             url, method=method, headers={**self.headers, **options.pop("headers", {})}, **options
         )
 
-    def as_client(self, name: str) -> Second:
-        """The same workspace, asked by a published client."""
-        return Second(self.app, self.runtime, self.workspace, name)
+    def as_client(self, name: str) -> V2Client:
+        """The same workspace, called by a published client."""
+        return V2Client(self.app, self.runtime, self.workspace, name)
 
     @property
     def newest(self) -> Api:
@@ -101,6 +100,6 @@ class Second(Api):
 
 
 @pytest.fixture
-def second(app: Flask, runtime: Runtime) -> Second:
+def v2(app: Flask, runtime: Runtime) -> V2Client:
     """The application and a workspace name that is free."""
-    return Second(app, runtime, f"w{next(_numbers)}")
+    return V2Client(app, runtime, f"w{next(_numbers)}")

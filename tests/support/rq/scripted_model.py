@@ -1,5 +1,5 @@
-"""A model behind a real connection that derives and dreams as it is told, and lets a test cut it
-off in the middle of any call."""
+"""A scripted model behind a real connection, which derives and dreams. A test can interrupt any of
+its calls."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from memservice.testing.model_protocols import OpenAiWire
 from memservice.testing.model_server import Handler, Request, Server
 
 Reply = Callable[[str, bool], Say]
-"""What is said: by what the model is told to be, and whether it was given results of tools
-already."""
+"""The answer to a system prompt, and to whether there are results of tools."""
 
 
-class Thinker:
-    """Answers by `reply`; a call that was chosen with `cut` is never answered: it waits until the
-    other side is gone."""
+class ScriptedModelServer:
+    """Answers by `reply`. A call selected with `cut` is never answered: it waits until the client
+    disconnects."""
 
     def __init__(self, server: Server, reply: Reply) -> None:
         self.calls = 0
-        """Since `cut`."""
+        """Calls since `cut`."""
         self.cut_off = threading.Event()
-        """A call that is never answered has come."""
+        """Set when the call that is never answered arrives."""
         self._reply = reply
         self._number = 0
         self._lock = threading.Lock()
@@ -44,7 +43,7 @@ class Thinker:
         }
 
     def cut(self, number: int) -> None:
-        """The call of that number from now on is never answered; 0 for none."""
+        """Do not answer the call with this number, counted from now; 0 for none."""
         with self._lock:
             self.calls, self._number = 0, number
             self.cut_off.clear()

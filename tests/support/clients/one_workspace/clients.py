@@ -1,4 +1,4 @@
-"""The published clients of three generations as the faces of one workspace, each in a process of
+"""The published clients of three generations for one workspace, each in a process of
 its own environment."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from support.api.three import Face, Metadata, Told
+from support.api.all_generations import GenerationClient, MessageView, Metadata
 
 TESTS = Path(__file__).parents[3]
 
@@ -60,7 +60,8 @@ def processes(pythons: Mapping[str, Path], url: str, key: str) -> Iterator[dict[
 
 
 class Clients:
-    """A workspace that nobody else uses, seen through three clients. It does not exist yet."""
+    """A workspace of one test, with the published clients of three generations. It does not exist
+    yet."""
 
     def __init__(self, url: str, key: str, workspace: str, running: Mapping[str, Process]) -> None:
         self._http = httpx.Client(
@@ -69,14 +70,14 @@ class Clients:
             timeout=30,
         )
         self.workspace = workspace
-        self.faces: dict[str, Face] = {
-            "v1": ClientFace(self, running["first"]),
+        self.clients: dict[str, GenerationClient] = {
+            "v1": V1ClientProcess(self, running["first"]),
             "v2": ByName(self, running["second"]),
             "v3": ByName(self, running["newest"]),
         }
 
-    def all(self) -> Sequence[Face]:
-        return list(self.faces.values())
+    def all(self) -> Sequence[GenerationClient]:
+        return list(self.clients.values())
 
     def names(self) -> dict[str, str]:
         """Names of sessions by uid: a session goes by the one in the first generation, by the other
@@ -97,7 +98,7 @@ class Clients:
         self._http.close()
 
 
-class ClientFace:
+class V1ClientProcess:
     """A client that calls a session by its uid."""
 
     def __init__(self, clients: Clients, process: Process) -> None:
@@ -149,11 +150,11 @@ class ClientFace:
     def say(self, session: str, by: str, *contents: str) -> list[str]:
         return list(self.ask("say", self.called(session), by, *contents))
 
-    def messages(self, session: str, of: str) -> list[Told]:
-        return [Told(*item) for item in self.ask("messages", self.called(session), of)]
+    def messages(self, session: str, of: str) -> list[MessageView]:
+        return [MessageView(*item) for item in self.ask("messages", self.called(session), of)]
 
-    def message(self, session: str, of: str, id: str) -> Told:
-        return Told(*self.ask("message", self.called(session), of, id))
+    def message(self, session: str, of: str, id: str) -> MessageView:
+        return MessageView(*self.ask("message", self.called(session), of, id))
 
     def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None:
         self.ask("set_message", self.called(session), of, id, metadata)
@@ -171,7 +172,7 @@ class ClientFace:
         return str(self.ask("chat", about, self.called(session), question))
 
 
-class ByName(ClientFace):
+class ByName(V1ClientProcess):
     """A client that calls a session by its name, and gives it one."""
 
     def __init__(self, clients: Clients, process: Process) -> None:

@@ -1,4 +1,4 @@
-"""A reasoner of which a test decides what it answers, and an application that uses it."""
+"""A reasoner whose answers a test sets, and an application that uses it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from memservice.spi.reasoner import AnswerRequest
 from support.pipeline.fakes import Scripted
 
 
-class Talker(Scripted):
-    """Answers as a test says, and keeps what it was asked."""
+class AnsweringReasoner(Scripted):
+    """Answers as a test sets it, and records the requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,9 +33,11 @@ class Talker(Scripted):
 
 
 @contextmanager
-def talking(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[tuple[Api, Talker]]:
-    """The application with such a reasoner. The workspace `w` does not exist yet."""
-    talker = Talker()
+def talking(
+    folder: Path, uri: str = "memory://", **settings: str
+) -> Iterator[tuple[Api, AnsweringReasoner]]:
+    """The application with an `AnsweringReasoner`. The workspace `w` does not exist yet."""
+    talker = AnsweringReasoner()
     loaded = load_settings(
         environ={"DB_CONNECTION_URI": uri, "REASONER": talker.name, **settings}, cwd=folder
     )
