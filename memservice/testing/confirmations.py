@@ -1,4 +1,4 @@
-"""Exchanges in which a peer confirms or picks what another peer said, and in which it does not. The
+"""Dialogues in which a peer confirms or picks what another peer said, and in which it does not. The
 statements are those that a good model returns, and for the second table those of a careless one."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NOW = datetime(2024, 5, 17, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Dialogue:
     """bob says something, and alice answers."""
 
     other: str
@@ -55,198 +55,198 @@ def _message(key: int, author: str, content: str) -> Message:
 
 CONFIRMED = (
     # A summary that is confirmed
-    Exchange(
+    Dialogue(
         "So you work as a data engineer at Siemens in Munich since 2021.",
         "Yes, that's totally correct, you remembered everything!",
         "alice works as a data engineer at Siemens in Munich since 2021.",
     ),
-    Exchange(
+    Dialogue(
         "You told me you're allergic to penicillin and shellfish.",
         "Right, please keep that in mind for all restaurant suggestions.",
         "alice is allergic to penicillin and shellfish.",
     ),
-    Exchange(
+    Dialogue(
         "Your wedding is on September 14th in Porto, isn't it?",
         "Exactly, we're so looking forward to it!",
         "alice's wedding is on September 14th in Porto.",
     ),
-    Exchange(
+    Dialogue(
         "If I remember well, you have two daughters, Mia and Lena.",
         "Good memory! They are growing up so quickly these days.",
         "alice has two daughters, Mia and Lena.",
     ),
-    Exchange(
+    Dialogue(
         "You prefer morning flights and aisle seats.",
         "Absolutely, nothing has changed about how I travel.",
         "alice prefers morning flights and aisle seats.",
     ),
-    Exchange(
+    Dialogue(
         "Is your budget for the kitchen still 12,000 euros?",
         "Yeah, my husband insists we stick with what we agreed.",
         "alice's budget for the kitchen is 12,000 euros.",
     ),
-    Exchange(
+    Dialogue(
         "And you still play the cello in the Leipzig amateur orchestra?",
         "Still do, every single Tuesday evening after work.",
         "alice plays the cello in the Leipzig amateur orchestra.",
     ),
-    Exchange(
+    Dialogue(
         "Shall I note that your sister Ines studies medicine in Coimbra?",
         "Oh yes please, that would help me later on.",
         "alice's sister Ines studies medicine in Coimbra.",
     ),
     # A choice
-    Exchange(
+    Dialogue(
         "Would you like Hotel Aurora or the Villa Rosa?",
         "The second one sounds perfect, let's take that!",
         "alice wants to stay at the Villa Rosa.",
     ),
-    Exchange(
+    Dialogue(
         "We could do A) the museum tour or B) the food market walk.",
         "B, because my kids get bored quickly with paintings.",
         "alice wants to do the food market walk.",
     ),
-    Exchange(
+    Dialogue(
         "There are three plans: Basic, Family and Premium. Which one?",
         "I'd go with the last, considering what we spend already.",
         "alice chose the Premium plan.",
     ),
-    Exchange(
+    Dialogue(
         "Train or plane to Vienna?",
         "Train, obviously, I hate airports and everything around them.",
         "alice wants to take the train to Vienna.",
     ),
-    Exchange(
+    Dialogue(
         "Should the party be in the garden or in the town hall?",
         "The former, unless the forecast looks really terrible.",
         "alice wants the party in the garden.",
     ),
-    Exchange(
+    Dialogue(
         "For dinner I can offer ramen, tacos or a Greek salad.",
         "Option 2 please, we had noodles yesterday already.",
         "alice chose tacos for dinner.",
     ),
-    Exchange(
+    Dialogue(
         "Do you want the blue sofa, the grey one, or both samples?",
         "Both, so that my wife can compare them at home.",
         "alice wants samples of the blue and the grey sofa.",
     ),
-    Exchange(
+    Dialogue(
         "I suggest a reminder at 7 am for your thyroid tablets.",
         "Sounds good, I keep forgetting them lately.",
         "alice wants a reminder at 7 am for her thyroid tablets.",
     ),
     # German
-    Exchange(
+    Dialogue(
         "Sie wohnen also seit 2019 in Leipzig und arbeiten als Hebamme.",
         "Genau, das haben Sie sich sehr gut gemerkt!",
         "alice wohnt seit 2019 in Leipzig und arbeitet als Hebamme.",
     ),
-    Exchange(
+    Dialogue(
         "Möchten Sie lieber das Hotel Sonne oder die Pension Edelweiß?",
         "Das zweite klingt wunderbar, bitte gleich buchen!",
         "alice möchte in der Pension Edelweiß übernachten.",
     ),
-    Exchange(
+    Dialogue(
         "Dein Sohn Jonas kommt im August in die Schule, oder?",
         "Stimmt, wir haben gestern schon den Ranzen gekauft.",
         "alices Sohn Jonas kommt im August in die Schule.",
     ),
-    Exchange(
+    Dialogue(
         "Du isst kein Fleisch und keinen Fisch mehr?",
         "Ja, seit dem Urlaub bei meiner Tante bleibe ich dabei.",
         "alice isst kein Fleisch und keinen Fisch mehr.",
     ),
     # French
-    Exchange(
+    Dialogue(
         "Vous travaillez donc comme infirmière à Lyon depuis dix ans.",
         "C'est ça, vous avez une excellente mémoire !",
         "alice travaille comme infirmière à Lyon depuis dix ans.",
     ),
-    Exchange(
+    Dialogue(
         "Préférez-vous la maison à Nantes ou l'appartement à Rennes ?",
         "La première me plaît davantage, surtout pour les enfants.",
         "alice préfère la maison à Nantes.",
     ),
-    Exchange(
+    Dialogue(
         "Tu es allergique aux arachides, n'est-ce pas ?",
         "Oui, depuis toute petite malheureusement.",
         "alice est allergique aux arachides.",
     ),
     # Spanish
-    Exchange(
+    Dialogue(
         "Entonces usted vive en Valencia y tiene dos hijos.",
         "Así es, me alegra mucho que lo recuerde.",
         "alice vive en Valencia y tiene dos hijos.",
     ),
-    Exchange(
+    Dialogue(
         "¿Prefieres el curso de cerámica o el de fotografía?",
         "Me quedo con el segundo, siempre quise aprender eso.",
         "alice prefiere el curso de fotografía.",
     ),
-    Exchange(
+    Dialogue(
         "¿Tu hermana Lucía se casa en octubre?",
         "Sí, estamos todos muy emocionados con los preparativos.",
         "La hermana de alice, Lucía, se casa en octubre.",
     ),
     # Portuguese
-    Exchange(
+    Dialogue(
         "Então você mora no Recife e trabalha numa padaria.",
         "Isso mesmo, que bom que você se lembra!",
         "alice mora no Recife e trabalha numa padaria.",
     ),
-    Exchange(
+    Dialogue(
         "Quer o voo da manhã ou o voo da noite?",
         "Fico com o primeiro, detesto chegar tarde.",
         "alice quer o voo da manhã.",
     ),
-    Exchange(
+    Dialogue(
         "O seu cachorro se chama Bolota?",
         "Sim, meus filhos escolheram quando eram pequenos.",
         "O cachorro de alice se chama Bolota.",
     ),
     # Italian
-    Exchange(
+    Dialogue(
         "Quindi lavora come architetto a Torino dal 2015.",
         "Esatto, complimenti per la memoria!",
         "alice lavora come architetto a Torino dal 2015.",
     ),
-    Exchange(
+    Dialogue(
         "Vuole la camera con vista mare o quella sul giardino?",
         "Prendo la seconda, dormo meglio lontano dal rumore.",
         "alice vuole la camera sul giardino.",
     ),
-    Exchange(
+    Dialogue(
         "Suo figlio Matteo è intollerante al lattosio?",
         "Certo, dobbiamo stare molto attenti quando usciamo.",
         "Il figlio di alice, Matteo, è intollerante al lattosio.",
     ),
     # Chinese
-    Exchange("所以您在上海的医院当护士？", "是的，您记得真清楚！", "alice在上海的医院当护士。"),
-    Exchange(
+    Dialogue("所以您在上海的医院当护士？", "是的，您记得真清楚！", "alice在上海的医院当护士。"),
+    Dialogue(
         "您想订靠窗的座位还是靠过道的座位？", "第二个吧，我腿比较长。", "alice想订靠过道的座位。"
     ),
-    Exchange("您对花生过敏。", "没错，请一定帮我注意。", "alice对花生过敏。"),
-    Exchange(
+    Dialogue("您对花生过敏。", "没错，请一定帮我注意。", "alice对花生过敏。"),
+    Dialogue(
         "您女儿下个月去北京上大学？", "对，我们全家都很高兴。", "alice的女儿下个月去北京上大学。"
     ),
     # Japanese
-    Exchange(
+    Dialogue(
         "京都で英語の先生をされているんですね。",
         "はい、よく覚えていてくれましたね！",
         "aliceは京都で英語の先生をしている。",
     ),
-    Exchange(
+    Dialogue(
         "和室と洋室のどちらがよろしいですか？",
         "最初のほうでお願いします、畳が好きなので。",
         "aliceは和室を希望している。",
     ),
-    Exchange(
+    Dialogue(
         "そばアレルギーがあるんでしたよね？",
         "そうなんです、子供の頃からずっと。",
         "aliceはそばアレルギーがある。",
     ),
-    Exchange(
+    Dialogue(
         "来月、札幌に引っ越すのですか？",
         "ええ、夫の転勤が急に決まりまして。",
         "aliceは来月、札幌に引っ越す。",
@@ -254,29 +254,29 @@ CONFIRMED = (
 )
 
 NOT_CONFIRMED = (
-    Exchange("You own a yacht in Monaco.", "No, that is my cousin's.", "alice owns a yacht."),
-    Exchange(
+    Dialogue("You own a yacht in Monaco.", "No, that is my cousin's.", "alice owns a yacht."),
+    Dialogue(
         "You live in Rome, right?",
         "Not at all, wherever did you get that idea?",
         "alice lives in Rome.",
     ),
-    Exchange("I moved to Oslo last week.", "How was the journey up there?", "alice moved to Oslo."),
-    Exchange("I moved to Oslo last week.", "How nice for you!", "alice moved to Oslo.", "said"),
-    Exchange(
+    Dialogue("I moved to Oslo last week.", "How was the journey up there?", "alice moved to Oslo."),
+    Dialogue("I moved to Oslo last week.", "How nice for you!", "alice moved to Oslo.", "said"),
+    Dialogue(
         "You are allergic to nuts.",
         "Never had any trouble with those.",
         "alice is allergic to nuts.",
     ),
-    Exchange(
+    Dialogue(
         "Would you like Hotel Aurora or the Villa Rosa?",
         "Neither, we will stay with friends.",
         "alice wants to stay at the Villa Rosa.",
     ),
-    Exchange("Du hast drei Kinder.", "Nein, da irrst du dich gewaltig.", "alice hat drei Kinder."),
-    Exchange("Vous habitez à Paris ?", "Pas du tout, quelle idée !", "alice habite à Paris."),
-    Exchange("¿Vives en Madrid?", "No, para nada, qué va.", "alice vive en Madrid."),
-    Exchange("Você mora em Lisboa?", "Não, de jeito nenhum.", "alice mora em Lisboa."),
-    Exchange("Lei abita a Roma?", "No, assolutamente, si sbaglia.", "alice abita a Roma."),
-    Exchange("您住在北京吗？", "不是，您记错人了。", "alice住在北京。"),
-    Exchange("大阪にお住まいですか？", "いいえ、人違いだと思います。", "aliceは大阪に住んでいる。"),
+    Dialogue("Du hast drei Kinder.", "Nein, da irrst du dich gewaltig.", "alice hat drei Kinder."),
+    Dialogue("Vous habitez à Paris ?", "Pas du tout, quelle idée !", "alice habite à Paris."),
+    Dialogue("¿Vives en Madrid?", "No, para nada, qué va.", "alice vive en Madrid."),
+    Dialogue("Você mora em Lisboa?", "Não, de jeito nenhum.", "alice mora em Lisboa."),
+    Dialogue("Lei abita a Roma?", "No, assolutamente, si sbaglia.", "alice abita a Roma."),
+    Dialogue("您住在北京吗？", "不是，您记错人了。", "alice住在北京。"),
+    Dialogue("大阪にお住まいですか？", "いいえ、人違いだと思います。", "aliceは大阪に住んでいる。"),
 )

@@ -8,38 +8,38 @@ import pytest
 from memservice.pipeline.derive.assent import confirms, denies
 from memservice.pipeline.derive.attribution import attributed
 from memservice.spi.reasoner import Statement
-from memservice.testing.confirmations import CONFIRMED, NOT_CONFIRMED, Exchange
+from memservice.testing.confirmations import CONFIRMED, NOT_CONFIRMED, Dialogue
 from services.pipeline.test_attribution import message
 
 
-def judged(exchange: Exchange, between: tuple[tuple[str, str], ...] = ()) -> list[Statement]:
-    """What is stored of an exchange, with further messages between its two."""
-    window = exchange.messages(between)
-    kept, _ = attributed([exchange.derived(window)], window[-1:], window, ["alice"])
+def judged(dialogue: Dialogue, between: tuple[tuple[str, str], ...] = ()) -> list[Statement]:
+    """What is stored of an dialogue, with further messages between its two."""
+    window = dialogue.messages(between)
+    kept, _ = attributed([dialogue.derived(window)], window[-1:], window, ["alice"])
     return kept
 
 
 def test_confirmed_or_chosen_statements_are_kept() -> None:
     assert len(CONFIRMED) == 40
-    lost = [exchange.own for exchange in CONFIRMED if not judged(exchange)]
+    lost = [dialogue.own for dialogue in CONFIRMED if not judged(dialogue)]
     assert len(lost) <= 2, lost
     assert all(
         (statement.basis, statement.confirms) == ("confirmed", (1,))
-        for exchange in CONFIRMED
-        for statement in judged(exchange)
+        for dialogue in CONFIRMED
+        for statement in judged(dialogue)
     )
 
 
-@pytest.mark.parametrize("exchange", NOT_CONFIRMED, ids=lambda exchange: exchange.own[:20])
-def test_unconfirmed_statements_are_dropped(exchange: Exchange) -> None:
-    assert judged(exchange) == []
+@pytest.mark.parametrize("dialogue", NOT_CONFIRMED, ids=lambda dialogue: dialogue.own[:20])
+def test_unconfirmed_statements_are_dropped(dialogue: Dialogue) -> None:
+    assert judged(dialogue) == []
 
 
 def test_a_confirmation_must_follow_in_the_same_turn() -> None:
-    exchange = CONFIRMED[0]
-    assert judged(exchange, (("bob", "Is that so?"),)), "of one turn"
+    dialogue = CONFIRMED[0]
+    assert judged(dialogue, (("bob", "Is that so?"),)), "of one turn"
     asked = (("alice", "Hm, let me think."), ("bob", "Take your time."))
-    assert judged(exchange, asked) == [], "an older turn is not what was confirmed"
+    assert judged(dialogue, asked) == [], "an older turn is not what was confirmed"
 
 
 def test_only_the_statement_of_the_cited_message_is_confirmed() -> None:
