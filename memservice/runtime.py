@@ -44,6 +44,9 @@ class DaySpending:
 
     day: str
     tokens: int
+    """0 without a limit: nothing was summed."""
+    limit: int | None
+    """Tokens per day; None: no limit."""
     read_at: float
     """Of `time.monotonic`."""
     reported: bool = False

@@ -14,6 +14,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks import outbox
+from memservice.services.usage import budget_overrides
 from memservice.spi.storage import Transaction
 
 log = logging.getLogger("memservice.keys")
@@ -57,6 +58,7 @@ def delete_workspace(
         if active:
             raise Conflict(f"Workspace {slug} has {active} active session(s): delete them first")
         tx.workspaces.save(replace(workspace, state=DELETING))
+        budget_overrides.forget(tx, workspace)
         tx.tasks.add([outbox.erase_workspace(rt, workspace)])
         return workspace, tx.keys.revoke_of(rt.clock(), workspace.slug)
 

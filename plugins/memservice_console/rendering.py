@@ -105,6 +105,7 @@ def environment() -> Environment:
         "moment": shown.moment,
         "duration": shown.duration,
         "number": shown.number,
+        "money": shown.money,
         "exact": shown.exact,
         "json": shown.as_json,
         "with_code": shown.with_code,

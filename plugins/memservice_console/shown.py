@@ -75,6 +75,11 @@ def number(value: float | None) -> str:
     return text.replace(",", "\u202f")
 
 
+def money(value: float | None) -> str:
+    """In the currency of LLM_PRICES, which the service does not know."""
+    return f"{value or 0.0:,.4f}".replace(",", "\u202f")
+
+
 def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str)
 

@@ -380,6 +380,76 @@ def test_usage_is_summed_by_day_model_task_and_workspace(site: Site) -> None:
     site.page("/console/usage?workspace=none", 404)
 
 
+def add_usage(site: Site, workspace_id: str, model: str) -> None:
+    now = site.runtime.clock()
+    with site.runtime.storage.read() as tx:
+        workspace = tx.workspaces.by_slug(workspace_id)
+    assert workspace is not None
+    row = Usage(
+        workspace_key=workspace.key,
+        day=day_of(now),
+        task="chat",
+        provider="openai",
+        model=model,
+        input_tokens=1_000_000,
+        output_tokens=500_000,
+        outcome="success",
+        created_at=now,
+    )
+    site.runtime.storage.write(lambda tx: tx.usage.add([row]))
+
+
+def test_usage_has_costs_where_prices_are_set(tmp_path: Path) -> None:
+    prices = json.dumps({"m1": {"input": 2, "output": 8}})
+    with opened(tmp_path, LLM_PRICES=prices) as site:
+        site.say("w", "s", ("alice", "hello"))
+        for model in ("m1", "m1", "m2"):
+            add_usage(site, "w", model)
+        for url in ("/console/usage", "/console/usage?workspace=w"):
+            text = site.page(url).text
+            assert "Cost of 30 days, in the currency of LLM_PRICES: 12.0000." in text
+            assert "Models without a price count as free: openai/m2." in text
+    with opened(tmp_path) as site:
+        site.say("w", "s", ("alice", "hello"))
+        add_usage(site, "w", "m1")
+        assert "Cost" not in site.page("/console/usage").text
+
+
+def test_a_budget_is_set_and_noted(site: Site) -> None:
+    site.say("w", "s", ("alice", "hello"))
+    url = "/console/usage?workspace=w"
+    form = post_form(site.page(url), "/budget")
+    assert form.fields["limit"] == "settings"
+    assert "As in the settings: no limit" in site.page(url).text
+    for typed in ({"limit": "tokens"}, {"limit": "tokens", "daily_tokens": "-1"}):
+        wrong = site.send(form, typed, 422)
+        assert "b-daily_tokens-problem" in wrong.ids
+        assert post_form(wrong, "/budget").fields["limit"] == "tokens"
+    wrong = site.send(form, {"limit": "all", "daily_tokens": "12"}, 422)
+    assert "b-limit-problem" in wrong.ids
+    assert post_form(wrong, "/budget").fields["daily_tokens"] == "12"
+    page = site.send(form, {"limit": "tokens", "daily_tokens": "5000"})
+    assert "0 of 5\u202f000 tokens of today are spent" in page.text
+    assert post_form(page, "/budget").fields["daily_tokens"] == "5000"
+    assert "tokens of today" not in site.send(form, {"limit": "none"}).text
+    assert post_form(site.send(form, {"limit": "settings"}), "/budget").fields == form.fields
+    with site.runtime.storage.read() as tx:
+        entries = [e for e in tx.audit_log.page() if e.action == "budget.change"]
+    assert [entry.detail for entry in reversed(entries)] == [
+        {"limit": "tokens", "daily_tokens": 5000},
+        {"limit": "none", "daily_tokens": None},
+        {"limit": "settings", "daily_tokens": None},
+    ]
+
+
+def test_the_key_of_a_workspace_sets_no_budget(keyed: Site) -> None:
+    keyed.say("w", "s", ("alice", "hello"))
+    own = keyed.as_bearer_of(keyed.key(workspace_id="w"))
+    assert "/budget" not in own.page("/console/usage").source
+    answer = own.open("/console/workspaces/w/budget", "POST", data={"limit": "none"})
+    assert answer.status_code == 403
+
+
 # --- settings
 
 

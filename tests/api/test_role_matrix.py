@@ -4,16 +4,21 @@ the table of roles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from api.test_auth_matrix import GUARDED, TABLE, ask
 from memservice.api.auth import Guard
+from memservice.domain.errors import Unauthorised
+from memservice.services import corrections, release_feed
 from memservice.services.auth import policy
-from memservice.services.auth.permissions import Permission, Role
+from memservice.services.auth.permissions import OF_WORKSPACE_KEY, Permission, Role
 from memservice.services.auth.principal import Principal
+from memservice.services.members import accounts, audit
+from memservice.services.usage import budget_overrides
+from memservice.services.usage.budget_overrides import Override
 from memservice.spi.schema import TABLES
 from support.api.auth_world import Keyed, Places, populate
 
@@ -62,7 +67,12 @@ NEEDS: dict[str, Permission] = (
 )
 """By route; the other routes edit memory."""
 
-OPERATES = {Permission.VIEW, Permission.MANAGE_JOBS, Permission.MANAGE_WEBHOOKS}
+OPERATES = {
+    Permission.VIEW,
+    Permission.MANAGE_JOBS,
+    Permission.MANAGE_WEBHOOKS,
+    Permission.MANAGE_BUDGETS,
+}
 PRINCIPALS: dict[str, tuple[Principal, set[Permission]]] = {
     f"{role.value} of {scope}": (
         policy.principal_of_member(role, workspaces),
@@ -98,6 +108,48 @@ def filled() -> Iterator[tuple[Keyed, Places]]:
     keyed.close()
 
 
+def _correct(keyed: Keyed, principal: Principal) -> object:
+    with keyed.runtime.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("acme")
+        assert workspace is not None
+        conclusion = tx.conclusions.page(workspace.key, limit=1)[0]
+    return corrections.correct(keyed.runtime, principal, "acme", conclusion.uid, "another text")
+
+
+SERVICES: dict[str, tuple[Permission, bool, Callable[[Keyed, Principal], object]]] = {
+    "correct a conclusion": (Permission.EDIT_MEMORY, False, _correct),
+    "set a budget": (
+        Permission.MANAGE_BUDGETS,
+        True,
+        lambda keyed, principal: budget_overrides.set_override(
+            keyed.runtime, principal, "acme", Override(1)
+        ),
+    ),
+    "see the budget": (
+        Permission.VIEW,
+        False,
+        lambda keyed, principal: budget_overrides.get(keyed.runtime, principal, "acme"),
+    ),
+    "see an available upgrade": (
+        Permission.VIEW,
+        True,
+        lambda keyed, principal: release_feed.available(keyed.runtime, principal),
+    ),
+    "list members": (
+        Permission.MANAGE_MEMBERS,
+        True,
+        lambda keyed, principal: accounts.browse(keyed.runtime, principal),
+    ),
+    "list the audit log": (
+        Permission.VIEW_AUDIT_LOG,
+        True,
+        lambda keyed, principal: audit.browse(keyed.runtime, principal),
+    ),
+}
+"""Services of the console that no route of the API calls: the permission, and whether it is needed
+in all workspaces."""
+
+
 def _contents(keyed: Keyed) -> list[Any]:
     with keyed.runtime.storage.read() as tx:
         return [tx.rows.page(spec.record) for spec in TABLES]
@@ -125,4 +177,27 @@ def test_a_role_permits_what_the_table_says(
             else:
                 assert status == 401, text
             if not may(name, route) or NEEDS.get(route) is Permission.VIEW:
+                assert _contents(keyed) == before
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_role_permits_services_that_have_no_route(
+    filled: tuple[Keyed, Places], service: str, subtests: pytest.Subtests
+) -> None:
+    keyed, _ = filled
+    needs, everywhere, call = SERVICES[service]
+    keys = {
+        "a workspace's key": (Principal(workspace_id="acme"), OF_WORKSPACE_KEY),
+        "a peer's key": (Principal(workspace_id="acme", peer_id="alice"), frozenset()),
+        "no key": (Principal(), frozenset()),
+    }
+    for name, (principal, held) in {**PRINCIPALS, **keys}.items():
+        is_limited = principal.workspaces is not None or not principal.is_member
+        with subtests.test(name=name), keyed.undone():
+            before = _contents(keyed)
+            if needs in held and not (everywhere and is_limited):
+                call(keyed, principal)
+            else:
+                with pytest.raises(Unauthorised):
+                    call(keyed, principal)
                 assert _contents(keyed) == before

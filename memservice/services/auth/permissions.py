@@ -8,6 +8,7 @@
 | edit memory | | | yes | |
 | delete workspaces | | | yes | |
 | view settings | | yes | yes | yes |
+| manage budgets | | yes | yes | yes |
 | manage keys | | | yes | yes |
 | manage members | | | yes | yes |
 | view the audit log | | | yes | yes |
@@ -36,6 +37,9 @@ class Permission(StrEnum):
     DELETE_WORKSPACES = "delete workspaces"
     VIEW_SETTINGS = "view settings"
     """Settings with secrets masked, plugins and health."""
+    MANAGE_BUDGETS = "manage budgets"
+    """Set how many tokens a workspace may use in a day. No key of the workspace may: the budget
+    limits it."""
     MANAGE_KEYS = "manage keys"
     """List, create and revoke API keys."""
     MANAGE_MEMBERS = "manage members"
@@ -54,6 +58,7 @@ ALL = frozenset(Permission)
 STORE_WIDE = frozenset(
     {
         Permission.VIEW_SETTINGS,
+        Permission.MANAGE_BUDGETS,
         Permission.MANAGE_KEYS,
         Permission.MANAGE_MEMBERS,
         Permission.VIEW_AUDIT_LOG,
@@ -69,6 +74,7 @@ OF_ROLE: Mapping[Role, frozenset[Permission]] = {
             Permission.MANAGE_JOBS,
             Permission.MANAGE_WEBHOOKS,
             Permission.VIEW_SETTINGS,
+            Permission.MANAGE_BUDGETS,
         }
     ),
     Role.OWNER: ALL,

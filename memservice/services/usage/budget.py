@@ -15,6 +15,7 @@ from datetime import time as time_of_day
 from memservice.domain.records import Workspace
 from memservice.domain.times import day_of
 from memservice.runtime import DaySpending, Runtime
+from memservice.services.usage import budget_overrides
 from memservice.spi.storage import Transaction
 
 log = logging.getLogger("memservice.budget")
@@ -41,14 +42,12 @@ class Budget:
 
 def of(rt: Runtime, tx: Transaction, workspace: Workspace) -> Budget | None:
     """The workspace's own budget; None: no limit."""
-    limit = _limit(rt, workspace.slug)
-    return None if limit is None else _today(rt, tx, limit, workspace)
+    return _today(rt, tx, workspace)
 
 
 def of_all(rt: Runtime, tx: Transaction) -> Budget | None:
     """The budget of all workspaces together; None: no limit."""
-    limit = rt.settings.budget.total_daily_tokens
-    return None if limit is None else _today(rt, tx, limit, None)
+    return None if rt.settings.budget.total_daily_tokens is None else _today(rt, tx, None)
 
 
 def may_spend(rt: Runtime, tx: Transaction, workspace: Workspace) -> bool:
@@ -58,15 +57,23 @@ def may_spend(rt: Runtime, tx: Transaction, workspace: Workspace) -> bool:
 
 def paused_until(rt: Runtime, workspace_key: int) -> datetime | None:
     """When a workspace's work that needs a model is checked again; None: now."""
-    settings = rt.settings.budget
-    if (settings.daily_tokens, settings.total_daily_tokens) == (None, None) and (
-        not settings.workspaces
-    ):
-        return None
+    if rt.settings.budget.total_daily_tokens is None:
+        known = rt.day_spending.get(workspace_key)
+        if known is not None and known.limit is None and _is_fresh(rt, known):
+            return None
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_key(workspace_key)
         resets_at = None if workspace is None else _resets_at(rt, tx, workspace)
     return None if resets_at is None else min(resets_at, rt.clock() + RECHECK_INTERVAL)
+
+
+def from_settings(rt: Runtime, slug: str) -> int | None:
+    """The limit of a workspace without an override; None: no limit."""
+    settings = rt.settings.budget
+    if slug in settings.workspaces:
+        limit: int | None = settings.workspaces[slug]
+        return limit
+    return settings.daily_tokens
 
 
 def _resets_at(rt: Runtime, tx: Transaction, workspace: Workspace) -> datetime | None:
@@ -77,24 +84,16 @@ def _resets_at(rt: Runtime, tx: Transaction, workspace: Workspace) -> datetime |
     return None
 
 
-def _today(rt: Runtime, tx: Transaction, limit: int, workspace: Workspace | None) -> Budget:
+def _today(rt: Runtime, tx: Transaction, workspace: Workspace | None) -> Budget | None:
     """The budget of a workspace, or of all, with the tokens spent so far today."""
-    workspace_key = None if workspace is None else workspace.key
     now = rt.clock()
-    day = day_of(now)
-    spending = rt.day_spending.get(workspace_key)
-    if (
-        spending is None
-        or spending.day != day
-        or time.monotonic() - spending.read_at > FRESH_SECONDS
-    ):
-        reported = spending is not None and spending.day == day and spending.reported
-        tokens = tx.usage.tokens(workspace_key, day)
-        spending = DaySpending(day, tokens, time.monotonic(), reported)
-        rt.day_spending[workspace_key] = spending
+    spending = _spending(rt, tx, workspace, day_of(now))
+    if spending.limit is None:
+        return None
     midnight = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time_of_day(), UTC)
-    spent = spending.tokens + rt.unwritten_tokens(workspace_key, day)
-    budget = Budget(limit, spent, midnight)
+    workspace_key = None if workspace is None else workspace.key
+    spent = spending.tokens + rt.unwritten_tokens(workspace_key, spending.day)
+    budget = Budget(spending.limit, spent, midnight)
     if budget.reached and not spending.reported:
         spending.reported = True
         log.warning(
@@ -103,15 +102,33 @@ def _today(rt: Runtime, tx: Transaction, limit: int, workspace: Workspace | None
                 "without a model, until %s"
             ),
             "all workspaces" if workspace is None else f"workspace {workspace.slug}",
-            limit,
+            spending.limit,
             midnight.isoformat(),
         )
     return budget
 
 
-def _limit(rt: Runtime, slug: str) -> int | None:
-    settings = rt.settings.budget
-    if slug in settings.workspaces:
-        limit: int | None = settings.workspaces[slug]
-        return limit
-    return settings.daily_tokens
+def _spending(rt: Runtime, tx: Transaction, workspace: Workspace | None, day: str) -> DaySpending:
+    """What the store says, read again after `FRESH_SECONDS`."""
+    workspace_key = None if workspace is None else workspace.key
+    before = rt.day_spending.get(workspace_key)
+    if before is not None and _is_fresh(rt, before):
+        return before
+    limit = _limit(rt, tx, workspace)
+    tokens = 0 if limit is None else tx.usage.tokens(workspace_key, day)
+    reported = before is not None and before.reported and (before.day, before.limit) == (day, limit)
+    spending = DaySpending(day, tokens, limit, time.monotonic(), reported)
+    rt.day_spending[workspace_key] = spending
+    return spending
+
+
+def _limit(rt: Runtime, tx: Transaction, workspace: Workspace | None) -> int | None:
+    if workspace is None:
+        return rt.settings.budget.total_daily_tokens
+    override = budget_overrides.of(tx, workspace)
+    return from_settings(rt, workspace.slug) if override is None else override.daily_tokens
+
+
+def _is_fresh(rt: Runtime, spending: DaySpending) -> bool:
+    age = time.monotonic() - spending.read_at
+    return spending.day == day_of(rt.clock()) and age <= FRESH_SECONDS

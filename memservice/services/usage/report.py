@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from datetime import timedelta
 
+from memservice.domain.filters import equals
 from memservice.domain.records import Workspace
 from memservice.domain.times import day_of
 from memservice.runtime import Runtime
@@ -17,6 +18,7 @@ from memservice.services.auth.principal import Principal
 from memservice.services.usage import budget, prices
 from memservice.services.usage.budget import Budget
 from memservice.spi.repositories import UsageTotal
+from memservice.spi.repositories.usage import GROUPS
 
 DETAIL = ("day", "task", "provider", "model")
 """Fields that a workspace's report is grouped by."""
@@ -84,7 +86,9 @@ def overall(
             by, workspace_key=None if workspace is None else workspace.key, since=since, until=until
         )
         keys = {total.workspace_key for total in totals if total.workspace_key is not None}
-        named = {key: _name(tx.workspaces.by_key(key), key) for key in keys}
+        rows = tx.rows.page(Workspace, equals(key=tuple(sorted(keys)))) if keys else []
+        known = {row.key: row for row in rows}
+        named = {key: _name(known.get(key), key) for key in keys}
     return [
         Line(total, None if total.workspace_key is None else named[total.workspace_key])
         for total in totals
@@ -101,15 +105,26 @@ def with_costs(
     until: str | None = None,
 ) -> tuple[list[Line], list[str]]:
     """Like `overall`, with the cost of each sum, and the models without a price."""
-    lines = overall(rt, principal, by, workspace_id=workspace_id, since=since, until=until)
     finest = tuple(dict.fromkeys((*by, "provider", "model")))
     parts = overall(rt, principal, finest, workspace_id=workspace_id, since=since, until=until)
-    costs: defaultdict[tuple[object, ...], float] = defaultdict(float)
+    groups: defaultdict[tuple[object, ...], list[Line]] = defaultdict(list)
     for part in parts:
-        costs[_group(part, by)] += prices.cost(rt.settings.llm.prices, part.total) or 0.0
-    return (
-        [replace(line, cost=costs[_group(line, by)]) for line in lines],
-        prices.unpriced(rt.settings.llm.prices, (part.total for part in parts)),
+        groups[_group(part, by)].append(part)
+    lines = []
+    for of_group in groups.values():
+        costs = (prices.cost(rt.settings.llm.prices, part.total) or 0.0 for part in of_group)
+        lines.append(
+            Line(_sum(by, [part.total for part in of_group]), of_group[0].workspace, sum(costs))
+        )
+    return lines, prices.unpriced(rt.settings.llm.prices, (part.total for part in parts))
+
+
+def _sum(by: Sequence[str], totals: Sequence[UsageTotal]) -> UsageTotal:
+    """One total over several that have the same values in the fields `by`."""
+    named = {name: getattr(totals[0], name) for name in by}
+    numbers = [field.name for field in fields(UsageTotal) if field.name not in GROUPS]
+    return UsageTotal(
+        **named, **{name: sum(getattr(total, name) for total in totals) for name in numbers}
     )
 
 
