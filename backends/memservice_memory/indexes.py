@@ -63,6 +63,11 @@ class MemoryTextIndex:
         for key in keys:
             texts.pop(key, None)
 
+    def sizes(
+        self, tx: Transaction | None, kind: str, workspace_keys: Sequence[int]
+    ) -> Mapping[int, int]:
+        return {key: len(self._texts(tx, kind, key)) for key in workspace_keys}
+
     def search(
         self,
         tx: Transaction | None,

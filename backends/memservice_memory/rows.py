@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
+from itertools import islice
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from memservice.domain.filters.ast import TRUE, All, Condition, Equal, OneOf
@@ -67,8 +68,10 @@ class MemoryRows:
         end = None if limit is None else offset + limit
         return [_copy(row) for row in list(rows)[offset:end]]
 
-    def count(self, record: type[Any], condition: Condition = TRUE) -> int:
-        return sum(1 for _ in self._matching(record, condition))
+    def count(
+        self, record: type[Any], condition: Condition = TRUE, limit: int | None = None
+    ) -> int:
+        return sum(1 for _ in islice(self._matching(record, condition), limit))
 
     def put(self, rows: Sequence[R]) -> list[R]:
         if not rows:

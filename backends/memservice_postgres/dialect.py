@@ -235,6 +235,9 @@ class PostgresDialect(SqlDialect):
         ]
         return sa.select(*columns).cte().prefix_with("MATERIALIZED")
 
+    def day(self, column: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
+        return sa.func.to_char(sa.func.timezone("UTC", column), "YYYY-MM-DD", type_=sa.Text)
+
     def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         return sa.func.strpos(json_conditions.folded(column), slots.take(sa.Text())) > 0
 

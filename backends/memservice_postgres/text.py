@@ -8,7 +8,7 @@ term; the number of occurrences is read from the returned rows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,6 +64,10 @@ _REMOVE = f"""
 """  # noqa: S608 - constants
 _OF_WORKSPACE = "SELECT id FROM text_rows WHERE workspace_key = %s LIMIT %s"
 _MINE = "SELECT id FROM text_rows WHERE id = ANY(%s) AND workspace_key = %s"
+_SIZES = """
+    SELECT workspace_key, sum(documents)::bigint FROM text_statistics
+    WHERE kind = %s AND workspace_key = ANY(%s) GROUP BY workspace_key
+"""
 _DELETE_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = %s"
 
 # The number of rows with each term: counted up to a limit, in the physical order of rows, which is
@@ -192,6 +196,12 @@ class PostgresTextIndex:
         if not removed:
             driver.execute(_DELETE_STATISTICS, (workspace_key,))
         return removed
+
+    def sizes(
+        self, tx: Transaction | None, kind: str, workspace_keys: Sequence[int]
+    ) -> Mapping[int, int]:
+        rows = driver_behind(tx).execute(_SIZES, (kind_code(kind), list(workspace_keys)))
+        return {row[0]: row[1] for row in rows}
 
     def search(
         self,

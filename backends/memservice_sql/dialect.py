@@ -109,6 +109,10 @@ class SqlDialect(ABC):
         rows are the value of one slot."""
 
     @abstractmethod
+    def day(self, column: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
+        """The UTC day of a time, as text: `2024-05-17`."""
+
+    @abstractmethod
     def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         """The condition that the column's text, folded (`memservice.domain.filters.jsontext.fold`),
         contains a folded needle (one slot)."""

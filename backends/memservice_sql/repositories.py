@@ -82,6 +82,27 @@ class SqlWorkspaces(base.Workspaces):
             start += mapping.width if name_given is not None else 0
         return base.Located(*records)
 
+    def last_messages(self, keys: Sequence[int]) -> dict[int, datetime]:
+        if not keys:
+            return {}
+        dialect = self.rows.store.dialect
+
+        def write(slots: Slots) -> sa.Executable:
+            newest = (
+                sa.select(t.messages.c.created_at)
+                .where(t.messages.c.workspace_key == t.workspaces.c.key)
+                .order_by(t.messages.c.key.desc())
+                .limit(1)
+                .correlate(t.workspaces)
+                .scalar_subquery()
+            )
+            one_of = dialect.one_of(t.workspaces.c.key, slots)
+            return sa.select(t.workspaces.c.key, newest).where(one_of)
+
+        rows = self.rows.run(("last messages",), write, [dialect.list_value(keys)]).fetchall()
+        read_time = self.rows.store.read_time
+        return {key: read_time(at) for key, at in rows if at is not None}
+
 
 class SqlKeys(base.Keys):
     rows: SqlRows
@@ -324,6 +345,26 @@ class SqlMessages(base.Messages):
         return self._positions(
             self.rows.run(("around",), write, [dialect.list_value(ranges)]).fetchall()
         )
+
+    def per_day(self, after: int, through: int) -> dict[str, int]:
+        dialect = self.rows.store.dialect
+
+        def write(slots: Slots) -> sa.Executable:
+            later = t.messages.c.key > slots.take(KEY)
+            in_range = t.messages.c.key <= slots.take(KEY)
+            day = dialect.day(t.messages.c.created_at).label("day")
+            days = sa.select(day).where(later, in_range).subquery()
+            return sa.select(days.c.day, sa.func.count()).group_by(days.c.day)
+
+        rows = self.rows.run(("messages per day",), write, [after, through]).fetchall()
+        return {day: int(number) for day, number in rows}
+
+    def newest_key(self) -> int:
+        def write(slots: Slots) -> sa.Executable:
+            # The condition makes every database look up the end of the index.
+            return sa.select(sa.func.max(t.messages.c.key)).where(t.messages.c.key > 0)
+
+        return int(self.rows.run(("newest key",), write, []).fetchone()[0] or 0)
 
     def seq_reaching(self, session_key: int, tokens: int) -> int | None:
         def write(slots: Slots) -> sa.Executable:

@@ -124,19 +124,24 @@ class SqlRows:
         ).fetchall()
         return info.mapping.records(rows)
 
-    def count(self, record: type[Any], condition: Condition = TRUE) -> int:
+    def count(
+        self, record: type[Any], condition: Condition = TRUE, limit: int | None = None
+    ) -> int:
         values: list[Any] = []
         info = self.store.tables[record]
         shape_ = shape(info.filterable, condition, values)
 
         def write(slots: Slots) -> sa.Executable:
-            return (
-                sa.select(sa.func.count())
-                .select_from(info.table)
-                .where(to_sql(info.filterable, shape_, slots))
-            )
+            matching = to_sql(info.filterable, shape_, slots)
+            if limit is None:
+                return sa.select(sa.func.count()).select_from(info.table).where(matching)
+            first = window(sa.select(info.table.c.key).where(matching), slots, limit, 0)
+            return sa.select(sa.func.count()).select_from(first.subquery())
 
-        return int(self.run(("count", record, shape_), write, values).fetchone()[0])
+        if limit is not None:
+            values += window_values(limit, 0)
+        statement_key = ("count", record, shape_, limit is None)
+        return int(self.run(statement_key, write, values).fetchone()[0])
 
     def put(self, rows: Sequence[R]) -> list[R]:
         self.writable()

@@ -206,6 +206,9 @@ class SqliteDialect(SqlDialect):
         ]
         return sa.select(*columns).cte().prefix_with("MATERIALIZED")
 
+    def day(self, column: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
+        return sa.func.substr(column, 1, 10, type_=sa.Text)
+
     def substring(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         return sa.func.instr(json_conditions.folded(column), slots.take(sa.Text())) > 0
 

@@ -37,6 +37,10 @@ _ADD_STATISTICS = """
     ON CONFLICT (workspace_key, kind) DO UPDATE
         SET documents = documents + excluded.documents, length = length + excluded.length
 """
+_SIZES = """
+    SELECT workspace_key, documents FROM text_statistics
+    WHERE kind = ? AND workspace_key IN (SELECT value FROM json_each(?))
+"""
 _DROP_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = ?"
 REMOVED = (0, 0)
 """The row of the statistics that belongs to no workspace: it counts removed texts whose words are
@@ -193,6 +197,14 @@ class SqliteTextIndex:
         if not dropped:
             connection.exec_driver_sql(_DROP_STATISTICS, (workspace_key,))
         return dropped
+
+    def sizes(
+        self, tx: Transaction | None, kind: str, workspace_keys: Sequence[int]
+    ) -> Mapping[int, int]:
+        rows = connection_of(tx).exec_driver_sql(
+            _SIZES, (kind_code(kind), json.dumps(list(workspace_keys)))
+        )
+        return {row[0]: row[1] for row in rows.all()}
 
     def search(
         self,

@@ -38,19 +38,36 @@ MAX_RELATED = 200
 """Maximum number of related rows: members of a session, observers of a peer."""
 
 
+@dataclass(frozen=True, slots=True)
+class ListedWorkspace:
+    workspace: Workspace
+    messages: int
+    """Messages in the text index: those whose session is being erased count until they are."""
+    last_message_at: datetime | None
+    """When the message that was stored last was sent."""
+
+
 def list_workspaces(
     rt: Runtime, principal: Principal, after: str | None = None
-) -> Listing[Workspace]:
-    """The workspaces that `policy.listable` allows; for the key of a workspace, only that one."""
+) -> Listing[ListedWorkspace]:
+    """Those that `policy.listable` names; for the key of a workspace, its own."""
     if principal.admin or principal.is_member:
         condition = all_of(policy.listable(principal), equals(state=ACTIVE))
         with rt.storage.read() as tx:
-            return page_after(tx, Workspace, condition, after)
+            listing = page_after(tx, Workspace, condition, after)
+            return Listing(_listed(rt, tx, listing.items), listing.after)
     workspace_id = principal.workspace_id or ""
     policy.require_key_of(principal, workspace_id)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
-    return Listing([] if workspace is None else [workspace])
+        return Listing([] if workspace is None else _listed(rt, tx, [workspace]))
+
+
+def _listed(rt: Runtime, tx: Transaction, workspaces: Sequence[Workspace]) -> list[ListedWorkspace]:
+    keys = [workspace.key for workspace in workspaces]
+    sizes = rt.storage.text.sizes(tx, MESSAGE, keys)
+    times = tx.workspaces.last_messages(keys)
+    return [ListedWorkspace(row, sizes.get(row.key, 0), times.get(row.key)) for row in workspaces]
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,11 @@ class Rows(Protocol):
         """Matching rows in `order`."""
         ...
 
-    def count(self, record: type[Any], condition: Condition = TRUE) -> int: ...
+    def count(
+        self, record: type[Any], condition: Condition = TRUE, limit: int | None = None
+    ) -> int:
+        """How many rows match; with `limit`, no more than that are read and counted."""
+        ...
 
     def put(self, rows: Sequence[R]) -> list[R]:
         """Store rows of one record type, in order: rows with key 0 are inserted and get rising

@@ -3,7 +3,7 @@ terms. The core computes the scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -69,6 +69,13 @@ class TextIndex(Protocol):
         keys, which are the newest), and all rows if there are fewer. An empty `terms` matches
         nothing. The cost depends on this workspace's postings only.
         """
+        ...
+
+    def sizes(
+        self, tx: Transaction | None, kind: str, workspace_keys: Sequence[int]
+    ) -> Mapping[int, int]:
+        """How many rows of each of these workspaces are indexed, by key, in one look-up that reads
+        none of them. Workspaces without rows may be left out."""
         ...
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:

@@ -134,6 +134,19 @@ class TextIndexContract:
             "owl": 0,
         }
 
+    def test_sizes_of_several_workspaces(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "red fox"), row(2, ""), row(3, "owl")])
+        self.add(engine, [row(4, "red fox")], OTHER)
+        self.remove(engine, [3])
+
+        def sizes(*workspace_keys: int, kind: str = "message") -> dict[int, int]:
+            numbers = engine.read(lambda tx: engine.index.sizes(tx, kind, workspace_keys))
+            return {key: number for key, number in numbers.items() if number}
+
+        assert sizes(OWN, OTHER, 10**9) == {OWN: 2, OTHER: 1}
+        assert sizes(OTHER) == {OTHER: 1}
+        assert sizes() == sizes(OWN, kind="conclusion") == {}
+
     def test_statistics_do_not_depend_on_where_or_k(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", session=n) for n in range(1, 6)])
         for index_filter, k in (

@@ -25,6 +25,7 @@ from memservice.domain.records import (
     Usage,
 )
 from memservice.runtime import Runtime
+from memservice.services import message_days
 from memservice.services.tasks import batching, lease_owner
 from memservice.services.tasks.kinds import DREAM
 from memservice.spi.repositories.base import CREATED
@@ -74,6 +75,7 @@ def sweep(rt: Runtime) -> Swept:
             _erase(rt, erased)
             if not erased.unfinished:
                 reclaim(rt)
+            message_days.count(rt)
             released = batching.release(rt)
             if released:
                 log.info("released %d tasks that waited for a full batch", released)

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import memservice
 from memservice.services.auth.permissions import Permission
 from memservice.services.members.visitors import Visitor
+from memservice.services.tasks import jobs
 from memservice.spi import web
 from memservice_console import shown
 from memservice_console.sign_in import CSRF_FIELD
@@ -91,6 +92,11 @@ def address(endpoint: str, **values: Any) -> str:
     return url_for(f"console.{endpoint}", **values).removeprefix(request.script_root)
 
 
+def counted(value: int) -> str:
+    """A number of tasks, which are counted up to a limit."""
+    return f"{shown.number(value)} or more" if value >= jobs.MAX_COUNTED else shown.number(value)
+
+
 @cache
 def environment() -> Environment:
     made = Environment(
@@ -106,6 +112,7 @@ def environment() -> Environment:
         "duration": shown.duration,
         "number": shown.number,
         "money": shown.money,
+        "counted": counted,
         "exact": shown.exact,
         "json": shown.as_json,
         "with_code": shown.with_code,

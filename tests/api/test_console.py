@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,12 +17,16 @@ import pytest
 import memservice_console
 from memservice.cli import cli
 from memservice.cli.operator import OPERATOR
+from memservice.domain.filters.ast import TRUE, Condition
 from memservice.hookspecs import hookimpl
+from memservice.services import message_days
 from memservice.services.auth import api_keys
 from memservice.services.auth.permissions import Role
 from memservice.services.members import links, sign_ins
 from memservice.services.members.visitors import Browser, visitor_of
+from memservice.services.tasks import jobs
 from memservice.spi import web
+from memservice.spi.rows import Rows
 from memservice_console.sign_in import SESSION_COOKIE
 from support.api.console_site import ADMIN, KEYS, Page, Site, opened
 from support.browser import checks
@@ -195,7 +200,51 @@ def test_home_shows_how_to_connect_mcp_only_if_there_is_such_a_command(world: Si
     assert ("mcp" in world.page("/console").text.lower()) == ("mcp" in commands)
 
 
+def test_home_shows_messages_per_day(world: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Messages per day" not in world.page("/console").text
+    message_days.count(world.runtime)
+    monkeypatch.setattr(message_days, "SETTLED_AFTER", timedelta())
+    message_days.count(world.runtime)
+    page = world.page("/console")
+    assert page.source.count("<rect") == message_days.DAYS
+    assert re.search(r"Messages by day(.|\n)*71", page.text)
+
+
+def test_home_and_the_list_of_workspaces_count_no_rows(
+    world: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the store holds: tasks are counted up to a limit, everything else is summed before
+    or read from an index."""
+    monkeypatch.setattr(jobs, "MAX_COUNTED", 2)
+    assert "2 or more" in world.page("/console").text
+    with world.runtime.storage.read() as tx:
+        rows = type(tx.rows)
+    count = rows.count
+
+    def bounded(
+        rows: Rows, record: type, condition: Condition = TRUE, limit: int | None = None
+    ) -> int:
+        assert limit is not None, f"all rows of {record.__name__} were counted"
+        return count(rows, record, condition, limit)
+
+    monkeypatch.setattr(rows, "count", bounded)
+    jobs.backlog(world.runtime, ADMIN)
+    world.page("/console/workspaces")
+
+
 # --- workspaces
+
+
+def test_workspaces_are_listed_with_size_and_last_message(site: Site) -> None:
+    site.say("w", "s1", ("alice", "one"), ("alice", "two"))
+    site.say("v", "s1", ("alice", "one"))
+    site.send(site.page("/console/workspaces").form("/workspaces"), {"id": "empty"})
+    rows = re.findall(
+        r'>(\w+)</a></th><td class="number">(\d+)</td><td>(.*?)</td>',
+        site.page("/console/workspaces").source,
+    )
+    assert [(name, number) for name, number, _ in rows] == [("empty", "0"), ("v", "1"), ("w", "2")]
+    assert [at.startswith("<time") for _, _, at in rows] == [False, True, True]
 
 
 def test_a_workspace_is_created_once_and_problems_stand_beside_their_field(site: Site) -> None:

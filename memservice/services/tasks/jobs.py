@@ -42,6 +42,8 @@ CANCELLED = "Cancelled: by an operator"
 _OPTIONAL: Condition = Not(equals(kind=(ERASE, DELETE_VECTORS)))
 """Tasks that an operator may cancel. Erasing deleted data cannot be cancelled."""
 CLAIM_SECONDS = 30.0
+MAX_COUNTED = 10_000
+"""Tasks of one state that a backlog counts: this number means that there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,27 +139,27 @@ def failures(
 
 
 def backlog(rt: Runtime, principal: Principal) -> Backlog:
-    """Counts of the tasks that are not done."""
+    """Counts of the tasks that are not done, up to `MAX_COUNTED`. The cost does not depend on how
+    many there are."""
     policy.require_admin(principal, needs=Permission.VIEW)
     now = rt.clock()
     pending = equals(state=PENDING)
     due = all_of(pending, Compare("not_before", "lte", now))
+    timed = all_of(due, Compare("not_before", "gt", IMMEDIATELY))
     with rt.storage.read() as tx:
         # A task without a delay has been due since its creation, a timer since `not_before`. Each
         # of the two is the first entry of an index, however many tasks are pending.
         oldest = [
             *tx.rows.page(Task, all_of(pending, equals(not_before=IMMEDIATELY)), limit=1),
-            *tx.rows.page(
-                Task,
-                all_of(due, Compare("not_before", "gt", IMMEDIATELY)),
-                (Order("not_before"), Order("key")),
-                1,
-            ),
+            *tx.rows.page(Task, timed, (Order("not_before"), Order("key")), 1),
         ]
+        later = all_of(pending, Compare("not_before", "gt", now))
+        # The time selects the index of failed tasks.
+        failed = all_of(equals(state=FAILED), Compare("finished_at", "gt", IMMEDIATELY))
         return Backlog(
-            tx.rows.count(Task, due),
-            tx.rows.count(Task, all_of(pending, Compare("not_before", "gt", now))),
-            tx.rows.count(Task, equals(state=FAILED)),
+            tx.rows.count(Task, due, MAX_COUNTED),
+            tx.rows.count(Task, later, MAX_COUNTED),
+            tx.rows.count(Task, failed, MAX_COUNTED),
             now - min(task.due_since for task in oldest) if oldest else None,
         )
 

@@ -74,10 +74,7 @@ def overall(
 ) -> list[Line]:
     """Sums over all workspaces, or over one, by fields of `spi.repositories.usage.GROUPS`; days are
     written `2024-05-17`."""
-    if workspace_id is None:
-        policy.require_admin(principal, needs=Permission.VIEW)
-    else:
-        policy.require(principal, workspace_id, needs=Permission.VIEW)
+    _require(principal, workspace_id)
     with rt.storage.read() as tx:
         workspace = None if workspace_id is None else tx.workspaces.by_slug(workspace_id)
         if workspace_id is not None and workspace is None:
@@ -105,6 +102,7 @@ def with_costs(
     until: str | None = None,
 ) -> tuple[list[Line], list[str]]:
     """Like `overall`, with the cost of each sum, and the models without a price."""
+    _require(principal, workspace_id)
     finest = tuple(dict.fromkeys((*by, "provider", "model")))
     parts = overall(rt, principal, finest, workspace_id=workspace_id, since=since, until=until)
     groups: defaultdict[tuple[object, ...], list[Line]] = defaultdict(list)
@@ -117,6 +115,13 @@ def with_costs(
             Line(_sum(by, [part.total for part in of_group]), of_group[0].workspace, sum(costs))
         )
     return lines, prices.unpriced(rt.settings.llm.prices, (part.total for part in parts))
+
+
+def _require(principal: Principal, workspace_id: str | None) -> None:
+    if workspace_id is None:
+        policy.require_admin(principal, needs=Permission.VIEW)
+    else:
+        policy.require(principal, workspace_id, needs=Permission.VIEW)
 
 
 def _sum(by: Sequence[str], totals: Sequence[UsageTotal]) -> UsageTotal:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from memservice.domain.filters.ast import TRUE, All, Any_, Compare, Condition, all_of, equals
 from memservice.domain.records import Message, Summary
+from memservice.domain.times import day_of
 from memservice.spi.repositories.base import Repository
 from memservice.spi.rows import Order
 
@@ -100,6 +102,19 @@ class Messages(Repository):
     def positions(self, keys: Sequence[int]) -> list[Position]:
         """Positions of the messages with these keys, in no particular order."""
         return [_position(message) for message in self.by_keys(keys).values()]
+
+    def per_day(self, after: int, through: int) -> dict[str, int]:
+        """How many messages with `after` < key ≤ `through` there are, by the UTC day of their
+        `created_at` (`2024-05-17`), in no particular order. Reads these messages only."""
+        messages = self.rows.page(
+            Message, all_of(Compare("key", "gt", after), Compare("key", "lte", through))
+        )
+        return dict(Counter(day_of(message.created_at) for message in messages))
+
+    def newest_key(self) -> int:
+        """The greatest key; 0: there is no message."""
+        messages = self.rows.page(Message, order=(Order("key", descending=True),), limit=1)
+        return messages[0].key if messages else 0
 
     def around(self, positions: Sequence[tuple[int, int]], distance: int) -> list[Position]:
         """Positions of the messages up to `distance` before and after each (session key, seq), each

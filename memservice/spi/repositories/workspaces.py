@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
-from memservice.domain.records import ACTIVE, Peer, Session, Workspace
+from memservice.domain.records import ACTIVE, Message, Peer, Session, Workspace
 from memservice.spi.repositories.base import CREATED, Repository
 from memservice.spi.rows import Order
 
@@ -60,6 +61,17 @@ class Workspaces(Repository):
         return self.rows.page(
             Workspace, all_of(equals(state=ACTIVE), condition), order, limit, offset
         )
+
+    def last_messages(self, keys: Sequence[int]) -> dict[int, datetime]:
+        """When the message that was stored last in each of these workspaces was sent, by key;
+        workspaces without messages are left out. One index look-up each."""
+        times: dict[int, datetime] = {}
+        for key in keys:
+            newest = (Order("key", descending=True),)
+            messages = self.rows.page(Message, equals(workspace_key=key), newest, 1)
+            if messages:
+                times[key] = messages[0].created_at
+        return times
 
     def count(self, condition: Condition = TRUE) -> int:
         return self.rows.count(Workspace, all_of(equals(state=ACTIVE), condition))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import Compare, equals
@@ -56,6 +56,35 @@ class MessagesChapter(Chapter):
                 == tx.messages.run(10**9, 1, 9)
                 == []
             )
+
+    def test_messages_are_counted_by_day(self, storage: Storage, dataset: Dataset) -> None:
+        midnight = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
+        times = (
+            midnight - timedelta(microseconds=1),
+            midnight,
+            (midnight + timedelta(hours=23, minutes=59)).astimezone(timezone(timedelta(hours=9))),
+            midnight + timedelta(days=1),
+            midnight - timedelta(days=400),
+        )
+        with storage.read() as tx:
+            assert tx.messages.newest_key() == 0
+            assert tx.messages.per_day(0, 10) == {}
+        said = storage.write(
+            lambda tx: tx.messages.append(
+                [dataset.message(seq, created_at=at) for seq, at in enumerate(times, 1)]
+            )
+        )
+        first, last = said[0].key, said[-1].key
+        with storage.read() as tx:
+            assert tx.messages.newest_key() == last
+            assert tx.messages.per_day(first - 1, last) == {
+                "2024-05-16": 1,
+                "2024-05-17": 2,
+                "2024-05-18": 1,
+                "2023-04-13": 1,
+            }
+            assert tx.messages.per_day(first, said[2].key) == {"2024-05-17": 2}
+            assert tx.messages.per_day(last, last + 10) == {}
 
     def test_messages_are_paged_by_position(self, storage: Storage, dataset: Dataset) -> None:
         messages = converse(storage, dataset, 12)

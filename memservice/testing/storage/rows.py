@@ -232,6 +232,13 @@ class RowsChapter(Chapter):
                 f"{n}" for n in range(1, 250, 2)
             ]
             assert tx.rows.count(r.Fact) == 125
+            assert [tx.rows.count(r.Fact, limit=n) for n in (0, 1, 124, 125, 126)] == [
+                0,
+                1,
+                124,
+                125,
+                125,
+            ]
 
     def test_one_delete_takes_many_keys(self, storage: Storage) -> None:
         facts = storage.write(

@@ -46,6 +46,30 @@ class WorkspacesChapter(Chapter):
             assert tx.sessions.by_slugs(dataset.workspace.key, ["talk"]) == [session]
             assert tx.sessions.by_key(session.key) == session
 
+    def test_the_last_message_of_several_workspaces(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
+        other = storage.write(lambda tx: populate(tx, "other"))
+        empty = storage.write(lambda tx: tx.workspaces.save(new_workspace("empty", 1)))
+        times = {}
+        for place, hours in ((dataset, (1, 9, 4)), (other, (2,))):
+            said = storage.write(
+                lambda tx, place=place, hours=hours: tx.messages.append(  # type: ignore[misc]
+                    [
+                        place.message(seq, created_at=NOW + timedelta(hours=hour))
+                        for seq, hour in enumerate(hours, 1)
+                    ]
+                )
+            )
+            times[place.workspace.key] = said[-1].created_at
+        with storage.read() as tx:
+            keys = [*times, empty.key, 10**9]
+            assert tx.workspaces.last_messages(keys) == times
+            assert tx.workspaces.last_messages([other.workspace.key]) == {
+                other.workspace.key: NOW + timedelta(hours=2)
+            }
+            assert tx.workspaces.last_messages([]) == {}
+
     def test_a_deleting_workspace_is_invisible(self, storage: Storage, dataset: Dataset) -> None:
         deleting = storage.write(
             lambda tx: tx.workspaces.save(replace(dataset.workspace, state=r.DELETING))

@@ -8,6 +8,7 @@ from flask import Response, request
 
 from memservice.operations import doctor
 from memservice.runtime import Runtime
+from memservice.services import message_days
 from memservice.services.tasks import jobs
 from memservice.spi import web
 from memservice_console.rendering import redirect, render
@@ -24,7 +25,9 @@ def home() -> Response:
     checks = web.health()
     state = doctor.overall(checks)
     if state == doctor.BROKEN:
-        return render("home.html", checks=checks, state=state, parts=(), backlog=None, url=_url())
+        return render(
+            "home.html", checks=checks, state=state, parts=(), backlog=None, days=None, url=_url()
+        )
     rt: Runtime = web.runtime()
     return render(
         "home.html",
@@ -32,6 +35,7 @@ def home() -> Response:
         state=state,
         parts=_parts(rt),
         backlog=jobs.backlog(rt, visitor().principal),
+        days=message_days.per_day(rt, visitor().principal),
         url=_url(),
     )
 

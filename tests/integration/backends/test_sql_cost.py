@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import All, Compare, Contains, Equal, equals
+from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import NOW, Dataset, populate
 from memservice_sql.storage import SqlStorage
@@ -133,6 +134,22 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     "around": lambda tx, s: tx.messages.around(
         [(s.dataset.session.key, seq) for seq in (1, 3, s.size)], 2
     ),
+    "messages per day": lambda tx, s: tx.messages.per_day(s.said[-1].key - 5, s.said[-1].key),
+    "newest key": lambda tx, s: tx.messages.newest_key(),
+    "last messages": lambda tx, s: tx.workspaces.last_messages([s.dataset.workspace.key]),
+    "some tasks that are due": lambda tx, s: tx.rows.count(
+        r.Task, All((Equal("state", r.PENDING), Compare("not_before", "lte", NOW))), 5
+    ),
+    "some failed tasks": lambda tx, s: tx.rows.count(
+        r.Task, All((Equal("state", r.FAILED), Compare("finished_at", "gt", r.IMMEDIATELY))), 5
+    ),
+    "the task that is due longest": lambda tx, s: tx.rows.page(
+        r.Task,
+        All((Equal("state", r.PENDING), Equal("not_before", r.IMMEDIATELY))),
+        (Order("key"),),
+        1,
+    ),
+    "sizes": lambda tx, s: s.storage.text.sizes(tx, "message", [s.dataset.workspace.key]),
     "matching": lambda tx, s: tx.messages.matching(
         s.dataset.workspace.key, [m.key for m in s.said[:5]], Equal("author", "alice")
     ),

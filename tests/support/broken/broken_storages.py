@@ -69,8 +69,10 @@ class RewritesConditions(MemoryRows):
     ) -> list[R]:
         return super().page(record, self.rewrite(condition), order, limit, offset)
 
-    def count(self, record: type[Any], condition: Condition = TRUE) -> int:
-        return super().count(record, self.rewrite(condition))
+    def count(
+        self, record: type[Any], condition: Condition = TRUE, limit: int | None = None
+    ) -> int:
+        return super().count(record, self.rewrite(condition), limit)
 
 
 class DropsAFilter(RewritesConditions):

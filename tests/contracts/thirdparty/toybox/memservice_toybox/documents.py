@@ -56,8 +56,10 @@ class ToyRows:
             )
         return copy.deepcopy(found[offset : None if limit is None else offset + limit])
 
-    def count(self, record: type[Any], condition: Condition = TRUE) -> int:
-        return len(self._matching(record, condition))
+    def count(
+        self, record: type[Any], condition: Condition = TRUE, limit: int | None = None
+    ) -> int:
+        return len(self._matching(record, condition)[:limit])
 
     def put(self, rows: Sequence[R]) -> list[R]:
         self._writable()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, cast
@@ -39,6 +39,13 @@ class ToyText:
             "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?",
             [(workspace_key, kind, key) for key in keys],
         )
+
+    def sizes(
+        self, tx: Transaction | None, kind: str, workspace_keys: Sequence[int]
+    ) -> Mapping[int, int]:
+        connection = _connection(tx, kind)
+        count = "SELECT count(*) FROM texts WHERE workspace = ? AND kind = ?"
+        return {key: connection.execute(count, (key, kind)).fetchone()[0] for key in workspace_keys}
 
     def search(
         self,

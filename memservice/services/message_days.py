@@ -1,0 +1,105 @@
+"""Messages per day, over the whole store, for the home page of the console.
+
+Nothing is counted when a page is shown, and no write does more: a worker counts the messages that
+were stored since its last pass, each once, and keeps the sums of the last days as one fact. Keys
+are given before a transaction commits, so a pass counts only up to the newest key of an earlier
+pass.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from memservice.domain.times import day_of
+from memservice.runtime import Runtime
+from memservice.services.auth import policy
+from memservice.services.auth.permissions import Permission
+from memservice.services.auth.principal import Principal
+
+FACT = "messages per day"
+DAYS = 30
+"""How many days are kept, today included."""
+SETTLED_AFTER = timedelta(seconds=60)
+"""A transaction that is older than this has ended, so no smaller key appears any more."""
+BATCH_SIZE = 10_000
+"""Keys of one statement."""
+TURN_SECONDS = 1.0
+"""How long one pass counts; the next one continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    day: str
+    """`2024-05-17`, of UTC."""
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDays:
+    days: tuple[Day, ...]
+    """The last `DAYS` days, oldest first."""
+    is_complete: bool
+    """False: older messages are still to be counted."""
+
+
+def per_day(rt: Runtime, principal: Principal) -> MessageDays | None:
+    """By the day of each message's `created_at`, as of the last pass of a worker. Deleted messages
+    stay counted. None: no worker has counted yet."""
+    policy.require_admin(principal, needs=Permission.VIEW)
+    with rt.storage.read() as tx:
+        stored = tx.facts.get(FACT)
+    if stored is None:
+        return None
+    state = json.loads(stored)
+    days = (Day(day, state["days"].get(day, 0)) for day in _last_days(rt.clock()))
+    return MessageDays(tuple(days), bool(state["complete"]))
+
+
+def count(rt: Runtime) -> None:
+    """One pass. For one worker at a time: two at once would count messages twice."""
+    with rt.storage.read() as tx:
+        stored = tx.facts.get(FACT)
+        newest = tx.messages.newest_key()
+    state: dict[str, Any] = {"counted": 0, "seen": 0, "seen_at": None, "days": {}}
+    if stored is not None and json.loads(stored)["seen"] <= newest:
+        state = json.loads(stored)  # else another store took this one's place
+    now = rt.clock()
+    horizon = state["seen"] if _is_settled(state["seen_at"], now) else state["counted"]
+    days = Counter(state["days"])
+    ends = time.monotonic() + TURN_SECONDS
+    while state["counted"] < horizon:
+        through = min(state["counted"] + BATCH_SIZE, horizon)
+        with rt.storage.read() as tx:
+            days.update(tx.messages.per_day(state["counted"], through))
+        state["counted"] = through
+        if time.monotonic() >= ends:
+            break
+    if state["counted"] >= state["seen"] and state["seen"] != newest:
+        state["seen"], state["seen_at"] = newest, now.isoformat()
+    state["days"] = _kept(days, now)
+    # The messages of the last minute or two are always still to come.
+    state["complete"] = state["counted"] >= horizon
+    value = json.dumps(state, sort_keys=True)
+    if value != stored:
+        rt.storage.write(lambda tx: tx.facts.set(FACT, value))
+
+
+def _is_settled(seen_at: str | None, now: datetime) -> bool:
+    # A time in the future comes from a clock that was ahead.
+    return seen_at is not None and abs(now - datetime.fromisoformat(seen_at)) >= SETTLED_AFTER
+
+
+def _last_days(now: datetime) -> list[str]:
+    return [day_of(now - timedelta(days=before)) for before in reversed(range(DAYS))]
+
+
+def _kept(days: Mapping[str, int], now: datetime) -> dict[str, int]:
+    """Those of the last days, and one to come: clocks of callers may be ahead."""
+    last = {*_last_days(now), day_of(now + timedelta(days=1))}
+    return {day: number for day, number in days.items() if day in last}
