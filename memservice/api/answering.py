@@ -23,12 +23,12 @@ PEER_CLOSED = getattr(select, "POLLRDHUP", 0)
 """Linux reports it also while bytes of a next request are unread."""
 
 
-def answered(ask: Callable[[], T], whole: Callable[[T], Any]) -> Response:
-    """The complete answer as JSON, built by `whole`."""
+def answered(ask: Callable[[], T], body_of: Callable[[T], Any]) -> Response:
+    """The complete answer as JSON, built by `body_of`."""
     release_slot = _slot()
     try:
         answer = ask()
-        response = json_answer(whole(answer))
+        response = json_answer(body_of(answer))
         _notify(response, answer)
         return response
     finally:
@@ -50,11 +50,11 @@ def streamed(ask: Callable[[], T], stream: Callable[[T], Response]) -> Response:
 
 
 def caller_connected() -> Callable[[], bool]:
-    """A function that says whether the client of this request is still connected; always True on a
-    WSGI server other than gunicorn. Any thread can call it.
+    """A function that returns whether the client of this request is still connected; always True on
+    a WSGI server other than gunicorn. Any thread can call it.
 
-    A client that has closed its side of the connection counts as gone. A network that fails
-    silently is not noticed, and neither is a client behind a proxy that keeps its own connection.
+    A client that has closed its side of the connection counts as disconnected. A silent network
+    failure is not detected, nor is a client behind a proxy that keeps its own connection open.
     """
     connection: socket.socket | None = request.environ.get("gunicorn.socket")
 

@@ -78,7 +78,7 @@ def from_domain(error: errors.MemserviceError) -> Response:
 
 
 def _from_failed_answer(error: errors.AnswerFailed, status: int) -> Response:
-    """A retry costs the same again: clients are asked to retry only if the provider asks for it."""
+    """A retry costs the same again, so the response recommends one only if the provider does."""
     answer = json_answer({"detail": str(error)}, status)
     if isinstance(error, errors.AnswerUnavailable):
         answer.headers["Retry-After"] = str(error.retry_after)

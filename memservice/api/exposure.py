@@ -26,7 +26,7 @@ def warnings(settings: Settings, host: str) -> list[str]:
     ]
 
 
-def refuse_undecided(settings: Settings, host: str) -> None:
+def require_decision(settings: Settings, host: str) -> None:
     """Raises `ConfigurationError` if authentication is off only by default and the host is not
     loopback."""
     if not settings.is_set("AUTH_USE_AUTH"):

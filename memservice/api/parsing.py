@@ -44,14 +44,14 @@ class QueryReader:
         if not request.query_string:
             return self._load({}, problems)
         try:
-            given = request.args
+            arguments = request.args
         except UnicodeDecodeError:
             problems.append(Problem(("query",), "The query string is not UTF-8"))
             return {}
         values = {
-            name: given.getlist(name) if many else given.getlist(name)[-1]
+            name: arguments.getlist(name) if many else arguments.getlist(name)[-1]
             for name, many in self._many.items()
-            if name in given
+            if name in arguments
         }
         return self._load(values, problems)
 
@@ -73,10 +73,10 @@ class StrictReader:
 
     def __init__(self, query: type[Schema] | None) -> None:
         fields = {} if query is None else query().load_fields
-        self._known = [field.data_key or name for name, field in fields.items()]
-        self._known_text = (
-            f"Known parameters: {', '.join(self._known)}"
-            if self._known
+        self._parameter_names = [field.data_key or name for name, field in fields.items()]
+        self._parameters_text = (
+            f"Known parameters: {', '.join(self._parameter_names)}"
+            if self._parameter_names
             else "This route takes no parameters"
         )
 
@@ -86,20 +86,20 @@ class StrictReader:
 
     def _parameters(self, request: Request) -> Iterator[Problem]:
         try:
-            given = request.args
+            arguments = request.args
         except UnicodeDecodeError:
-            if not self._known:  # otherwise the reader of the parameters reports it
+            if not self._parameter_names:  # otherwise the reader of the parameters reports it
                 yield Problem(("query",), "The query string is not UTF-8")
             return
-        unknown = [name for name in given if name not in self._known]
+        unknown = [name for name in arguments if name not in self._parameter_names]
         for name in unknown[:_MAX_UNKNOWN]:
             yield Problem(
                 ("query", shown(name)),
-                f"Unknown parameter{self._hint(name)} {self._known_text}",
+                f"Unknown parameter{self._hint(name)} {self._parameters_text}",
                 _UNKNOWN,
             )
-        for name in self._known:
-            if len(given.getlist(name)) > 1:
+        for name in self._parameter_names:
+            if len(arguments.getlist(name)) > 1:
                 yield Problem(("query", name), "The parameter is repeated: send it once")
 
     def _body(self, request: Request) -> Iterator[Problem]:
@@ -114,19 +114,25 @@ class StrictReader:
             return
         names = list(value)[:_MAX_UNKNOWN] if isinstance(value, dict) else []
         for name in names:
-            hint = "; send it as a query parameter." if name in self._known else self._hint(name)
+            hint = (
+                "; send it as a query parameter."
+                if name in self._parameter_names
+                else self._hint(name)
+            )
             yield Problem(
                 ("body", shown(name)),
-                f"This route reads no body{hint} {self._known_text}",
+                f"This route reads no body{hint} {self._parameters_text}",
                 _UNKNOWN,
             )
         if not names:
             yield Problem(
-                ("body",), f"This route reads no body; leave it empty. {self._known_text}", _UNKNOWN
+                ("body",),
+                f"This route reads no body; leave it empty. {self._parameters_text}",
+                _UNKNOWN,
             )
 
     def _hint(self, name: str) -> str:
-        return did_you_mean(name[:_MAX_HINTED], self._known, cutoff=0.7) or "."
+        return did_you_mean(name[:_MAX_HINTED], self._parameter_names, cutoff=0.7) or "."
 
 
 class HeaderReader:
@@ -137,9 +143,9 @@ class HeaderReader:
         self._names = [field.data_key or name for name, field in self._schema.load_fields.items()]
 
     def read(self, request: Request, problems: list[Problem]) -> dict[str, Any]:
-        given = {name: request.headers[name] for name in self._names if name in request.headers}
+        values = {name: request.headers[name] for name in self._names if name in request.headers}
         try:
-            loaded: dict[str, Any] = self._schema.load(given)
+            loaded: dict[str, Any] = self._schema.load(values)
         except ValidationError as error:
             problems.extend(flatten(error.messages, ("header",)))
             return {}

@@ -58,11 +58,11 @@ def mount(app: Flask, plugins: Plugins) -> None:
         if not rule.open:
             bound.admit(auth.principal(application, required, path))
 
-    def forget(error: BaseException | None) -> None:
+    def unbind(error: BaseException | None) -> None:
         web.bind(None)
 
     app.before_request(guard)  # registered before those of plugins, so it runs first
-    app.teardown_request(forget)
+    app.teardown_request(unbind)
     pages = [page for of_plugin in plugins.hook.memservice_console_pages() for page in of_plugin]
     for blueprints in plugins.hook.memservice_blueprints(
         settings=application.settings, pages=pages

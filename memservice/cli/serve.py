@@ -67,7 +67,7 @@ def serve(
         workers=workers or server.workers,
         threads=threads or server.threads,
     )
-    exposure.refuse_undecided(state.settings, server.host)
+    exposure.require_decision(state.settings, server.host)
     provider = state.plugins.storage(state.settings.db.connection_uri)
     if Capability.SHARED not in provider.capabilities:
         raise ConfigurationError(

@@ -87,8 +87,8 @@ def copy(rt: Runtime, original: Original, also: CopyHook | None = None) -> Sessi
 
 
 class _Copy:
-    """One copy of a session. Functions that get a transaction may run again, and change nothing
-    else."""
+    """One copy of a session. Functions with a transaction may run again, so they change only the
+    store."""
 
     def __init__(self, rt: Runtime, original: Original) -> None:
         self._rt = rt

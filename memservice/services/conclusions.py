@@ -312,7 +312,7 @@ def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> No
         if conclusion.state == LIVE:
             if conclusion.level == EXPLICIT:
                 tx.conclusions.count_explicit(conclusion.collection_key, -1)
-            indexing.forget_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
+            indexing.remove_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
         dream_changes.discard_citing(tx, [conclusion])
 
     rt.storage.write(change)

@@ -15,17 +15,17 @@ from memservice.services.auth.principal import Principal
 from memservice.spi.storage import Transaction
 
 REASON = "corrected by hand"
-"""Why the old conclusion was superseded (`internal["superseded"]`)."""
+"""The reason of the supersession (`internal["superseded"]`)."""
 ARGUMENT = ("content",)
 REASONER = "api"
-"""As of conclusions that a caller stores."""
+"""The same as for conclusions that a caller stores."""
 
 
 def correct(
     rt: Runtime, principal: Principal, workspace_id: str, uid: str, content: str
 ) -> Conclusion:
     """Replace the text of a live conclusion: a new conclusion with the same sources supersedes it,
-    and nothing is lost. Raises `NotFound`, `InvalidInput` and, if a plugin refuses the text,
+    so it can be restored. Raises `NotFound`, `InvalidInput` and, if a plugin refuses the text,
     `Refused`."""
     policy.require(principal, workspace_id)
     validation.require_length(content, MAX_CONCLUSION, ARGUMENT)
@@ -50,17 +50,17 @@ def correct(
     vectors = indexing.embed_inline(rt, [text])
 
     def store(tx: Transaction) -> Conclusion:
-        present = tx.conclusions.by_uid(old.workspace_key, uid, lock=True)
-        if present is None or present.state != LIVE or present.content != old.content:
+        current = tx.conclusions.by_uid(old.workspace_key, uid, lock=True)
+        if current is None or current.state != LIVE or current.content != old.content:
             raise conclusions.missing(workspace_id, uid)
         (stored,) = tx.conclusions.put([new])
-        internal = {**present.internal, "superseded": REASON}
+        internal = {**current.internal, "superseded": REASON}
         tx.conclusions.put(
-            [replace(present, state=SUPERSEDED, superseded_by=stored.key, internal=internal)]
+            [replace(current, state=SUPERSEDED, superseded_by=stored.key, internal=internal)]
         )
-        indexing.forget_conclusions(rt, tx, stored.workspace_key, [present.key])
+        indexing.remove_conclusions(rt, tx, stored.workspace_key, [current.key])
         tx.tasks.add(indexing.index_conclusions(rt, tx, stored.workspace_key, [stored], vectors))
-        dream_changes.discard_citing(tx, [present])
+        dream_changes.discard_citing(tx, [current])
         return stored
 
     return rt.storage.write(store)

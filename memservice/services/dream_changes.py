@@ -335,7 +335,7 @@ def supersede(
     for collection_key, number in explicit.items():
         tx.conclusions.count_explicit(collection_key, -number)
     if done:
-        indexing.forget_conclusions(rt, tx, workspace_key, [step.old.key for step in done])
+        indexing.remove_conclusions(rt, tx, workspace_key, [step.old.key for step in done])
     return done
 
 
@@ -420,7 +420,7 @@ def _remove(rt: Runtime, tx: Transaction, task: Task, created: Sequence[str]) ->
     if gone:
         now = rt.clock()
         tx.conclusions.put([replace(row, state=DELETED, deleted_at=now) for row in gone])
-        indexing.forget_conclusions(rt, tx, gone[0].workspace_key, [row.key for row in gone])
+        indexing.remove_conclusions(rt, tx, gone[0].workspace_key, [row.key for row in gone])
     return len(gone)
 
 

@@ -297,19 +297,19 @@ def new_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: Kind) -> S
     )
 
 
-def forget_conclusions(
+def remove_conclusions(
     rt: Runtime, tx: Transaction, workspace_key: int, keys: Sequence[int]
 ) -> None:
     """Remove conclusions that are no longer live from the indexes. A task removes them from an
     index outside the storage."""
-    forget_rows(rt, tx, CONCLUSION, workspace_key, keys)
+    remove_rows(rt, tx, CONCLUSION, workspace_key, keys)
 
 
-def forget_rows(
+def remove_rows(
     rt: Runtime, tx: Transaction, kind: Kind, workspace_key: int, keys: Sequence[int]
 ) -> None:
-    """Like `forget`, with a task for an index outside the storage."""
-    forget(rt, tx, kind, workspace_key, keys)
+    """Like `remove_from_storage`, with a task for an index outside the storage."""
+    remove_from_storage(rt, tx, kind, workspace_key, keys)
     if (
         keys
         and not rt.vectors_transactional
@@ -318,7 +318,7 @@ def forget_rows(
         tx.tasks.add([outbox.delete_vectors(rt, kind, workspace_key, keys)])
 
 
-def forget(
+def remove_from_storage(
     rt: Runtime, tx: Transaction, kind: str, workspace_key: int, keys: Sequence[int]
 ) -> None:
     """Remove rows from the indexes in the storage."""
@@ -326,10 +326,10 @@ def forget(
         return
     rt.storage.text.remove(tx, kind, workspace_key, keys)
     if rt.vectors_transactional:
-        forget_vectors(rt, tx, kind, tx.spaces.of_workspace(workspace_key), keys)
+        remove_vectors(rt, tx, kind, tx.spaces.of_workspace(workspace_key), keys)
 
 
-def forget_vectors(
+def remove_vectors(
     rt: Runtime, tx: Transaction | None, kind: str, spaces: Sequence[Space], keys: Sequence[int]
 ) -> None:
     """Remove rows from the vector index; `tx` is None for one outside the storage, which must not

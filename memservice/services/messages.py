@@ -273,7 +273,7 @@ def update(
     stored = validation.metadata(metadata)
 
     def change(tx: Transaction) -> Message:
-        # Held, so that nobody deletes the session and erases the message before it is stored.
+        # Lock the session, so that it is not deleted, and the message erased, before the write.
         _, session = sessions.require(tx, workspace_id, session_id, lock=True)
         message = tx.messages.by_uid(session.key, uid)
         if message is None:

@@ -113,7 +113,7 @@ def page_after(
 ) -> Listing[Any]:
     """Rows of a record type with uids, newest first. An `after` that does not exist, or no longer,
     starts from the beginning."""
-    # Some stores cannot look for NUL, and no uid has it.
+    # No uid contains NUL, and some stores cannot search for it.
     named = None if after is None or "\0" in after else all_of(condition, equals(uid=after))
     start = None if named is None else tx.rows.get(record, named)
     if start is not None:

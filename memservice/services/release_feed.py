@@ -1,7 +1,7 @@
 """Newer releases of memservice, from a feed that the operator names (`CONSOLE_RELEASE_FEED`).
 
-Workers read the feed in the background and keep what it says in the store; pages read only the
-store. Nothing is installed. `docs/console.md` describes the format.
+Workers read the feed in the background and save its newest release in the store; pages read only
+the store. Nothing is installed. `docs/console.md` describes the format.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ log = logging.getLogger("memservice.releases")
 
 FACT = "release feed"
 INTERVAL = timedelta(hours=6)
-"""How often the feed is read."""
+"""Interval between reads of the feed."""
 MAX_BYTES = 256 * 1024
 MAX_RELEASES = 200
 MAX_CHANGES = 20_000
-"""Characters of the changes of one release that are kept."""
+"""Maximum number of stored characters of the changes of one release."""
 MAX_TEXT = 500
-"""Characters of a date, a URL and an error that are kept."""
+"""Maximum number of stored characters of a date, a URL or an error."""
 
 _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){0,3}", re.ASCII)
 """A release. Others (`1.2rc1`, `1.2.dev3`) are not offered."""
@@ -52,13 +52,13 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """What the feed said last."""
+    """The result of the last read of the feed."""
 
     newest: Release | None
     """The newest release, if it is newer than this one."""
     checked_at: datetime
     error: str | None
-    """Why the feed could not be read; `newest` is then from the time before."""
+    """The reason if the feed could not be read; `newest` is then from an earlier read."""
 
 
 class Unusable(Exception):
@@ -66,33 +66,34 @@ class Unusable(Exception):
 
 
 def available(rt: Runtime, principal: Principal) -> Upgrade | None:
-    """None: no feed is configured, or it was not read yet."""
+    """The last result; None: no feed is configured, or it has not been read yet."""
     policy.require_admin(principal, needs=Permission.VIEW)
     if not rt.settings.console.release_feed:
         return None
-    known = _known(rt)
-    if known is None or known["feed"] != _digest(rt.settings.console.release_feed):
+    last_read = _last_read(rt)
+    if last_read is None or last_read["feed"] != _digest(rt.settings.console.release_feed):
         return None
-    newest = None if known["newest"] is None else Release(**known["newest"])
+    newest = None if last_read["newest"] is None else Release(**last_read["newest"])
     if newest is not None and not _is_newer(newest.version):
         newest = None  # this process was upgraded since
-    return Upgrade(newest, datetime.fromisoformat(known["checked_at"]), known["error"])
+    return Upgrade(newest, datetime.fromisoformat(last_read["checked_at"]), last_read["error"])
 
 
 def is_due(rt: Runtime) -> bool:
-    """Whether the feed is to be read: it is configured, and no process read it for `INTERVAL`."""
+    """Whether the feed must be read: it is configured, and no process has read it for
+    `INTERVAL`."""
     feed = rt.settings.console.release_feed
     if not feed:
         return False
-    known = _known(rt)
-    if known is None or known["feed"] != _digest(feed):
+    last_read = _last_read(rt)
+    if last_read is None or last_read["feed"] != _digest(feed):
         return True
     # A time in the future comes from a clock that was ahead.
-    return abs(rt.clock() - datetime.fromisoformat(known["checked_at"])) >= INTERVAL
+    return abs(rt.clock() - datetime.fromisoformat(last_read["checked_at"])) >= INTERVAL
 
 
 def refresh(rt: Runtime) -> None:
-    """Read the feed, and keep its newest release. May take as long as the delivery of a webhook."""
+    """Read the feed, and save its newest release. Can take as long as the delivery of a webhook."""
     feed = rt.settings.console.release_feed
     if not feed:
         return
@@ -103,8 +104,8 @@ def refresh(rt: Runtime) -> None:
     except Unusable as unusable:
         error = storable(str(unusable), MAX_TEXT)
         log.warning("the release feed cannot be used: %s", error)
-        known = _known(rt)
-        newest = known["newest"] if known and known["feed"] == _digest(feed) else None
+        last_read = _last_read(rt)
+        newest = last_read["newest"] if last_read and last_read["feed"] == _digest(feed) else None
     value = json.dumps(
         {
             "feed": _digest(feed),
@@ -138,7 +139,7 @@ def _release(row: Any, number: int) -> Release:
     values = {name: row.get(name, "") for name in ("version", "date", "url", "changes")}
     for name, value in values.items():
         if not isinstance(value, str):
-            raise Unusable(f"`{name}` of release {number} must be a text")
+            raise Unusable(f"`{name}` of release {number} must be a string")
     limits = {"changes": MAX_CHANGES}
     return Release(
         **{name: storable(value, limits.get(name, MAX_TEXT)) for name, value in values.items()}
@@ -172,15 +173,16 @@ def _file(path: Path) -> bytes:
     return document
 
 
-def _known(rt: Runtime) -> dict[str, Any] | None:
+def _last_read(rt: Runtime) -> dict[str, Any] | None:
     with rt.storage.read() as tx:
         value = tx.facts.get(FACT)
-    known: dict[str, Any] | None = None if value is None else json.loads(value)
-    return known
+    last_read: dict[str, Any] | None = None if value is None else json.loads(value)
+    return last_read
 
 
 def _digest(feed: str) -> str:
-    """Tells a changed setting. A URL may carry a secret, which the store must not have."""
+    """The digest detects a changed setting. A URL can contain a secret, which the store must not
+    have."""
     return hashlib.sha256(feed.encode("utf-8", "surrogatepass")).hexdigest()
 
 

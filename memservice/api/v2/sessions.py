@@ -13,7 +13,7 @@ from memservice.api.schema import page_of
 from memservice.api.v2 import client, representation
 from memservice.api.v2.representation import OfSession
 from memservice.api.v2.routes import Routes
-from memservice.api.v2.schemas import peers as known
+from memservice.api.v2.schemas import peers as peer_schemas
 from memservice.api.v2.schemas import workspaces as schemas
 from memservice.api.v3.schemas import sessions as newest
 from memservice.api.v3.schemas.configuration import SessionPeerConfig
@@ -31,7 +31,7 @@ _NEWEST = v3.sessions.routes
 _MEMBERS = v3.members.routes
 
 _encode_text = encoder(newest.SessionContext)
-_encode_early = encoder(known.EarlySessionContext)
+_encode_early = encoder(peer_schemas.EarlySessionContext)
 
 routes.as_newest(
     _NEWEST, v3.sessions.get_or_create_session, body=schemas.SessionCreate, answer=schemas.Session
@@ -80,8 +80,8 @@ def clone_session_by_get(call: Call, workspace_id: str, session_id: str) -> Sess
     "GET",
     _SESSION + "/context",
     access=_READ,
-    query=known.SessionContextQuery,
-    answer=known.SessionContext,
+    query=peer_schemas.SessionContextQuery,
+    answer=peer_schemas.SessionContext,
 )
 def get_session_context(call: Call, workspace_id: str, session_id: str) -> OfSession | Response:
     """Get the context of a session for a prompt

@@ -138,7 +138,7 @@ def _remove_vectors(rt: Runtime, task: r.Task) -> RemovedRows:
         rows = list(_remaining(tx, target, BATCH_SIZE))
     for record, batch in rows:
         if isinstance(target, r.Session) and record in INDEXED:
-            indexing.forget_vectors(rt, None, INDEXED[record], spaces, [row.key for row in batch])
+            indexing.remove_vectors(rt, None, INDEXED[record], spaces, [row.key for row in batch])
         elif record is r.Space:
             for space in batch:
                 rt.vectors.drop(None, space)
@@ -230,7 +230,7 @@ def _erase(
         return
     keys = tuple(row.key for row in rows)
     if record in INDEXED:
-        indexing.forget(rt, tx, INDEXED[record], _workspace_of(target), keys)
+        indexing.remove_from_storage(rt, tx, INDEXED[record], _workspace_of(target), keys)
     if record is r.Task:
         # A worker that processes these tasks loses its lease and stores nothing more.
         tx.rows.delete(r.Lease, equals(unit=tuple({task.unit for task in rows})))

@@ -35,5 +35,5 @@ class DeleteVectors(Handler):
                 else set()
             )
         deleted = [key for key in keys if key not in live]
-        indexing.forget_vectors(rt, None, kind, spaces, deleted)
+        indexing.remove_vectors(rt, None, kind, spaces, deleted)
         return nothing(forgotten=len(deleted))

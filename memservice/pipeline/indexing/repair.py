@@ -58,12 +58,12 @@ class Repair(Handler):
             else None
         )
         if space is not None and deleted and not rt.vectors_transactional:
-            indexing.forget_vectors(rt, None, kind, [space], deleted)
+            indexing.remove_vectors(rt, None, kind, [space], deleted)
 
         def store(tx: Transaction) -> Outcome | Unfinished:
             embedded = prepared.store(tx) if prepared is not None else {}
             if space is not None and deleted and rt.vectors_transactional:
-                indexing.forget_vectors(rt, tx, kind, [space], deleted)
+                indexing.remove_vectors(rt, tx, kind, [space], deleted)
             counts = {
                 "synced": task.outcome.get("synced", 0)
                 + (embedded.get("embedded", 0) if isinstance(embedded, dict) else 0),

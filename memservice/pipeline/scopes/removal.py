@@ -101,4 +101,4 @@ def _delete(
     )
     for key, number in explicit_counts.items():
         tx.conclusions.count_explicit(key, -number)
-    indexing.forget_conclusions(rt, tx, workspace_key, [row.key for row in conclusions])
+    indexing.remove_conclusions(rt, tx, workspace_key, [row.key for row in conclusions])

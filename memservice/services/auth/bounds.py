@@ -216,11 +216,11 @@ def visible_to(tx: Transaction, peer: Peer) -> Condition:
         return equals(
             session_key=tuple(member.session_key for member in scopes.member_sessions(tx, peer))
         )
-    whole: list[int] = []
+    full_sessions: list[int] = []
     spans: list[Condition] = []
     for member in tx.members.of_peer(peer.key):
         if member.joined_seq == 0 and member.left_seq is None:
-            whole.append(member.session_key)
+            full_sessions.append(member.session_key)
             continue
         span = all_of(
             equals(session_key=member.session_key), Compare("seq", "gt", member.joined_seq)
@@ -230,4 +230,4 @@ def visible_to(tx: Transaction, peer: Peer) -> Condition:
             if member.left_seq is None
             else all_of(span, Compare("seq", "lte", member.left_seq))
         )
-    return Any_((equals(session_key=tuple(whole)), *spans))
+    return Any_((equals(session_key=tuple(full_sessions)), *spans))

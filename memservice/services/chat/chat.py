@@ -138,9 +138,9 @@ class Answer:
             for piece in pieces:
                 texts.append(piece)
                 yield piece
-            whole = "".join(texts)
-            if self.request.response_format is not None and whole.strip():
-                response_format.check_answer(self.request.response_format, whole)
+            answer_text = "".join(texts)
+            if self.request.response_format is not None and answer_text.strip():
+                response_format.check_answer(self.request.response_format, answer_text)
         finally:
             # Closing this iterator ends the work.
             pieces.close()

@@ -27,7 +27,7 @@ from memservice.services.auth.bounds import Bounds
 from memservice.services.indexing import CONCLUSION
 from memservice.services.peers import spoken_name
 from memservice.services.retrieval import query_embedding
-from memservice.services.retrieval.conclusion_ranking import FoundConclusion
+from memservice.services.retrieval.conclusion_ranking import ConclusionHit
 from memservice.services.retrieval.query import Query
 from memservice.services.retrieval.search import Search
 from memservice.spi.capabilities import Capability
@@ -113,7 +113,7 @@ def replaced_by(
     tx: Transaction, bounds: Bounds, rows: Sequence[Conclusion]
 ) -> dict[int, list[Conclusion]]:
     """The conclusions within the bounds that these replaced directly, by the key of the successor,
-    newest first. At most `MAX_REPLACED` in all."""
+    newest first. At most `MAX_REPLACED` in total."""
     if not rows:
         return {}
     condition = equals(
@@ -122,14 +122,14 @@ def replaced_by(
         state=SUPERSEDED,
         superseded_by=tuple(row.key for row in rows),
     )
-    found = tx.rows.page(
+    rows_replaced = tx.rows.page(
         Conclusion,
         all_of(condition, bounds.condition),
         (Order("key", descending=True),),
         MAX_REPLACED,
     )
     replaced: dict[int, list[Conclusion]] = {}
-    for row in sorted(found, key=lambda row: (row.said_at, row.key), reverse=True):
+    for row in sorted(rows_replaced, key=lambda row: (row.said_at, row.key), reverse=True):
         if row.superseded_by is not None:
             replaced.setdefault(row.superseded_by, []).append(row)
     return replaced
@@ -180,7 +180,8 @@ def gather(
     number = PER_KIND.get(level, DEFAULT_PER_KIND)
     question = lookup.query(tx, bounds.workspace)
     rule = _RelevanceRule(
-        question, bounds.subject or question.named or _spelt(tx, bounds.workspace, lookup.text)
+        question,
+        bounds.subject or question.named or _peer_with_id_in(tx, bounds.workspace, lookup.text),
     )
     asks_model = Capability.COSTLY in reasoner.capabilities
     if rule.is_general:
@@ -202,7 +203,7 @@ def gather(
     return Gathered(distinct([item.conclusion for item in hits])[:number], messages, recent)
 
 
-def _spelt(tx: Transaction, workspace_key: int, query: str) -> Peer | None:
+def _peer_with_id_in(tx: Transaction, workspace_key: int, query: str) -> Peer | None:
     """The one peer whose id is a word of the query. This finds ids that are ordinary words too,
     which are not treated as names elsewhere."""
     words = dict.fromkeys(_WORD.findall(query))
@@ -220,7 +221,7 @@ def _conclusion_hits(
     lookup: Search,
     number: int,
     levels: tuple[str, ...] = (),
-) -> list[FoundConclusion]:
+) -> list[ConclusionHit]:
     """Twice as many conclusions as necessary, since several observers may have the same one."""
     if bounds.no_conclusions:
         return []
@@ -305,7 +306,7 @@ class _RelevanceRule:
         self._terms = terms - self._names
         self.is_general = not terms
 
-    def matches_conclusion(self, item: FoundConclusion) -> bool:
+    def matches_conclusion(self, item: ConclusionHit) -> bool:
         near = item.similarity is not None and item.similarity >= SAME_SUBJECT
         return near or not (self._terms or self._names).isdisjoint(analyse(item.conclusion.content))
 

@@ -1,1 +1,1 @@
-"""Events for operators: what is emitted, and how a process is wired to emit it."""
+"""Events for operators: their emission, and the wiring of a process."""

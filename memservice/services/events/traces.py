@@ -1,4 +1,4 @@
-"""Traces of the messages to and from models, for operators who enable them. They contain users'
+"""Traces of the messages to and from models, if the operator enables them. They contain users'
 texts and are off by default."""
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def with_password(
     matches = passwords.verify(None if member is None else member.password_hash, password)
     if member is None or not matches or member.state != ACTIVE:
         _log_refusal(browser)
-        # An entry in both cases: otherwise the time of the answer says which names exist.
+        # Add an entry in both cases: otherwise the response time reveals which names exist.
         actor, actor_uid = names.UNKNOWN, None
         if member is not None:
             actor, actor_uid = member.name, member.uid

@@ -92,7 +92,8 @@ class Visitor:
 def visitor_of(rt: Runtime, session_id: str | None) -> Visitor | None:
     """The visitor whose session cookie is `session_id`, while authentication is on; None for no
     cookie, an unknown or expired session, a deactivated member, and a key that is revoked, expired
-    or gone. Looked up in the store at each call, so revoking works at once in every process."""
+    or deleted. Reads the store at each call, so a revocation takes effect at once in every
+    process."""
     if not session_id or not rt.settings.auth.use_auth:
         return None
     digests = tokens.digests(rt.settings, tokens.SESSION, session_id)
@@ -123,9 +124,9 @@ def visitor_without_authentication(rt: Runtime, form_id: str) -> Visitor:
 
 
 def visitor_of_bearer(rt: Runtime, token: str, principal: Principal) -> Visitor:
-    """The visitor who sends the valid API key `token` in the header `Authorization`, which no
-    browser sends by itself, so its forms carry no token. `principal` is that of the key: an admin
-    key, or a key of a whole workspace."""
+    """The visitor with the valid API key `token` in the header `Authorization`. No browser sends it
+    automatically, so its forms need no token. `principal` is that of the key: an admin key, or a
+    key of a whole workspace."""
     claims = api_keys.signer_of(rt.settings).read(token, rt.clock())
     key_uid = api_keys.uid_of(claims, token)
     return Visitor(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundConclusion:
+class ConclusionHit:
     """A conclusion, and its cosine similarity to the query if there is one."""
 
     conclusion: Conclusion
@@ -60,12 +60,12 @@ class ConclusionRanking:
     """
     trace: Trace | None = None
 
-    def best(self, limit: int) -> list[FoundConclusion]:
+    def best(self, limit: int) -> list[ConclusionHit]:
         """The best `limit` conclusions, best first."""
         if not self.query.terms and self.vector is None:
             # An empty query: the newest come first. None of them has a distance.
             newest = [] if self.max_distance is not None else self._newest(limit)
-            return [FoundConclusion(conclusion, None) for conclusion in newest]
+            return [ConclusionHit(conclusion, None) for conclusion in newest]
         first = depth = max(self.rt.settings.search.depth, limit)
         ids: list[int] | None = None
         condition = all_of(equals(workspace_key=self.bounds.workspace), self.bounds.condition)
@@ -80,7 +80,7 @@ class ConclusionRanking:
                     ids = [conclusion.key for conclusion in matching]
             depth = 4 * depth if ids is None else max(depth, len(ids))
         conclusions = [
-            FoundConclusion(rows[key], ranked.similarities.get(key))
+            ConclusionHit(rows[key], ranked.similarities.get(key))
             for key in ranked.keys
             if key in rows
         ][:limit]
@@ -93,7 +93,7 @@ class ConclusionRanking:
         fitting = all_of(_fitting(self.bounds.narrowed), self.bounds.condition)
         return self.tx.conclusions.page(self.bounds.workspace, fitting, NEWEST, limit)
 
-    def _not_in_index(self, returned: Collection[int], limit: int) -> list[FoundConclusion]:
+    def _not_in_index(self, returned: Collection[int], limit: int) -> list[ConclusionHit]:
         """Conclusions that an index outside the storage did not return, nearest first: it may be
         slow or unavailable, lack new rows, or still contain deleted ones. Without an inline
         embedder, newest first. Only the newest `EXACT_RANKING_MAX` are considered."""
@@ -102,10 +102,10 @@ class ConclusionRanking:
         space, vector = self.space, self.vector
         embedder = None if space is None else self.rt.embedder_of(space.embedder)
         if vector is None or embedder is None or Capability.INLINE not in embedder.capabilities:
-            return [FoundConclusion(conclusion, None) for conclusion in missing[:limit]]
+            return [ConclusionHit(conclusion, None) for conclusion in missing[:limit]]
         vectors = embedder.embed([conclusion.content for conclusion in missing])
         near = [
-            FoundConclusion(conclusion, float(row @ vector))
+            ConclusionHit(conclusion, float(row @ vector))
             for conclusion, row in zip(missing, vectors, strict=True)
         ]
         return sorted(near, key=lambda item: -(item.similarity or 0.0))[:limit]

@@ -27,7 +27,7 @@ from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.indexing import CONCLUSION, MESSAGE
 from memservice.services.retrieval import query_embedding
-from memservice.services.retrieval.conclusion_ranking import ConclusionRanking, FoundConclusion
+from memservice.services.retrieval.conclusion_ranking import ConclusionHit, ConclusionRanking
 from memservice.services.retrieval.message_ranking import MessageRanking
 from memservice.services.retrieval.query import Query, analyse_query
 from memservice.services.retrieval.query_embedding import NO_VECTORS, Remote
@@ -101,7 +101,7 @@ class Search:
         limit: int,
         max_distance: float | None = None,
         trace: Trace | None = None,
-    ) -> list[FoundConclusion]:
+    ) -> list[ConclusionHit]:
         """The best `limit` live conclusions within the bounds, best first; `max_distance` as in
         `ConclusionRanking`."""
         query = self.query(tx, bounds.workspace)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of one result's score; None where a list does not have the row."""
+    """The parts of one result's score; None if a list does not contain the row."""
 
     own: float | None
     """BM25 of the row's own words."""

@@ -47,7 +47,7 @@ class TaskKind:
     """Tasks with the same value run one after the other. The first item is the key of the
     workspace, except where `of_store` is set."""
     unit_of: str | None = None
-    """The kind whose units this one shares, because it undoes what that kind does."""
+    """The kind whose units this one shares, because it reverses the effect of that kind."""
     lane: str = LOCAL
     queue: str = MAINTENANCE_QUEUE
     reasoning: str | None = None

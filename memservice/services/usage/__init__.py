@@ -1,1 +1,1 @@
-"""What calls of models cost: the ledger, budgets and reports."""
+"""Usage of models: the ledger, budgets and reports."""

@@ -77,7 +77,7 @@ def from_settings(rt: Runtime, slug: str) -> int | None:
 
 
 def _resets_at(rt: Runtime, tx: Transaction, workspace: Workspace) -> datetime | None:
-    """The end of the day if a budget that holds for the workspace is reached."""
+    """The end of the day if a budget that applies to the workspace is spent."""
     for budget in (of(rt, tx, workspace), of_all(rt, tx)):
         if budget is not None and budget.reached:
             return budget.resets_at

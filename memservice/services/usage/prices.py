@@ -25,8 +25,8 @@ def price_of(prices: Prices, provider: str, model: str) -> Mapping[str, float] |
 
 def cost(prices: Prices, total: UsageTotal) -> float | None:
     """The cost in the currency of the prices; None for a model without a price. `total` is for one
-    provider and model. Tokens from or into a cache cost as input, unless their own price is
-    given."""
+    provider and model. Tokens from or into a cache cost the same as input, unless they have their
+    own price."""
     price = price_of(prices, total.provider or "", total.model or "")
     if price is None:
         return None

@@ -212,7 +212,7 @@ def delete(rt: Runtime, principal: Principal, path: Path) -> None:
         rows = tx.rows.page(Document, equals(collection_key=collection.key), limit=ERASE_BATCH_SIZE)
         keys = tuple(row.key for row in rows)
         if keys:
-            indexing.forget_rows(rt, tx, indexing.DOCUMENT, collection.workspace_key, keys)
+            indexing.remove_rows(rt, tx, indexing.DOCUMENT, collection.workspace_key, keys)
             tx.rows.delete(Document, equals(key=keys))
         if len(rows) == ERASE_BATCH_SIZE:
             return False

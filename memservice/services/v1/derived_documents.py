@@ -72,7 +72,7 @@ def save(
         fact, content=text, fingerprint=fingerprint(text), said_at=now, created_at=now
     )
     conclusion = tx.conclusions.put([changed])[0]
-    indexing.forget_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
+    indexing.remove_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
     tx.tasks.add(
         indexing.index_conclusions(rt, tx, conclusion.workspace_key, [conclusion], vectors)
     )

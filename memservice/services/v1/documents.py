@@ -171,7 +171,7 @@ def update(
             document = replace(document, content=text, created_at=rt.clock())
         document = tx.rows.put([document])[0]
         if text is not None:
-            indexing.forget_rows(rt, tx, DOCUMENT, document.workspace_key, [document.key])
+            indexing.remove_rows(rt, tx, DOCUMENT, document.workspace_key, [document.key])
             tx.tasks.add(
                 indexing.index_documents(rt, tx, document.workspace_key, [document], vectors)
             )
@@ -193,7 +193,7 @@ def delete(rt: Runtime, principal: Principal, path: Path, uid: str) -> None:
         document = None if match is None else _one(tx, *match, uid, lock=True)
         if document is None:
             raise NotFound("Document not found or does not belong to user")
-        indexing.forget_rows(rt, tx, DOCUMENT, document.workspace_key, [document.key])
+        indexing.remove_rows(rt, tx, DOCUMENT, document.workspace_key, [document.key])
         tx.rows.delete(Document, equals(key=document.key))
 
     rt.storage.write(change)

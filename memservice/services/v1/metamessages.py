@@ -196,7 +196,7 @@ def update(rt: Runtime, principal: Principal, path: Path, uid: str, draft: NoteD
         changed = replace(
             row,
             session_key=row.session_key if session is None else session.key,
-            message_key=_kept_message(row, session) if message is None else message.key,
+            message_key=_remaining_message(row, session) if message is None else message.key,
             label=row.label if draft.label is None else strip_nul(draft.label),
             metadata=row.metadata if stored is None else stored,
         )
@@ -205,7 +205,7 @@ def update(rt: Runtime, principal: Principal, path: Path, uid: str, draft: NoteD
     return rt.storage.write(change)
 
 
-def _kept_message(row: Metamessage, session: Session | None) -> int | None:
+def _remaining_message(row: Metamessage, session: Session | None) -> int | None:
     """The key of the note's message after a change of session: None if it belongs to another
     session."""
     return None if session is not None and session.key != row.session_key else row.message_key

@@ -162,18 +162,18 @@ def test_a_public_address_without_keys_is_refused_unless_confirmed(host: str) ->
         load_settings(environ=given, cwd=Path("/"))
         for given in ({}, {"AUTH_USE_AUTH": "false"}, WITH_KEYS)
     )
-    exposure.refuse_undecided(decided, host)
-    exposure.refuse_undecided(with_keys, host)
+    exposure.require_decision(decided, host)
+    exposure.require_decision(with_keys, host)
     assert exposure.warnings(with_keys, host) == []
     if host in LOOPBACK:
-        exposure.refuse_undecided(by_default, host)
+        exposure.require_decision(by_default, host)
         assert exposure.warnings(by_default, host) == exposure.warnings(decided, host) == []
         return
     with pytest.raises(
         ConfigurationError,
         match=f"listens on {host}: .*AUTH_USE_AUTH=true and AUTH_JWT_SECRET.*AUTH_USE_AUTH=false",
     ):
-        exposure.refuse_undecided(by_default, host)
+        exposure.require_decision(by_default, host)
     assert host in exposure.warnings(decided, host)[0]
 
 
@@ -201,7 +201,7 @@ def test_serve_refuses_an_open_address_without_keys(tmp_path: Path) -> None:
 def test_the_confirmation_may_be_in_any_source(tmp_path: Path, where: str) -> None:
     text = "AUTH_USE_AUTH=false\n" if where == ".env" else "[auth]\nuse_auth = false\n"
     (tmp_path / where).write_text(text, encoding="utf-8")
-    exposure.refuse_undecided(load_settings(environ={}, cwd=tmp_path), "0.0.0.0")
+    exposure.require_decision(load_settings(environ={}, cwd=tmp_path), "0.0.0.0")
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,16 @@ RETIRED: dict[str, str] = {
     "hurried": "due",
     "Material": "DreamInput, DeriveInput",
     "Made": "Stored",
+    "nobody": "name the actor",
+    "met": "matching",
+    "basket": "draft",
+    "ripe": "is_due",
+    "unfit": "invalid",
+    "concluding": "with_conclusions",
+    "travels": "is_exported",
+    "watched": "progress, summed",
+    "FoundConclusion": "ConclusionHit",
+    "NAMESAKES_LOOKED_AT": "MAX_NAMESAKES",
 }
 """Word of an identifier (`place` of `place_of`), or a whole identifier (with a capital) → what to
 write instead."""
@@ -113,6 +123,38 @@ ALLOWED: dict[tuple[str, str], str] = {}
 """(File, identifier) → why the word is the right one there."""
 
 SHELVES = ("memservice", "backends", "plugins")
+
+PARTICIPLES: dict[str, str] = {
+    "asked": "request, queries",
+    "found": "match, rows, hits",
+    "given": "value, arguments, body",
+    "gone": "removed",
+    "heard": "event",
+    "held": "locked, stored",
+    "kept": "remaining, unique",
+    "known": "rows by their key",
+    "made": "created",
+    "place": "position, slot, workspace",
+    "places": "positions, values",
+    "room": "remaining, budget, session",
+    "said": "text, messages",
+    "seen": "visible",
+    "told": "event, log",
+    "wanted": "requested name or id",
+    "who": "principal",
+}
+"""Identifier that names no thing → what it usually stands for."""
+
+PLAIN_PACKAGES = ("memservice/api", "memservice/services")
+"""Packages without the identifiers of `PARTICIPLES`."""
+PLAIN_EXCEPTIONS = {
+    ("memservice/api/v3/schemas/dreams.py", "kept"): "a field on the wire",
+    ("memservice/services/cards.py", "given"): "a stored column",
+}
+NOT_YET_PLAIN = (
+    "memservice/services/dream_changes.py",
+    "memservice/services/tasks/model_breaker.py",
+)
 
 
 def identifiers(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -166,6 +208,24 @@ def test_retired_words_are_no_identifiers(root: Path) -> None:
                     )
     assert wrong == []
     assert excused == set(ALLOWED), "an exception that nothing needs any more"
+
+
+def test_services_and_api_name_things(root: Path) -> None:
+    """A local or a field is named after the thing, not after a participle."""
+    wrong, excused = [], set()
+    for package in PLAIN_PACKAGES:
+        for file in sorted((root / package).rglob("*.py")):
+            name = file.relative_to(root).as_posix()
+            if name in NOT_YET_PLAIN:
+                continue
+            for line, identifier in identifiers(ast.parse(file.read_text(encoding="utf-8"))):
+                term = PARTICIPLES.get(identifier.strip("_"))
+                if (name, identifier) in PLAIN_EXCEPTIONS:
+                    excused.add((name, identifier))
+                elif term is not None:
+                    wrong.append(f"{name}:{line}: {identifier}: name the thing ({term})")
+    assert wrong == []
+    assert excused == set(PLAIN_EXCEPTIONS), "an exception that nothing needs any more"
 
 
 def test_the_check_covers_parts_of_names_but_not_texts() -> None:

@@ -44,7 +44,7 @@ class Conclusion(BaseSchema):
     created_at = DateTime(required=True)
     kind = String(
         allow_none=True,
-        metadata={"description": f"One of {', '.join(STATEMENT_KINDS)}, where it is known"},
+        metadata={"description": f"One of {', '.join(STATEMENT_KINDS)}, if known"},
     )
     when = JsonObject(
         allow_none=True,
