@@ -29,8 +29,8 @@ _numbers = count(1)
 
 
 class Api:
-    """The routes of one workspace that nobody else uses. Paths are relative to it; a path that
-    begins with `//` is absolute."""
+    """The routes of one workspace of one test. Paths are relative to it; a path that begins with
+    `//` is absolute."""
 
     def __init__(self, app: Flask, runtime: Runtime, workspace: str) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""Every route declares who may call it, and the declarations are the contract's matrix."""
+"""Every route declares its access, and the declarations equal the contract's matrix."""
 
 from __future__ import annotations
 

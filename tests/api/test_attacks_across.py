@@ -178,7 +178,7 @@ def routes() -> tuple[tuple[str, str], ...]:
 
 @cache
 def bodies() -> dict[str, Any]:
-    """A good body for each rule, by how it ends, from the tables of who may call what."""
+    """A valid body for each rule, by its last part, from the tables of the access matrices."""
     found: dict[str, Any] = {}
     tables: Sequence[Any] = (
         test_v1_auth_matrix.TABLE,
@@ -277,7 +277,7 @@ def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
 
 
 def leaked(world: World, path: str, options: dict[str, Any], text: str) -> list[str]:
-    """What of theirs an answer tells that its request did not say."""
+    """Texts of the other workspace that an answer contains and its request did not."""
     asked = path + json.dumps(
         {name: value for name, value in options.items() if name != "data"}, ensure_ascii=False
     )
@@ -318,7 +318,7 @@ def test_keys_of_one_workspace_reveal_nothing_of_another(
 
 @pytest.mark.slow
 def test_the_check_detects_leaks_and_changes(world: World) -> None:
-    """The same with a key that may: all of it is told, and what is changed differs."""
+    """The same with a key that has access: everything is shown, and changes are visible."""
     answer = world.keyed.call(
         "POST", "/v3/workspaces/theirs/sessions/chamber/messages/list", world.keyed.admin
     )

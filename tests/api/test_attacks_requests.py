@@ -1,5 +1,5 @@
-"""Requests that a page of somebody else makes a browser send, or that ask without wanting an
-answer, where a GET changes something."""
+"""Requests that a page of another origin makes a browser send, including GET requests that change
+something."""
 
 from __future__ import annotations
 

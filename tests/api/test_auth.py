@@ -310,7 +310,7 @@ def test_a_session_key_gets_no_context_with_a_scope(keyed: Keyed) -> None:
 
 
 def test_a_session_key_gets_conclusions_of_its_session_only(keyed: Keyed) -> None:
-    """A card cannot be told apart by session."""
+    """A card cannot be divided by session."""
     pair = {"observer_id": "alice", "observed_id": "alice"}
     held = [
         {"content": f"Alice hums in the {session}.", "session_id": session, **pair}
@@ -405,8 +405,8 @@ def test_only_members_learn_that_a_session_is_being_erased(
 
 
 def test_messages_after_a_peer_left_are_hidden_from_its_key(keyed: Keyed) -> None:
-    """The session is shut to the key, and chat opens it no further; whoever has the workspace asks
-    in carol's name as ever."""
+    """The session is closed to the key, and chat gives no further access. A workspace key can still
+    ask in carol's name."""
     carol, at = signed({"w": "acme", "p": "carol"}), f"{W}/peers/carol/chat"
     said = [{"peer_id": "alice", "content": "The vault opens with heliotrope."}]
     keyed.do("POST", f"{SESSIONS}/hall/peers", {"carol": {}})

@@ -1,5 +1,5 @@
-"""Chat with a model that does what a message told it to: it sees nothing that whoever asks may not
-see, and it comes to an end."""
+"""Chat with a model that obeys instructions in messages: it sees no more than the caller may see,
+and it ends."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class TestEvidence:
 
 
 class TestBounds:
-    """A model cannot look further than whoever asks."""
+    """A model cannot look up more than the caller may see."""
 
     def test_tools_read_no_other_sessions_and_memories(self, place: World) -> None:
         place.ask(calling(("grep_messages", {"text": "ledgers"})), "?", path="/peers/bob/chat")

@@ -200,7 +200,7 @@ def test_a_failing_reasoner_is_an_error_that_quotes_nothing(
 
 
 def test_a_model_also_gets_weak_matches(tmp_path: Path) -> None:
-    """It can tell itself what belongs to the question; what is merely made of words cannot."""
+    """A model can decide what belongs to the question; an answer without a model cannot."""
     from memservice.spi.capabilities import Capability
 
     for capabilities, most in (((), 0), ((Capability.COSTLY,), 1)):

@@ -1,5 +1,5 @@
-"""The points where the generations disagree, one by one, and how they are settled: each test is
-named by its number in the list of twenty-five, which `docs/migrating.md` tells users of."""
+"""The points where the generations disagree, one by one, and their solutions. Each test is named by
+its number in the list of twenty-five, which `docs/migrating.md` explains to users."""
 
 from __future__ import annotations
 

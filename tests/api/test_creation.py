@@ -1,4 +1,4 @@
-"""What a name that nobody has is on every route: created, missing, or empty."""
+"""What an unknown name means on every route: created, missing, or empty."""
 
 from __future__ import annotations
 

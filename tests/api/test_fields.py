@@ -188,7 +188,7 @@ class Looked(String):
 
 
 def test_a_list_that_is_too_long_is_refused_without_reading_it() -> None:
-    """A small body can name a million entries, each of which would be looked at, and told of."""
+    """A small body can contain a million entries, each of which would be read and reported."""
     inner = Looked()
     assert code(List(inner, validate=Length(1, 100)), [None] * 1000) == "too_long"
     assert inner.number == 0

@@ -23,7 +23,7 @@ FOLDER = Path(playground.__file__).parent
 
 @pytest.fixture(scope="module")
 def keyed() -> Flask:
-    """With keys: the page is shown to everybody, since it holds nothing."""
+    """With authentication: the page is served without a key, because it contains no data."""
     return create_app(load_settings(environ={"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}))
 
 

@@ -21,7 +21,7 @@ W = "/v3/workspaces/w"
 
 
 class Failing:
-    """An application whose reasoner fails as long as it is told to."""
+    """An application whose reasoner fails while the test says so."""
 
     def __init__(self, folder: Path, backoff: str = "0") -> None:
         environ = {

@@ -1,4 +1,4 @@
-"""An answer that costs something is found once for all who ask at about the same time."""
+"""A costly answer is computed once for concurrent requests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Every operation of the third generation is tried until it has given each success that its
-document tells of, and what it gave is exactly that: no field that is not described, and none
-described that is never there."""
+"""Every operation of the third generation is called until it has given each documented success.
+Each answer has exactly the documented fields, and each documented field occurs."""
 
 from __future__ import annotations
 

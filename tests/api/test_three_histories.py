@@ -130,7 +130,7 @@ class Histories(RuleBasedStateMachine):
         return place, self.of(pick // 7, place.users)
 
     def held(self, pick: int) -> tuple[Workspace, Session, Peer]:
-        """A session, and mostly somebody who may write to it."""
+        """A session, and usually a peer that may write to it."""
         place = self.of(pick, [place for place in self.places if place.sessions and place.users])
         session = self.of(pick // 7, place.sessions)
         shown = [user for user in place.users if session.is_shown_to(user)]

@@ -1,5 +1,5 @@
-"""Keys of each generation on each generation: whoever mints one, and whatever it names things by,
-it opens the same everywhere."""
+"""Keys of each generation on each generation: a key gives the same access everywhere, whichever
+generation minted it and whichever names it uses."""
 
 from __future__ import annotations
 

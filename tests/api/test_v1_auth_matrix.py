@@ -221,7 +221,7 @@ def filled() -> Iterator[World]:
 
 @pytest.fixture
 def unchanged(filled: World) -> Iterator[World]:
-    """A world in which nobody who is refused may change a thing."""
+    """Data that refused requests must not change."""
     before = _contents(filled.keyed)
     yield filled
     assert _contents(filled.keyed) == before

@@ -167,7 +167,7 @@ def filled() -> Iterator[tuple[Keyed, Places]]:
 
 @pytest.fixture
 def unchanged(filled: tuple[Keyed, Places]) -> Iterator[tuple[Keyed, Places]]:
-    """A world in which nobody who is refused may change a thing."""
+    """Data that refused requests must not change."""
     keyed, _ = filled
     before = _contents(keyed)
     yield filled

@@ -1,4 +1,4 @@
-"""A process that stands still past its lease, is ended, or is told to end, while it works."""
+"""A process that is suspended past its lease, killed, or stopped while it works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on what a running service tells: its tables are the code's, its commands work."""
+"""The page on telemetry: its tables equal the code's, and its commands work."""
 
 from __future__ import annotations
 

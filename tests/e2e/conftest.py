@@ -27,7 +27,7 @@ def server(shared_storage_name: str, servers: Servers) -> Server:
 
 @pytest.fixture(scope="session")
 def keyed_server(shared_storage_name: str, servers: Servers) -> Server:
-    """The service as an operator starts it who wants keys."""
+    """The service with authentication, as an operator starts it."""
     return servers.on(shared_storage_name, AUTH_USE_AUTH="true", AUTH_JWT_SECRET=SECRET)
 
 

@@ -30,8 +30,8 @@ TEA = "Alice drinks green tea."
 
 @pytest.fixture(scope="module")
 def said(honcho: Commands) -> list[str]:
-    """Alice and bob in the session `talk`, alice alone in `work`; bob knows two things of her. The
-    messages of `talk`, in order."""
+    """Alice and bob in the session `talk`, alice alone in `work`; bob has two conclusions about
+    her. Returns the messages of `talk`, in order."""
     honcho("session", "create", "talk", "--peers", "alice,bob")
     messages = [
         honcho("message", "create", text, "-p", peer, "-s", "talk")["id"]

@@ -35,7 +35,7 @@ STAND_IN = CLIENTS / "docker_stand_in.py"
 
 @pytest.fixture
 def fresh(commands: Path, server: Server, tmp_path: Path) -> Iterator[Commands]:
-    """Commands of somebody who has not set anything up but where the server is."""
+    """Commands without any configuration except the address of the server."""
     host = Commands(commands, server.url, tmp_path, f"w-{uuid.uuid4().hex[:12]}", key="")
     yield host
     host.close()

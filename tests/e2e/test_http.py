@@ -323,6 +323,6 @@ def test_connections_are_kept_alive_and_a_slow_one_delays_no_other(
 
 
 def test_the_script_name_header_is_ignored(http: httpx.Client) -> None:
-    """What a proxy might say of a path's beginning is not believed, since anybody behind one could
-    say it."""
+    """A proxy could send this header for a path prefix. It is ignored, because any client can send
+    it."""
     assert http.get("/health", headers={"SCRIPT_NAME": "/health"}).json() == {"status": "ok"}

@@ -1,7 +1,7 @@
-"""The same assertions through a published client of each generation, unmodified, on one workspace:
-whoever writes, all three read it.
+"""The tests of shared resources through a published client of each generation, unmodified, on one
+workspace: what one client writes, all three read.
 
-The assertions are those that tests/api/test_three_generations.py makes through the routes.
+tests/api/test_three_generations.py runs the same tests through the routes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""No service lets a key reach beyond what it names, whoever calls it."""
+"""No service lets a key reach beyond its names, whichever caller uses it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ check."""
 
 
 class Untouchable:
-    """What nobody may look at: whoever is refused has been refused before anything was done."""
+    """A storage that must not be used: refused callers are refused before any access."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AssertionError(f"{name} was used before it was asked who may do this")

@@ -365,7 +365,7 @@ def test_use_is_recorded_at_most_once_a_minute(
 
 
 def test_many_concurrent_uses_are_recorded_once(rt: Runtime, clock: Clock) -> None:
-    """Many threads, and two processes' worth of notes: the row ends with the first, nobody
+    """Many threads, with the records of two processes: the first one updates the row, and none
     waits."""
     usages = [KeyUsage(), KeyUsage()]
     minted = [api_keys.mint(rt, ALL, KeyRequest(workspace_id="acme")) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""No log tells what users wrote, not even where something fails with it in hand."""
+"""No log contains texts of users, even if work on them fails."""
 
 from __future__ import annotations
 

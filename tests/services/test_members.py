@@ -1,4 +1,4 @@
-"""Who is in a session, and how many may observe."""
+"""Members of a session, and the limit of observers."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def test_changes_without_a_new_observer_are_accepted_at_the_limit(full: Small) -
 def test_writes_do_not_read_all_members_of_a_large_session(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who speaks, joins or leaves looks for the few memberships that it concerns, not at everybody
-    in the session."""
+    """Writing, joining and leaving read only the memberships concerned, not all members of the
+    session."""
     crowd = [f"peer{number}" for number in range(300)]
     small.join("s", *crowd)
     small.say("s", ("ann", "hello"))

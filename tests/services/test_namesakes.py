@@ -1,5 +1,5 @@
-"""Two peers that go by one name are told apart by their ids wherever a name is shown: a peer may
-call itself whatever it likes."""
+"""Two peers with the same display name are distinguished by their ids wherever a name is shown,
+because a peer may choose any name."""
 
 from __future__ import annotations
 

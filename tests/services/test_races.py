@@ -1,4 +1,4 @@
-"""Two who create the same thing at once both succeed, and there is one of it."""
+"""Concurrent creations of the same thing all succeed, and create one row."""
 
 from __future__ import annotations
 

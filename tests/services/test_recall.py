@@ -113,8 +113,8 @@ def test_filtered_searches_continue_until_enough_or_no_rows_are_left(
 def test_a_selective_filter_ranks_only_the_matching_rows(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However much there is that the words hit, no list is gone down to its end. Neighbours lend to
-    what is left, as ever."""
+    """Even with very many hits, no list is read to its end. Neighbours count for the remaining
+    rows."""
     small = begin(SEARCH_DEPTH="10")
     small.peer("ann", "bob")
     for start in range(0, 2_000, 100):

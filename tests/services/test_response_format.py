@@ -341,7 +341,7 @@ def test_true_does_not_equal_one() -> None:
 
 
 def test_an_option_is_chosen_by_structure() -> None:
-    """Both options of this `oneOf` fit, since what tells them apart is a hint."""
+    """Both options of this `oneOf` fit, because only a hint distinguishes them."""
     schema = {
         "type": "object",
         "properties": {

@@ -1,7 +1,7 @@
 """Ask an online service, with pip-audit, whether any installed package has a known vulnerability.
 
-Ends with 1 if one has, and only then: that the service cannot be reached, or knows none of the
-packages, is said, and is no failure.
+It exits with 1 only if there is one. An unreachable service, or unknown packages, are reported and
+are no failure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that takes webhooks, or misbehaves as a test wants."""
+"""A real HTTP server on loopback that receives webhooks, or misbehaves as a test says."""
 
 from __future__ import annotations
 

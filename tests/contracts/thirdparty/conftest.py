@@ -1,4 +1,4 @@
-"""The package in `toybox` is a stranger's: its tests run in an environment of its own
+"""The package in `toybox` is a third-party plugin: its tests run in a separate environment
 (`test_toybox_plugin.py`)."""
 
 collect_ignore = ["toybox"]

@@ -1,5 +1,5 @@
-"""Migrations: they make the tables that the code works with, once, whoever comes first, and leave
-newer stores alone."""
+"""Migrations: they create the tables of the code once, even with concurrent processes, and do not
+change newer stores."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_migrations_create_the_tables_of_the_code(tmp_path: Path) -> None:
 
 
 def statements(engine: sa.Engine) -> dict[str, str]:
-    """What SQLite was told to make each table and index, without differences of layout."""
+    """The statements with which SQLite created each table and index, with normalised layout."""
     with engine.connect() as connection:
         rows = connection.exec_driver_sql(
             "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"

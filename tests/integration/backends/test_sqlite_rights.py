@@ -1,4 +1,4 @@
-"""Who may read the file that memories lie in."""
+"""Permissions of the database file."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_unusable_vectors_are_reported(place: Place) -> None:
 
 @dataclass
 class Away:
-    """An index outside the storage that holds what it is told to, or is away."""
+    """An index outside the storage with scripted contents, or unreachable."""
 
     held: int | None
     dimension: int | None = None

@@ -182,6 +182,6 @@ def test_plugins_can_add_commands(memservice: Run, install: Install) -> None:
 
 @pytest.mark.e2e
 def test_a_server_with_a_model_for_every_task_starts_without_calling_it(tmp_path: Path) -> None:
-    """Nobody is asked before there is something to ask."""
+    """No model is called before there is work for it."""
     with serving(tmp_path, REASONER="llm", LLM_OPENAI_BASE_URL="http://127.0.0.1:9/v1") as server:
         assert "reasoner    llm" in server.output

@@ -69,7 +69,7 @@ MESSAGES = 400
 
 
 class Load:
-    """Writers and readers that go on until they are told to end, and what they met."""
+    """Writers and readers that run until they are stopped, and their errors."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -175,7 +175,7 @@ def store(
 
 
 def waiting(rt: Runtime) -> int:
-    """Tasks that are due and not done, whether somebody is at them or not."""
+    """Tasks that are due and not done, leased or not."""
     with rt.storage.read() as tx:
         return tx.rows.count(
             Task, all_of(equals(state=PENDING), Compare("not_before", "lte", rt.clock()))
@@ -273,7 +273,7 @@ def _begun(folder: Path, plugins: str, workspaces: tuple[str, ...] = ("w", "v"))
 
 
 def _worked_off(server: Server) -> None:
-    """Vectors, too, which the queue's status does not tell of."""
+    """Including vectors, which the queue status does not count."""
     pending = "SELECT count(*) FROM tasks WHERE state = 'pending' AND kind != 'dream_timer'"
 
     def done() -> bool:

@@ -1,4 +1,4 @@
-"""What `memservice worker` is told wrongly, told back in a sentence."""
+"""Wrong options of `memservice worker` are reported in one sentence."""
 
 from __future__ import annotations
 

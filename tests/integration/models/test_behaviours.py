@@ -82,7 +82,7 @@ ANSWER = "Alice keeps bees."
 def reasoner(
     model: BadModel, plugins: Plugins, transport: str = "openai", **settings: str
 ) -> LlmReasoner:
-    """A reasoner whose tasks all ask this model, and that knows nothing of it yet."""
+    """A reasoner whose tasks all use this model, without earlier knowledge about it."""
     name = transport_key(transport).upper()
     environ = {
         f"LLM_{name}_BASE_URL": model.url + ("/v1" if transport.startswith("openai") else ""),

@@ -1,4 +1,4 @@
-"""What the embedders send, how they take what comes back, and what they tell of it."""
+"""Embedders: their requests, how they read answers, and what they report."""
 
 from __future__ import annotations
 

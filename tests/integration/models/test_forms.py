@@ -1,4 +1,4 @@
-"""What each protocol is sent, and how a server that knows less of it is asked otherwise."""
+"""The requests of each protocol, and how they adapt to a server that supports less of it."""
 
 from __future__ import annotations
 

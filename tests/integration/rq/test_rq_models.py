@@ -127,7 +127,7 @@ def test_a_session_is_erased_while_the_only_worker_waits_on_a_model(
 def test_completed_calls_are_in_the_ledger_after_a_second_sigterm(
     deliver: Deliver, server: Server
 ) -> None:
-    """The one in hand is not: nobody knows what it cost. Nothing that it was for is lost."""
+    """The call in progress is not, because its cost is unknown. No work is lost."""
     model = ScriptedModelServer(server, lambda role, told: Say(("DONE",)))
     place = deliver(**model.settings(KEY))
     place.say("s", "Hello.")

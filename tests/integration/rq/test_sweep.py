@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    """A store whose writes wake nobody: each wake-up is lost."""
+    """A store whose writes wake no worker: each wake-up is lost."""
     environ = {
         "DB_CONNECTION_URI": "memory://",
         "REASONER": "scripted",

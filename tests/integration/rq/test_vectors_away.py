@@ -1,8 +1,7 @@
-"""A real Redis with the vectors goes away and comes back: searches answer meanwhile, writes go on,
-and it heals by itself.
+"""A real Redis with the vectors becomes unreachable and comes back: searches answer, writes
+continue, and the index is repaired automatically.
 
-It is cut off by a stand-in for the network between: what listens on the port of the index passes
-everything on, or nothing.
+A proxy on the port of the index simulates the outage: it forwards everything, or nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waking after the commit: who is woken, and that a request never minds."""
+"""Wake-ups after the commit: the units that are woken, and that requests never wait for it."""
 
 from __future__ import annotations
 

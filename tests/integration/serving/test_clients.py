@@ -1,5 +1,4 @@
-"""Clients that send half a request, take nothing of an answer, or never hang up: they hold up
-nobody else."""
+"""Clients that send half a request, read no answer, or never disconnect do not delay others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How the processes end: with the requests in hand finished, together, and never without somebody
-noticing."""
+"""The end of the processes: they finish current requests, end together, and are never left
+behind."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""gunicorn run by somebody else than `memservice serve`, with `config/gunicorn.conf.py`: it serves,
-counts and drains."""
+"""gunicorn without `memservice serve`, with `config/gunicorn.conf.py`: it serves, counts and
+drains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool of forked workers: replaced when they die, drained or ended when it is told to."""
+"""The pool of forked workers: they are replaced when they die, and drained or ended on signals."""
 
 from __future__ import annotations
 

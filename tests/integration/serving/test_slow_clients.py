@@ -230,7 +230,7 @@ def test_a_request_that_is_not_http_is_refused_in_json(
 
 
 def test_slow_clients_do_not_delay_the_shutdown(tmp_path: Path) -> None:
-    """Those that said nothing are left, a request that comes meanwhile is answered."""
+    """Silent clients are disconnected; a request that arrives during the shutdown is answered."""
     server = Server(tmp_path, "--no-worker", "--workers", "1", "--threads", "2")
     server.wait_until_healthy()
     at = ("127.0.0.1", urlsplit(server.url).port or 0)

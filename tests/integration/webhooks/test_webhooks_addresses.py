@@ -215,7 +215,7 @@ def test_an_invalid_url_is_refused_with_a_reason(url: str, message: str) -> None
 def test_registration_resolves_no_name(
     leads_to: Sequence[str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer, and how long it takes, would tell which names there are inside the network."""
+    """The answer, and its duration, would reveal the names inside the network."""
 
     def answer(host: str) -> Sequence[str]:
         if leads_to is None:

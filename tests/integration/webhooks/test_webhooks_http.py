@@ -183,7 +183,7 @@ def test_a_name_that_changes_to_an_internal_address_is_blocked(
 def test_only_the_log_names_the_address_of_a_blocked_host(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Else whoever may register endpoints could look up names of the inner network."""
+    """Otherwise a caller that may register endpoints could look up names of the inner network."""
     resolve_to(monkeypatch, ["10.20.30.40"])
     with caplog.at_level(logging.WARNING, "memservice.webhooks"):
         outcome = HttpTransport((), 2).deliver("http://inner.example/", BODY, {})
@@ -193,7 +193,7 @@ def test_only_the_log_names_the_address_of_a_blocked_host(
 
 
 def test_the_checked_address_is_the_connected_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One look-up for each delivery: there is no second one whose answer nobody checks."""
+    """One look-up for each delivery: there is no second one without a check."""
     tried = refuse_to_connect(monkeypatch)
     asked = resolve_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
     HttpTransport((), 2).deliver("http://rebound.example/", BODY, {})

@@ -1,4 +1,5 @@
-"""Delivery by HTTPS: only to who proves to be the host of the URL, and in time."""
+"""Delivery by HTTPS: only to a server with a valid certificate for the host, and within the
+timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members: roles, limits, and who may change them."""
+"""Members: roles, limits, and permissions to change them."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_an_invitation_names_workspaces_that_exist(club: Club) -> None:
 
 
 def test_an_invitation_ends_with_the_rights_of_its_maker(club: Club) -> None:
-    """A member who is dismissed has no way back in."""
+    """A dismissed member cannot come back by an invitation."""
     other = club.invite("oscar", "owner")
     token = links.invite(club.rt, club.visitor(other), HOME, "owner").token
     uid = club.uid(other)

@@ -138,7 +138,7 @@ def test_a_known_browser_is_paused_by_its_own_failures(club: Club) -> None:
 
 
 def test_a_browser_is_known_for_its_own_account_only(club: Club) -> None:
-    """A reader cannot guess the owner's password without the pauses of a stranger."""
+    """A reader cannot guess the owner's password without the pauses of an unknown browser."""
     club.invite("rita", "reader")
     browser_id = club.sign_in("rita").browser_id
     assert browser_id is not None

@@ -1,5 +1,5 @@
-"""Export files that somebody made up: what they name of other workspaces stays as it is, and
-whatever is wrong with one is said."""
+"""Forged export files: rows of other workspaces that they name are not changed, and every error is
+reported."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ODD: list[Any] = [
 
 @pytest.fixture
 def target(start: Start, place: Place, tmp_path: Path) -> Place:
-    """A store with the workspace `b` of somebody else in it."""
+    """A store that contains the foreign workspace `b`."""
     second = start(
         DB_CONNECTION_URI="memory://"
         if place.rt.storage.name == "sqlite"
@@ -76,7 +76,7 @@ def told(place: Place, workspace: str) -> list[Line]:
 
 
 def sealed(file: list[Line]) -> Iterator[bytes]:
-    """With the end that makes it whole, as anybody can compute it."""
+    """With a valid checksum at the end, which any author of a file can compute."""
     data = [format_line(line) for line in file]
     end = {
         "type": "end",

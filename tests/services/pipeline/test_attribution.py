@@ -1,5 +1,5 @@
-"""A conversation of three peers who speak of one another: whose word is whose, and who holds what,
-under both reasoners."""
+"""A conversation of three peers about one another: the attribution of statements and the observers
+of conclusions, with both reasoners."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def test_conclusions_record_their_model_and_prompt(start: Start) -> None:
 
 
 def test_echoes_are_not_passed_to_the_model(start: Start) -> None:
-    """An assistant that was told about Alice and tells her so is not the source of anything, in
-    whatever words a model would put it."""
+    """An assistant that repeats facts about Alice is not their source, even if a model rephrases
+    them."""
     model = ScriptedModel()
     model.say = careless
     place = start(

@@ -1,4 +1,4 @@
-"""What operators are told of deriving and of summaries, with real figures."""
+"""Events about deriving and summaries, with real figures."""
 
 from __future__ import annotations
 

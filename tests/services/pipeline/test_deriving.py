@@ -1,5 +1,5 @@
-"""From messages to conclusions: who is observed, by whom, with which instructions, and what is not
-derived at all."""
+"""From messages to conclusions: observed peers, observers and instructions, and messages that are
+not derived from."""
 
 from __future__ import annotations
 

@@ -514,7 +514,7 @@ class TestFailure:
         assert task.state == "done"
 
     def test_a_long_dream_keeps_its_lease(self, start: Start) -> None:
-        """A model takes longer than a lease lasts; meanwhile nobody else may dream the same."""
+        """A model takes longer than a lease lasts; no other worker may run the same dream."""
         night = start(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")
         night.tell("Alice keeps bees.")
         rt = night.place.rt

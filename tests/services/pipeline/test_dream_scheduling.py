@@ -1,5 +1,4 @@
-"""When dreams run: because somebody asked, or by themselves once enough is new and the pair is
-quiet."""
+"""When dreams run: on request, or automatically once there is enough new and the pair is idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service told an agent is not learnt again as the agent's own words."""
+"""An agent that repeats facts from the service adds no conclusions about itself."""
 
 from __future__ import annotations
 

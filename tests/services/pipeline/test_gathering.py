@@ -128,7 +128,7 @@ def test_messages_that_arrive_during_a_run_are_included(start: Start) -> None:
 
 
 def test_a_run_leaves_messages_that_wait_for_a_batch(start: Start) -> None:
-    """Whoever is woken for nothing does nothing."""
+    """A worker that is woken too early does nothing."""
     place = costly(start)
     place.say("s", ("alice", "I live in Oslo."))
     report = place.run(place.tasks()[0].unit)

@@ -21,7 +21,7 @@ PATIENCE = 30.0
 
 
 def claim(place: Place, unit: str, minutes: float) -> None:
-    """By a process of another machine, so that nobody here can know whether it is still there."""
+    """By a process of another machine, whose state cannot be checked here."""
     place.rt.storage.write(
         lambda tx: tx.tasks.claim(unit, "elsewhere|1|1|x", place.clock(), minutes * 60)
     )

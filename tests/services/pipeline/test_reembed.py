@@ -459,8 +459,8 @@ def test_another_model_under_the_same_name_is_detected(start: Start) -> None:
 
 
 def test_vectors_of_two_embedders_are_never_compared(start: Start) -> None:
-    """Both have the same dimension, so nothing but their names tells them apart; the query was
-    embedded before the change."""
+    """Both have the same dimension, so only their names differ; the query was embedded before the
+    change."""
     old, new = Letters("old", 7, SEMANTIC), Letters("new", 7, SEMANTIC)
     place = start(Both(old, new), EMBEDDER="old")
     place.say("s", ("alice", "I like tea."))

@@ -29,7 +29,7 @@ PATIENCE = 30.0
 
 
 class Crash(BaseException):
-    """As if the process had ended here: nobody catches it."""
+    """Simulates the end of the process: no handler catches it."""
 
 
 def leases(place: Place) -> list[Lease]:

@@ -95,7 +95,7 @@ def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclus
 
 
 def known(place: Place) -> None:
-    """The scope knows things from two sessions, and has drawn conclusions."""
+    """The scope has conclusions from two sessions, and inferred ones."""
     place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
     place.say("kept", ("alice", "I sing."))
     place.work()

@@ -1,4 +1,4 @@
-"""What endpoints are told, when, and how they can tell that it is true."""
+"""Events for endpoints: content, time and signatures."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_endpoints_that_hang_delay_no_other_work(start: Start) -> None:
 def test_more_endpoints_than_threads_take_turns(
     start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that answers just in time, and has much to be told, would keep all others waiting."""
+    """An endpoint that answers just in time, and has many events, would delay all others."""
     monkeypatch.setattr(polling, "MAX_CONCURRENT_DELIVERIES", 1)
     monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
     place = opened(start)

@@ -37,7 +37,7 @@ def place(start: Start) -> Place:
 
 
 class Transport:
-    """Takes `odd:` URLs and does with them what a test wants."""
+    """Accepts `odd:` URLs and handles them as the test says."""
 
     def __init__(self, act: Callable[[], Outcome]) -> None:
         self.act = act

@@ -1,5 +1,4 @@
-"""The loop that finds work: soon, until told to stop, and through a store that is away for a
-while."""
+"""The loop that finds work: soon, until it is stopped, and during outages of the store."""
 
 from __future__ import annotations
 

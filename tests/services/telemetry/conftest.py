@@ -1,3 +1,3 @@
-"""What operators are told, over the services on each storage."""
+"""Telemetry over the services, on each storage."""
 
 from services.conftest import begin as begin

@@ -1,6 +1,6 @@
-"""One scenario that makes everything happen of which operators are told. Each event arrives at a
-collector, over a real socket, and is held against its fields as the contract lists them. Without
-traces nothing of what was said leaves, by no way."""
+"""One scenario that causes every event. Each event arrives at a collector, over a real socket, and
+is compared with the contract's list of fields. Without traces no text of messages leaves the
+process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STATEMENTS = (
 
 
 class Asked:
-    """An embedder that tells of its calls, as those do that are reached over a network."""
+    """An embedder that reports its calls, as remote ones do."""
 
     id = "asked-1"
     dimension = 2

@@ -1,5 +1,5 @@
-"""Every call of a model is one row of usage, written by nobody who waits for it, and none is lost
-in an orderly end."""
+"""Every call of a model is one row of usage. A background thread stores it, and an orderly shutdown
+loses none."""
 
 from __future__ import annotations
 

@@ -332,7 +332,7 @@ def test_a_second_worker_takes_over_the_metrics_port() -> None:
 
 
 def test_the_number_of_workspace_labels_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever may make workspaces makes up their names, and each label is kept for ever."""
+    """A caller that may create workspaces chooses their names, and each label stays in memory."""
     monkeypatch.setattr(telemetry_metrics, "MAX_WORKSPACES", 3)
     metrics = Metrics("memservice", "deriver")
     for number in range(50):

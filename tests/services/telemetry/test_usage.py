@@ -1,4 +1,4 @@
-"""What models cost, as the API and the command line tell it."""
+"""The cost of models, in the API and on the command line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One workspace through each generation, in the same words: whoever writes, all three are asked
-what they see.
+"""One workspace through each generation, with the same operations: after a write by one generation,
+all three are read.
 
-A session goes by its uid, and a peer by its name, which is its id too as long as it is not renamed.
+A session is named by its uid, and a peer by its name, which equals its id until it is renamed.
 """
 
 from __future__ import annotations
@@ -229,8 +229,7 @@ class ByName:
 
 
 class ByUid:
-    """The first generation, where `by` says whose words they are: the peer's own, or anybody
-    else's."""
+    """The first generation, where `by` names the author: the peer itself, or another one."""
 
     def __init__(self, all_generations: AllGenerations) -> None:
         self.three, self.v1 = all_generations, all_generations.v1

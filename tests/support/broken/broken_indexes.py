@@ -566,7 +566,7 @@ class TestVectorsListKeysAsText(BrokenVectors):
 
 
 class TestVectorsListTheLastKeyAgain(BrokenVectors):
-    """Whoever goes through them in portions never comes to an end."""
+    """Reading them in batches never ends."""
 
     class broken(MemoryVectorIndex):  # noqa: N801
         def keys(
@@ -717,7 +717,7 @@ class TestVectorsFoldNames(BrokenVectors):
 
 
 class TestVectorsCutTheNameOfTheEmbedder(BrokenVectors):
-    """Spaces are told apart by what is left of it."""
+    """Spaces are distinguished by the rest of the name only."""
 
     class broken(MemoryVectorIndex):  # noqa: N801
         def _vectors(

@@ -169,7 +169,7 @@ def _coarse(row: Any) -> Any:
 
 
 class AllowsDuplicates(MemoryRows):
-    """Checks no constraint once a row exists: replaces unique values as it is told."""
+    """Checks no constraint once a row exists: it replaces unique values."""
 
     def _store(self, record: type[R], rows: list[R]) -> list[R]:
         try:
@@ -281,7 +281,7 @@ class NeverWakes(MemoryStorage):
 
 
 class ClaimsTwice(repositories.Tasks):
-    """Takes a lease that somebody holds."""
+    """Takes a lease that another owner holds."""
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         return super().claim(unit, owner, now + timedelta(days=1), seconds - 86400)

@@ -70,8 +70,8 @@ def node_packages(name: str, requirements: Sequence[str]) -> Path:
 
 
 def _built(name: str, recipe: Sequence[str], build: Callable[[Path], None]) -> Path:
-    """The folder that this recipe makes. Whoever comes first builds, the others wait. A build that
-    did not end is thrown away."""
+    """The folder that this recipe creates. The first process builds it, the others wait. An
+    unfinished build is removed."""
     text = "\n".join(recipe)
     folder = cache() / "clients" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     done = folder / "complete"

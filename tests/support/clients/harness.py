@@ -53,7 +53,7 @@ class Caller:
         """Figures that the scenario wants reported."""
 
     def name(self, prefix: str) -> str:
-        """One that nobody else uses."""
+        """A workspace of one scenario."""
         return f"{prefix}-{uuid.uuid4().hex[:12]}"
 
     async def every(self, page: Any) -> list[Any]:

@@ -81,7 +81,7 @@ class Server:
             time.sleep(0.1)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Tell it to end, and wait. Returns its exit status."""
+        """Stop it, and wait. Returns its exit status."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:

@@ -1,5 +1,5 @@
-"""The embedding routes of the protocols: vectors by the hashed embedder, scaled so that nobody
-takes them as they come."""
+"""The embedding routes of the protocols: vectors of the hashed embedder, scaled so that clients
+have to normalise them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def vectors(texts: Sequence[str], dimension: int | None = None) -> list[list[flo
 
 
 def openai_vectors(handler: Handler, request: Request) -> None:
-    """In reverse order, as the protocol allows: the index tells which is whose."""
+    """In reverse order, as the protocol allows: the index assigns them."""
     body = request.body
     rows = []
     for index, vector in enumerate(vectors(body["input"], body.get("dimensions"))):

@@ -100,8 +100,7 @@ class Scripted:
 
 
 class Lengths:
-    """An embedder that is not for the request path: vectors tell the length of a text and its first
-    letter."""
+    """A slow embedder: vectors depend on the length of a text and its first letter."""
 
     dimension = 2
     duplicate_distance: float | None = None

@@ -51,7 +51,7 @@ KEY = "the request that is sent again"
 
 
 class Stores(ABC):
-    """Stores by name, which can be copied while nobody has them open."""
+    """Stores by name, which can be copied while no process has them open."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,7 +70,7 @@ class Stores(ABC):
     def drop(self, name: str) -> None: ...
 
     def note(self, name: str, kind: str) -> Path:
-        """A file in which processes tell one another about a store."""
+        """A file through which processes report on a store to one another."""
         return self.folder / f"{name}.{kind}"
 
 

@@ -1,8 +1,8 @@
 """A plugin for the processes under test: the reasoner and the storing of messages wait at gates
 that a test closes and opens.
 
-`MEMSERVICE_TEST_GATES` names a folder. While it holds a file `<gate>.closed`, whoever comes to the
-gate writes its pid to `<gate>.waiting` and waits for the first file to go.
+`MEMSERVICE_TEST_GATES` names a folder. While it contains a file `<gate>.closed`, a process at the
+gate writes its pid to `<gate>.waiting` and waits until the first file is removed.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Gates:
         (self.folder / f"{name}.closed").unlink(missing_ok=True)
 
     def waiting(self, name: str) -> int | None:
-        """The pid of whoever waits there."""
+        """The pid of the process that waits there."""
         try:
             return int((self.folder / f"{name}.waiting").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):

@@ -234,7 +234,7 @@ class Service:
         )
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """Rows of the database itself, whoever runs."""
+        """Rows of the database itself, whichever processes run."""
         if self.uri.startswith("postgresql"):
             with connect(self.uri) as other:
                 return other.execute(sql.replace("?", "%s").encode(), values).fetchall()

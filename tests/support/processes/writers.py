@@ -20,7 +20,7 @@ LEAST = 60
 
 
 def fact(writer: int, number: int) -> str:
-    """A sentence that nobody else says, and that resembles none of the others too much."""
+    """A sentence that no other writer sends, and that is not similar to the others."""
     town = TOWNS[(writer + number) % len(TOWNS)]
     return (
         f"I sold {number * 3 + 1} lamps of series {writer}{number} in {town} for "

@@ -128,8 +128,7 @@ def _completion(reply: Reply) -> Completion:
 
 
 class Bench:
-    """The models of a process, scripted ones among them, with the pauses that were made and the
-    calls that were told of."""
+    """The models of a process, including scripted ones, with the pauses and the reported calls."""
 
     def __init__(self, *plugins: ScriptedModel, **settings: str) -> None:
         self.calls: list[ModelCall] = []

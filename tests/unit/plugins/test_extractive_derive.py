@@ -1,4 +1,4 @@
-"""Deriving without a model: who is quoted, what is left out, and that nothing is ever made up."""
+"""Deriving without a model: the quoted authors, what is left out, and that nothing is invented."""
 
 from __future__ import annotations
 

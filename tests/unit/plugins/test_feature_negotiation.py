@@ -1,4 +1,5 @@
-"""Which part of a request a server rejects, how long that is remembered, and who hears of it."""
+"""Which field of a request a server rejects, how long that is remembered, and the warning to the
+operator."""
 
 from __future__ import annotations
 

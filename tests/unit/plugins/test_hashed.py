@@ -1,5 +1,5 @@
-"""The hashed embedder: a pure function of the text, the same in every process, and what it can and
-cannot tell apart."""
+"""The hashed embedder: a pure function of the text, the same in every process, and which texts it
+distinguishes."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ LOOK = calling(("search_memory", {"query": "bees"}), beside="Let me look that up
 
 
 class Asked:
-    """An answer, and all that the model was told on the way to it."""
+    """An answer, and everything that was sent to the model for it."""
 
     def __init__(
         self,

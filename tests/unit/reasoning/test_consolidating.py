@@ -1,5 +1,5 @@
-"""Dreams of a language model: its phases and their tools, what it may write and what it is told of
-the rest."""
+"""Dreams of a language model: phases and their tools, valid results, and the errors that the model
+receives."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Night:
         return LlmReasoner(self.bench.models).consolidate(self.request)
 
     def results(self) -> list[str]:
-        """What the tools gave, as the model was told in whichever request, in order."""
+        """Results of tools, as sent to the model in any request, in order."""
         told: dict[int, list[str]] = {}
         for request in self.model.requests:
             for turn in request.turns:

@@ -35,7 +35,7 @@ _DOCUMENT: dict[str, Any] = {
 
 
 def reader(request: CompletionRequest) -> Reply:
-    """Tells from the prompt alone what is wanted, and does it."""
+    """Infers the task from the prompt alone, and does it."""
     system, user = request.turns[0].content, request.turns[1].content
     if system.startswith(derive.PROMPT.text):
         return {"statements": _noted(user)}

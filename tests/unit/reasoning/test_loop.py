@@ -1,5 +1,5 @@
-"""The loop of a model and its tools: what it is offered and told, where it ends, and what is
-forgotten first."""
+"""The loop of a model and its tools: what the model receives, when the loop ends, and what is
+dropped first."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Run:
         self.loop = ToolLoop(client, opening, "Look it up.", [BoundTool(LOOK, look)], bounds)
 
     def results(self) -> list[str]:
-        """What the tools gave, as the last request told the model."""
+        """Results of tools, as the last request sent them."""
         return [turn.content for turn in self.model.last.turns if turn.role == "tool"]
 
 

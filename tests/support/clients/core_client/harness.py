@@ -19,7 +19,7 @@ FILTERS = "filter" if EARLY else "filters"
 
 
 class Caller(harness.Caller):
-    """A client that may do everything, and a workspace that nobody else uses."""
+    """An admin client, and a workspace of one scenario."""
 
     def __init__(self, url: str, key: str, asynchronous: bool) -> None:
         super().__init__(asynchronous)

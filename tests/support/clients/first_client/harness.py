@@ -22,8 +22,7 @@ class Caller(harness.Caller):
         self.api = self.with_key(key)
 
     def with_key(self, key: str, retries: int = 0) -> Any:
-        """A client with this key. Unless told otherwise it retries nothing: a server error must
-        show."""
+        """A client with this key. By default it does not retry, so that server errors show."""
         kind = client.AsyncHoncho if self.asynchronous else client.Honcho
         return Resource(
             kind(base_url=self._url, api_key=key, max_retries=retries, timeout=30.0), ""

@@ -1,4 +1,4 @@
-"""Workspaces, peers, sessions and who takes part in them."""
+"""Workspaces, peers, sessions and members."""
 
 from __future__ import annotations
 
