@@ -10,6 +10,7 @@ from datetime import UTC
 from typing import Any
 
 from memservice.domain import tokens
+from memservice.domain.answers.json_text import Unreadable
 from memservice.domain.records import EXPLICIT
 from memservice.reasoning import search_plan, structured
 from memservice.reasoning.calculation_tools import calculation_tools
@@ -46,8 +47,10 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
         with_pair=request.subject is None,
     )
     bound_tools = _bound_tools(request, level, renderer)
-    writes_apart = request.response_format is not None
-    task = _task(level.max_tool_iterations, writes_apart=writes_apart) if bound_tools else ""
+    schema = request.response_format
+    if not (bound_tools and schema is not None and client.combines_schema_with_tools):
+        schema = None
+    task = _task(request, level.max_tool_iterations, schema) if bound_tools else ""
     turns, was_cut = opening(models, request, task, renderer)
     bounds = Bounds(
         iterations=level.max_tool_iterations,
@@ -57,7 +60,7 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
         result=models.settings.llm.max_tool_output_chars,
         tool_choice=level.tool_choice,
     )
-    loop = ToolLoop(client, turns, task, bound_tools, bounds)
+    loop = ToolLoop(client, turns, task, bound_tools, bounds, schema)
     writer = _Writer(client, loop, bounds, models.answer_begun if request.stream else None)
     ids = renderer.ids
     try:
@@ -87,12 +90,16 @@ class _Writer:
         self.loop = loop
         self._client, self._bounds = client, bounds
         self._is_stream, self._on_first_text = on_first_text is not None, on_first_text
+        self._has_tools = False
 
     def document(self, schema: dict[str, Any], *, has_tools: bool) -> str:
-        """An answer that fits a schema."""
+        """An answer that fits a schema: the one that ends the rounds, if the model can combine the
+        schema with tools, else one that is requested apart."""
         if has_tools:
             try:
-                self.loop.run()
+                done = self.loop.run()
+                if self.loop.schema is not None and (found := self._fitting(done, schema)):
+                    return found
             except ToolsUnsupported:
                 search_plan.look_up(self._client, self.loop)
         before = self._client.spent
@@ -105,50 +112,90 @@ class _Writer:
         self.loop.spend(before)
         return json.dumps(value, ensure_ascii=False)
 
+    def _fitting(self, done: Completion | None, schema: dict[str, Any]) -> str | None:
+        """The answer that ended the rounds, or the one that is requested after the last of them, if
+        it fits."""
+        if done is None:
+            turn = Turn("user", prompt.ANSWER_AS_JSON)
+            before = self._client.spent
+            done = self._client.complete(
+                self.loop.conversation(turn),
+                tools=self.loop.tools,
+                tool_choice="none",
+                schema=schema,
+                max_output_tokens=self._bounds.output,
+                iteration=len(self.loop.steps) + 1,
+            )
+            self.loop.spend(before)
+        try:
+            answer = structured.parsed(done, schema, lambda value: structured.fitted(value, schema))
+        except Unreadable:
+            return None
+        return None if answer.is_cut else json.dumps(answer.value, ensure_ascii=False)
+
     def text(self, *, has_tools: bool) -> Iterator[str]:
         """An answer in words. One that is empty is requested once more, one that is cut is
         continued once."""
-        if has_tools and (yield from self._with_tools()):
+        self._has_tools = has_tools
+        if has_tools:
+            try:
+                if (yield from self._passed_on(self._rounds())):
+                    return
+            except ToolsUnsupported:
+                self._has_tools = False
+                search_plan.look_up(self._client, self.loop)
+        turns = (
+            self.loop.conversation(Turn("user", prompt.ANSWER_NOW))
+            if self._has_tools
+            else self.loop.transcript(prompt.ANSWER_NOW)
+        )
+        if (yield from self._passed_on(self._ask(turns), turns)):
             return
-        for last in (prompt.ANSWER_NOW, f"{prompt.ANSWER_NOW}\n\n{prompt.EMPTY}"):
-            if (yield from self._passed_on(self._ask(self.loop.transcript(last)))):
-                return
+        self._has_tools = False
+        turns = self.loop.transcript(f"{prompt.ANSWER_NOW}\n\n{prompt.EMPTY}")
+        yield from self._passed_on(self._ask(turns), turns)
 
-    def _with_tools(self) -> Generator[str, None, bool]:
-        """The answer that ends the rounds with tools; whether there was one."""
-        try:
-            if self._is_stream:
-                return (yield from self._passed_on(self.loop.stream()))
-            done = self.loop.run()
-            return (yield from self._passed_on(iter([] if done is None else [done])))
-        except ToolsUnsupported:
-            search_plan.look_up(self._client, self.loop)
-            return False
+    def _rounds(self) -> Iterator[str | Completion]:
+        """The answer that ends the rounds with tools, if one does."""
+        if self._is_stream:
+            yield from self.loop.stream()
+        elif (done := self.loop.run()) is not None:
+            yield done
 
     def _ask(self, turns: Sequence[Turn]) -> Iterator[str | Completion]:
-        """A question without tools."""
+        """A question that must not be answered with calls. Tools stay on offer as long as the model
+        takes them: they are part of what its provider has cached."""
         before, number = self._client.spent, len(self.loop.steps) + 1
+        tools = self.loop.tools if self._has_tools else []
         if self._is_stream:
             yield from self._client.stream(
-                turns, max_output_tokens=self._bounds.output, iteration=number
+                turns,
+                tools=tools,
+                tool_choice="none",
+                max_output_tokens=self._bounds.output,
+                iteration=number,
             )
         else:
             yield self._client.complete(
-                turns, max_output_tokens=self._bounds.output, iteration=number
+                turns,
+                tools=tools,
+                tool_choice="none",
+                max_output_tokens=self._bounds.output,
+                iteration=number,
             )
         self.loop.spend(before)
 
-    def _passed_on(self, pieces: Iterator[str | Completion]) -> Generator[str, None, bool]:
+    def _passed_on(
+        self, pieces: Iterator[str | Completion], turns: Sequence[Turn] | None = None
+    ) -> Generator[str, None, bool]:
         """The pieces of an answer from its first word on, and its continuation if it was cut;
-        whether it says anything. An answer that did not come in pieces is one piece."""
+        whether it says anything. An answer that did not come in pieces is one piece. `turns`: those
+        of the request; None: those of the last round."""
         said, was_cut = yield from self._from_first_word(pieces)
         if said.strip() and was_cut:
-            turns = [
-                *self.loop.transcript(prompt.ANSWER_NOW),
-                Turn("assistant", said),
-                Turn("user", prompt.GO_ON),
-            ]
-            yield from self._from_first_word(self._ask(turns), keep_blanks=True)
+            request = self.loop.conversation() if turns is None else turns
+            further = [*request, Turn("assistant", said), Turn("user", prompt.GO_ON)]
+            yield from self._from_first_word(self._ask(further), keep_blanks=True)
         return bool(said.strip())
 
     def _from_first_word(
@@ -196,9 +243,13 @@ def _took(
     )
 
 
-def _task(rounds: int, *, writes_apart: bool) -> str:
-    count = prompt.ONE_ROUND if rounds == 1 else prompt.ROUNDS.format(rounds)
-    return f"{count} {prompt.SAY_WHEN_READY if writes_apart else prompt.ANSWER_WHEN_READY}"
+def _task(request: AnswerRequest, rounds: int, schema: dict[str, Any] | None) -> str:
+    """`schema`: of the answer, if it can be requested together with tools."""
+    if request.response_format is None:
+        task = prompt.ANSWER_WHEN_READY
+    else:
+        task = prompt.SAY_WHEN_READY if schema is None else prompt.ANSWER_AS_JSON_WHEN_READY
+    return f"{prompt.ONE_ROUND if rounds == 1 else prompt.ROUNDS.format(rounds)} {task}"
 
 
 def _bound_tools(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_re
 from memservice.domain.answers.written_calls import may_begin_call, written_calls
 from memservice.domain.ids import new_uid
 from memservice.reasoning import outages
-from memservice.reasoning.limits import CallerGone
+from memservice.reasoning.limits import CallerGone, without_forbidden_calls
 from memservice.reasoning.models import Models
 from memservice.reasoning.traits import ModelTarget
 from memservice.settings.models import ModelConfig
@@ -159,7 +160,7 @@ class ModelClient:
             answer = self._read(tries.target, request, done)
             if _is_starved(answer):
                 self._has_grown(tries.target, request)
-            if not answer.tool_calls and (text := reader.end()):
+            if answer.content.strip() and not answer.tool_calls and (text := reader.end()):
                 yield text
             yield answer
             return
@@ -167,7 +168,13 @@ class ModelClient:
     def _read(
         self, target: ModelTarget, request: CompletionRequest, done: Completion
     ) -> Completion:
-        """The answer without reasoning, and with the calls that the model wrote as text."""
+        """The answer without reasoning, and with the calls that the model wrote as text; without
+        calls if the request forbids them."""
+        return without_forbidden_calls(request, self._cleaned(target, request, done))
+
+    def _cleaned(
+        self, target: ModelTarget, request: CompletionRequest, done: Completion
+    ) -> Completion:
         self._models.traits.learn(target, done)
         content, _ = without_reasoning(done.content)
         if request.tools and not done.tool_calls:
@@ -205,11 +212,29 @@ class ModelClient:
             or self._models.settings.llm.default_max_tokens,
             tools=tuple(tools),
             tool_choice=tool_choice if tools else None,
-            response_schema=schema,
+            response_schema=schema if not tools or self._combines(target) else None,
             temperature=target.temperature,
             options=dict(target.options),
             reasoning_headroom=self._headroom(target),
             opens_reasoning=self._opens_reasoning(target),
+            # Rounds with tools begin alike: within one answer, and in all answers for a workspace.
+            cache_key=self._cache_key if tools else None,
+        )
+
+    @property
+    def _cache_key(self) -> str:
+        name = f"{self._purpose}\0{self._origin.workspace or ''}"
+        return hashlib.blake2b(name.encode(), digest_size=12).hexdigest()
+
+    @property
+    def combines_schema_with_tools(self) -> bool:
+        """Whether the model can call tools and give its answer in a schema in one conversation."""
+        return self._combines(self._first)
+
+    def _combines(self, target: ModelTarget) -> bool:
+        mode = target.options.get("structured_output_mode") or "json_schema"
+        return mode == "json_schema" and self._models.traits.combines_schema_with_tools(
+            target, self._models.provided(target)
         )
 
     def _headroom(self, target: ModelTarget) -> int:

@@ -101,6 +101,14 @@ class Limits:
         sleep(seconds)
 
 
+def without_forbidden_calls(request: CompletionRequest, done: Completion) -> Completion:
+    """An empty answer in place of one with calls, if the request did not allow calls: the text
+    beside calls is not the answer."""
+    if request.tool_choice != "none" or not done.tool_calls:
+        return done
+    return replace(done, content="", tool_calls=(), finish_reason="stop")
+
+
 class LimitedModel:
     """A language model within the limits of one answer."""
 
@@ -119,7 +127,7 @@ class LimitedModel:
             self._shortened(request), timeout=self._seconds(), is_wanted=self._limits.is_wanted
         )
         try:
-            return self._model.complete(request)
+            return without_forbidden_calls(request, self._model.complete(request))
         except ModelFailure as error:
             self._limits.failed(error)
             raise
@@ -136,6 +144,8 @@ class LimitedModel:
         )
         try:
             for piece in self._model.stream(request):
+                if isinstance(piece, Completion):
+                    piece = without_forbidden_calls(request, piece)
                 yield piece
                 if not self._limits.has_begun:
                     self._limits.check()

@@ -33,6 +33,8 @@ MAX_CALLS = 10
 """Calls of one round that are done; a model that makes more is told so."""
 CALL_OVERHEAD = 12
 """Tokens that a turn or a call takes besides its text, roughly."""
+CLOSING_TOKENS = 60
+"""Kept free for the turn that ends a conversation."""
 ONCE_ONLY = ("any", "required")
 """Tool choices that demand a call. They hold for the first round: else the loop could only end by
 running out."""
@@ -83,7 +85,10 @@ class ToolLoop:
         task: str,
         bound_tools: Sequence[BoundTool],
         bounds: Bounds,
+        schema: dict[str, Any] | None = None,
     ) -> None:
+        """`schema`: of the answer that ends the calls."""
+        self.schema = schema
         self.steps: list[Step] = []
         self.hit_input_cap = False
         self._caller = client
@@ -99,9 +104,10 @@ class ToolLoop:
         for number, choice in self._choices():
             before = self._caller.spent
             done = self._caller.complete(
-                self._turns(),
-                tools=self._tools,
+                self.conversation(),
+                tools=self.tools,
                 tool_choice=choice,
+                schema=self.schema,
                 max_output_tokens=self._bounds.output,
                 iteration=number,
             )
@@ -121,8 +127,8 @@ class ToolLoop:
             done: Completion | None = None
             said = ""
             pieces = self._caller.stream(
-                self._turns(),
-                tools=self._tools,
+                self.conversation(),
+                tools=self.tools,
                 tool_choice=choice,
                 max_output_tokens=self._bounds.output,
                 iteration=number,
@@ -162,7 +168,7 @@ class ToolLoop:
         return self._bounds.iterations
 
     @property
-    def _tools(self) -> list[Tool]:
+    def tools(self) -> list[Tool]:
         return [bound_tool.tool for bound_tool in self._bound_tools.values()]
 
     def _choices(self) -> Iterator[tuple[int, str | None]]:
@@ -203,17 +209,22 @@ class ToolLoop:
                 )
         return [*head, replace(user, content="\n\n".join([user.content, *looked_up, last]))]
 
-    def _turns(self) -> list[Turn]:
+    def conversation(self, *further: Turn) -> list[Turn]:
+        """The opening with its task, the rounds so far, and further turns. Offer the tools with it.
+        It begins with the conversation of the round before, which providers have cached, unless
+        the oldest rounds had to be left out."""
         *head, user = self._opening
         turn = replace(user, content=f"{user.content}\n\n{self._task}")
-        return [*head, turn, *(turn for round_ in self._fitting() for turn in round_)]
+        rounds = [turn for round_ in self._fitting() for turn in round_]
+        return [*head, turn, *rounds, *further]
 
     def _fitting(self) -> list[list[Turn]]:
         """The newest rounds that there is room for, whole: a call is never parted from its result.
         The last is always among them."""
         remaining = self._bounds.history
         if self._bounds.input is not None:
-            left = self._bounds.input - sum(map(_size, self._opening)) - tokens.count(self._task)
+            opening = sum(map(_size, self._opening)) + tokens.count(self._task)
+            left = self._bounds.input - opening - CLOSING_TOKENS
             capped = left < remaining
             remaining = min(remaining, left)
         else:

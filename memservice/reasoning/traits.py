@@ -78,6 +78,10 @@ class ModelTraits:
         """Whether an answer begins inside of reasoning, without a tag that says so."""
         return self._of(target).opens_reasoning or _says(model, "opens_reasoning", target)
 
+    def combines_schema_with_tools(self, target: ModelTarget, model: LanguageModel) -> bool:
+        """Whether one request may have both a schema and tools, by what the provider knows."""
+        return _says(model, "combines_schema_with_tools", target)
+
     def learn(self, target: ModelTarget, done: Completion) -> None:
         """Take note of an answer as the model wrote it."""
         bare = has_bare_closing_tag(done.content)

@@ -50,7 +50,9 @@ class CompletionRequest:
     None: the provider's default."""
     response_schema: dict[str, Any] | None = None
     """JSON Schema that the answer must fit. A provider without native support falls back to JSON
-    mode, then to prompting."""
+    mode, then to prompting. Together with `tools` only where
+    `KnowsModels.combines_schema_with_tools` is true: then it applies to the answer that ends the
+    calls."""
     temperature: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
     """Further options of the model's configuration, by the names of `…MODEL_CONFIG__` in lower
@@ -63,6 +65,9 @@ class CompletionRequest:
     start_timeout: float | None = None
     """Seconds until the first text of a stream that is not reasoning; None: as `timeout`. A
     provider may ignore it."""
+    cache_key: str | None = None
+    """The same for requests that begin alike, so that a provider can send them to the same cache.
+    It contains no id. A provider may ignore it."""
     opens_reasoning: bool = False
     """Whether the answer is known to begin inside reasoning that has no opening tag."""
     reasoning_headroom: int = 0
@@ -190,6 +195,11 @@ class KnowsModels(Protocol):
 
     def reasons(self, model: str) -> bool:
         """Whether its reasoning counts as output, so that an answer needs a larger limit."""
+        ...
+
+    def combines_schema_with_tools(self, model: str) -> bool:
+        """Whether a request may have both tools and a schema: the model can call tools, and its
+        answer fits the schema."""
         ...
 
     def opens_reasoning(self, model: str) -> bool:

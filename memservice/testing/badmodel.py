@@ -594,6 +594,10 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "slow": _is_slow,
     "cut connection": _cuts_connection,
     "error in stream": _breaks_stream,
+    "schema refused with tools": _rejects(
+        lambda request: bool(request.tools) and request.has_json_mode,
+        "Function calling with a response mime type: 'application/json' is unsupported",
+    ),
     "effort refused with tools": _rejects(
         _lacks_effort_none,
         "Function tools with reasoning_effort are not supported for this model in "

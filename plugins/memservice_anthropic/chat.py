@@ -9,6 +9,7 @@ from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Tool
 from memservice_http.chat import (
     PROMPT,
     SCHEMA,
+    SCHEMA_WITH_TOOLS_FEATURE,
     TOOLS_FEATURE,
     HttpModel,
     RequestBody,
@@ -45,6 +46,7 @@ SHORT_CACHE_SECONDS = 300
 
 class AnthropicModel(HttpModel):
     parts = (
+        SCHEMA_WITH_TOOLS_FEATURE,
         OptionalFeature(
             SCHEMA,
             (
@@ -124,8 +126,8 @@ class AnthropicModel(HttpModel):
                 }
                 for tool in request.tools
             ]
-            if request.tool_choice is not None:
-                body["tool_choice"] = _choice(request.tool_choice)
+            if (choice := _choice(request.tool_choice, turns)) is not None:
+                body["tool_choice"] = choice
         config: dict[str, Any] = {}
         if effort not in (None, "none") and "effort" not in lacking:
             used.add("effort")
@@ -138,9 +140,7 @@ class AnthropicModel(HttpModel):
             control := _cache_control(options.get("cache_policy"), is_loop=bool(request.tools))
         ):
             used.add("cache_control")
-            # The first round of a loop may be its last: then nothing would read its conversation.
-            has_results = any(turn.role == "tool" for turn in turns)
-            _mark(body, control, conversation=bool(options.get("cache_policy")) or has_results)
+            _mark(body, control)
         if stream:
             body["stream"] = True
         return RequestBody(
@@ -150,6 +150,13 @@ class AnthropicModel(HttpModel):
             body,
             used=used,
         )
+
+    def documents_schema_with_tools(self, model: str) -> bool:
+        return self._is_official
+
+    @property
+    def _is_official(self) -> bool:
+        return self.endpoint.url("").host.endswith(".anthropic.com")
 
     def read(self, answer: Any) -> Completion:
         return self.completion(answer["content"], answer["stop_reason"], answer.get("usage") or {})
@@ -273,7 +280,13 @@ def _effort_for(budget: int) -> str:
     return next((effort for limit, effort in _BUDGET_EFFORTS if budget < limit), "high")
 
 
-def _choice(wanted: str) -> dict[str, Any]:
+def _choice(wanted: str | None, turns: Sequence[Turn]) -> dict[str, Any] | None:
+    """Another choice than in the round before would empty the cache of the conversation. So `auto`
+    is never sent, being the default, and `none` only as long as there are no results: after them
+    the model is told in words, and calls that it makes in spite of that are not done."""
+    has_results = any(turn.role == "tool" for turn in turns)
+    if wanted in (None, "auto") or (wanted == "none" and has_results):
+        return None
     if wanted in ("auto", "none", "any", "required"):
         return {"type": "any" if wanted == "required" else wanted}
     return {"type": "tool", "name": wanted}
@@ -323,14 +336,16 @@ def _cache_control(policy: Any, *, is_loop: bool) -> dict[str, str] | None:
     )
 
 
-def _mark(body: dict[str, Any], control: dict[str, str], *, conversation: bool) -> None:
-    """Cache what stays the same from call to call (tools and system), and the conversation so far
-    if it is wanted."""
+def _mark(body: dict[str, Any], control: dict[str, str]) -> None:
+    """Cache what stays the same from call to call (tools and system), and the conversation so far.
+
+    The last two messages of the user are marked: a cached beginning is only looked for in the 20
+    blocks in front of a mark, and a round may have more.
+    """
     if body.get("system"):
         body["system"][-1]["cache_control"] = control
     elif body.get("tools"):
         body["tools"][-1]["cache_control"] = control
-    if not conversation or not body["messages"]:
-        return
-    if body["messages"][-1]["content"][-1]["type"] not in _THOUGHTS:
-        body["messages"][-1]["content"][-1]["cache_control"] = control
+    users = [message for message in body["messages"] if message["role"] == "user"]
+    for message in users[-2:]:
+        message["content"][-1]["cache_control"] = control

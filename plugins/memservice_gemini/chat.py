@@ -10,6 +10,7 @@ from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Tool
 from memservice_http.chat import (
     OBJECT,
     SCHEMA,
+    SCHEMA_WITH_TOOLS_FEATURE,
     TOOLS_FEATURE,
     HttpModel,
     RequestBody,
@@ -21,6 +22,7 @@ from memservice_http.chat import (
     turns_of,
     whole,
 )
+from memservice_http.families import TAKES_SCHEMA_WITH_TOOLS
 from memservice_http.features import OptionalFeature
 
 _REFUSING = frozenset(
@@ -78,6 +80,7 @@ _KEPT = (
 
 class GeminiModel(HttpModel):
     parts = (
+        SCHEMA_WITH_TOOLS_FEATURE,
         OptionalFeature(
             SCHEMA,
             (
@@ -144,6 +147,13 @@ class GeminiModel(HttpModel):
         return RequestBody(
             f"/models/{model}:{action}", body, {"alt": "sse"} if stream else {}, used - lacking
         )
+
+    def documents_schema_with_tools(self, model: str) -> bool:
+        return self._is_official and TAKES_SCHEMA_WITH_TOOLS.search(model) is not None
+
+    @property
+    def _is_official(self) -> bool:
+        return self.endpoint.url("").host.endswith(".googleapis.com")
 
     def read(self, answer: Any) -> Completion:
         reading = self.reading()

@@ -47,6 +47,16 @@ TOOLS_FEATURE = OptionalFeature(
     ),
 )
 
+SCHEMA_WITH_TOOLS = "json_schema with tools"
+SCHEMA_WITH_TOOLS_FEATURE = OptionalFeature(
+    SCHEMA_WITH_TOOLS,
+    (),
+    pattern=r"(?=.*\b(?:tools?|function calling|functions?)\b)(?=.*(?:response[_ ]?format|"
+    r"response[_ ]?mime[_ ]?type|json[_ ]?schema|structured output|output_config|output_format|"
+    r"text\.format|grammar))",
+)
+"""Some models support both, but not in one request."""
+
 _WRONG_SHAPE = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 
@@ -140,6 +150,17 @@ class HttpModel(ABC):
         `json_schema` and the like."""
         return self._features.lacking(model)
 
+    def combines_schema_with_tools(self, model: str) -> bool:
+        """Only where the provider documents it: other servers of the same protocol constrain the
+        whole answer, so that the model can no longer call a tool."""
+        is_known_to_lack = self.lacks(model) & {SCHEMA, SCHEMA_WITH_TOOLS, TOOLS}
+        return self.documents_schema_with_tools(model) and not is_known_to_lack
+
+    def documents_schema_with_tools(self, model: str) -> bool:
+        """Whether this provider documents that the model takes a schema and tools in one
+        request."""
+        return False
+
     def reasons(self, model: str) -> bool:
         """Whether reasoning of the model counts as output, by its name."""
         return REASONS.search(model) is not None
@@ -166,8 +187,10 @@ class HttpModel(ABC):
             )
 
         def used(lacking: frozenset[str]) -> Collection[str]:
-            parts = self.form(request, lacking, stream=stream).used
-            return {*parts, TOOLS} if request.tools else parts
+            parts = {*self.form(request, lacking, stream=stream).used}
+            if request.tools:
+                parts |= {TOOLS, SCHEMA_WITH_TOOLS} if SCHEMA in parts else {TOOLS}
+            return parts
 
         options = {name for name, value in request.options.items() if value is not None}
         if request.temperature is not None:
@@ -216,10 +239,12 @@ def mode_of(
     lacking: Collection[str],
     modes: Sequence[str] = (SCHEMA, OBJECT, PROMPT),
 ) -> str | None:
-    """How a structured answer is asked for; None where none is wanted. The model's setting says
-    where to begin."""
+    """How a structured answer is asked for; None where none is wanted, and where tools leave no way
+    to ask for it. The model's setting says where to begin."""
     if request.response_schema is None:
         return None
+    if request.tools:
+        return None if {SCHEMA, SCHEMA_WITH_TOOLS} & set(lacking) else SCHEMA
     wanted = request.options.get("structured_output_mode")
     tried = modes[modes.index(wanted) :] if wanted in modes else modes
     return next(mode for mode in tried if mode == PROMPT or mode not in lacking)

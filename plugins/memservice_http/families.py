@@ -17,3 +17,5 @@ and has only the closing one."""
 PREFERS_RESPONSES = re.compile(r"^(?:ft:)?gpt-(?:[5-9]|[1-9]\d)(?!.*search-api)", re.IGNORECASE)
 """Families of OpenAI that Chat Completions reaches only in part: with tools, they do not reason
 there. The search models exist only there."""
+TAKES_SCHEMA_WITH_TOOLS = re.compile(r"^(?:models/)?gemini-(?:[3-9]|\d\d)", re.IGNORECASE)
+"""Families of Gemini that take a JSON Schema of the answer and tools in one request."""

@@ -127,7 +127,8 @@ class FeatureNegotiation:
                 if part is None:
                     break
                 lacking |= {part}
-                if not _THIS_TIME.search(error.told):
+                is_pattern = any(one.pattern and one.name == part for one in self._parts)
+                if is_pattern or not _THIS_TIME.search(error.told):
                     lasting |= {part}
                 continue
             except ToolsUnsupported:

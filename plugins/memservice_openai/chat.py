@@ -11,6 +11,7 @@ from memservice.spi.llm import Completion, CompletionRequest, ToolCall, Turn
 from memservice_http.chat import (
     OBJECT,
     SCHEMA,
+    SCHEMA_WITH_TOOLS_FEATURE,
     TOOLS_FEATURE,
     HttpModel,
     RequestBody,
@@ -23,7 +24,13 @@ from memservice_http.chat import (
     whole,
 )
 from memservice_http.features import OptionalFeature
-from memservice_openai.options import EFFORTS, SAME_NAME, cache_options, is_strict
+from memservice_openai.options import (
+    EFFORTS,
+    SAME_NAME,
+    cache_options,
+    is_official,
+    is_strict,
+)
 
 PATH = "/chat/completions"
 EFFORT_WITH_TOOLS = "reasoning_effort with tools"
@@ -50,6 +57,7 @@ class OpenAiModel(HttpModel):
             pattern=r"\btools?\b.{0,120}\breasoning[_. ]effort|"
             r"\breasoning[_. ]effort\b.{0,120}\btools?\b",
         ),
+        SCHEMA_WITH_TOOLS_FEATURE,
         OptionalFeature(SCHEMA, _FORMAT, any_complaint=True, options=("structured_output_mode",)),
         OptionalFeature(
             OBJECT, ("response_format", "json_object", "json mode"), any_complaint=True
@@ -95,7 +103,9 @@ class OpenAiModel(HttpModel):
             wanted["reasoning_effort"] = EFFORTS.get(effort, effort)
         if request.tools and EFFORT_WITH_TOOLS in lacking:
             wanted["reasoning_effort"] = "none"
-        wanted |= cache_options(options.get("cache_policy") or {})
+        wanted |= cache_options(
+            options.get("cache_policy") or {}, request.cache_key if self._is_official else None
+        )
         if request.tools:
             wanted["tool_choice"] = _choice(request.tool_choice)
         if stream:
@@ -132,6 +142,9 @@ class OpenAiModel(HttpModel):
             body["stream"] = True
         negotiated = {EFFORT_WITH_TOOLS} if request.tools else set()
         return RequestBody(PATH, body, used={*optional, mode or "", *negotiated} - lacking)
+
+    def documents_schema_with_tools(self, model: str) -> bool:
+        return self._is_official
 
     def read(self, answer: Any) -> Completion:
         choice = answer["choices"][0]
@@ -236,13 +249,6 @@ class _Reading(StreamReader):
             raise refused(self._model.endpoint.provider)
         calls = [(id, name, "".join(arguments)) for _, id, name, arguments in self._calls]
         return self._model.completion("".join(self._text), calls, self._reason, self._usage)
-
-
-def is_official(host: str) -> bool:
-    """Is this OpenAI's own service, or Microsoft's copy of it, which know all of the protocol?"""
-    return host == "api.openai.com" or host.endswith(
-        (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
-    )
 
 
 def _choice(wanted: str | None) -> Any:

@@ -13,7 +13,7 @@ from memservice.spi.llm import ModelFailure
 from memservice.spi.providers import Context
 from memservice_http.client import Endpoint
 from memservice_http.embedder import HttpEmbedder
-from memservice_openai.chat import is_official
+from memservice_openai.options import is_official
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,12 +14,20 @@ CACHED_A_DAY = 3600
 only longer time there is."""
 
 
-def cache_options(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields for a cache policy. A value None is not sent."""
+def is_official(host: str) -> bool:
+    """Is this OpenAI's own service, or Microsoft's copy of it, which know all of the protocol?"""
+    return host == "api.openai.com" or host.endswith(
+        (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+    )
+
+
+def cache_options(policy: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """The fields for a cache policy; `key` is the cache key where the policy has none. A value None
+    is not sent."""
     if policy.get("mode") in ("none", "off"):
         return {}
     return {
-        "prompt_cache_key": policy.get("key_version"),
+        "prompt_cache_key": policy.get("key_version") or key,
         "prompt_cache_retention": "24h"
         if (policy.get("ttl_seconds") or 0) > CACHED_A_DAY
         else None,

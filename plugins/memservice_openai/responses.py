@@ -9,6 +9,7 @@ from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Tool
 from memservice_http.chat import (
     OBJECT,
     SCHEMA,
+    SCHEMA_WITH_TOOLS_FEATURE,
     TOOLS_FEATURE,
     HttpModel,
     RequestBody,
@@ -21,7 +22,13 @@ from memservice_http.chat import (
     whole,
 )
 from memservice_http.features import OptionalFeature
-from memservice_openai.options import EFFORTS, SAME_NAME, cache_options, is_strict
+from memservice_openai.options import (
+    EFFORTS,
+    SAME_NAME,
+    cache_options,
+    is_official,
+    is_strict,
+)
 from memservice_openai.responses_items import items_of, parts_of, text_of
 from memservice_openai.responses_stream import ResponsesReader
 
@@ -39,6 +46,7 @@ _REASONING_FIELDS = ("type", "id", "summary", "encrypted_content")
 
 class ResponsesModel(HttpModel):
     parts = (
+        SCHEMA_WITH_TOOLS_FEATURE,
         OptionalFeature(
             SCHEMA,
             ("text.format", "json_schema", "schema", "structured outputs"),
@@ -72,7 +80,9 @@ class ResponsesModel(HttpModel):
         mode = mode_of(request, lacking)
         optional = {
             name: value
-            for name, value in _optional(request).items()
+            for name, value in _optional(
+                request, request.cache_key if self._is_official else None
+            ).items()
             if value is not None and name not in lacking
         }
         used = {*optional, mode or ""}
@@ -117,6 +127,13 @@ class ResponsesModel(HttpModel):
         if stream:
             body["stream"] = True
         return RequestBody(PATH, body, used=used)
+
+    def documents_schema_with_tools(self, model: str) -> bool:
+        return self._is_official
+
+    @property
+    def _is_official(self) -> bool:
+        return is_official(self.endpoint.url("").host)
 
     def read(self, answer: Any) -> Completion:
         return self.completion(answer, answer["output"], text_of(answer["output"]))
@@ -187,7 +204,7 @@ class ResponsesModel(HttpModel):
         return calls
 
 
-def _optional(request: CompletionRequest) -> dict[str, Any]:
+def _optional(request: CompletionRequest, cache_key: str | None) -> dict[str, Any]:
     """What a server may not support, by the name of its feature and field."""
     options = request.options
     effort = options.get("thinking_effort")
@@ -199,7 +216,7 @@ def _optional(request: CompletionRequest) -> dict[str, Any]:
         "reasoning": {"effort": EFFORTS.get(effort, effort)} if effort else None,
         "store": False,
         "tool_choice": _choice(request.tool_choice) if request.tools else None,
-        **cache_options(options.get("cache_policy") or {}),
+        **cache_options(options.get("cache_policy") or {}, cache_key),
     }
 
 

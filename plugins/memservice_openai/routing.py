@@ -29,6 +29,9 @@ class RoutedModel:
     def reasons(self, model: str) -> bool:
         return self._for(model).reasons(model)
 
+    def combines_schema_with_tools(self, model: str) -> bool:
+        return self._for(model).combines_schema_with_tools(model)
+
     def opens_reasoning(self, model: str) -> bool:
         return self._for(model).opens_reasoning(model)
 

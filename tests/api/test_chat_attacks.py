@@ -190,7 +190,10 @@ def test_a_model_that_never_stops_calling_is_stopped(place: World, level: str, r
     )
     answer = place.ask(path=BOB, reasoning_level=level)
     assert answer["content"] == "Enough."
-    assert len(place.model.requests) == rounds + 1
+    # Then once with the calls forbidden, and, as the model calls in spite of that, without tools.
+    *_, forbidden, last = place.model.requests
+    assert len(place.model.requests) == rounds + 2
+    assert (forbidden.tool_choice, last.tools) == ("none", ())
     room = place.api.runtime.settings.dialectic.max_input_tokens
     assert all(
         sum(len(turn.content) for turn in request.turns) < 8 * room

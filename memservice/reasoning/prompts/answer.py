@@ -96,6 +96,11 @@ SAY_WHEN_READY = (
     "have what you need, or nothing more is to be "
     "found, reply with the one word READY. You will then be asked for the answer."
 )
+ANSWER_AS_JSON_WHEN_READY = (
+    "Look up what is missing, then answer as one JSON document of the form asked for. Where a "
+    "part is not known, say so inside the form: with null, an empty text or an empty list where "
+    "it allows that, never with something made up."
+)
 ANSWER_NOW = (
     "Write the answer to the question now, from what stands above. If that does not answer it, "
     "say so."

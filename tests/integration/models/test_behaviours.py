@@ -273,6 +273,7 @@ OUTCOMES: dict[str, dict[str, str]] = {
     "slow": {},
     "cut connection": AWAY,
     "error in stream": AWAY,
+    "schema refused with tools": {},
     "effort refused with tools": {
         "chat": "answer, 3",
         "streamed": "answer, 3",

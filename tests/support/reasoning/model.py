@@ -41,6 +41,8 @@ class ScriptedModel:
         self.contents: Callable[[], Mapping[str, str]] | None = None
         """Contents of conclusions by uid. If it is set, uids in calls are written as the short ids
         that the model was shown, which a test need not know."""
+        self.combines = False
+        """Whether it takes a schema and tools in one request."""
         self.closed = 0
         """Streams that were left before their end."""
 
@@ -65,6 +67,9 @@ class ScriptedModel:
         except GeneratorExit:
             self.closed += 1
             raise
+
+    def combines_schema_with_tools(self, model: str) -> bool:
+        return self.combines
 
     def _next(self, request: CompletionRequest) -> Any:
         reply = self.replies.pop(0) if self.replies else self.say(request)

@@ -99,10 +99,11 @@ class TestLevels:
         for request in looking:
             assert [tool.name for tool in request.tools] == names
             assert (request.tool_choice, request.max_output_tokens) == (choice, most)
-        # The rounds are used up: the answer is asked for without any tools.
-        assert (last.tools, last.max_output_tokens) == ((), most)
-        assert all(turn.role != "tool" and not turn.tool_calls for turn in last.turns)
-        assert prompt.ANSWER_NOW in last.turns[-1].content
+        # The rounds are used up: the answer is requested in the same conversation.
+        assert (last.tools, last.tool_choice) == (looking[-1].tools, "none")
+        assert last.max_output_tokens == most
+        assert last.turns[: len(looking[-1].turns)] == looking[-1].turns
+        assert last.turns[-1].content == prompt.ANSWER_NOW
 
     def test_settings_override_the_defaults(self) -> None:
         settings = {
@@ -118,7 +119,7 @@ class TestLevels:
         assert [(r.tool_choice, r.max_output_tokens, r.model) for r in asked.model.requests] == [
             ("required", 77, "small"),
             ("auto", 77, "small"),
-            (None, 77, "small"),
+            ("none", 77, "small"),
         ]
 
     def test_with_a_session_restriction_there_are_no_chains(self) -> None:
@@ -637,6 +638,76 @@ class TestFormat:
         with pytest.raises(MalformedAnswer):
             asked.run()
         assert asked.pieces == []
+
+
+class TestFormatWithTools:
+    """A model that combines a schema with tools answers in the schema when it ends its calls."""
+
+    def ask(self, *replies: Any, **options: Any) -> Asked:
+        asked = Asked(*replies, response_format=SCHEMA, **options)
+        asked.model.combines = True
+        return asked
+
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_the_document_ends_the_rounds(self, stream: bool) -> None:
+        asked = self.ask(LOOK, {"keeps": True}, stream=stream)
+        assert json.loads(asked.run()) == {"keeps": True}
+        assert [request.response_schema for request in asked.model.requests] == [SCHEMA, SCHEMA]
+        assert prompt.ANSWER_AS_JSON_WHEN_READY in asked.opening
+        assert [len(step.uses) for step in asked.took.steps] == [1, 0]
+
+    def test_after_the_last_round_it_is_requested_in_the_same_conversation(self) -> None:
+        asked = self.ask(LOOK, {"keeps": True}, level="minimal")
+        assert json.loads(asked.run()) == {"keeps": True}
+        last = asked.model.last
+        assert (last.tool_choice, last.response_schema) == ("none", SCHEMA)
+        assert [tool.name for tool in last.tools] == FULL[:2]
+
+    @pytest.mark.parametrize(
+        "unfit",
+        ["In words.", {"keeps": "yes"}, Completion('{"keeps": tr', finish_reason="length")],
+        ids=["words", "another form", "cut"],
+    )
+    def test_one_that_does_not_fit_is_requested_apart(self, unfit: Any) -> None:
+        asked = self.ask(LOOK, unfit, {"keeps": True})
+        assert json.loads(asked.run()) == {"keeps": True}
+        last = asked.model.last
+        assert (last.tools, last.response_schema) == ((), SCHEMA)
+        assert "Alice keeps bees." in last.turns[-1].content
+
+    def test_a_mode_without_schema_is_requested_apart(self) -> None:
+        mode = "DIALECTIC_LEVELS__LOW__MODEL_CONFIG__STRUCTURED_OUTPUT_MODE"
+        asked = self.ask(READY, {"keeps": True}, settings={mode: "json_object"})
+        asked.run()
+        assert [request.response_schema for request in asked.model.requests] == [None, SCHEMA]
+
+
+class TestCalls:
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_calls_that_are_not_allowed_are_not_made(self, stream: bool) -> None:
+        """Some servers ignore the tool choice `none`."""
+        asked = Asked(LOOK, LOOK, "She does.", level="minimal", stream=stream)
+        assert asked.run().replace(" ", "") == "Shedoes."
+        assert [request.tool_choice for request in asked.model.requests] == ["auto", "none", None]
+        assert asked.model.last.tools == ()
+        assert len(asked.box.asked) == 1
+
+    def test_a_cut_answer_is_continued_in_the_same_conversation(self) -> None:
+        begun = Completion("Alice keeps bees and ", finish_reason="length")
+        asked = Asked(LOOK, begun, "wasps.")
+        assert asked.run() == "Alice keeps bees and wasps."
+        *_, before, last = asked.model.requests
+        assert last.turns[: len(before.turns)] == before.turns
+        assert (last.tools, last.tool_choice) == (before.tools, "none")
+
+    def test_requests_for_one_workspace_share_a_cache_key(self) -> None:
+        keys = []
+        for workspace in ("w", "w", "other"):
+            asked = Asked(LOOK, "Yes.", origin=Origin(1, workspace, "run-1"))
+            asked.run()
+            (key,) = {request.cache_key for request in asked.model.requests}
+            keys.append(key)
+        assert keys[0] == keys[1] != keys[2]
 
 
 class TestTook:
