@@ -82,7 +82,7 @@ def count(rt: Runtime) -> None:
             break
     if state["counted"] >= state["seen"] and state["seen"] != newest:
         state["seen"], state["seen_at"] = newest, now.isoformat()
-    state["days"] = _kept(days, now)
+    state["days"] = _within_last_days(days, now)
     # The messages of the last minute or two are always still to come.
     state["complete"] = state["counted"] >= horizon
     value = json.dumps(state, sort_keys=True)
@@ -99,7 +99,7 @@ def _last_days(now: datetime) -> list[str]:
     return [day_of(now - timedelta(days=before)) for before in reversed(range(DAYS))]
 
 
-def _kept(days: Mapping[str, int], now: datetime) -> dict[str, int]:
+def _within_last_days(days: Mapping[str, int], now: datetime) -> dict[str, int]:
     """Those of the last days, and one to come: clocks of callers may be ahead."""
     last = {*_last_days(now), day_of(now + timedelta(days=1))}
     return {day: number for day, number in days.items() if day in last}

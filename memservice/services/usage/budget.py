@@ -58,8 +58,8 @@ def may_spend(rt: Runtime, tx: Transaction, workspace: Workspace) -> bool:
 def paused_until(rt: Runtime, workspace_key: int) -> datetime | None:
     """When a workspace's work that needs a model is checked again; None: now."""
     if rt.settings.budget.total_daily_tokens is None:
-        known = rt.day_spending.get(workspace_key)
-        if known is not None and known.limit is None and _is_fresh(rt, known):
+        spending = rt.day_spending.get(workspace_key)
+        if spending is not None and spending.limit is None and _is_fresh(rt, spending):
             return None
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_key(workspace_key)

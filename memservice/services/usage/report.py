@@ -84,10 +84,10 @@ def overall(
         )
         keys = {total.workspace_key for total in totals if total.workspace_key is not None}
         rows = tx.rows.page(Workspace, equals(key=tuple(sorted(keys)))) if keys else []
-        known = {row.key: row for row in rows}
-        named = {key: _name(known.get(key), key) for key in keys}
+        workspaces_by_key = {row.key: row for row in rows}
+        names = {key: _name(workspaces_by_key.get(key), key) for key in keys}
     return [
-        Line(total, None if total.workspace_key is None else named[total.workspace_key])
+        Line(total, None if total.workspace_key is None else names[total.workspace_key])
         for total in totals
     ]
 
