@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from werkzeug.serving import make_server
 
-from memservice.domain.records import Task
+from memservice.domain.records import FAILED, Task
 from support.api.console_site import Site, opened
 from support.browser import chromium
+from support.browser.checks import overflow
 from support.browser.walk import SMALL, Reader
 
 pytestmark = [
@@ -137,3 +138,122 @@ def test_a_refresh_shows_new_jobs_but_keeps_what_was_chosen(
     chosen.check()
     assert page.evaluate(REFRESH), "a refresh would undo the choice"
     assert chosen.is_checked()
+
+
+# --- hostile content
+
+HOSTILE = {
+    "script": "<script>window.injected = 1; alert(1)</script><img src=x onerror=alert(2)>",
+    "override": "safe \u202egnp.exe \u2066isolated",
+    "terminal": "\x1b[31mred\x1b[0m \x07 bell",
+    "long line": "x" * 25_000,
+}
+NAMES = {"script": '"><script>alert(3)</script>', "override": "\u202eevil", "long": "n" * 100}
+
+
+@pytest.fixture(scope="module")
+def hostile(site: tuple[Site, str]) -> Site:
+    """A workspace whose texts and names try to break pages."""
+    console = site[0]
+    console.say("h", "s", *(("alice", text) for text in HOSTILE.values()))
+    console.say("h", "n" * 100, ("n" * 100, "hello"))
+    console.conclude("h", "alice", "alice", *list(HOSTILE.values())[:3], "y" * 8_000)
+    for name in NAMES.values():
+        body = {"id": "alice", "metadata": {"name": name}}
+        assert console.client.post("/v3/workspaces/h/peers", json=body).status_code in (200, 201)
+    now = console.runtime.clock()
+    failed = [
+        Task(
+            uid=f"hostile{number}",
+            unit=f"erase:hostile{number}",
+            kind="erase",
+            created_at=now,
+            not_before=now,
+            state=FAILED,
+            finished_at=now,
+            last_error=text,
+        )
+        for number, text in enumerate(HOSTILE.values())
+    ]
+    console.runtime.storage.write(lambda tx: tx.tasks.add(failed))
+    return console
+
+
+HOSTILE_PATHS = (
+    "/console/workspaces/h",
+    "/console/workspaces/h/sessions/s",
+    f"/console/workspaces/h/sessions/{'n' * 100}",
+    "/console/workspaces/h/sessions/s/context?target=alice&tokens=50000",
+    "/console/workspaces/h/peers/alice",
+    f"/console/workspaces/h/peers/{'n' * 100}",
+    "/console/workspaces/h/search?query=safe+red+bell+script",
+    "/console/jobs?state=failed",
+)
+
+
+def test_hostile_content_is_shown_as_text(hostile: Site, page: Any) -> None:
+    """No dialog, no script, no request, nothing wider than the window; see `page`."""
+    for path in HOSTILE_PATHS:
+        page.goto(path)
+        page.wait_for_load_state("networkidle")
+        assert overflow(page) == 0, path
+        assert page.evaluate("window.injected") is None
+        assert page.locator("main script, main img").count() == 0
+        raw = page.evaluate(
+            "/[\\u202a-\\u202e\\u2066-\\u2069\\x1b\\x07]/.test(document.body.innerText)"
+        )
+        assert not raw, path
+    page.goto("/console/workspaces/h/sessions/s")
+    text = page.locator(".transcript").inner_text()
+    for shown in ("<script>window.injected", "⟨U+202E⟩gnp.exe", "␛[31mred", "x" * 25_000):
+        assert shown in text
+
+
+def test_text_of_each_author_is_isolated_from_its_surroundings(hostile: Site, page: Any) -> None:
+    """A right-to-left text does not reorder what stands beside it."""
+    page.goto("/console/workspaces/h/peers/alice")
+    directions = page.evaluate(
+        "[...document.querySelectorAll('main [dir=auto]')]"
+        ".map((element) => getComputedStyle(element).unicodeBidi)"
+    )
+    assert directions
+    assert set(directions) <= {"isolate", "plaintext", "isolate-override"}
+
+
+# --- a calm page
+
+
+def test_a_refresh_keeps_the_scroll_position_and_the_focus(
+    site: tuple[Site, str], page: Any
+) -> None:
+    page.goto("/console/jobs")
+    page.evaluate("scrollTo(0, 150)")
+    page.get_by_label("Workspace").focus()
+    before = page.evaluate("[scrollY, document.activeElement.id]")
+    page.evaluate(
+        """() => {
+            document.getElementById("jobs").dataset.isOld = "";
+            const jobs = { source: "#jobs", target: "#jobs", select: "#jobs" };
+            htmx.ajax("GET", location.pathname, { ...jobs, swap: "outerHTML" });
+        }"""
+    )
+    page.locator("#jobs:not([data-is-old])").wait_for()
+    assert page.evaluate("[scrollY, document.activeElement.id]") == before
+
+
+EMPTY = {
+    "/console/workspaces/empty": ("No peers yet", "A client creates one"),
+    "/console/workspaces/empty/webhooks": ("no endpoint", "Register one"),
+    "/console/workspaces/empty/search?query=x": ("No message fits", "Try other words"),
+    "/console/jobs?workspace=empty": ("no such work", "how to send one"),
+    "/console/usage?workspace=empty": ("No model was called", "Without a configured model"),
+}
+
+
+def test_empty_pages_say_what_to_do_next(site: tuple[Site, str], page: Any) -> None:
+    site[0].client.post("/v3/workspaces", json={"id": "empty"})
+    for path, texts in EMPTY.items():
+        page.goto(path)
+        shown = " ".join(page.locator("main .empty").all_inner_texts())
+        for text in texts:
+            assert text in shown, path
