@@ -278,7 +278,7 @@ def test_a_member_changes_its_password_and_ends_its_sessions(olga: Visit) -> Non
     other.sign_in("olga")
     new = {"new_password": "another long password", "repeated": "another long password"}
     form = olga.page("/console/account").form("/password")
-    assert "not your present" in olga.send(form, {"password": "x", **new}, 422).text
+    assert "not your current" in olga.send(form, {"password": "x", **new}, 422).text
     assert "differ" in olga.send(form, {**new, "password": PASSWORD, "repeated": "x"}, 422).text
     assert "was changed" in olga.send(form, {"password": PASSWORD, **new}).text
     other.page("/console/account", 401)
