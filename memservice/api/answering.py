@@ -23,7 +23,7 @@ PEER_CLOSED = getattr(select, "POLLRDHUP", 0)
 """Linux reports it also while bytes of a next request are unread."""
 
 
-def answered(ask: Callable[[], T], body_of: Callable[[T], Any]) -> Response:
+def respond_json(ask: Callable[[], T], body_of: Callable[[T], Any]) -> Response:
     """The complete answer as JSON, built by `body_of`."""
     release_slot = _slot()
     try:
@@ -35,7 +35,7 @@ def answered(ask: Callable[[], T], body_of: Callable[[T], Any]) -> Response:
         release_slot()
 
 
-def streamed(ask: Callable[[], T], stream: Callable[[T], Response]) -> Response:
+def respond_stream(ask: Callable[[], T], stream: Callable[[T], Response]) -> Response:
     """The answer as a stream, sent by `stream`. Closing it releases its slot."""
     release_slot = _slot()
     try:

@@ -91,7 +91,7 @@ class Guard:
         claims = self._signer.read(token, now)
         if keys.names_by_uid(claims):
             with rt.storage.read() as tx:
-                claims = keys.translated(tx, claims, access.collections)
+                claims = keys.translate(tx, claims, access.collections)
         principal = rules.principal_of(claims)
         names = _names(rt, access, path)
         workspace_id = (

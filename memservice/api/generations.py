@@ -73,7 +73,7 @@ GROUPS: tuple[Routes, ...] = (
 """All routes, by group."""
 
 
-def served(settings: Settings) -> list[Generation]:
+def enabled_generations(settings: Settings) -> list[Generation]:
     """The enabled generations, newest first. Raises `ConfigurationError` if there are none."""
     generations = [generation for generation in GENERATIONS if generation.enabled(settings)]
     if not generations:
@@ -87,7 +87,7 @@ def served(settings: Settings) -> list[Generation]:
 def mount(app: Flask, settings: Settings) -> None:
     """Serve the enabled generations, their documents and their playground pages."""
     app.register_blueprint(health.routes)
-    generations = served(settings)
+    generations = enabled_generations(settings)
     for generation in generations:
         document = Document(app, generation.name, generation.version, settings.auth.use_auth)
         for routes in generation.groups:

@@ -177,7 +177,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         return result if isinstance(result, Response) else respond(result, path)
 
     view.__name__ = handler.__name__
-    view.__doc__ = _unwrapped(handler.__doc__ or "")
+    view.__doc__ = _unwrap(handler.__doc__ or "")
     return view
 
 
@@ -247,7 +247,7 @@ def _names(schema: type[Schema] | None) -> dict[str, str]:
     return {part.data_key or name: name for name, part in declared.items()}
 
 
-def _unwrapped(docstring: str) -> str:
+def _unwrap(docstring: str) -> str:
     """The docstring with one line per paragraph, for the OpenAPI document."""
     paragraphs = inspect.cleandoc(docstring).split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

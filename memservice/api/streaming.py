@@ -55,22 +55,22 @@ def event_stream(pieces: Iterator[str], last: Callable[[], Mapping[str, Any]]) -
     Waits for the first piece: an error before it becomes an ordinary error response. A later error
     ends the stream without a final event.
     """
-    return _streamed(_events(_started(pieces), last), "text/event-stream")
+    return _stream_response(_events(_after_first(pieces), last), "text/event-stream")
 
 
 def text_stream(pieces: Iterator[str], mimetype: str = "text/plain") -> Response:
     """Like `event_stream`, but as plain text, without a final event."""
-    return _streamed(_texts(_started(pieces)), mimetype)
+    return _stream_response(_texts(_after_first(pieces)), mimetype)
 
 
-def _streamed(chunks: Iterator[bytes], mimetype: str) -> Response:
+def _stream_response(chunks: Iterator[bytes], mimetype: str) -> Response:
     answer = Response(chunks, mimetype=mimetype)
     answer.headers["Cache-Control"] = "no-cache"
     answer.headers["X-Accel-Buffering"] = "no"
     return answer
 
 
-def _started(pieces: Iterator[str]) -> Iterator[str]:
+def _after_first(pieces: Iterator[str]) -> Iterator[str]:
     """The same pieces, after the first has arrived."""
     return chain(list(_first(pieces)), pieces)
 

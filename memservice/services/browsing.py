@@ -103,13 +103,13 @@ def overview(
             workspace,
             peers,
             of_workspace,
-            _indexed(rt, tx, MESSAGE, workspace),
-            _indexed(rt, tx, CONCLUSION, workspace),
+            _count_indexed(rt, tx, MESSAGE, workspace),
+            _count_indexed(rt, tx, CONCLUSION, workspace),
             newest[0].created_at if newest else None,
         )
 
 
-def _indexed(rt: Runtime, tx: Transaction, kind: str, workspace: Workspace) -> int:
+def _count_indexed(rt: Runtime, tx: Transaction, kind: str, workspace: Workspace) -> int:
     return rt.storage.text.search(tx, kind, workspace.key, (), 1, EVERYTHING).documents
 
 

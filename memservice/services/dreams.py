@@ -180,7 +180,10 @@ def after_save(
     The timer is set once enough of them are new; each further save restarts it, so that it expires
     when the pair is quiet.
     """
-    if not _is_due(rt, collection, explicit) or not configured(rt, tx, collection, session).dream:
+    if (
+        not _is_due(rt, collection, explicit)
+        or not effective_configuration(rt, tx, collection, session).dream
+    ):
         return
     at = max(
         rt.clock() + timedelta(minutes=rt.settings.dream.idle_timeout_minutes),
@@ -212,7 +215,7 @@ def on_timer(rt: Runtime, tx: Transaction, timer: Task) -> dict[str, Any] | date
         if newest is None or newest.session_key is None
         else tx.sessions.by_key(newest.session_key)
     )
-    if newest is None or not configured(rt, tx, collection, session).dream:
+    if newest is None or not effective_configuration(rt, tx, collection, session).dream:
         return {"skipped": "dreams are switched off here"}
     added = [
         _add(
@@ -301,7 +304,7 @@ def _end(removed_by_key: Mapping[int, Conclusion], key: int | None) -> int | Non
     return key
 
 
-def configured(
+def effective_configuration(
     rt: Runtime, tx: Transaction, collection: Collection, session: Session | None
 ) -> Resolved:
     """The configuration of the session, if a dream has one, and the workspace."""

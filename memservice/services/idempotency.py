@@ -34,7 +34,9 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def replayed(tx: Transaction, session: Session, request: Request | None) -> list[Message] | None:
+def stored_messages(
+    tx: Transaction, session: Session, request: Request | None
+) -> list[Message] | None:
     """The messages stored under this key before, in order; None if it is new. Call it while the
     session's row is locked.
 

@@ -94,7 +94,7 @@ def create_in(
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
         authors = _authors(rt, tx, workspace.key, prepared)
         session, _ = sessions.ensure(rt, tx, workspace, session_id)
-        replayed = idempotency.replayed(tx, session, once)
+        replayed = idempotency.stored_messages(tx, session, once)
         if replayed is not None:
             return replayed, False
         messages = append(rt, tx, workspace, session, authors, prepared)

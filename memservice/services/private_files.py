@@ -31,7 +31,7 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
     if not target.parent.is_dir():
         raise Unwritable(f"{target} cannot be written: there is no folder {target.parent}")
     part = target.with_name(f".memservice-{secrets.token_hex(8)}.part")
-    with _named(str(target)):
+    with _errors_with(str(target)):
         opened = os.open(
             part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, RIGHTS
         )
@@ -39,9 +39,9 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
         with io.BufferedWriter(_Reporting(opened, str(target))) as file:
             yield file
             file.flush()
-            with _named(str(target)):
+            with _errors_with(str(target)):
                 os.fsync(opened)
-        with _named(str(target)):
+        with _errors_with(str(target)):
             part.replace(target)
             _sync_folder(target.parent)
     finally:
@@ -67,7 +67,7 @@ def temporary() -> Iterator[IO[bytes]]:
     """A temporary file without a name, for writing and then reading. Raises Unwritable with its
     location."""
     name = f"a temporary file in {tempfile.gettempdir()}"
-    with _named(name), tempfile.TemporaryFile(buffering=0) as unnamed:
+    with _errors_with(name), tempfile.TemporaryFile(buffering=0) as unnamed:
         opened = os.dup(unnamed.fileno())
     with io.BufferedRandom(_Reporting(opened, name)) as file:
         yield file
@@ -81,12 +81,12 @@ class _Reporting(io.FileIO):
         self._name = name
 
     def write(self, data: Any, /) -> int:
-        with _named(self._name):
+        with _errors_with(self._name):
             return super().write(data)
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
+def _errors_with(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

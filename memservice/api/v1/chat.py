@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Response
 
-from memservice.api.answering import answered, caller_connected, streamed
+from memservice.api.answering import caller_connected, respond_json, respond_stream
 from memservice.api.routing import Call
 from memservice.api.streaming import text_stream
 from memservice.api.v1 import paths, schemas, sessions
@@ -37,5 +37,7 @@ def chat_with_user(call: Call, app_id: str, user_id: str, session_id: str) -> Re
         )
 
     if call.body["stream"]:
-        return streamed(ask, lambda answer: text_stream(chat.pieces(answer), "text/event-stream"))
-    return answered(ask, lambda answer: {"content": chat.content(answer)})
+        return respond_stream(
+            ask, lambda answer: text_stream(chat.pieces(answer), "text/event-stream")
+        )
+    return respond_json(ask, lambda answer: {"content": chat.content(answer)})

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response
 
 from memservice.api import v3
-from memservice.api.answering import answered, streamed
+from memservice.api.answering import respond_json, respond_stream
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
 from memservice.api.streaming import event_stream, text_stream
@@ -47,7 +47,7 @@ def chat_with_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
         )
 
     if not body["stream"]:
-        return answered(ask, lambda answer: {"content": answer.content() or NO_ANSWER})
+        return respond_json(ask, lambda answer: {"content": answer.content() or NO_ANSWER})
     if body["early"] or client.current().is_early:
-        return streamed(ask, lambda answer: text_stream(answer.pieces()))
-    return streamed(ask, lambda answer: event_stream(answer.pieces(), lambda: _LAST))
+        return respond_stream(ask, lambda answer: text_stream(answer.pieces()))
+    return respond_stream(ask, lambda answer: event_stream(answer.pieces(), lambda: _LAST))

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Response
 
-from memservice.api.answering import answered, caller_connected, streamed
+from memservice.api.answering import caller_connected, respond_json, respond_stream
 from memservice.api.auth import RouteAccess
 from memservice.api.encoding import encoder
 from memservice.api.routing import Call, Routes
@@ -90,10 +90,10 @@ def _respond(body: Mapping[str, Any], ask: Callable[[], Answer]) -> Response:
         )
 
     if body["stream"]:
-        return streamed(
+        return respond_stream(
             ask,
             lambda answer: event_stream(
                 answer.pieces(), lambda: {"done": True, **evidence(answer)}
             ),
         )
-    return answered(ask, lambda answer: {"content": answer.content(), **evidence(answer)})
+    return respond_json(ask, lambda answer: {"content": answer.content(), **evidence(answer)})

@@ -239,7 +239,7 @@ def _read(rt: Runtime, tx: Transaction, task: Task, *, is_approved: bool) -> Dre
     session = tx.sessions.by_key(key) if isinstance(key, int) else None
     if session is not None and session.state == DELETING:
         session = None
-    config = dreams.configured(rt, tx, collection, session)
+    config = dreams.effective_configuration(rt, tx, collection, session)
     card_only = task.payload.get("type") == dreams.CARD_REFRESH
     if not is_approved and not (config.dream and rt.settings.dream.enabled):
         return "dreams are switched off here"

@@ -236,7 +236,7 @@ def revoke_token(rt: Runtime, principal: Principal, token: str) -> ApiKey:
         if tx.keys.by_uid(uid) is None:
             if claims.id is not None:
                 raise Unauthorised(UNKNOWN)
-            translated = keys.translated(tx, claims, collections=True)
+            translated = keys.translate(tx, claims, collections=True)
             tx.keys.add(_foreign(uid, translated, now))
         tx.keys.revoke(uid, now)
         api_key = tx.keys.by_uid(uid)

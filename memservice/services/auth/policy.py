@@ -35,7 +35,7 @@ BARE_WORKSPACE = (
 
 def principal_of(claims: Claims | None) -> Principal:
     """The principal of a key with these claims, which name resources by id; claims with uids go
-    through `services.v1.keys.translated` first. None: authentication is off, and every caller may
+    through `services.v1.keys.translate` first. None: authentication is off, and every caller may
     do everything. Requests get their principal only here and in `principal_of_member`."""
     if claims is None:
         return Principal(admin=True)

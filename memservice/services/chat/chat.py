@@ -245,11 +245,11 @@ def _ask_peer(
         policy.refuse_narrow(principal)
         if options.filters or options.session:
             raise InvalidInput.at("scope", message=SCOPE_ALONE)
-    query = _checked(options)
+    query = _validated_query(options)
     allowed = recall_allowlist(options.filters, options.session)
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch", None)
     with rt.storage.read() as tx:
-        workspace, session_row, peer = _located(tx, workspace_id, options, peer_id)
+        workspace, session_row, peer = _locate(tx, workspace_id, options, peer_id)
         named = [*([options.session] if options.session else []), *(allowed or ())]
         # Check memberships first: a peer's key must not discover which other sessions exist.
         policy.require_memberships(tx, principal, named)
@@ -290,10 +290,10 @@ def ask_workspace(
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     if options.scope is not None and options.session:
         raise InvalidInput.at("scope", message="scope cannot be combined with session_id")
-    query = _checked(options)
+    query = _validated_query(options)
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch", None)
     with rt.storage.read() as tx:
-        workspace, session = _located_workspace(tx, workspace_id, options.session)
+        workspace, session = _locate_workspace(tx, workspace_id, options.session)
         caller = bounds_for(tx, principal, workspace).with_messages(
             visibility.visible(tx, workspace.key)
         )
@@ -305,7 +305,7 @@ def ask_workspace(
         return _answer(rt, tx, question)
 
 
-def _checked(options: ChatOptions) -> str:
+def _validated_query(options: ChatOptions) -> str:
     """The text of the question. Raises InvalidInput for one that is empty or too long, and for an
     invalid response format."""
     response_format.check(options.response_format)
@@ -318,7 +318,7 @@ def _checked(options: ChatOptions) -> str:
     return query
 
 
-def _located_workspace(
+def _locate_workspace(
     tx: Transaction, workspace_id: str, session_id: str | None
 ) -> tuple[Workspace, Session | None]:
     located = tx.workspaces.locate(workspace_id, session_id=session_id or None)
@@ -327,7 +327,7 @@ def _located_workspace(
     return located.workspace, _readable(workspace_id, session_id, located.session)
 
 
-def _located(
+def _locate(
     tx: Transaction, workspace_id: str, options: ChatOptions, peer_id: str
 ) -> tuple[Workspace, Session | None, Peer]:
     located = tx.workspaces.locate(

@@ -74,7 +74,7 @@ class Tools:
     def containing(self, text: str, limit: int) -> Sequence[Passage]:
         contains = Substring("content", text)
         with self._rt.storage.read() as tx:
-            messages = self._scanned(tx, contains, limit)
+            messages = self._scan(tx, contains, limit)
             if len(messages) < limit:
                 # Older ones are searched by words.
                 keys = {message.key for message in messages}
@@ -87,7 +87,7 @@ class Tools:
             )[:limit]
             return self._passages(tx, newest, AROUND_A_SOURCE)
 
-    def _scanned(self, tx: Transaction, condition: Condition, limit: int) -> list[Message]:
+    def _scan(self, tx: Transaction, condition: Condition, limit: int) -> list[Message]:
         """Matches among the newest messages, the last stored first."""
         readable = self._all_messages(tx)
         newest = (Order("key", descending=True),)

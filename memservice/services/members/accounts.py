@@ -55,8 +55,8 @@ def change(
     new_role = names.require_role(role)
 
     def store(tx: Transaction) -> ConsoleMember:
-        owners = _locked_owners(tx)
-        member = _locked(tx, uid)
+        owners = _lock_owners(tx)
+        member = _lock_member(tx, uid)
         limit = names.require_workspaces(tx, workspaces)
         if new_role is not Role.OWNER or limit is not None:
             _require_another_owner(owners, member)
@@ -79,9 +79,9 @@ def deactivate(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> Con
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
 
     def store(tx: Transaction) -> ConsoleMember:
-        owners = _locked_owners(tx)
-        member = _locked(tx, uid)
-        saved = _deactivated(tx, owners, member)
+        owners = _lock_owners(tx)
+        member = _lock_member(tx, uid)
+        saved = _deactivate(tx, owners, member)
         tx.audit_log.add(
             audit.entry_of(rt, visitor, browser, "member.deactivate", target=member.name)
         )
@@ -95,11 +95,11 @@ def deactivate_by_name(rt: Runtime, principal: Principal, name: str) -> ConsoleM
     policy.require_member(principal, Permission.MANAGE_MEMBERS)
 
     def store(tx: Transaction) -> ConsoleMember:
-        owners = _locked_owners(tx)
+        owners = _lock_owners(tx)
         member = tx.console_members.by_name(names.normal(name), lock=True)
         if member is None:
             raise NotFound(f"There is no member {name!r}")
-        saved = _deactivated(tx, owners, member)
+        saved = _deactivate(tx, owners, member)
         tx.audit_log.add(
             AuditEntry(
                 uid=new_uid(),
@@ -119,7 +119,7 @@ def activate(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> Conso
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
 
     def store(tx: Transaction) -> ConsoleMember:
-        member = _locked(tx, uid)
+        member = _lock_member(tx, uid)
         saved = tx.console_members.save(replace(member, state=ACTIVE))
         tx.audit_log.add(
             audit.entry_of(rt, visitor, browser, "member.activate", target=member.name)
@@ -134,7 +134,7 @@ def end_sessions(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> i
     policy.require_member(visitor.principal, Permission.MANAGE_MEMBERS)
 
     def erase(tx: Transaction) -> int:
-        member = _locked(tx, uid)
+        member = _lock_member(tx, uid)
         number = tx.sign_ins.erase_of_member(uid)
         tx.audit_log.add(
             audit.entry_of(
@@ -168,10 +168,10 @@ def change_password(
     pauses.begin(rt, subjects)
     if not passwords.verify(member.password_hash, present):
         raise InvalidInput(Problem(("password",), "This is not your current password"))
-    password_hash = passwords.hashed(new)
+    password_hash = passwords.hash_password(new)
 
     def store(tx: Transaction) -> None:
-        locked = _locked(tx, uid)
+        locked = _lock_member(tx, uid)
         if locked.password_hash != member.password_hash:
             raise Conflict("The password was changed by another request at the same time")
         pauses.succeed(tx, subjects, rt.clock())
@@ -183,7 +183,7 @@ def change_password(
     rt.storage.write(store)
 
 
-def _deactivated(
+def _deactivate(
     tx: Transaction, owners: Sequence[ConsoleMember], member: ConsoleMember
 ) -> ConsoleMember:
     _require_another_owner(owners, member)
@@ -192,14 +192,14 @@ def _deactivated(
     return tx.console_members.save(replace(member, state=DEACTIVATED))
 
 
-def _locked(tx: Transaction, uid: str) -> ConsoleMember:
+def _lock_member(tx: Transaction, uid: str) -> ConsoleMember:
     member = tx.console_members.by_uid(uid, lock=True) if names.can_exist(uid) else None
     if member is None:
         raise NotFound(NO_MEMBER)
     return member
 
 
-def _locked_owners(tx: Transaction) -> list[ConsoleMember]:
+def _lock_owners(tx: Transaction) -> list[ConsoleMember]:
     """Active owners of all workspaces, locked until commit: of two owners that deactivate each
     other at the same moment, one must remain."""
     locked = (

@@ -226,7 +226,7 @@ def accept(rt: Runtime, browser: Browser, token: str, name: str, password: str) 
     contents = read(rt, token)
     name = names.require_name(name) if contents.name is None else contents.name
     passwords.require_usable(password, name)
-    password_hash = passwords.hashed(password)
+    password_hash = passwords.hash_password(password)
 
     def use(tx: Transaction) -> ConsoleMember:
         link = _valid_link(rt, tx, token, lock=True)

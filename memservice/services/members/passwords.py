@@ -37,7 +37,7 @@ def require_usable(password: str, name: str, field: str = "password") -> None:
         raise InvalidInput(Problem((field,), message))
 
 
-def hashed(password: str) -> str:
+def hash_password(password: str) -> str:
     """A new hash with its own salt, in the library's notation. Raises `Busy`."""
     with _HashSlot():
         return _hasher().hash(_bytes(password))

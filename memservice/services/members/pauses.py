@@ -92,7 +92,7 @@ def begin(rt: Runtime, subjects: Sequence[Subject]) -> None:
         if until > now:
             raise Paused(math.ceil((until - now).total_seconds()))
         tx.sign_ins.save_failures(
-            [_counted(rows.get(subject.name), subject, now) for subject in subjects]
+            [_with_failure(rows.get(subject.name), subject, now) for subject in subjects]
         )
         tx.sign_ins.forget_old_failures(now - RETENTION)
 
@@ -115,7 +115,7 @@ def succeed(tx: Transaction, subjects: Sequence[Subject], now: datetime) -> None
         )
 
 
-def _counted(row: SignInFailures | None, subject: Subject, now: datetime) -> SignInFailures:
+def _with_failure(row: SignInFailures | None, subject: Subject, now: datetime) -> SignInFailures:
     if row is None:
         row = SignInFailures(subject=subject.name, failures=0, paused_until=now, last_at=now)
     before = 0 if now - row.last_at > RETENTION else row.failures

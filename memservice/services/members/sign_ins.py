@@ -68,7 +68,7 @@ def with_password(
         _record_refusal(rt, browser, actor, actor_uid)
         raise Unauthorised(WRONG)
     outdated = passwords.is_outdated(member.password_hash)
-    new_hash = passwords.hashed(password) if outdated else None
+    new_hash = passwords.hash_password(password) if outdated else None
     return _open_for_member(rt, browser, member, previous, subjects, new_hash)
 
 

@@ -193,7 +193,7 @@ def _of_key(
 ) -> Visitor | None:
     try:
         claims = read_claims(stored, now)
-        recognised = _recognised(tx, session, claims)
+        recognised = _current_claims(tx, session, claims)
     except Unauthorised:
         return None
     principal = policy.principal_of(recognised)
@@ -209,9 +209,9 @@ def _of_key(
     )
 
 
-def _recognised(tx: Transaction, session: BrowserSession, claims: Claims) -> Claims:
+def _current_claims(tx: Transaction, session: BrowserSession, claims: Claims) -> Claims:
     """The claims with the current names. Raises `Unauthorised`, like a request with the key."""
-    claims = keys.translated(tx, claims)
+    claims = keys.translate(tx, claims)
     match = tx.keys.recognised(session.key_uid or "")
     if match is None:
         if claims.id is not None:

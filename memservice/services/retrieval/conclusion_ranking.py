@@ -70,7 +70,7 @@ class ConclusionRanking:
         ids: list[int] | None = None
         condition = all_of(equals(workspace_key=self.bounds.workspace), self.bounds.condition)
         while True:
-            ranked = self._ranked(depth, ids)
+            ranked = self._rank(depth, ids)
             rows = self.tx.conclusions.by_keys(ranked.keys, condition)
             if len(rows) >= limit or ranked.exhausted or ids is not None:
                 break
@@ -110,7 +110,7 @@ class ConclusionRanking:
         ]
         return sorted(near, key=lambda item: -(item.similarity or 0.0))[:limit]
 
-    def _ranked(self, depth: int, ids: Sequence[int] | None) -> _Ranked:
+    def _rank(self, depth: int, ids: Sequence[int] | None) -> _Ranked:
         """Ranked by text and vectors; only the rows `ids`, if they are set."""
         pool = depth * CANDIDATES_PER_HIT
         index_filter = self.bounds.narrowed

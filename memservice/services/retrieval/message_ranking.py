@@ -67,14 +67,14 @@ class MessageRanking:
             return self.tx.rows.page(Message, fitting, NEWEST_STORED, limit)
         first = depth = max(self.rt.settings.search.depth, limit)
         while True:
-            keys, exhausted = self._ranked(depth, index_filter)
+            keys, exhausted = self._rank(depth, index_filter)
             messages = self._first_matching(keys, condition, limit)
             if len(messages) >= limit or exhausted:
                 return messages
             if depth == first:
                 matching = self.tx.rows.page(Message, fitting, NEWEST_STORED, EXACT_RANKING_MAX + 1)
                 if len(matching) <= EXACT_RANKING_MAX:
-                    return self._ranked_among(matching)[:limit]
+                    return self._rank_among(matching)[:limit]
             depth *= 4
 
     def _narrowing(self) -> tuple[Condition, IndexFilter]:
@@ -101,7 +101,7 @@ class MessageRanking:
             start, size = start + size, 2 * size
         return messages[:limit]
 
-    def _ranked(self, depth: int, index_filter: IndexFilter) -> tuple[list[int], bool]:
+    def _rank(self, depth: int, index_filter: IndexFilter) -> tuple[list[int], bool]:
         """Keys of messages, best first, and whether a greater depth returns no further rows."""
         search = self.rt.settings.search
         pool = depth * CANDIDATES_PER_HIT
@@ -120,7 +120,7 @@ class MessageRanking:
             _header_terms(self.query, best, positions),
             share=search.neighbour_weight,
         )
-        by_text = self._boosted(scores, positions)
+        by_text = self._boost(scores, positions)
         exhausted = exhausted and len(by_text) <= depth
         lists = [by_text[:depth]]
         hits: dict[int, float] = {}
@@ -128,13 +128,13 @@ class MessageRanking:
             hits = self._nearest(depth, index_filter)
             missing = [key for key in hits if key not in positions]
             positions |= self._readable(self.tx.messages.positions(missing))
-            lists.append(self._boosted(hits, positions))
+            lists.append(self._boost(hits, positions))
             exhausted = exhausted and len(hits) < depth
         if self.trace is not None:
             self.trace.note(ranking.bm25(matches), scores, hits, lists)
         return ranking.fuse(lists, search.fusion_k), exhausted
 
-    def _ranked_among(self, messages: Sequence[Message]) -> list[Message]:
+    def _rank_among(self, messages: Sequence[Message]) -> list[Message]:
         """Those of a few messages that match the query, best first. Their neighbours add to their
         scores whether they match or not."""
         by_key = {message.key: message for message in messages}
@@ -155,11 +155,11 @@ class MessageRanking:
             matches, positions, header_terms, share=search.neighbour_weight
         )
         own_scores = {key: score for key, score in scores.items() if key in by_key}
-        lists = [self._boosted(own_scores, positions)]
+        lists = [self._boost(own_scores, positions)]
         hits: dict[int, float] = {}
         if self.space is not None and self.vector is not None:
             hits = self._nearest(len(by_key), EVERYTHING, sorted(by_key))
-            lists.append(self._boosted(hits, positions))
+            lists.append(self._boost(hits, positions))
         if self.trace is not None:
             self.trace.note(ranking.bm25(matches), own_scores, hits, lists)
         return [by_key[key] for key in ranking.fuse(lists, search.fusion_k)]
@@ -187,7 +187,7 @@ class MessageRanking:
             if self.bounds.may_read(position.session_key, position.seq)
         }
 
-    def _boosted(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> list[int]:
+    def _boost(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> list[int]:
         """The keys by score, best first. Scores are relative to the best one, plus the boosts for
         the peer and the day that the query names."""
         search = self.rt.settings.search

@@ -121,14 +121,14 @@ def _contradiction(item: Conclusion) -> str:
 def plain(selection: Selection) -> str:
     """Plain text with all four headings, even of empty sections; their tokens count against a
     budget."""
-    parts = [_numbered("EXPLICIT:", [(line, []) for line in selection.explicit_lines()])]
+    parts = [_numbered_list("EXPLICIT:", [(line, []) for line in selection.explicit_lines()])]
     for heading, level, support in (
         ("DEDUCTIVE:", DEDUCTIVE, "premises"),
         ("INDUCTIVE:", INDUCTIVE, "sources"),
         ("CONTRADICTION:", CONTRADICTION, "sources"),
     ):
         parts.append(
-            _numbered(
+            _numbered_list(
                 heading,
                 [
                     (f"[{stamp(item.said_at)}] {item.content}", _strings(item, support))
@@ -139,7 +139,7 @@ def plain(selection: Selection) -> str:
     return "\n".join(parts)
 
 
-def _numbered(heading: str, items: Sequence[tuple[str, list[str]]]) -> str:
+def _numbered_list(heading: str, items: Sequence[tuple[str, list[str]]]) -> str:
     lines = [heading, ""]
     for number, (text, support) in enumerate(items, 1):
         lines.append(f"{number}. {text}")

@@ -110,7 +110,7 @@ def browse(
     _require(principal, job_filter, Permission.VIEW)
     with rt.storage.read() as tx:
         listing = page_after(tx, Task, _condition(tx, job_filter), after)
-        return Listing(_described(rt, tx, listing.items), listing.after)
+        return Listing(_jobs_of(rt, tx, listing.items), listing.after)
 
 
 def failures(
@@ -170,13 +170,13 @@ def show(rt: Runtime, principal: Principal, uid: str) -> Job:
         task = tx.tasks.by_uid(uid)
         if task is None:
             raise _unknown(uid)
-        return _described(rt, tx, [task])[0]
+        return _jobs_of(rt, tx, [task])[0]
 
 
 def about(rt: Runtime, task: Task) -> str:
     """The resources of a task by name, for the log: its workspace, session and peers."""
     with rt.storage.read() as tx:
-        (job,) = _described(rt, tx, [task])
+        (job,) = _jobs_of(rt, tx, [task])
     names = {
         "workspace": job.workspace,
         "session": job.session,
@@ -227,7 +227,7 @@ def cancel(
     _require(principal, job_filter, Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
         condition = all_of(_condition(tx, job_filter), equals(state=PENDING), _OPTIONAL)
-        chosen = _chosen(tx, condition, uids, "among the pending ones that can be cancelled")
+        chosen = _select(tx, condition, uids, "among the pending ones that can be cancelled")
         units = list(dict.fromkeys(task.unit for task in chosen))
     keys = tuple(task.key for task in chosen)
 
@@ -307,7 +307,7 @@ def _retry(rt: Runtime, condition: Condition, uids: Sequence[str] | None, among:
     if uids is not None:
 
         def retry_chosen(tx: Transaction) -> int:
-            return tx.tasks.retry([task.key for task in _chosen(tx, condition, uids, among)])
+            return tx.tasks.retry([task.key for task in _select(tx, condition, uids, among)])
 
         return rt.storage.write(retry_chosen)
     # A task that fails again during the loop is not retried a second time.
@@ -325,7 +325,7 @@ def _until_none(change: Callable[[], int]) -> Iterable[int]:
         yield changed
 
 
-def _chosen(
+def _select(
     tx: Transaction, condition: Condition, uids: Sequence[str] | None, among: str
 ) -> list[Task]:
     if uids is None:
@@ -365,14 +365,12 @@ def _page(rt: Runtime, tx: Transaction, condition: Condition, paging: Paging, by
     order = paging.order(by, newest_first=True)
     return read_page(
         paging,
-        lambda: _described(
-            rt, tx, tx.rows.page(Task, condition, order, paging.size, paging.offset)
-        ),
+        lambda: _jobs_of(rt, tx, tx.rows.page(Task, condition, order, paging.size, paging.offset)),
         lambda: tx.rows.count(Task, condition),
     )
 
 
-def _described(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> list[Job]:
+def _jobs_of(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> list[Job]:
     now = rt.clock()
     claimed_units = {lease.unit for lease in tx.tasks.leases() if lease.expires_at > now}
     peers = _by_key(

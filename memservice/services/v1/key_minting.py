@@ -44,7 +44,7 @@ def mint(
     uid = api_keys.new_id()
 
     def store(tx: Transaction) -> ApiKey:
-        translated = keys.translated(tx, names, collections=True)
+        translated = keys.translate(tx, names, collections=True)
         key = ApiKey(
             uid=uid,
             label=_label(names),

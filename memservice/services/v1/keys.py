@@ -18,7 +18,7 @@ def names_by_uid(claims: Claims) -> bool:
     )
 
 
-def translated(tx: Transaction, claims: Claims, collections: bool = False) -> Claims:
+def translate(tx: Transaction, claims: Claims, collections: bool = False) -> Claims:
     """The claims with ids for their uids: the narrowest resource that they name, and its workspace.
     Claims without uids are unchanged.
 

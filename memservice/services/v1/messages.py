@@ -77,7 +77,7 @@ def create(
             raise resolve.no_session()
         workspace, user = match
         session = resolve.require_session(rt, tx, principal, user, path.session)
-        replayed = idempotency.replayed(tx, session, once)
+        replayed = idempotency.stored_messages(tx, session, once)
         if replayed is not None or not drafts:
             return workspace.slug, user, replayed or [], False
         assistant = (

@@ -44,7 +44,7 @@ class Listing(LegacySchema):
     def _read_early(self, data: Any, **kwargs: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        filters = data["filters"] if "filters" in data else self._translated(data.get("filter"))
+        filters = data["filters"] if "filters" in data else self._translate(data.get("filter"))
         if (
             data.get("is_active") is True
             and "is_active" in self.RESOURCE.columns
@@ -53,7 +53,7 @@ class Listing(LegacySchema):
             filters = {"AND": [{"is_active": True}, filters or {}]}
         return {**data, "filters": filters}
 
-    def _translated(self, filters: Any) -> Any:
+    def _translate(self, filters: Any) -> Any:
         if not isinstance(filters, dict):
             return filters
         columns = (
