@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 from werkzeug.routing import Rule
 
+from memservice.services.members import passwords
 from support import redis_server
 from support.receiver import Receiver, receiving
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 pytest.register_assert_rewrite("support.api.shared_resources")  # assertions outside of test files
 
@@ -95,6 +101,39 @@ def rules_compiled_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Rule, "_compile_builder", shared)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def passwords_hashed_fast() -> Iterator[None]:
+    """A hash takes 30 ms of CPU, on purpose. `hashes_at_full_cost` undoes this for a test."""
+    with passwords_hashed_with(fast_hasher):
+        yield
+
+
+@pytest.fixture
+def hashes_at_full_cost() -> Iterator[None]:
+    """Passwords are hashed with the parameters of the product."""
+    with passwords_hashed_with(full_cost_hasher):
+        yield
+
+
+full_cost_hasher = passwords._hasher
+
+
+@cache
+def fast_hasher() -> PasswordHasher:
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+@contextmanager
+def passwords_hashed_with(hasher: Callable[[], PasswordHasher]) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_hasher", hasher)
+        passwords._decoy_hash.cache_clear()
+        yield
+    passwords._decoy_hash.cache_clear()
 
 
 @pytest.fixture(scope="session")

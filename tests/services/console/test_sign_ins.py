@@ -47,7 +47,7 @@ def test_every_refusal_says_the_same(club: Club, name: str, password: str) -> No
 
 
 def test_an_unknown_account_costs_as_much_as_a_wrong_password(
-    club: Club, monkeypatch: pytest.MonkeyPatch
+    hashes_at_full_cost: None, club: Club, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted, not timed: each attempt verifies exactly one hash of the same parameters."""
     verified: list[str] = []
@@ -158,7 +158,9 @@ def test_changing_the_secret_ends_sessions_unless_the_old_one_is_kept(
     assert visitors.visitor_of(kept, session_id) is not None
 
 
-def test_a_hash_of_older_parameters_is_replaced_at_the_next_sign_in(club: Club) -> None:
+def test_a_hash_of_older_parameters_is_replaced_at_the_next_sign_in(
+    hashes_at_full_cost: None, club: Club
+) -> None:
     from argon2 import PasswordHasher
 
     weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
