@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import ssl
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from types import TracebackType
 from typing import Any
 
@@ -30,6 +32,13 @@ CONNECT_SECONDS = 10.0
 MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer, plain or streamed. A long conversation is well below one megabyte."""
 MAX_ERROR = 64 * 1024
+
+
+@cache
+def _trusted_certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Read once for the process: it takes 40 ms, and a service has an endpoint for each model.
+    httpx reads the variables itself; they are the cache's key."""
+    return httpx.create_ssl_context()
 
 
 class Endpoint:
@@ -77,7 +86,9 @@ class Endpoint:
                     httpx.Client,
                     headers=sent | extra,
                     follow_redirects=False,
-                    verify=httpx.create_ssl_context(),
+                    verify=_trusted_certificates(
+                        os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+                    ),
                 )
             )
         except (UnicodeError, ValueError):

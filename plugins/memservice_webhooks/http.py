@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import re
+import ssl
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -93,6 +96,12 @@ class _GuardedBackend(httpcore.SyncBackend):
         raise last_error
 
 
+@cache
+def _trusted_certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Read once for the process. OpenSSL reads the variables itself; they are the cache's key."""
+    return httpcore.default_ssl_context()
+
+
 class HttpTransport:
     """Never follows a redirect. Time and response size are bounded."""
 
@@ -102,9 +111,11 @@ class HttpTransport:
         self._timeout = timeout_seconds
         backend = _GuardedBackend(self._guard, timeout_seconds)
         # One connection per delivery: the address is checked each time, and the deadline belongs to
-        # the connection. The trusted certificates are read once.
+        # the connection.
         self._pool = httpcore.ConnectionPool(
-            ssl_context=httpcore.default_ssl_context(),
+            ssl_context=_trusted_certificates(
+                os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+            ),
             network_backend=backend,
             max_connections=None,
             max_keepalive_connections=0,

@@ -6,12 +6,11 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import httpcore
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,16 +89,6 @@ NO_USER = "The URL must not carry a user name or a password"
 INTERNAL = "The URL's host is at a private or internal address"
 
 Answer = Callable[..., list[tuple[Any, ...]]]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_context() -> Iterator[None]:
-    """Certificates are read once for all transports of this module: that is most of what making one
-    costs."""
-    context = httpcore.default_ssl_context()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(httpcore, "default_ssl_context", lambda: context)
-        yield
 
 
 def resolver(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], Sequence[str]]) -> list[str]:
