@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.pathlib import ImportMode, import_path
 from hypothesis import settings
-from werkzeug.routing import Rule
 
 from memservice.services.members import passwords
 from support import redis_server
+from support.processes.fork_server import share_compiled_rules
 from support.receiver import Receiver, receiving
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
+share_compiled_rules()
 pytest.register_assert_rewrite("support.api.shared_resources")  # assertions outside of test files
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,6 +72,31 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(argument, storages_for(metafunc, argument), scope="session")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Share the first import of test files among the processes of a whole run. Their assertions
+    are rewritten then, which takes half of the time of a collection, and the others find the
+    result on disk."""
+    process: Any = getattr(session.config, "workerinput", None)
+    if process and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        number, count = int(process["workerid"].removeprefix("gw")), process["workercount"]
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))[number::count]:
+            # As the collection does it, which also reports what fails, and ignores some files.
+            with suppress(Exception):
+                import_path(
+                    path,
+                    mode=ImportMode.importlib,
+                    root=session.config.rootpath,
+                    consider_namespace_packages=False,
+                )
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests out of all later garbage collections: they stay to the end."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file together. pytest sorts tests by their storage first, which
@@ -81,26 +109,6 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
     """Name long values after their argument. A generated file differs from process to process, by
     its time stamps for instance, and pytest-xdist refuses to run if test ids differ."""
     return argname if isinstance(val, bytes | str) and len(val) > 60 else None
-
-
-@pytest.fixture(scope="session", autouse=True)
-def rules_compiled_once() -> Iterator[None]:
-    """Werkzeug compiles two functions for each route of each application: nine tenths of what it
-    costs to make one. They follow from the rule, so applications of one process share them."""
-    compiled: dict[Hashable, Any] = {}
-    compile_builder = Rule._compile_builder
-
-    def shared(rule: Rule, append_unknown: bool = True) -> Any:
-        key = (rule.rule, tuple(rule._trace), append_unknown)
-        if rule.defaults:
-            return compile_builder(rule, append_unknown)
-        if key not in compiled:
-            compiled[key] = compile_builder(rule, append_unknown)
-        return compiled[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rule, "_compile_builder", shared)
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

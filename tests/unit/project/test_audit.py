@@ -94,5 +94,7 @@ def test_a_hanging_audit_service_is_ended(capsys: pytest.CaptureFixture[str]) ->
 def test_the_test_command_audits(root: Path) -> None:
     said = configparser.ConfigParser(interpolation=None)
     said.read(root / "tox.ini", encoding="utf-8")
-    assert "python tests/support/audit.py" in said["testenv"]["commands"]
+    assert said["testenv"]["commands"].split()[:2] == ["scripts/all", "default"]
+    script = (root / "scripts" / "all").read_text(encoding="utf-8")
+    assert "python tests/support/audit.py" in script
     assert "pip-audit" in said["testenv"]["deps"]

@@ -1,0 +1,45 @@
+"""`scripts/all` runs every part, shows the output of each, and fails if one fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PARTS = ("scripts/check", "tests/support/audit.py", "scripts/test")
+
+
+@pytest.mark.parametrize("failing", [None, *PARTS])
+def test_all_parts_run_and_one_that_fails_fails_the_whole(
+    root: Path, tmp_path: Path, failing: str | None
+) -> None:
+    for part in PARTS:
+        program = tmp_path / part
+        program.parent.mkdir(parents=True, exist_ok=True)
+        source = (
+            f"#!{sys.executable} -IS\nimport sys\nprint({part!r}, *sys.argv[1:])\n"
+            f"sys.exit({int(part == failing)})\n"
+        )
+        program.write_text(source, encoding="utf-8")
+        program.chmod(0o755)
+    shutil.copy(root / "scripts" / "all", tmp_path / "scripts" / "all")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        [str(tmp_path / "scripts" / "all"), "default", "-k", "some"],
+        cwd="/",
+        env={"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == (failing is not None), done.stderr
+    assert done.stdout.splitlines() == [
+        "scripts/test default -k some",
+        "scripts/check",
+        "tests/support/audit.py",
+    ]
