@@ -441,6 +441,11 @@ def _hangs(model: BadModel, handler: Handler, request: ModelRequest) -> None:
     handler.wait_to_be_left()
 
 
+def _never_stops_calling(model: BadModel, handler: Handler, request: ModelRequest) -> None:
+    say = model.answer(replace(request, has_results=False)) if request.tools else None
+    model.say(handler, request, say or model.answer(request))
+
+
 def _is_slow(model: BadModel, handler: Handler, request: ModelRequest) -> None:
     time.sleep(SLOW_SECONDS)
     model.say(handler, request, model.answer(request))
@@ -586,6 +591,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     ),
     "40 calls": _calls(lambda call: [replace(call, id=f"call-{n}") for n in range(40)]),
     "wrong tools": _calls(lambda call: [replace(call, name="launch_rocket")]),
+    "never stops calling": _never_stops_calling,
     "wrong arguments": _calls(lambda call: [replace(call, arguments={"depth": []})]),
     "NaN as an argument": _calls(
         lambda call: [replace(call, arguments={**call.arguments, "limit": float("nan")})]
