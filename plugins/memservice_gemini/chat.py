@@ -322,14 +322,17 @@ def _older(schema: Any) -> Any:
 
 def _contents(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     """Turns as parts; neighbouring ones of one side are one content, which is how results of
-    several calls have to come."""
+    several calls have to come. A content with results has nothing else: the API rejects text beside
+    them."""
     contents: list[dict[str, Any]] = []
     names = {c.id: c.name for turn in turns for c in turn.tool_calls}
+    before = ""
     for turn in turns:
-        role = "model" if turn.role == "assistant" else "user"
-        if not contents or contents[-1]["role"] != role:
-            contents.append({"role": role, "parts": []})
+        kind = turn.role if turn.role in ("assistant", "tool") else "user"
+        if kind != before:
+            contents.append({"role": "model" if kind == "assistant" else "user", "parts": []})
         contents[-1]["parts"] += _parts(turn, names)
+        before = kind
     return [content for content in contents if content["parts"]]
 
 

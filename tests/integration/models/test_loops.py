@@ -309,3 +309,17 @@ def test_openai_gets_a_cache_key_and_other_servers_do_not(
         monkeypatch.setattr(model, "_is_official", True)
         _, bodies = loop_bodies(plugins, name, 1)
         assert len({body["prompt_cache_key"] for body in bodies}) == 1
+
+
+@pytest.mark.parametrize("times", [ROUNDS, 99], ids=["ends by itself", "runs out of rounds"])
+def test_gemini_gets_results_without_text_beside_them(plugins: Plugins, times: int) -> None:
+    """The API rejects such a content, and one with fewer results than calls."""
+    _, bodies = loop_bodies(plugins, "gemini", times)
+    for body in bodies:
+        contents = [[next(iter(part)) for part in c["parts"]] for c in body["contents"]]
+        for before, after in itertools.pairwise(contents):
+            calls = before.count("functionCall")
+            if calls:
+                assert after == ["functionResponse"] * calls
+            else:
+                assert "functionResponse" not in after
