@@ -158,7 +158,8 @@ def test_a_model_that_does_not_reason_gets_no_reasoning(
             handler.json(WIRE.whole(Say()))
 
     server.then(answer)
-    call = ToolCall("c", "clock", {}, {"reasoning": [WIRE.REASONING]})
+    reasoning = {name: value for name, value in WIRE.REASONING.items() if value is not None}
+    call = ToolCall("c", "clock", {}, {"reasoning": [reasoning]})
     turns = (*ask().turns, Turn("assistant", "", [call]), Turn("tool", "1", tool_call_id="c"))
     model.complete(ask(tools=TOOLS, turns=turns))
     model.complete(ask(tools=TOOLS))
