@@ -1,9 +1,8 @@
 """Messages per day, over the whole store, for the home page of the console.
 
-Nothing is counted when a page is shown, and no write does more: a worker counts the messages that
-were stored since its last pass, each once, and keeps the sums of the last days as one fact. Keys
-are given before a transaction commits, so a pass counts only up to the newest key of an earlier
-pass.
+Neither page views nor writes count messages: a worker counts the messages stored since its last
+pass, each once, and saves the sums of the last days as one fact. Keys are assigned before a
+transaction commits, so a pass counts only up to the newest key of an earlier pass.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from memservice.services.auth.principal import Principal
 
 FACT = "messages per day"
 DAYS = 30
-"""How many days are kept, today included."""
+"""Number of stored days, including today."""
 SETTLED_AFTER = timedelta(seconds=60)
-"""A transaction that is older than this has ended, so no smaller key appears any more."""
+"""Age of a transaction that has certainly ended, so no smaller key can appear."""
 BATCH_SIZE = 10_000
-"""Keys of one statement."""
-TURN_SECONDS = 1.0
-"""How long one pass counts; the next one continues."""
+"""Number of keys per statement."""
+TIME_LIMIT_SECONDS = 1.0
+"""Time limit of one pass; the next one continues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +44,12 @@ class MessageDays:
     days: tuple[Day, ...]
     """The last `DAYS` days, oldest first."""
     is_complete: bool
-    """False: older messages are still to be counted."""
+    """False: older messages are not counted yet."""
 
 
 def per_day(rt: Runtime, principal: Principal) -> MessageDays | None:
-    """By the day of each message's `created_at`, as of the last pass of a worker. Deleted messages
-    stay counted. None: no worker has counted yet."""
+    """Messages by the day of their `created_at`, as of a worker's last pass. Deleted messages
+    remain counted. None: no worker has counted yet."""
     policy.require_admin(principal, needs=Permission.VIEW)
     with rt.storage.read() as tx:
         stored = tx.facts.get(FACT)
@@ -62,17 +61,17 @@ def per_day(rt: Runtime, principal: Principal) -> MessageDays | None:
 
 
 def count(rt: Runtime) -> None:
-    """One pass. For one worker at a time: two at once would count messages twice."""
+    """Run one pass. Only one worker may run it at a time: two would count messages twice."""
     with rt.storage.read() as tx:
         stored = tx.facts.get(FACT)
         newest = tx.messages.newest_key()
     state: dict[str, Any] = {"counted": 0, "seen": 0, "seen_at": None, "days": {}}
     if stored is not None and json.loads(stored)["seen"] <= newest:
-        state = json.loads(stored)  # else another store took this one's place
+        state = json.loads(stored)  # else this is another store
     now = rt.clock()
     horizon = state["seen"] if _is_settled(state["seen_at"], now) else state["counted"]
     days = Counter(state["days"])
-    ends = time.monotonic() + TURN_SECONDS
+    ends = time.monotonic() + TIME_LIMIT_SECONDS
     while state["counted"] < horizon:
         through = min(state["counted"] + BATCH_SIZE, horizon)
         with rt.storage.read() as tx:
@@ -83,7 +82,7 @@ def count(rt: Runtime) -> None:
     if state["counted"] >= state["seen"] and state["seen"] != newest:
         state["seen"], state["seen_at"] = newest, now.isoformat()
     state["days"] = _within_last_days(days, now)
-    # The messages of the last minute or two are always still to come.
+    # Messages of the last one or two minutes are never counted yet.
     state["complete"] = state["counted"] >= horizon
     value = json.dumps(state, sort_keys=True)
     if value != stored:
@@ -91,7 +90,7 @@ def count(rt: Runtime) -> None:
 
 
 def _is_settled(seen_at: str | None, now: datetime) -> bool:
-    # A time in the future comes from a clock that was ahead.
+    # A time in the future was set by a clock that was ahead.
     return seen_at is not None and abs(now - datetime.fromisoformat(seen_at)) >= SETTLED_AFTER
 
 
@@ -100,6 +99,6 @@ def _last_days(now: datetime) -> list[str]:
 
 
 def _within_last_days(days: Mapping[str, int], now: datetime) -> dict[str, int]:
-    """Those of the last days, and one to come: clocks of callers may be ahead."""
+    """The sums of the last days, and of tomorrow: callers' clocks can be ahead."""
     last = {*_last_days(now), day_of(now + timedelta(days=1))}
     return {day: number for day, number in days.items() if day in last}

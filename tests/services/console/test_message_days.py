@@ -85,7 +85,7 @@ def test_a_pass_is_bounded_and_the_next_one_continues(
     message_days.count(rt)
     clock.advance(seconds=61)
     monkeypatch.setattr(message_days, "BATCH_SIZE", 20)
-    monkeypatch.setattr(message_days, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(message_days, "TIME_LIMIT_SECONDS", 0.0)
     for number, is_complete in ((20, False), (40, False), (50, True)):
         message_days.count(rt)
         assert sum(numbers(rt).values()) == number
