@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memservice.pipeline import summarize, webhook_delivery
 from memservice.pipeline.deletion import erase
+from memservice.pipeline.derive import card
 from memservice.pipeline.derive import handler as derive
 from memservice.pipeline.dream import handler as dream
 from memservice.pipeline.handler import Handler
@@ -14,6 +15,7 @@ HANDLERS: dict[str, Handler] = {
     handler.kind: handler
     for handler in (
         derive.Derive(),
+        card.CardRefresh(),
         summarize.Summarize(),
         dream.Dream(),
         dream.DreamTimer(),

@@ -40,6 +40,10 @@ class LlmReasoner:
         return summarize(self._models, request)
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        if request.card_only and request.in_one_call:
+            from memservice.reasoning.card import refresh
+
+            return refresh(self._models, request)
         from memservice.reasoning.consolidate import consolidate
 
         return consolidate(self._models, request)

@@ -196,6 +196,9 @@ class PeerCard(Group):
     enabled: bool = setting(
         True, "keep and use peer cards, unless a workspace or session says otherwise"
     )
+    refresh: bool = setting(
+        True, "refresh the card of a peer about itself after each batch that may change it"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -188,6 +188,8 @@ class ConsolidateRequest:
     instructions: str | None = None
     card_instructions: str | None = None
     """Instructions for the card only."""
+    in_one_call: bool = False
+    """With `card_only`: at most one call of a model, from `known` and `card` alone."""
     card_only: bool = False
     """Only the card of the result is used."""
     surprising: Sequence[str] = ()

@@ -36,7 +36,7 @@ from memservice.domain.filters.jsontext import contains
 from memservice.domain.json_schema import violation
 from memservice.domain.text import analysis, chunks, dates, names, particulars, shingles
 from memservice.domain.text.folding import fold
-from memservice.pipeline.dream.card_lines import rewritten
+from memservice.pipeline.card_lines import rewritten
 from memservice.services import cards
 from memservice.services.chat import response_format
 from memservice.spi.reasoner import (

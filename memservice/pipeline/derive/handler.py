@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from memservice.domain.configuration import resolve
 from memservice.domain.ids import fingerprint
 from memservice.domain.records import DELETING, SCOPE, Conclusion, Message, Task
-from memservice.pipeline.derive import context, deduplication, replacing
+from memservice.pipeline.derive import card, context, deduplication, replacing
 from memservice.pipeline.derive import store as derive_store
 from memservice.pipeline.derive.attribution import attributed
 from memservice.pipeline.derive.context import HISTORY, Confinement, HeldSearch
@@ -135,15 +136,29 @@ class Derive(Handler):
             [draft.content for draft in drafts],
         )
         alike = deduplication.find(rt, drafts, vectors, observers)
+        proposal = None
+        if material.creates_card and not asks_model(reasoner):
+            own_marks = kept[material.observed.key]
+            proposal = card.propose(
+                rt, reasoner, [draft for draft in drafts if draft.fingerprint in own_marks]
+            )
 
         def store(tx: Transaction) -> Outcome:
-            return derive_store.store(
+            outcome = derive_store.store(
                 rt,
                 tx,
                 material,
                 derive_store.Candidates(drafts, kept, vectors, alike, replaced),
                 counts.copy(),
             )
+            own = material.observed.key
+            collection = tx.conclusions.collection(own, own)
+            if material.creates_card and outcome.get("lasting") and collection is not None:
+                if proposal is not None:
+                    outcome |= card.store(rt, tx, collection, proposal)
+                elif asks_model(reasoner):
+                    card.enqueue(rt, tx, collection, material.session)
+            return outcome
 
         def events(outcome: Outcome) -> Iterable[Event]:
             yield completed(
@@ -232,6 +247,9 @@ def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task], history: int) -> 
         names=context.names_of(authors.values()),
         zones=zones,
         around=around,
+        creates_card=resolve(
+            rt.defaults, session.configuration, workspace.configuration
+        ).card_create,
     )
 
 

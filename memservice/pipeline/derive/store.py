@@ -23,6 +23,7 @@ from memservice.domain.records import (
     Peer,
     Session,
 )
+from memservice.pipeline.derive.card import is_lasting
 from memservice.pipeline.derive.context import Observers
 from memservice.pipeline.derive.deduplication import Duplicate
 from memservice.pipeline.derive.replacing import Replacement
@@ -61,6 +62,8 @@ class DeriveInput:
     zones: Mapping[int, str]
     """Time zones by message, where one is known."""
     around: Observers
+    creates_card: bool
+    """Whether cards may be written here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +271,10 @@ def _store_for(
     counts["stored"] += len(conclusions)
     counts["replaced"] += len(merged)
     counts["superseded"] += len(replaced)
+    if collection.observer_key == collection.observed_key:
+        # What the card of the observed peer about itself rests on has changed.
+        changed = [*conclusions, *(step.old for step in (*merged, *replaced))]
+        counts["lasting"] += sum(map(is_lasting, changed))
 
 
 def _supersessions(

@@ -13,12 +13,13 @@ from datetime import datetime
 from memservice.domain.filters import equals
 from memservice.domain.filters.ast import Condition
 from memservice.domain.ids import new_uid
-from memservice.domain.records import DELETING, LIVE, Card, Collection, Conclusion, Task
+from memservice.domain.records import DELETING, LIVE, Collection, Conclusion, Task
+from memservice.pipeline import card_lines
+from memservice.pipeline.card_lines import visible
 from memservice.pipeline.derive import deduplication
 from memservice.pipeline.dream import events as dream_events
 from memservice.pipeline.dream import outliers, rules
 from memservice.pipeline.dream import store as dream_store
-from memservice.pipeline.dream.card_lines import rewritten, visible
 from memservice.pipeline.dream.rules import Review
 from memservice.pipeline.dream.store import Candidates, DreamInput
 from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
@@ -303,31 +304,11 @@ def _store_card(
     result: Consolidated,
     changes: ChangeSet,
 ) -> Outcome:
-    """Write the card, unless a caller wrote it while the reasoner was thinking: the newer word is
-    theirs."""
+    """Write the card, if the dream may."""
     if not material.request.write_card:
         return {}
-    present = tx.cards.one(material.collection.observer_key, material.collection.observed)
-    if present != material.card:
-        return {"card": "changed in the meantime"}
-    lines, dropped = rewritten(present, result.card, material.rebuild)
-    if lines is None:
-        return {"card_lines_dropped": dropped} if dropped else {}
-    changes.card = {
-        "before": list(present.lines) if present else [],
-        "given": list(present.given) if present else [],
-        "after": list(lines),
-    }
-    if not lines and present is not None:
-        tx.rows.delete(Card, equals(key=present.key))
-    elif lines:
-        card = Card(
-            workspace_key=material.collection.workspace_key,
-            observer_key=material.collection.observer_key,
-            target=material.collection.observed,
-            lines=lines,
-            given=list(present.given) if present else [],
-            updated_at=rt.clock(),
-        )
-        tx.cards.save(card)
-    return {"card_lines": len(lines)} | ({"card_lines_dropped": dropped} if dropped else {})
+    written = card_lines.write(
+        rt, tx, material.collection, material.card, result.card, material.rebuild
+    )
+    changes.card = written.change
+    return written.outcome

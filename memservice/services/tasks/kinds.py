@@ -14,6 +14,7 @@ from memservice.services.transfer.record_formats import SPACED
 
 REPRESENTATION, SUMMARY, DREAM = "representation", "summary", "dream"
 DREAM_TIMER = "dream_timer"
+CARD = "card"
 EMBED, DELETE_VECTORS, REPAIR = "embed", "forget", "mend"
 INDEX = "index"
 SCOPE_BACKFILL, SCOPE_REMOVAL = "scope_backfill", "scope_removal"
@@ -110,6 +111,15 @@ _DECLARED = (
         reasoning=choice.SUMMARIZE,
         in_queue_status=True,
         reports_empty=True,
+        references=lambda payload: {},
+    ),
+    # Clients that wait for the queue do not wait for cards.
+    TaskKind(
+        CARD,
+        _of_pair,
+        lane=MODEL,
+        queue=INGEST_QUEUE,
+        reasoning=choice.DERIVE,
         references=lambda payload: {},
     ),
     # Dreams of one pair, of any type, share a unit: two of them never run at the same time.

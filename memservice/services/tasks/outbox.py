@@ -28,6 +28,7 @@ from memservice.domain.records import (
 )
 from memservice.runtime import Runtime
 from memservice.services.tasks.kinds import (
+    CARD,
     DELETE_VECTORS,
     DREAM,
     DREAM_TIMER,
@@ -240,6 +241,12 @@ def dream(rt: Runtime, collection: Collection, payload: Mapping[str, Any]) -> Ta
     """Consolidate one peer's conclusions about another. It belongs to no session; the payload
     contains the one that it is for."""
     return _of_pair(rt, DREAM, collection, payload)
+
+
+def card(rt: Runtime, collection: Collection, session: Session) -> Task:
+    """Refresh the card of a pair after a batch of messages of this session."""
+    task = _of_pair(rt, CARD, collection, {})
+    return replace(task, session_key=session.key)
 
 
 def dream_timer(rt: Runtime, collection: Collection, at: datetime) -> Task:

@@ -4,10 +4,15 @@ stay."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from memservice.domain.card_rules import MAX_LINES, folded, is_good
-from memservice.domain.records import Card
+from memservice.domain.filters import equals
+from memservice.domain.records import Card, Collection
 from memservice.domain.values import strip_nul
+from memservice.pipeline.handler import Outcome
+from memservice.runtime import Runtime
+from memservice.spi.storage import Transaction
 
 
 def visible(card: Card | None, rebuild: bool) -> list[str]:
@@ -50,6 +55,52 @@ def rewritten(
             lines.insert(after, line)
         after = lines.index(line) + 1
     return (None if lines == before else lines), dropped
+
+
+@dataclass(frozen=True, slots=True)
+class CardWrite:
+    """What became of a card."""
+
+    outcome: Outcome
+    change: dict[str, list[str]] | None = None
+    """`before`, `given` and `after`, if the card changed (`services.dream_changes`)."""
+
+
+def write(
+    rt: Runtime,
+    tx: Transaction,
+    collection: Collection,
+    read: Card | None,
+    proposed: Sequence[str] | None,
+    rebuild: bool = False,
+) -> CardWrite:
+    """Write the proposed lines, unless the card is no longer as it was `read`: what was written
+    since is newer."""
+    present = tx.cards.one(collection.observer_key, collection.observed)
+    if present != read:
+        return CardWrite({"card": "changed in the meantime"})
+    lines, dropped = rewritten(present, proposed, rebuild)
+    outcome: Outcome = {"card_lines_dropped": dropped} if dropped else {}
+    if lines is None:
+        return CardWrite(outcome)
+    given = list(present.given) if present else []
+    if not lines and present is not None:
+        tx.rows.delete(Card, equals(key=present.key))
+    elif lines:
+        card = Card(
+            workspace_key=collection.workspace_key,
+            observer_key=collection.observer_key,
+            target=collection.observed,
+            lines=lines,
+            given=given,
+            updated_at=rt.clock(),
+        )
+        tx.cards.save(card)
+    before = list(present.lines) if present else []
+    return CardWrite(
+        {"card_lines": len(lines)} | outcome,
+        {"before": before, "given": given, "after": list(lines)},
+    )
 
 
 def _within(chosen: Mapping[str, str], given: Mapping[str, str]) -> list[str]:

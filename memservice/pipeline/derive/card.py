@@ -1,0 +1,136 @@
+"""The card that a peer keeps about itself, refreshed after each batch that may change it.
+
+A reasoner that asks a model gets a task of its own: a failure of the model costs no conclusions,
+and one call refreshes the card after all batches that were stored meanwhile. The others refresh the
+card together with the batch, from its conclusions alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memservice.domain.filters import equals
+from memservice.domain.filters.ast import Condition
+from memservice.domain.records import EXPLICIT, LIVE, Card, Collection, Conclusion, Session, Task
+from memservice.pipeline import card_lines
+from memservice.pipeline.derive.context import known
+from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
+from memservice.reasoning import choice
+from memservice.runtime import Runtime
+from memservice.services import dreams
+from memservice.services.tasks import kinds, outbox
+from memservice.spi.reasoner import ConsolidateRequest, Origin, Reasoner
+from memservice.spi.repositories.base import NEWEST
+from memservice.spi.storage import Transaction
+
+LASTING = (None, "fact", "preference", "instruction")
+"""Kinds of conclusions that a card may rest on; None: not known."""
+MAX_KNOWN = 40
+"""Conclusions that a model is shown, the newest."""
+MAX_WAITING = 2
+"""Tasks of one card: one that runs may have read what changed since, so another one may wait."""
+
+
+def is_lasting(row: Conclusion) -> bool:
+    """Whether a card may rest on a conclusion."""
+    return row.level == EXPLICIT and row.kind in LASTING and row.certainty is None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A card that a reasoner without a model proposes before the batch is stored."""
+
+    read: Card | None
+    lines: Sequence[str]
+
+
+def propose(rt: Runtime, reasoner: Reasoner, drafts: Sequence[Conclusion]) -> Proposal | None:
+    """The card with what new conclusions of a peer about itself add; None if it stays."""
+    lasting = [draft for draft in drafts if is_lasting(draft)]
+    if not lasting or not rt.settings.peer_card.refresh:
+        return None
+    first = lasting[0]
+    with rt.storage.read() as tx:
+        card = tx.cards.one(first.observer_key, first.observed)
+    request = ConsolidateRequest(
+        observer=first.observer,
+        observed=first.observed,
+        known=[known(draft) for draft in lasting],
+        card=card_lines.visible(card, rebuild=False),
+        card_only=True,
+        in_one_call=True,
+        asked_at=rt.clock(),
+        origin=Origin(first.workspace_key),
+    )
+    lines = reasoner.consolidate(request).card
+    return None if lines is None else Proposal(card, lines)
+
+
+def store(rt: Runtime, tx: Transaction, collection: Collection, proposal: Proposal) -> Outcome:
+    return card_lines.write(rt, tx, collection, proposal.read, proposal.lines).outcome
+
+
+def enqueue(rt: Runtime, tx: Transaction, collection: Collection, session: Session) -> None:
+    """Let a model refresh the card, in the transaction that stores a batch of the session."""
+    if not rt.settings.peer_card.refresh:
+        return
+    task = outbox.card(rt, collection, session)
+    if len(tx.tasks.pending(task.unit, MAX_WAITING)) < MAX_WAITING:
+        tx.tasks.add([task])
+
+
+class CardRefresh(Handler):
+    """Handler of `card` tasks."""
+
+    kind = kinds.CARD
+
+    def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
+        return len(pending)
+
+    def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
+        with rt.storage.read() as tx:
+            material = _read(rt, tx, tasks[-1])
+        if isinstance(material, str):
+            return nothing(skipped=material)
+        collection, card, request = material
+        lines = rt.reasoner_for(choice.DERIVE).consolidate(request).card
+
+        def store_card(tx: Transaction) -> Outcome:
+            written = card_lines.write(rt, tx, collection, card, lines)
+            return {"known": len(request.known), **written.outcome}
+
+        return Prepared(store_card)
+
+
+def _read(
+    rt: Runtime, tx: Transaction, task: Task
+) -> tuple[Collection, Card | None, ConsolidateRequest] | str:
+    """What a refresh starts from, or why there is nothing to do."""
+    collection = tx.conclusions.collection(task.observer_key or 0, task.observed_key or 0)
+    workspace = None if collection is None else tx.workspaces.by_key(collection.workspace_key)
+    if collection is None or workspace is None:
+        return "nothing is held"
+    session = tx.sessions.by_key(task.session_key or 0)
+    config = dreams.configured(rt, tx, collection, session)
+    if not (config.card_create and rt.settings.peer_card.refresh):
+        return "cards are switched off here"
+    newest = tx.rows.page(Conclusion, _explicit(collection), NEWEST, limit=MAX_KNOWN)
+    lasting = sorted(filter(is_lasting, newest), key=lambda row: (row.said_at, row.key))
+    card = tx.cards.one(collection.observer_key, collection.observed)
+    request = ConsolidateRequest(
+        observer=collection.observer,
+        observed=collection.observed,
+        known=[known(row) for row in lasting],
+        card=card_lines.visible(card, rebuild=False),
+        card_instructions=config.instructions.get("peer_card"),
+        card_only=True,
+        in_one_call=True,
+        asked_at=rt.clock(),
+        origin=Origin(workspace.key, workspace.slug),
+    )
+    return collection, card, request
+
+
+def _explicit(collection: Collection) -> Condition:
+    return equals(collection_key=collection.key, state=LIVE, level=EXPLICIT)

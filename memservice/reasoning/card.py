@@ -1,0 +1,58 @@
+"""Refreshing a card with a language model, in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memservice.reasoning import structured
+from memservice.reasoning.client import ModelClient
+from memservice.reasoning.models import Models
+from memservice.reasoning.prompts import card as prompt
+from memservice.reasoning.render import text_of
+from memservice.reasoning.transcript import name
+from memservice.spi.llm import Turn
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest
+
+PURPOSE = "dream.card_refresh"
+MAX_CHARS = 400
+"""Of each conclusion."""
+
+
+def refresh(models: Models, request: ConsolidateRequest) -> Consolidated:
+    """The card that follows from the present one and from the known conclusions; None for one that
+    stays. Asks the deriver's model."""
+    config = models.settings.deriver.model_config
+    client = ModelClient(models, PURPOSE, config, request.origin)
+    answer = structured.ask_once_more(
+        client, _turns(request), prompt.SCHEMA, shape=_shaped, accept_cut=False
+    )
+    # Of a cut card, the lines that are missing would be taken for removed ones.
+    lines = [] if answer.is_cut else answer.value["card"]
+    return Consolidated(card=lines or None, spent=client.spent)
+
+
+def _turns(request: ConsolidateRequest) -> list[Turn]:
+    system = prompt.PROMPT.text
+    if request.card_instructions and request.card_instructions.strip():
+        system += prompt.INSTRUCTIONS.format(request.card_instructions.strip())
+    card = [f"- {' '.join(line.split())}" for line in request.card]
+    known = [
+        f"- {item.said_at:%Y-%m-%d}: {text_of(item.content, MAX_CHARS)}" for item in request.known
+    ]
+    user = prompt.REQUEST.format(
+        observed=name(request.observed),
+        card="\n".join(card) or prompt.EMPTY,
+        known="\n".join(known) or prompt.EMPTY,
+    )
+    return [Turn("system", system), Turn("user", user)]
+
+
+def _shaped(value: Any) -> Any:
+    """A bare list is the card; what is no text is left out."""
+    lines = value.get("card") if isinstance(value, dict) else value
+    if isinstance(lines, str):
+        lines = lines.splitlines()
+    if not isinstance(lines, list):
+        return value
+    texts = [line.strip().removeprefix("- ") for line in lines if isinstance(line, str)]
+    return {"card": [line for line in texts if line]}
