@@ -15,6 +15,7 @@ from typing import Any
 
 from memservice.domain import records as r
 from memservice.domain.filters import Condition, equals
+from memservice.pipeline import card_lines
 from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing
@@ -243,6 +244,7 @@ def _erase(
         for collection, number in explicit_counts.items():
             tx.conclusions.count_explicit(collection, -number)
         if isinstance(target, r.Session):
+            card_lines.remove_quoted(rt, tx, rows)
             dreams.restore_superseded(rt, tx, rows, target.key)
     elif record is r.Space and rt.vectors_transactional:
         for space in rows:

@@ -7,6 +7,7 @@ card together with the batch, from its conclusions alone.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ from memservice.services.tasks import kinds, outbox
 from memservice.spi.reasoner import ConsolidateRequest, Origin, Reasoner
 from memservice.spi.repositories.base import NEWEST
 from memservice.spi.storage import Transaction
+
+log = logging.getLogger("memservice.pipeline")
 
 LASTING = (None, "fact", "preference", "instruction")
 """Kinds of conclusions that a card may rest on; None: not known."""
@@ -63,7 +66,11 @@ def propose(rt: Runtime, reasoner: Reasoner, drafts: Sequence[Conclusion]) -> Pr
         asked_at=rt.clock(),
         origin=Origin(first.workspace_key),
     )
-    lines = reasoner.consolidate(request).card
+    try:
+        lines = reasoner.consolidate(request).card
+    except Exception as error:  # of any kind: a card costs no conclusions
+        log.warning("the card of %s is not refreshed: %s", first.observed, type(error).__name__)
+        return None
     return None if lines is None else Proposal(card, lines)
 
 

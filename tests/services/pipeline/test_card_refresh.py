@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from memservice.reasoning.prompts import card as card_prompt
-from memservice.services import cards
+from memservice.services import cards, deletion
 from memservice.services.sessions import MemberConfig
 from memservice.services.tasks import kinds
 from memservice.spi.llm import CompletionRequest, ModelFailure
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest
 from services.pipeline.conftest import Start
 from services.pipeline.test_derive_context import with_model
+from support.pipeline.fakes import Scripted
 from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
 from support.reasoning.model import Reply, ScriptedModel
 
@@ -167,3 +169,34 @@ def test_without_a_model_the_card_is_stored_with_the_batch(start: Start) -> None
     place.work()
     assert card_of(place) == ["IDENTITY: My name is Alice Larsen.", "ATTRIBUTE: I live in Bergen."]
     assert place.tasks(kinds.CARD) == []
+
+
+def test_lines_that_quote_an_erased_session_go_with_it(start: Start) -> None:
+    place = start(REASONER="extractive")
+    place.say("s", ("alice", "My name is Alice Larsen. I live in Oslo."))
+    place.say("t", ("alice", "I live in Oslo."), ("alice", "I work at Siemens."))
+    place.work()
+    cards.put(
+        place.rt, PRINCIPAL, WORKSPACE, "alice", None, [*(card_of(place) or []), "Call her Ali"]
+    )
+    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
+    place.work()
+    assert card_of(place) == [
+        "ATTRIBUTE: I live in Oslo.",
+        "ATTRIBUTE: I work at Siemens.",
+        "Call her Ali",
+    ]
+
+
+def test_a_card_that_fails_without_a_model_loses_no_conclusion(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Scripted):
+        def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+            raise RuntimeError("no card")
+
+    place = start(reasoner=Broken())
+    place.say("s", ("alice", "I live in Oslo."))
+    place.work()
+    assert place.texts("alice") == ["I live in Oslo."]
+    assert "the card of alice is not refreshed: RuntimeError" in caplog.text

@@ -85,10 +85,14 @@ class Night:
         workspaces.update(self.place.rt, PRINCIPAL, WORKSPACE, None, config)
 
 
+NO_REFRESH = {"PEER_CARD_REFRESH": "false"}
+"""So that dreams alone write cards here."""
+
+
 @pytest.fixture
 def night(start: Start) -> Night:
     reasoner = Dreamer()
-    return Night(start(reasoner=reasoner), reasoner)
+    return Night(start(reasoner=reasoner, **NO_REFRESH), reasoner)
 
 
 class TestGoldScenario:
@@ -106,7 +110,7 @@ class TestGoldScenario:
 
     @pytest.fixture
     def night(self, start: Start) -> Night:
-        night = Night(start(REASONER="extractive"), Dreamer())
+        night = Night(start(REASONER="extractive", **NO_REFRESH), Dreamer())
         night.tell(*self.SAID)
         night.tell("I live in Rome.", peer="bob", session="t")
         return night
@@ -312,7 +316,7 @@ class TestCreated:
 
     def test_a_plugin_may_refuse_a_conclusion(self, start: Start) -> None:
         listener, reasoner = Listener(), Dreamer()
-        night = Night(start(listener, reasoner=reasoner), reasoner)
+        night = Night(start(listener, reasoner=reasoner, **NO_REFRESH), reasoner)
         (first,) = night.tell("Alice cycles to work.")
         listener.on_conclusion = lambda conclusion: "secret" not in conclusion.content
         task = night.dream(
@@ -533,7 +537,7 @@ class TestCard:
             assert tx.rows.count(Card) == 0
 
     def test_the_default_reasoner_keeps_lines_of_callers(self, start: Start) -> None:
-        night = Night(start(REASONER="extractive"), Dreamer())
+        night = Night(start(REASONER="extractive", **NO_REFRESH), Dreamer())
         night.tell("I live in Rome.")
         night.write_card("Please be brief", "ATTRIBUTE: I live in Paris.")
         night.dream()
@@ -576,7 +580,7 @@ class TestRequest:
 
     def test_a_failed_dream_is_retried_until_it_fails_permanently(self, start: Start) -> None:
         reasoner = Dreamer()
-        night = Night(start(reasoner=reasoner, WORKER_MAX_ATTEMPTS="2"), reasoner)
+        night = Night(start(reasoner=reasoner, WORKER_MAX_ATTEMPTS="2", **NO_REFRESH), reasoner)
         night.tell("One.")
 
         def fail(request: ConsolidateRequest) -> Consolidated:

@@ -90,6 +90,7 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
             "REASONER": "llm",
             "LLM_RETRY_PAUSE_SECONDS": "0.001",
             "DERIVER_FLUSH_ENABLED": "true",
+            "PEER_CARD_REFRESH": "false",  # its calls are not counted here
             **SCRIPTED,
             **settings,
         }
