@@ -51,13 +51,21 @@ OPERATIONS = sorted(
 
 NEVER_TOLD = {
     # Of a shape that others share: what callers store rests on nothing, and a secret is shown once.
-    ("POST", "/v3/workspaces/{workspace_id}/conclusions", 201): {"[].source_ids"},
+    ("POST", "/v3/workspaces/{workspace_id}/conclusions", 201): {
+        "[].source_ids",
+        "[].kind",
+        "[].when",
+        "[].certainty",
+    },
     ("POST", "/v3/workspaces/{workspace_id}/webhooks", 200): {".secret"},
     # Only work that is tried again has it; here each task is tried once.
     ("GET", "/v3/workspaces/{workspace_id}/queue/failures", 200): {".items[].next_try_at"},
     ("POST", "/v3/workspaces/{workspace_id}/conclusions/{conclusion_id}/restore", 200): {
         ".session_id",
         ".source_ids",
+        ".kind",
+        ".when",
+        ".certainty",
     },
 }
 
@@ -217,6 +225,11 @@ class Story:
             source_ids=[row.uid],
             content="tea it is",
             fingerprint=new_uid(),
+            internal={
+                "kind": "plan",
+                "when": {"start": "2024-05", "end": None},
+                "certainty": "hedged",
+            },
         )
         stored = tx.conclusions.put([made])
         self.deduction = stored[0].uid

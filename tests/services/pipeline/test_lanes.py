@@ -57,7 +57,7 @@ class Hanging(Scripted):
 @pytest.fixture
 def hanging(start: Start) -> Iterator[tuple[Place, Hanging]]:
     reasoner = Hanging("mute", "silent", "still", "quiet")
-    yield start(reasoner=reasoner, WORKER_REMOTE_UNITS="4"), reasoner
+    yield start(reasoner=reasoner, WORKER_REMOTE_UNITS="4", PEER_CARD_REFRESH="false"), reasoner
     reasoner.go_on.set()
 
 
@@ -152,7 +152,7 @@ def test_dreams_have_at_most_half_of_the_model_threads(hanging: tuple[Place, Han
 
 def test_a_dream_never_takes_the_only_thread_of_a_workspace(start: Start) -> None:
     reasoner = Hanging()
-    place = start(reasoner=reasoner, WORKER_REMOTE_UNITS="1")
+    place = start(reasoner=reasoner, WORKER_REMOTE_UNITS="1", PEER_CARD_REFRESH="false")
     place.say("s", ("bob", "I sing."))
     place.work()
     dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("bob", dreams.OMNI))
