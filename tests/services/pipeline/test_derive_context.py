@@ -36,6 +36,11 @@ def silent() -> ScriptedModel:
     return model
 
 
+def about_alice(model: ScriptedModel) -> str:
+    """What the last request that derives from messages of alice said."""
+    return [text for text in model.prompts() if text.startswith("Observed peer: alice\n")][-1]
+
+
 def hold(place: Place, observer: str, *contents: str, session: str | None = None) -> None:
     drafts = [ConclusionDraft(content, observer, "alice", session) for content in contents]
     conclusions.create(place.rt, PRINCIPAL, WORKSPACE, drafts)
@@ -87,7 +92,7 @@ def test_pronouns_are_shown_with_what_was_said_before(start: Start) -> None:
     ):
         place.say("s", ("alice", said))
         place.work()
-    prompt = model.prompts()[-1]
+    prompt = about_alice(model)
     assert "[A] Fri 2024-03-01 12:00 UTC alice: My brother Tom moved to Oslo." in prompt
     assert "[B] Fri 2024-03-01 12:00 UTC alice: He hates it there" in prompt
     assert "[1] Fri 2024-03-01 12:00 UTC alice: They marry next Saturday." in prompt
@@ -99,7 +104,9 @@ def test_the_last_ten_messages_are_context(start: Start) -> None:
     place.say("s", *[(f"peer-{n % 3}", f"Sentence number {n}.") for n in range(20)])
     place.say("s", ("alice", "I agree with all of it."))
     place.work()
-    prompt = next(text for text in model.prompts() if "I agree" in text)
+    prompt = next(text for text in model.prompts() if "I agree" in text).partition("Conversation")[
+        2
+    ]
     assert entries(prompt) == [*"ABCDEFGHIJ", "1"]
     assert "Sentence number 10." in prompt
     assert "Sentence number 9." not in prompt
@@ -116,7 +123,7 @@ def test_summary_card_and_related_conclusions_are_shown(start: Start) -> None:
     write_card(place, "IDENTITY: Alice Larsen, pilot")
     place.say("s", ("alice", "The cats like the new flat in Bergen."))
     place.work()
-    prompt = model.prompts()[-1]
+    prompt = about_alice(model)
     before, conversation = prompt.split("Conversation:")
     assert "They greeted each other." in before
     assert "- IDENTITY: Alice Larsen, pilot" in before
@@ -130,7 +137,7 @@ def test_a_summary_that_covers_the_new_messages_is_not_shown(start: Start) -> No
     (message,) = place.say("s", ("alice", "Hello."))
     summarise(place, message, SHORT, "She greets.")
     place.work()
-    assert "She greets." not in model.prompts()[-1]
+    assert "She greets." not in about_alice(model)
 
 
 def test_without_a_model_no_context_is_read(start: Start) -> None:
@@ -157,7 +164,7 @@ def test_another_observer_learns_nothing_from_the_context(start: Start) -> None:
     write_card(place, "IDENTITY: Alice Larsen, pilot")
     place.say("s", ("bob", "Where to?"), ("alice", "To Oslo, by yacht."))
     place.work()
-    prompt = model.prompts()[-1]
+    prompt = about_alice(model)
     assert "[c1] 2024-03-01: alice lives in Oslo." in prompt
     assert "[c2]" not in prompt
     assert "Larsen" not in prompt
@@ -177,7 +184,7 @@ def test_a_scope_learns_nothing_from_the_context(start: Start) -> None:
     write_card(place, "IDENTITY: Alice Larsen, pilot")
     place.say("s", ("alice", "To Oslo, by yacht."))
     place.work()
-    prompt = model.prompts()[-1]
+    prompt = about_alice(model)
     assert "[c1]" not in prompt
     assert "Larsen" not in prompt
 
@@ -239,7 +246,7 @@ def test_other_sessions_can_be_left_out(start: Start) -> None:
     write_card(place, "IDENTITY: Alice Larsen, pilot")
     place.say("s", ("alice", "Oslo is far."))
     place.work()
-    prompt = model.prompts()[-1]
+    prompt = about_alice(model)
     assert re.findall(r"^\[c\d+\] \S+ (.*)$", prompt, re.M) == ["alice owns a yacht at Oslo."]
     assert "Larsen" not in prompt
 
@@ -285,7 +292,7 @@ def test_a_message_has_weekday_and_time_in_its_zone(
     draft = Draft("See you next Friday.", "alice", metadata={"timezone": of_message})
     messages.create(place.rt, PRINCIPAL, WORKSPACE, "s", [draft])
     place.work()
-    assert f"[1] {stamp} alice: See you next Friday." in model.prompts()[-1]
+    assert f"[1] {stamp} alice: See you next Friday." in about_alice(model)
 
 
 def test_an_unknown_time_zone_is_a_mistake_in_the_settings(start: Start) -> None:
