@@ -119,7 +119,7 @@ def _read(
     if collection is None or workspace is None:
         return "nothing is held"
     session = tx.sessions.by_key(task.session_key or 0)
-    config = dreams.configured(rt, tx, collection, session)
+    config = dreams.effective_configuration(rt, tx, collection, session)
     if not (config.card_create and rt.settings.peer_card.refresh):
         return "cards are switched off here"
     newest = tx.rows.page(Conclusion, _explicit(collection), NEWEST, limit=MAX_KNOWN)
