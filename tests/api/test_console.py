@@ -17,6 +17,7 @@ import pytest
 import memservice_console
 from memservice.cli import cli
 from memservice.cli.operator import OPERATOR
+from memservice.domain.errors import Busy
 from memservice.domain.filters.ast import TRUE, Condition
 from memservice.hookspecs import hookimpl
 from memservice.services import message_days
@@ -316,8 +317,30 @@ def test_a_workspace_is_downloaded_as_its_export(world: Site) -> None:
     first, *_, last = [json.loads(line) for line in answer.data.splitlines()]
     assert (first["workspace"], first["secrets"]) == ("w", False)
     assert last["type"] == "end"
+    rows = [line for line in answer.data.splitlines() if b'"vector' not in line[:20]]
+    assert 71 < int(answer.headers["X-Memservice-Rows"]) <= len(rows)
     missing = world.open("/console/workspaces/none/export", "POST", data=form.fields)
     assert missing.status_code == 404
+
+
+def test_an_export_takes_a_place_for_slow_answers_and_frees_it(
+    world: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = iter([Busy("no place"), None, None])
+    freed: list[bool] = []
+
+    def hold_slot() -> object:
+        if (error := next(places)) is not None:
+            raise error
+        return lambda: freed.append(True)
+
+    monkeypatch.setattr("memservice.spi.web.hold_slot", hold_slot)
+    fields = world.page("/console/workspaces/w").form("/export").fields
+    for workspace, status in (("w", 503), ("w", 200), ("none", 404)):
+        path = f"/console/workspaces/{workspace}/export"
+        with world.open(path, "POST", data=fields) as answer:
+            assert answer.status_code == status
+    assert len(freed) == 2
 
 
 def test_a_workspace_is_deleted_after_its_id_was_typed(world: Site) -> None:

@@ -107,6 +107,21 @@ def test_the_context_follows_the_slider(page: Any) -> None:
     assert page.locator("#f-tokens").input_value() == "20000"
 
 
+def test_a_download_shows_its_progress(page: Any, tmp_path: Path) -> None:
+    page.goto("/console/workspaces/w")
+    with page.expect_download() as download:
+        page.locator("form[data-download] button").click()
+    assert download.value.suggested_filename == "w.jsonl"
+    download.value.save_as(tmp_path / "w.jsonl")
+    lines = (tmp_path / "w.jsonl").read_text(encoding="utf-8").splitlines()
+    assert '"end"' in lines[-1]
+    progress = page.locator("#export-progress")
+    progress.get_by_text("Complete").wait_for()
+    assert progress.inner_text().strip() == f"Complete: {len(lines)} lines"
+    bar = progress.locator("progress")
+    assert bar.evaluate("bar => bar.value === bar.max && bar.max > 32")
+
+
 REFRESH = """() => {
     const part = document.getElementById("jobs");
     const detail = { elt: part };

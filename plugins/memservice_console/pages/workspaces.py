@@ -22,6 +22,9 @@ from memservice_console.visitors import visitor
 
 routes = Routes()
 
+ROWS_HEADER = "X-Memservice-Rows"
+"""Of an export: about how many rows it has, for the progress that the page's script shows. Vectors
+follow after the rows."""
 SWITCHES = (
     ("reasoning", "enabled", "Derive conclusions from messages"),
     ("peer_card", "use", "Use peer cards"),
@@ -121,6 +124,7 @@ def export_workspace(workspace_id: str) -> Response:
     free = web.hold_slot()
     try:
         lines = export.download(web.runtime(), visitor().principal, workspace_id)
+        rows = export.size(web.runtime(), workspace_id)
         record("workspace.export", workspace_id=workspace_id)
     except BaseException:
         free()
@@ -129,6 +133,7 @@ def export_workspace(workspace_id: str) -> Response:
     response = Response(lines, mimetype="application/x-ndjson")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     response.headers["Cache-Control"] = "no-store"
+    response.headers[ROWS_HEADER] = str(rows)
     response.call_on_close(free)
     return response
 

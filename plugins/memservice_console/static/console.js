@@ -75,6 +75,49 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
+// A download shows how far it is. Without this script, the browser downloads it by itself.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.download) return;
+  event.preventDefault();
+  const box = document.getElementById("export-progress");
+  const bar = box.querySelector("progress");
+  const text = box.querySelector("span");
+  const button = form.querySelector("button");
+  box.hidden = false;
+  bar.removeAttribute("value");
+  text.textContent = "…";
+  button.disabled = true;
+  try {
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+    if (!answer.ok) { form.removeAttribute("data-download"); form.submit(); return; }
+    const total = Number(answer.headers.get("X-Memservice-Rows")) || 1;
+    const parts = [];
+    let lines = 0;
+    bar.max = total;
+    const reader = answer.body.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      parts.push(value);
+      for (const byte of value) if (byte === 10) lines += 1;
+      bar.value = Math.min(lines, total);
+      text.textContent = lines <= total ? `${lines} of ${total} rows (${Math.floor(100 * lines / total)} %)` : `All rows, ${lines - total} further lines`;
+    }
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob(parts, { type: "application/x-ndjson" }));
+    link.download = form.dataset.download;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    bar.value = total;
+    text.textContent = `Complete: ${lines} lines`;
+  } catch (error) {
+    text.textContent = "The download broke off. Try again.";
+  } finally {
+    button.disabled = false;
+  }
+});
+
 // A refresh must not take away what the reader is at work on.
 document.addEventListener("htmx:beforeRequest", (event) => {
   const part = event.detail.elt;
