@@ -20,16 +20,16 @@ def parse_span(text: str) -> tuple[str | None, str | None] | None:
         moment = _moment(start)
         return None if moment is None else (moment, moment)
     parts = [None if part.strip() in OPEN else _moment(part) for part in (start, end)]
-    known = [part for part in parts if part is not None]
+    moments = [part for part in parts if part is not None]
     unreadable = any(
-        part is None and given.strip() not in OPEN
-        for part, given in zip(parts, (start, end), strict=True)
+        part is None and part_text.strip() not in OPEN
+        for part, part_text in zip(parts, (start, end), strict=True)
     )
-    if unreadable or not known:
+    if unreadable or not moments:
         return None
-    if len(known) == 2:
-        size = min(map(len, known))
-        if known[0][:size] > known[1][:size]:
+    if len(moments) == 2:
+        size = min(map(len, moments))
+        if moments[0][:size] > moments[1][:size]:
             return None
     return parts[0], parts[1]
 

@@ -41,7 +41,7 @@ from memservice.testing.webhooks import TransportFixture, WebhookTransportContra
 
 
 @pytest.fixture(scope="session")
-def wanted(pytestconfig: pytest.Config) -> dict[str, Any]:
+def check_options(pytestconfig: pytest.Config) -> dict[str, Any]:
     arguments: dict[str, Any] = json.loads(
         (pytestconfig.rootpath / "provider.json").read_text(encoding="utf-8")
     )
@@ -49,9 +49,10 @@ def wanted(pytestconfig: pytest.Config) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def settings(wanted: dict[str, Any]) -> Settings:
+def settings(check_options: dict[str, Any]) -> Settings:
     return load_settings(
-        Path(wanted["config"]) if wanted["config"] else None, cwd=Path(wanted["cwd"])
+        Path(check_options["config"]) if check_options["config"] else None,
+        cwd=Path(check_options["cwd"]),
     )
 
 
@@ -81,7 +82,7 @@ class TestStorage(StorageContract):
     @pytest.fixture(scope="session")
     def scratch(
         self,
-        wanted: dict[str, Any],
+        check_options: dict[str, Any],
         settings: Settings,
         plugins: Plugins,
         pytestconfig: pytest.Config,
@@ -90,9 +91,9 @@ class TestStorage(StorageContract):
         with _opening(pytestconfig):
             scratch = Scratch(
                 plugins,
-                plugins.storage(wanted["name"]),
+                plugins.storage(check_options["name"]),
                 settings.db.as_mapping(),
-                wanted["scratch"],
+                check_options["scratch"],
                 _context(),
             )
             with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
@@ -117,16 +118,20 @@ class TestVectorIndex(VectorIndexContract):
     @pytest.fixture(scope="session")
     def scratch(
         self,
-        wanted: dict[str, Any],
+        check_options: dict[str, Any],
         settings: Settings,
         plugins: Plugins,
         pytestconfig: pytest.Config,
         tmp_path_factory: pytest.TempPathFactory,
     ) -> Scratch:
         with _opening(pytestconfig):
-            provider = plugins.vector_index(wanted["name"])
+            provider = plugins.vector_index(check_options["name"])
             scratch = Scratch(
-                plugins, provider, settings.vector_store.as_mapping(), wanted["scratch"], _context()
+                plugins,
+                provider,
+                settings.vector_store.as_mapping(),
+                check_options["scratch"],
+                _context(),
             )
             with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
                 open_one().count(None, OURS)
@@ -134,11 +139,11 @@ class TestVectorIndex(VectorIndexContract):
 
     @pytest.fixture
     def open_index(
-        self, scratch: Scratch, wanted: dict[str, Any], plugins: Plugins, tmp_path: Path
+        self, scratch: Scratch, check_options: dict[str, Any], plugins: Plugins, tmp_path: Path
     ) -> Iterator[Callable[[], Engine[VectorIndex]]]:
         with scratch.one(tmp_path) as open_one:
             yield lambda: Engine(open_one())
-            if plugins.vector_index(wanted["name"]).erase is None:
+            if plugins.vector_index(check_options["name"]).erase is None:
                 index: VectorIndex = open_one()
                 for space in SPACES:
                     index.drop(None, space)
@@ -148,13 +153,13 @@ class TestEmbedder(EmbedderContract):
     @pytest.fixture(scope="session")
     def embedder(
         self,
-        wanted: dict[str, Any],
+        check_options: dict[str, Any],
         settings: Settings,
         plugins: Plugins,
         pytestconfig: pytest.Config,
     ) -> Embedder:
         with _opening(pytestconfig):
-            provider = plugins.embedder(wanted["name"])
+            provider = plugins.embedder(check_options["name"])
             opened: Embedder = plugins.open_provider(
                 provider, connections.of_embedder(settings, provider.name), _context()
             )
@@ -165,11 +170,11 @@ class TestEmbedder(EmbedderContract):
 class TestReasoner(ReasonerContract):
     @pytest.fixture(scope="session")
     def reasoner(
-        self, wanted: dict[str, Any], plugins: Plugins, pytestconfig: pytest.Config
+        self, check_options: dict[str, Any], plugins: Plugins, pytestconfig: pytest.Config
     ) -> Reasoner:
         with _opening(pytestconfig):
             opened: Reasoner = plugins.open_provider(
-                plugins.reasoner(wanted["name"]), {}, _context()
+                plugins.reasoner(check_options["name"]), {}, _context()
             )
         return opened
 
@@ -187,13 +192,13 @@ class TestLanguageModel(LiveModelContract):
     @pytest.fixture(scope="session")
     def model(
         self,
-        wanted: dict[str, Any],
+        check_options: dict[str, Any],
         settings: Settings,
         plugins: Plugins,
         pytestconfig: pytest.Config,
     ) -> LanguageModel:
         with _opening(pytestconfig):
-            name, model_name = wanted["name"], wanted["model"]
+            name, model_name = check_options["name"], check_options["model"]
             choice = next(
                 each
                 for each in _models(settings)
@@ -208,16 +213,16 @@ class TestLanguageModel(LiveModelContract):
         return opened
 
     @pytest.fixture
-    def named(self, wanted: dict[str, Any]) -> str:
-        return str(wanted["model"])
+    def named(self, check_options: dict[str, Any]) -> str:
+        return str(check_options["model"])
 
 
 class TestWebhookTransport(WebhookTransportContract):
     @pytest.fixture
     def world(
-        self, wanted: dict[str, Any], plugins: Plugins, tmp_path: Path
+        self, check_options: dict[str, Any], plugins: Plugins, tmp_path: Path
     ) -> Iterator[TransportFixture]:
-        provider = plugins.webhook_transport(wanted["name"])
+        provider = plugins.webhook_transport(check_options["name"])
         assert provider.world is not None, "the command checks this before"
         with provider.world(tmp_path, _context()) as transport_fixture:
             yield transport_fixture

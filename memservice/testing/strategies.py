@@ -169,11 +169,11 @@ def _conditions(name: str, column: Column) -> st.SearchStrategy[Any]:
                 "id": ("conclusion-0000000001", "conclusion-0000000007", *corpus.NAMES),
                 "content": corpus.WORDS,
             }
-            known = st.sampled_from(
+            stored_words = st.sampled_from(
                 [word for word in pool.get(name, (*corpus.NAMES, WORKSPACE_SLUG)) if word != "*"]
             )
             return _on_column(
-                known, substrings=mostly(texts, st.sampled_from(("B", "O", "_", "1")))
+                stored_words, substrings=mostly(texts, st.sampled_from(("B", "O", "_", "1")))
             )
 
 

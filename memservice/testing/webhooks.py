@@ -133,10 +133,10 @@ class WebhookTransportContract:
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(deliver, range(4)))
-        seen = [
+        delivered = [
             (event["thread"], event["n"])
             for event in (json.loads(body) for _, body in world.received())
         ]
-        assert sorted(seen) == [(thread, n) for thread in range(4) for n in range(10)]
+        assert sorted(delivered) == [(thread, n) for thread in range(4) for n in range(10)]
         for thread in range(4):
-            assert [n for of, n in seen if of == thread] == list(range(10))
+            assert [n for of, n in delivered if of == thread] == list(range(10))

@@ -48,4 +48,4 @@ def writer(request: pytest.FixtureRequest, all_generations: Clients) -> Generati
 
 
 class TestSharedResources(SharedResources):
-    """Every noun that all three clients have words for."""
+    """Every resource that all three clients support."""

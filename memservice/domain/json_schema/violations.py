@@ -17,7 +17,7 @@ from memservice.domain.json_schema.references import Schema, definition
 from memservice.domain.json_schema.values import Enums, frozen, has_type, is_choice
 from memservice.domain.values import shown
 
-_MAX_SHOWN = 100
+_MAX_CHOICES = 100
 """Maximum choices that a message lists."""
 
 
@@ -73,8 +73,8 @@ class _Validation:
             if not any(has_type(value, kind) for kind in kinds):
                 return f"{location} must be of type {' or '.join(kinds)}"
         if "enum" in schema and not is_choice(value, schema["enum"], self._enums):
-            names = [shown(choice) for choice in schema["enum"][:_MAX_SHOWN]]
-            more = ", …" if len(schema["enum"]) > _MAX_SHOWN else ""
+            names = [shown(choice) for choice in schema["enum"][:_MAX_CHOICES]]
+            more = ", …" if len(schema["enum"]) > _MAX_CHOICES else ""
             return f"{location} must be one of {', '.join(names)}{more}"
         if "const" in schema and frozen(value) != frozen(schema["const"]):
             return f"{location} must be {shown(schema['const'])}"

@@ -42,14 +42,14 @@ class SpacesChapter(Chapter):
         retired = save(dataset, "conclusion", "z-old", "retired")
         active = save(dataset, "conclusion", "m-new", ACTIVE)
         building = save(dataset, "document", "z-old", "building")
-        theirs = save(other, "conclusion", "a-other", ACTIVE)
-        wider = save(other, "document", "a-other", ACTIVE, dimension=16)
+        of_other = save(other, "conclusion", "a-other", ACTIVE)
+        wider_of_other = save(other, "document", "a-other", ACTIVE, dimension=16)
         with storage.read() as tx:
             assert tx.spaces.active(dataset.workspace.key, "conclusion") == active
             assert tx.spaces.active(dataset.workspace.key, "document") is None
-            assert tx.spaces.active(other.workspace.key, "conclusion") == theirs
+            assert tx.spaces.active(other.workspace.key, "conclusion") == of_other
             assert tx.spaces.of_workspace(dataset.workspace.key) == [retired, active, building]
-            assert tx.spaces.of_workspace(other.workspace.key) == [theirs, wider]
+            assert tx.spaces.of_workspace(other.workspace.key) == [of_other, wider_of_other]
             assert tx.spaces.embedders_in_use() == ["a-other", "m-new"]
 
     def test_keys(self, storage: Storage) -> None:
@@ -97,27 +97,27 @@ class SpacesChapter(Chapter):
             }
         )
 
-        def there() -> set[str]:
+        def live_keys() -> set[str]:
             with storage.read() as tx:
-                found = {uid: tx.keys.recognised(uid) for uid in of}
+                recognised = {uid: tx.keys.recognised(uid) for uid in of}
                 assert tx.keys.recognised("nobody") is None
-            assert {uid: one[0] for uid, one in found.items() if one is not None} == added
-            return {uid for uid, one in found.items() if one is not None and one[1]}
+            assert {uid: one[0] for uid, one in recognised.items() if one is not None} == added
+            return {uid for uid, one in recognised.items() if one is not None and one[1]}
 
         def change(record: type[Any], key: int, state: str) -> None:
             storage.write(lambda tx: tx.rows.change(record, equals(key=key), state=state))
 
-        assert there() == {"everything", "workspace", "peer", "session", "all three"}
+        assert live_keys() == {"everything", "workspace", "peer", "session", "all three"}
         change(r.Session, dataset.session.key, r.ARCHIVED)
-        assert there() == {"everything", "workspace", "peer", "session", "all three"}
+        assert live_keys() == {"everything", "workspace", "peer", "session", "all three"}
         change(r.Session, dataset.session.key, r.DELETING)
-        assert there() == {"everything", "workspace", "peer"}
+        assert live_keys() == {"everything", "workspace", "peer"}
         change(r.Session, dataset.session.key, ACTIVE)
         change(r.Workspace, dataset.workspace.key, r.DELETING)
-        assert there() == {"everything"}
+        assert live_keys() == {"everything"}
 
-    def test_keys_are_revoked_with_what_they_name(self, storage: Storage) -> None:
-        places: list[dict[str, Any]] = [
+    def test_keys_are_revoked_with_their_workspace_or_session(self, storage: Storage) -> None:
+        scopes: list[dict[str, Any]] = [
             {},
             {"workspace": "w"},
             {"workspace": "w", "peer": "p"},
@@ -129,8 +129,8 @@ class SpacesChapter(Chapter):
         ]
         storage.write(
             lambda tx: [
-                tx.keys.add(r.ApiKey(uid=f"{n}", created_at=NOW, **place))
-                for n, place in enumerate(places)
+                tx.keys.add(r.ApiKey(uid=f"{n}", created_at=NOW, **scope))
+                for n, scope in enumerate(scopes)
             ]
         )
         storage.write(
