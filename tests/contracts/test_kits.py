@@ -63,7 +63,7 @@ def _outcomes(report: Path) -> dict[tuple[str, str], str]:
             "-p",
             "no:cacheprovider",
             "-n",  # most of the time is spent waiting for what is broken
-            "4",
+            "2",
             f"--junit-xml={report}",
             "--tb=line",
             *nodes,
