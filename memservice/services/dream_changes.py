@@ -1,8 +1,8 @@
 """What dreams changed, or propose to change: list, show, apply, discard and undo it.
 
-The change set of a dream is kept with its task, as long as the task is kept. It names conclusions
-by uid; their texts stay in their rows. Only a proposal contains texts, of conclusions that do not
-exist yet, and of the card.
+The change set of a dream is stored with its task, and erased with it. It names conclusions by uid;
+their texts are in their own rows. Only a proposal contains texts: of conclusions that do not exist
+yet, and of the card.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ DISCARDED, UNDONE = "discarded", "undone"
 
 @dataclass(frozen=True, slots=True)
 class Dream:
-    """One dream, for its owner."""
+    """One dream, as operators see it."""
 
     uid: str
     state: str
@@ -58,10 +58,10 @@ class Dream:
     created_at: datetime
     finished_at: datetime | None
     created: int
-    """How many conclusions it created, or proposes to create."""
+    """Number of conclusions that it created, or proposes to create."""
     superseded: int
     reason: str | None
-    """Why it is held, or why it failed."""
+    """The reason why it is held, or why it failed."""
     changes: Sequence[Change] = ()
     card: CardChange | None = None
 
@@ -75,7 +75,7 @@ class Change:
     conclusion_id: str | None
     """None for a proposed conclusion."""
     content: str | None
-    """None if the conclusion is gone."""
+    """None if the conclusion was erased."""
     level: str | None
     successor: str | None = None
     """Id of a superseded conclusion's successor, or the text of a proposed one."""
@@ -93,15 +93,15 @@ class Undone:
     restored: int
     """Superseded conclusions that are live again."""
     removed: int
-    """Created conclusions that are gone."""
+    """Created conclusions that were deleted."""
     kept: int
-    """Conclusions that changed since the dream, and stay as they are."""
+    """Conclusions that changed since the dream, and were left unchanged."""
     card_restored: bool
 
 
 @dataclass(slots=True)
 class ChangeSet:
-    """What one dream changed, as it is recorded while the dream is stored."""
+    """The changes of one dream, recorded while the dream is stored."""
 
     created: list[str] = field(default_factory=list)
     superseded: list[tuple[str, int | None]] = field(default_factory=list)
@@ -111,20 +111,25 @@ class ChangeSet:
 
 
 def record(tx: Transaction, task: Task, changes: ChangeSet) -> None:
-    """Keep the change set with the dream's task; part of the transaction that stores the dream."""
+    """Store the change set with the dream's task, in the transaction that stores the dream."""
     payload = {name: task.payload[name] for name in task.payload if name != PROPOSAL}
     tx.rows.change(Task, equals(key=task.key), payload=payload | {CHANGES: asdict(changes)})
 
 
 def hold(
-    rt: Runtime, tx: Transaction, task: Task, result: Consolidated, reads: Sequence[str], why: str
+    rt: Runtime,
+    tx: Transaction,
+    task: Task,
+    result: Consolidated,
+    reads: Sequence[str],
+    reason: str,
 ) -> None:
-    """Keep a dream as a proposal. `reads`: uids of the conclusions that it names. An older proposal
-    about the same pair is discarded."""
+    """Store a dream as a proposal. `reads`: uids of the conclusions that it names. This discards an
+    older proposal about the same pair."""
     for older in tx.rows.page(Task, equals(unit=task.unit, state=HELD)):
         _discard(tx, older)
     proposal = {
-        "reason": why,
+        "reason": reason,
         "created": [asdict(statement) for statement in result.created],
         "superseded": [asdict(step) for step in result.superseded],
         "card": None if result.card is None else list(result.card),
@@ -137,11 +142,11 @@ def hold(
         state=HELD,
         payload={**task.payload, PROPOSAL: proposal},
         outcome={
-            "held": why,
+            "held": reason,
             "created": len(result.created),
             "superseded": len(result.superseded),
         },
-        last_error=f"held for review: {why}",
+        last_error=f"held for review: {reason}",
         finished_at=rt.clock(),
     )
 
@@ -153,10 +158,10 @@ def approved(task: Task) -> tuple[Consolidated, Sequence[str]] | None:
         return None
     tuples = ("message_keys", "source_ids", "premises")
     created = [
-        Statement(**{**given, **{name: tuple(given[name]) for name in tuples}})
-        for given in proposal["created"]
+        Statement(**{**values, **{name: tuple(values[name]) for name in tuples}})
+        for values in proposal["created"]
     ]
-    superseded = [Superseded(**given) for given in proposal["superseded"]]
+    superseded = [Superseded(**values) for values in proposal["superseded"]]
     result = Consolidated(created, superseded, proposal["card"], Spent(proposal["model"]))
     return result, proposal["reads"]
 
@@ -224,47 +229,47 @@ def discard(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> N
     rt.storage.write(change)
 
 
-def discard_citing(tx: Transaction, gone: Sequence[Conclusion]) -> None:
-    """Conclusions of one workspace are being erased or corrected. Proposals that rest on them go
-    too, also those that were applied but are not stored yet. Card lines go from all proposals and
-    change sets of the same pair: a line does not say which conclusions it was written from."""
-    if not gone:
+def discard_citing(tx: Transaction, erased: Sequence[Conclusion]) -> None:
+    """Discard the proposals that are based on these conclusions of one workspace, which are being
+    erased or corrected; also applied proposals that are not stored yet. Remove the card lines from
+    all proposals and change sets of the same pair: a line does not name its sources."""
+    if not erased:
         return
-    uids = {row.uid for row in gone}
-    for task in tx.rows.page(Task, equals(workspace_key=gone[0].workspace_key, kind=DREAM)):
+    uids = {row.uid for row in erased}
+    for task in tx.rows.page(Task, equals(workspace_key=erased[0].workspace_key, kind=DREAM)):
         proposal = task.payload.get(PROPOSAL)
         if proposal is not None and uids & set(proposal["reads"]):
             _discard(tx, task)
             continue
-        had_seen = any(_could_see(task, row) for row in gone)
+        could_read = any(_could_read(task, row) for row in erased)
         entries = {
             name: {**task.payload[name], "card": None}
             for name in (PROPOSAL, CHANGES)
-            if name in task.payload and task.payload[name]["card"] is not None and had_seen
+            if name in task.payload and task.payload[name]["card"] is not None and could_read
         }
         if entries:
             tx.rows.change(Task, equals(key=task.key), payload={**task.payload, **entries})
 
 
-def _could_see(task: Task, row: Conclusion) -> bool:
-    """Whether a dream could read a conclusion: it is of the dream's pair, and was there before the
-    dream ended."""
+def _could_read(task: Task, row: Conclusion) -> bool:
+    """Whether a dream could read a conclusion: it is of the dream's pair, and was created before
+    the dream ended."""
     is_of_pair = (task.observer_key, task.observed_key) == (row.observer_key, row.observed_key)
     return is_of_pair and (task.finished_at is None or row.created_at <= task.finished_at)
 
 
 def drop_proposal(tx: Transaction, task: Task) -> None:
-    """An applied dream is not stored after all: its texts go."""
+    """Remove the texts of an applied dream that is not stored after all."""
     if PROPOSAL in task.payload:
         payload = {name: task.payload[name] for name in task.payload if name != PROPOSAL}
         tx.rows.change(Task, equals(key=task.key), payload=payload)
 
 
 def undo(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Undone:
-    """Take back what a dream changed: superseded conclusions are live again, created ones are
-    deleted, and the card is as before. What changed since the dream stays as it is, and so does
-    a conclusion whose text was stated again since. Raises NotFound, and Conflict for a dream that
-    changed nothing or was undone before."""
+    """Undo the changes of a dream: superseded conclusions are live again, created ones are deleted,
+    and the card is as before. Conclusions and cards that changed since the dream are left
+    unchanged, and so is a conclusion whose text was stated again since. Raises NotFound, and
+    Conflict for a dream that changed nothing or was undone before."""
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> Undone:
@@ -275,9 +280,9 @@ def undo(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Undo
         restored = _restore(rt, tx, task, changes["superseded"])
         removed = _remove(rt, tx, task, changes["created"])
         card = _restore_card(rt, tx, task, changes["card"])
-        kept = len(changes["superseded"]) + len(changes["created"]) - restored - removed
+        unchanged = len(changes["superseded"]) + len(changes["created"]) - restored - removed
         tx.rows.change(Task, equals(key=task.key), payload={**task.payload, ENDED: UNDONE})
-        return Undone(restored, removed, kept, card)
+        return Undone(restored, removed, unchanged, card)
 
     return rt.storage.write(change)
 
@@ -408,7 +413,7 @@ def _restore(rt: Runtime, tx: Transaction, task: Task, superseded: Sequence[Sequ
 
 
 def _remove(rt: Runtime, tx: Transaction, task: Task, created: Sequence[str]) -> int:
-    """Delete created conclusions, but none that another conclusion was superseded by since."""
+    """Delete created conclusions, except those that superseded another conclusion since."""
     rows = _rows(tx, task, created, state=LIVE)
     keys = tuple(row.key for row in rows)
     needed = (
@@ -416,12 +421,12 @@ def _remove(rt: Runtime, tx: Transaction, task: Task, created: Sequence[str]) ->
         if keys
         else set()
     )
-    gone = [row for row in rows if row.key not in needed]
-    if gone:
+    deleted = [row for row in rows if row.key not in needed]
+    if deleted:
         now = rt.clock()
-        tx.conclusions.put([replace(row, state=DELETED, deleted_at=now) for row in gone])
-        indexing.remove_conclusions(rt, tx, gone[0].workspace_key, [row.key for row in gone])
-    return len(gone)
+        tx.conclusions.put([replace(row, state=DELETED, deleted_at=now) for row in deleted])
+        indexing.remove_conclusions(rt, tx, deleted[0].workspace_key, [row.key for row in deleted])
+    return len(deleted)
 
 
 def _restore_card(
@@ -527,16 +532,16 @@ def _number(value: object) -> int:
 def _changes(tx: Transaction, task: Task) -> list[Change]:
     proposal, changes = task.payload.get(PROPOSAL), task.payload.get(CHANGES)
     if proposal is not None:
-        texts = [given["content"] for given in proposal["created"]]
-        rows = _by_uid(tx, task, [given["old"] for given in proposal["superseded"]])
+        texts = [values["content"] for values in proposal["created"]]
+        rows = _by_uid(tx, task, [values["old"] for values in proposal["superseded"]])
         return [
             *(
-                Change("create", None, given["content"], given["level"])
-                for given in proposal["created"]
+                Change("create", None, values["content"], values["level"])
+                for values in proposal["created"]
             ),
             *(
-                _superseded(rows, given["old"], _successor(given["new"], texts), given["reason"])
-                for given in proposal["superseded"]
+                _superseded(rows, values["old"], _successor(values["new"], texts), values["reason"])
+                for values in proposal["superseded"]
             ),
         ]
     if changes is None:

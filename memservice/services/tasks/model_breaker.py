@@ -172,7 +172,7 @@ def attempt(rt: Runtime, task: Task) -> Attempt | None:
     if not models:
         return None
     with rt.storage.read() as tx:
-        outages = [found for model in models if (found := _read(tx, model)) is not None]
+        outages = [outage for model in models if (outage := _read(tx, model)) is not None]
     for outage in outages:
         if not outage.may_probe(task, rt.clock(), _latest_retry(rt)):
             raise ModelUnavailable(outage)
@@ -199,7 +199,7 @@ def models_of(rt: Runtime, kind: str) -> tuple[str, ...]:
     if task == choice.CONSOLIDATE:
         configs.append(rt.settings.dream.induction_model_config)
     targets = [target(rt.settings.llm, config.fallback or config, rt.plugins) for config in configs]
-    return tuple(dict.fromkeys(model_name(found) for found in targets))
+    return tuple(dict.fromkeys(map(model_name, targets)))
 
 
 _REASONER = "reasoner "
@@ -213,12 +213,12 @@ def _foreign(models: tuple[str, ...]) -> str | None:
 def current(tx: Transaction) -> list[Outage]:
     """Models that are unavailable, by name."""
     facts = tx.rows.page(Fact, Compare("name", "gte", PREFIX))
-    found = [_parsed(fact) for fact in facts if fact.name.startswith(PREFIX)]
-    return sorted(found, key=lambda outage: outage.model)
+    outages = [_parsed(fact) for fact in facts if fact.name.startswith(PREFIX)]
+    return sorted(outages, key=lambda outage: outage.model)
 
 
 def waiting(tx: Transaction, outage: Outage) -> int:
-    """How many work units wait for the model."""
+    """Number of pending tasks that wait for the model."""
     return tx.rows.count(Task, _waiting(outage))
 
 
@@ -237,19 +237,19 @@ def open_(
             return None, None
         if before is None and answered:
             return Outage(model, now, storable(str(error), MAX_REASON), now), None
-        asked = min(error.retry_after or 0.0, MAX_RETRY_AFTER)
+        requested_pause = min(error.retry_after or 0.0, MAX_RETRY_AFTER)
         reason = storable(str(error), MAX_REASON)
         if before is not None and not before.probing and before.retry_at > now:
             # A call that began before the breaker opened.
-            retry_at = max(before.retry_at, now + timedelta(seconds=asked))
+            retry_at = max(before.retry_at, now + timedelta(seconds=requested_pause))
             only = task.uid if before.only == task.uid else None
             outage = replace(before, retry_at=retry_at, only=only)
         else:
             confirms = before is not None and before.only not in (None, task.uid)
             failures = 1 if before is None else before.failures + (not confirms)
             is_alone = before is None or before.only == task.uid
-            only = task.uid if is_alone and not asked else None
-            retry_at = now + timedelta(seconds=max(asked, _pause(rt, failures)))
+            only = task.uid if is_alone and not requested_pause else None
+            retry_at = now + timedelta(seconds=max(requested_pause, _pause(rt, failures)))
             since = now if before is None else before.since
             outage = Outage(model, since, reason, retry_at, failures, only=only)
         if before is not None:
