@@ -218,7 +218,7 @@ def current(tx: Transaction) -> list[Outage]:
 
 
 def waiting(tx: Transaction, outage: Outage) -> int:
-    """Number of pending tasks that wait for the model."""
+    """Number of work units that wait for the model: the first task of each is marked."""
     return tx.rows.count(Task, _waiting(outage))
 
 
