@@ -81,6 +81,8 @@ def pytest_collection(session: pytest.Session) -> None:
     if process and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         number, count = int(process["workerid"].removeprefix("gw")), process["workercount"]
         for path in sorted((ROOT / "tests").rglob("test_*.py"))[number::count]:
+            if path.parent.name == "benchmarks":  # its conftest.py makes them importable
+                continue
             # As the collection does it, which also reports what fails, and ignores some files.
             with suppress(Exception):
                 import_path(

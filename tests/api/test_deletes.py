@@ -207,7 +207,8 @@ def test_a_deleted_workspace_is_hidden_at_once_and_its_id_free(api: Api) -> None
     ] == ["I live in Rome."]
     assert total(api, observer_id="alice") == 1
     assert api.ok(api.post("//v3/workspaces", {"id": api.workspace}))["uid"] == made["uid"]
-    assert api.ok(api.get("/peers/alice/card"))["peer_card"] is None
+    card = api.ok(api.get("/peers/alice/card"))["peer_card"]
+    assert card == ["ATTRIBUTE: I live in Rome."], "nothing of the deleted workspace"
 
 
 def test_an_unknown_workspace_cannot_be_deleted(api: Api) -> None:

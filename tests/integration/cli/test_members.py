@@ -57,8 +57,8 @@ def test_members_are_invited_listed_and_deactivated(memservice: Run, tmp_path: P
     accept(tmp_path, invited.stdout, "rita", **settings)
     listed = memservice("members", "list", **settings).stdout.splitlines()
     assert [line.split()[:4] for line in listed[1:]] == [
-        ["olga", "owner", "all", "active"],
         ["rita", "reader", "all", "active"],
+        ["olga", "owner", "all", "active"],
     ]
     assert memservice("members", "deactivate", "Rita", **settings).stdout == "deactivated rita\n"
     assert "deactivated" in memservice("members", "list", **settings).stdout

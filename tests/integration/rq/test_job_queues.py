@@ -37,6 +37,7 @@ def test_urgent_work_has_separate_queues() -> None:
     found = {kind: queue_of(f"{kind}:1") for kind in KINDS}
     assert found == {
         "representation": "ingest",
+        "card": "ingest",
         "embed": "ingest",
         "index": "ingest",
         "forget": "maintenance",

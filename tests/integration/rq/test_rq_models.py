@@ -86,7 +86,7 @@ def test_deriving_interrupted_during_a_call_is_done_once(deliver: Deliver, serve
         return Say((json.dumps(found),))
 
     model = ScriptedModelServer(server, reply)
-    place = deliver(**model.settings(KEY))
+    place = deliver(**model.settings(KEY), PEER_CARD_REFRESH="false")
     model.cut(1)
     worker = place.worker("--num-workers", "1")
     place.say("s", "I keep bees, and I own a boat.")

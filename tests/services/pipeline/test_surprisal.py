@@ -25,6 +25,7 @@ Start = Callable[..., Place]
 ON = {
     "DREAM_SURPRISAL__ENABLED": "true",
     "DREAM_SURPRISAL__TREE_K": "2",
+    "PEER_CARD_REFRESH": "false",
     "DREAM_SURPRISAL__TOP_PERCENT_SURPRISAL": "0.2",
 }
 COMMON = tuple(f"Tea number {n}." for n in range(9))
