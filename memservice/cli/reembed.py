@@ -82,9 +82,9 @@ def _build(rt: Runtime, target: Embedder, workspace: Workspace) -> bool:
     with _lease(rt, workspace) as lease, _bar(rt, target, workspace) as progress:
         moved = service.build(rt, target, workspace, lease, progress)
     for space in moved:
-        previous = f", was {space.was}" if space.was else ""
+        previous = f", was {space.previous}" if space.previous else ""
         click.echo(
-            f"{workspace.slug}: {space.made} vectors of kind {space.kind} created by {target.id}"
+            f"{workspace.slug}: {space.created} vectors of kind {space.kind} created by {target.id}"
             f"{previous}"
         )
     return bool(moved)
@@ -104,7 +104,7 @@ def _lease(rt: Runtime, workspace: Workspace) -> Iterator[Lease]:
         click.echo(f"{workspace.slug}: waiting for another process to finish it", err=True)
 
     try:
-        with service.held(rt, workspace.key, waiting) as lease:
+        with service.hold_lease(rt, workspace.key, waiting) as lease:
             yield lease
     except Erased:
         click.echo(f"{workspace.slug}: deleted while the command ran", err=True)

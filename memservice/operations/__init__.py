@@ -1,1 +1,1 @@
-"""Commands for operators that look at the whole store."""
+"""Commands for operators that work on the whole store."""

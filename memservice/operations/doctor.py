@@ -1,5 +1,5 @@
-"""Is everything there that this installation is made of? Each part is looked at by itself: what is
-wrong with one hides no other."""
+"""Checks all parts of this installation, each independently: a failure of one part does not hide
+the others."""
 
 from __future__ import annotations
 
@@ -37,37 +37,36 @@ from memservice.worker import heartbeats, rq_queues
 State = Literal["ok", "degraded", "failed"]
 OK: State = "ok"
 DEGRADED: State = "degraded"
-"""Everything is answered, but not as well, or not as soon, as it is configured to be."""
+"""All requests are answered, but results are worse or later than configured."""
 BROKEN: State = "failed"
 
 LAG = timedelta(seconds=60)
-"""Work that was due for longer than this, without anybody at it, waits for a worker."""
+"""Work that has been due for longer, and is not in progress, lacks a worker."""
 NEWEST = 100
-"""So many of the newest tasks are looked at for the time at which they were written."""
+"""Number of the newest tasks whose creation times are checked."""
 SPACES = 5
-"""So many spaces of an index outside the storage are compared with their rows, of each the first
-portion: one that was lost lacks those."""
+"""Number of spaces of an external index that are compared with their rows, the first batch of each:
+a lost space lacks those."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was found of one part."""
+    """The result for one part."""
 
     name: str
     state: State
     found: str
     advice: str = ""
-    """What to do, where it is not ok. Everybody may read it over HTTP: it quotes no setting and no
-    error."""
+    """What to do if it is not ok. Public over HTTP, so it quotes no setting and no error."""
 
 
 def look(rt: Runtime, *, thorough: bool = False) -> list[Check]:
-    """All parts, the storage first; if it has failed, those that can be looked at without it.
-    `thorough`: everything in the storage may be read. Nothing is changed but a fact, by which the
-    storage is seen to take writes; no model is asked."""
+    """Check all parts, the storage first; if it has failed, the parts that need no storage.
+    `thorough`: may read the whole storage. The only change is one fact, which tests that the
+    storage accepts writes; no model is called."""
     storage = _storage(rt, thorough)
     if overall(storage) == BROKEN:
-        index = [] if rt.vectors_transactional else _all({"vectors": lambda: [_asked(rt)]})
+        index = [] if rt.vectors_transactional else _all({"vectors": lambda: [_external_index(rt)]})
         return [
             *storage,
             *index,
@@ -90,7 +89,7 @@ def look(rt: Runtime, *, thorough: bool = False) -> list[Check]:
 
 
 def look_outside(settings: Settings, plugins: Plugins) -> list[Check]:
-    """What can be looked at without the storage, and where it could not even be opened."""
+    """Check the parts that need no storage, also if it cannot be opened."""
     return _all({"redis": lambda: _queues(settings), "plugins": lambda: _plugins(plugins)})
 
 
@@ -105,7 +104,7 @@ def _all(parts: dict[str, Callable[[], Iterable[Check]]]) -> list[Check]:
                     name,
                     BROKEN,
                     str(error),
-                    "`memservice doctor` tells what is wrong: correct that, and look again",
+                    "run `memservice doctor`, correct the errors that it shows, and check again",
                 )
             )
     return checks
@@ -133,17 +132,17 @@ def _storage(rt: Runtime, thorough: bool) -> list[Check]:
 
 _ADVICE: dict[type[MemserviceError], str] = {
     NoStore: (
-        "check `DB_CONNECTION_URI`; a new store is made by `memservice db upgrade` and by "
-        "`memservice serve`"
+        "check `DB_CONNECTION_URI`; `memservice db upgrade` and `memservice serve` create a "
+        "new store"
     ),
     SchemaVersionError: (
         "run `memservice db upgrade`, or upgrade memservice if the schema is the newer one"
     ),
     ConfigurationError: "name a database in `DB_CONNECTION_URI` that memservice can use",
     Damaged: RESTORE,
-    MemserviceError: "see that the database is there and that `DB_CONNECTION_URI` is right",
+    MemserviceError: "check that the database is running and that `DB_CONNECTION_URI` is right",
 }
-"""By what the storage said, the first that fits."""
+"""Type of the storage's error → advice. The first match counts."""
 
 
 def _built(rt: Runtime) -> Iterator[Check]:
@@ -154,14 +153,14 @@ def _built(rt: Runtime) -> Iterator[Check]:
             "counts",
             BROKEN,
             str(error),
-            "run the command that it names: `memservice db recount` or `memservice db reindex`",
+            "run the command in the message: `memservice db recount` or `memservice db reindex`",
         )
     else:
-        yield Check("counts", OK, "tokens and texts are as this release counts and reads them")
+        yield Check("counts", OK, "token counts and text indexes match this release")
 
 
 def _vectors(rt: Runtime) -> Iterator[Check]:
-    """Does the index answer, and has it what it should have?"""
+    """Whether the index answers and has all its vectors."""
     chosen = equals(state=ACTIVE, embedder=rt.embedder.id)
     with rt.storage.read() as tx:
         spaces = tx.rows.page(Space, equals(state=ACTIVE), BY_KEY, SPACES)
@@ -177,18 +176,18 @@ def _vectors(rt: Runtime) -> Iterator[Check]:
             "vectors", OK, f"{_index_of(rt)}, {inside} vectors in {len(spaces)} spaces looked at"
         )
     else:
-        check = _asked(rt, spaces)
+        check = _external_index(rt, spaces)
     mismatch = next((space for space in misfits if space is not None), None)
     if check.state == OK and mismatch is not None:
-        found = (
+        text = (
             f"{_index_of(rt)}: some are of dimension {mismatch.dimension}, and those of "
             f"{rt.embedder.id} of {rt.embedder.dimension}"
         )
         check = Check(
             "vectors",
             DEGRADED,
-            found,
-            "configure the dimension that they have, or make them anew: `memservice reembed`",
+            text,
+            "configure their dimension, or create them again: `memservice reembed`",
         )
     yield check
 
@@ -196,8 +195,8 @@ def _vectors(rt: Runtime) -> Iterator[Check]:
 _OTHER: tuple[Literal["lt", "gt"], ...] = ("lt", "gt")
 
 
-def _asked(rt: Runtime, spaces: Iterable[Space] = ()) -> Check:
-    """Ask an index outside the storage, which may be away, for a space that is never there and for
+def _external_index(rt: Runtime, spaces: Iterable[Space] = ()) -> Check:
+    """Query an external index, which may be unavailable, for a space that never exists and for
     these, in a bounded time."""
     name, seconds = _index_of(rt), rt.settings.vector_store.query_timeout_seconds
     never = Space(
@@ -214,54 +213,51 @@ def _asked(rt: Runtime, spaces: Iterable[Space] = ()) -> Check:
         for space in spaces:
             if time.monotonic() > ends:
                 break
-            held, missing, dimension = rt.vector_calls.within(
+            count, missing, dimension = rt.vector_calls.within(
                 seconds,
                 lambda space=space: _compared(rt, space),  # type: ignore[misc]
             )
             if dimension != space.dimension:
-                found = (
+                text = (
                     f"{name} has vectors of dimension {dimension} where {space.dimension} is "
                     "expected"
                 )
                 return Check(
                     "vectors",
                     DEGRADED,
-                    found,
-                    "empty that namespace of the index: it is filled again by itself",
+                    text,
+                    "empty that namespace of the index: a worker fills it again",
                 )
             if missing:
-                found = (
-                    f"{name} has {held} vectors of a space in which it lacks {missing} of the "
-                    "rows that were looked at"
+                text = (
+                    f"{name} has {count} vectors of a space and lacks those of {missing} of the "
+                    "checked rows"
                 )
-                return Check("vectors", DEGRADED, found, _FILLED)
-            number, looked_at = number + held, looked_at + 1
+                return Check("vectors", DEGRADED, text, _FILLED)
+            number, looked_at = number + count, looked_at + 1
     except (Unavailable, Damaged):
-        raise  # that is the storage
-    except Exception as error:  # whatever a driver raises: search goes on without it, from text
+        raise  # an error of the storage
+    except Exception as error:  # a driver may raise anything: search continues with text only
         why = str(error) if isinstance(error, MemserviceError) else type(error).__name__
         return Check(
             "vectors",
             DEGRADED,
-            f"{name} cannot be asked ({why}): search answers from text alone",
+            f"{name} cannot be reached ({why}): search uses text only",
             _AWAY,
         )
     return Check("vectors", OK, f"{name}, {number} vectors in {looked_at} spaces looked at")
 
 
-_FILLED = (
-    "it is filled by itself as long as a worker runs, every "
-    "`VECTOR_STORE_RECONCILIATION_INTERVAL_SECONDS`"
-)
+_FILLED = "a running worker fills it, every `VECTOR_STORE_RECONCILIATION_INTERVAL_SECONDS`"
 _AWAY = (
-    "see that it runs and that `VECTOR_STORE_URL` is right; what it missed is made up for by itself"
+    "check that it runs and that `VECTOR_STORE_URL` is right; a worker then adds missing vectors"
 )
 
 
 def _compared(rt: Runtime, space: Space) -> tuple[int, int, int]:
-    """Of a space: how many vectors it has, how many rows of the first portion have none though no
-    task waits that gives them one, and the dimension of the first vector (the space's own if there
-    is none)."""
+    """Of a space: the number of its vectors, the number of rows of the first batch that have
+    neither a vector nor a pending task to create one, and the dimension of the first vector (the
+    space's own if there is none)."""
     first = rt.vectors.fetch(None, space, rt.vectors.keys(None, space, 0, 1))
     dimension = next((len(vector) for vector in first.values()), space.dimension)
     return rt.vectors.count(None, space), len(reconcile.compare(rt, space, 0).missing), dimension
@@ -287,10 +283,10 @@ def _embedders(rt: Runtime) -> Iterator[Check]:
             "embedder",
             DEGRADED,
             (
-                "a move from one embedder to another was not finished: what is answered from "
-                "is whole, and takes room twice"
+                "a move from one embedder to another is incomplete: the vectors in use are "
+                "complete, but two sets of them take space"
             ),
-            "run `memservice reembed` again: it goes on where it was",
+            "run `memservice reembed` again: it continues where it stopped",
         )
         return
     others = [embedder for embedder in used if embedder != rt.embedder.id]
@@ -304,7 +300,7 @@ def _embedders(rt: Runtime) -> Iterator[Check]:
             DEGRADED,
             (
                 f"vectors by {', '.join(lost)} cannot be used, {rt.embedder.id} is configured: "
-                "workspaces with them are answered from text"
+                "their workspaces use text only"
             ),
             _ANEW,
         )
@@ -314,15 +310,15 @@ def _embedders(rt: Runtime) -> Iterator[Check]:
             OK,
             (
                 f"{rt.embedder.id} for new workspaces; {', '.join(others)} for those that "
-                "began with it"
+                "were created with it"
             ),
-            "to move those as well: `memservice reembed --to`, and the name that `EMBEDDER` has",
+            "to move those too: `memservice reembed --to` with the value of `EMBEDDER`",
         )
 
 
 _ANEW = (
-    "configure the embedder that made them, or make them anew: `memservice reembed --to`, and "
-    "the name that `EMBEDDER` has"
+    "configure the embedder that created them, or create them again: `memservice reembed --to` "
+    "with the value of `EMBEDDER`"
 )
 
 
@@ -340,16 +336,18 @@ def _queues(settings: Settings) -> Iterator[Check]:
         with rq_queues.connect(url) as client:
             version = client.info("server")["redis_version"]
     except ConfigurationError as error:
-        yield Check("redis", BROKEN, str(error), "correct `REDIS_URL`, or unset it to do without")
+        yield Check(
+            "redis", BROKEN, str(error), "correct `REDIS_URL`, or unset it to run without Redis"
+        )
     except (RedisError, ValueError) as error:
         yield Check(
             "redis",
             DEGRADED,
             (
-                f"cannot be reached ({type(error).__name__}): work waits until it is back, "
+                f"cannot be reached ({type(error).__name__}): work waits until it is available, "
                 "none is lost"
             ),
-            "see that it runs and that `REDIS_URL` is right",
+            "check that it runs and that `REDIS_URL` is right",
         )
     else:
         yield Check("redis", OK, f"version {version}")
@@ -364,7 +362,7 @@ def _workers(rt: Runtime) -> Iterator[Check]:
         yield Check(
             "workers",
             DEGRADED,
-            "none: what is written is stored, nothing is derived from it",
+            "none: messages are stored, but nothing is derived from them",
             "start `memservice worker`",
         )
         return
@@ -381,7 +379,7 @@ def _workers(rt: Runtime) -> Iterator[Check]:
                 f"{len(workers)}, of which {len(differ)} would use other models than this "
                 f"process ({', '.join(differ)})"
             ),
-            "give all processes the same settings, and start those again that have older ones",
+            "give all processes the same settings, and restart those with older ones",
         )
     else:
         yield Check("workers", OK, str(len(workers)))
@@ -404,7 +402,7 @@ def _work(rt: Runtime) -> Iterator[Check]:
         yield Check(
             "work",
             DEGRADED,
-            f"some waits since {round(lag.total_seconds())} s",
+            f"the oldest due work has waited for {round(lag.total_seconds())} s",
             "start more workers, or read their logs",
         )
     elif failed:
@@ -415,7 +413,7 @@ def _work(rt: Runtime) -> Iterator[Check]:
             "see `memservice jobs list --state failed`",
         )
     else:
-        yield Check("work", OK, "nothing waits for long")
+        yield Check("work", OK, "no work is overdue")
 
 
 def _models(rt: Runtime) -> Iterator[Check]:
@@ -438,12 +436,12 @@ _NO_MODEL = (
 
 def _dreams(rt: Runtime) -> Iterator[Check]:
     with rt.storage.read() as tx:
-        held = tx.rows.count(Task, equals(kind=DREAM, state=HELD))
-    if held:
+        number = tx.rows.count(Task, equals(kind=DREAM, state=HELD))
+    if number:
         yield Check(
             "dreams",
             DEGRADED,
-            f"{held} held for review: they would supersede too much",
+            f"{number} held for review: they would supersede too much",
             "see `memservice dreams list`, then `show` and `apply` or `discard` each of them",
         )
     else:
@@ -451,8 +449,8 @@ def _dreams(rt: Runtime) -> Iterator[Check]:
 
 
 def _clock(rt: Runtime) -> Iterator[Check]:
-    """Rows from the future, among the newest, say that this clock, or that of a process that wrote
-    them, is wrong or was."""
+    """If one of the newest rows is from the future, this clock, or that of the process that wrote
+    it, is or was wrong."""
     with rt.storage.read() as tx:
         newest = tx.rows.page(Task, order=(Order("key", descending=True),), limit=NEWEST)
     ahead = max((task.created_at - rt.clock() for task in newest), default=timedelta())
@@ -465,8 +463,8 @@ def _clock(rt: Runtime) -> Iterator[Check]:
                 "ahead, or this one is behind"
             ),
             (
-                "see that all machines keep the same time (NTP); timers that were set "
-                "meanwhile may go off late, all other work is done now"
+                "synchronise the clocks of all machines (NTP); timers that were set in that time "
+                "may expire late, all other work is done now"
             ),
         )
 
@@ -478,7 +476,7 @@ def _plugins(plugins: Plugins) -> Iterator[Check]:
             "plugins",
             DEGRADED,
             f"{failure.origin.name}: {failure.reason}",
-            "install what it needs, or remove it",
+            "install its requirements, or remove it",
         )
     if not failures:
         yield Check("plugins", OK, f"{len(plugins.listing())} loaded")

@@ -1,4 +1,4 @@
-"""What this installation runs on: its machines and processes."""
+"""The machines and processes of this installation."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Instance:
     processes: Sequence[Running]
     """Servers first."""
     versions: Sequence[str]
-    """Every release of memservice that a process runs, this one's included."""
+    """All releases of memservice that processes run, including this one."""
     queues_without_worker: Sequence[str] = ()
-    """Queues in Redis that no worker takes work from, the most urgent first."""
+    """Queues in Redis without a worker, the most urgent first."""
 
     @property
     def is_mixed(self) -> bool:
@@ -37,7 +37,7 @@ class Instance:
 
 
 def look(rt: Runtime, principal: Principal) -> Instance:
-    """Those processes of all machines that said within a minute that they are alive."""
+    """The processes of all machines that sent a heartbeat within the last minute."""
     policy.require_admin(principal, needs=Permission.VIEW)
     now = rt.clock()
     with rt.storage.read() as tx:

@@ -1,17 +1,16 @@
-"""Moving workspaces to another embedder while they are served: new vectors are made beside the old
-ones, then change places with them.
+"""Moving workspaces to another embedder while they are in use: new vectors are created beside the
+old ones, then replace them.
 
-A workspace is moved under a lease, so that one process at a time does it, and each step looks anew
-for what is missing. Work that was interrupted anywhere therefore goes on where it was when it is
-begun again.
+A workspace is moved under a lease, so that one process at a time moves it, and each step searches
+again for missing vectors. So interrupted work continues where it stopped.
 
-1. `build`: for each kind a space in state `building` is filled until less than a batch was left,
-   then building and active become active and retired in one transaction. Who writes meanwhile goes
-   on with the old space; queries go to the active one, whichever that is when they read it.
-2. `settle`, a moment later, when all that was under way has ended: rows that were stored just
-   before the change get their vectors, and the retired spaces are dropped.
+1. `build`: for each kind, a space in state `building` is filled until less than a batch remains,
+   then building and active become active and retired in one transaction. Until then, writes go to
+   the old space; queries use the space that is active when they read it.
+2. `settle`, a moment later, when all requests from before the switch have ended: rows that were
+   stored just before it get their vectors, and the retired spaces are dropped.
 
-To wait until no row is left would be to wait for a moment in which nobody writes.
+`build` does not wait until no row remains: with steady writes, that moment might never come.
 """
 
 from __future__ import annotations
@@ -59,28 +58,28 @@ log = logging.getLogger("memservice.reembed")
 
 RECORDS: dict[Kind, type[Any]] = {MESSAGE: Message, CONCLUSION: Conclusion, DOCUMENT: Document}
 BATCH_SIZE = 100
-"""Texts that are embedded, and stored, at once."""
+"""Number of texts that are embedded, and stored, at once."""
 GRACE_SECONDS = 2.0
-"""After the change, until every request that had read which space is the active one has ended."""
+"""Time after the switch until all requests that had read the previous active space have ended."""
 TRIES = 8
-"""Of one batch, with the ordinary pauses: some ten minutes, during which an embedder may be
-away."""
+"""Tries of one batch, with the ordinary pauses: they bridge an outage of the embedder of about ten
+minutes."""
 LOOK_SECONDS = 1.0
-"""Between two looks at a workspace that another process is moving."""
+"""Time between two checks of a workspace that another process is moving."""
 
 Progress = Callable[[int], None]
-"""Called with the number of rows that were looked at."""
+"""Called with the number of processed rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became of one kind of vectors of a workspace."""
+    """The result for one kind of vectors of a workspace."""
 
     kind: Kind
-    was: str | None
-    """The embedder of the space that was active before, if there was one."""
-    made: int
-    """Vectors that were made in this run."""
+    previous: str | None
+    """The embedder of the previously active space, if there was one."""
+    created: int
+    """Number of vectors that this run created."""
 
 
 class Erased(Exception):
@@ -88,7 +87,7 @@ class Erased(Exception):
 
 
 def unit_of(workspace_key: int) -> str:
-    """The unit whose lease the mover of a workspace holds."""
+    """The unit of the lease on moving a workspace."""
     return f"reembed:{workspace_key}"
 
 
@@ -97,8 +96,8 @@ def chosen(rt: Runtime, slugs: Sequence[str] = ()) -> list[Workspace]:
     with rt.storage.read() as tx:
         if not slugs:
             return tx.rows.page(Workspace, equals(state=ACTIVE))
-        found = {slug: tx.workspaces.by_slug(slug) for slug in slugs}
-    return [_present(slug, workspace) for slug, workspace in found.items()]
+        workspaces = {slug: tx.workspaces.by_slug(slug) for slug in slugs}
+    return [_present(slug, workspace) for slug, workspace in workspaces.items()]
 
 
 def _present(slug: str, workspace: Workspace | None) -> Workspace:
@@ -108,7 +107,7 @@ def _present(slug: str, workspace: Workspace | None) -> Workspace:
 
 
 def rows_of(rt: Runtime, target: Embedder, workspace_key: int) -> int:
-    """How many rows `build`, and again `settle`, looks at."""
+    """Number of rows that `build`, and again `settle`, processes."""
     with rt.storage.read() as tx:
         return sum(
             tx.rows.count(RECORDS[kind], _rows(kind, workspace_key)) for kind in _kinds(rt, target)
@@ -116,14 +115,14 @@ def rows_of(rt: Runtime, target: Embedder, workspace_key: int) -> int:
 
 
 @contextmanager
-def held(
+def hold_lease(
     rt: Runtime, workspace_key: int, waiting: Callable[[], None] = lambda: None
 ) -> Iterator[Lease]:
-    """The lease on moving a workspace. Waits while another process has it, having called `waiting`
-    once."""
+    """The lease on moving a workspace. While another process holds it, calls `waiting` once and
+    waits."""
     mine = lease_owner.start_claim()
     seconds = rt.settings.deriver.stale_session_timeout_minutes * 60
-    told = False
+    has_called = False
     try:
         while True:
             retention.free_abandoned(rt)
@@ -132,9 +131,9 @@ def held(
             )
             if lease is not None:
                 break
-            if not told:
+            if not has_called:
                 waiting()
-                told = True
+                has_called = True
             time.sleep(LOOK_SECONDS)
         heartbeat = Heartbeat(rt, lease, seconds)
         try:
@@ -149,45 +148,47 @@ def held(
 def build(
     rt: Runtime, target: Embedder, workspace: Workspace, lease: Lease, progress: Progress
 ) -> list[Moved]:
-    """Give a workspace vectors by the target, and let them change places with those that it is
-    answered from. Returns what was moved: nothing if it had been before."""
+    """Create vectors of a workspace with the target, and switch to them. Returns the moved kinds:
+    none if it was moved before."""
     _drop_retired(rt, workspace.key)
     moved = []
-    # a remote embedder may have to be asked, which no transaction waits for
+    # may call a remote embedder, so before the transaction
     dimension = target.dimension
     for kind in RECORDS:
-        wanted = kind in _kinds(rt, target)
+        has_vectors = kind in _kinds(rt, target)
         before = rt.storage.write(
-            lambda tx, k=kind, w=wanted: _begin(rt, tx, lease, workspace, k, target, dimension, w)  # type: ignore[misc]
+            lambda tx, k=kind, w=has_vectors: _begin(  # type: ignore[misc]
+                rt, tx, lease, workspace, k, target, dimension, w
+            )
         )
         if before is None:
             continue
-        made = 0
+        created = 0
         if before.building is not None:
-            made = _fill(rt, target, workspace, before.building, lease, progress)
-            rt.storage.write(lambda tx, b=before: _change_places(tx, lease, workspace, b))  # type: ignore[misc]
-        moved.append(Moved(kind, before.active.embedder if before.active else None, made))
+            created = _fill(rt, target, workspace, before.building, lease, progress)
+            rt.storage.write(lambda tx, b=before: _switch(tx, lease, workspace, b))  # type: ignore[misc]
+        moved.append(Moved(kind, before.active.embedder if before.active else None, created))
     return moved
 
 
 def settle(
     rt: Runtime, target: Embedder, workspace: Workspace, lease: Lease, progress: Progress
 ) -> int:
-    """Make the vectors that the target's active spaces lack, and drop the retired ones. Returns how
-    many were made. To be called `GRACE_SECONDS` after `build`."""
+    """Create the vectors that the target's active spaces lack, and drop the retired spaces. Returns
+    the number of created vectors. Call it `GRACE_SECONDS` after `build`."""
     with rt.storage.read() as tx:
         spaces = [
             space
             for space in tx.spaces.of_workspace(workspace.key)
             if space.state == ACTIVE and space.embedder == target.id
         ]
-    made = sum(_fill(rt, target, workspace, space, lease, progress) for space in spaces)
+    created = sum(_fill(rt, target, workspace, space, lease, progress) for space in spaces)
     _drop_retired(rt, workspace.key)
-    return made
+    return created
 
 
 def _kinds(rt: Runtime, target: Embedder) -> Sequence[Kind]:
-    """Messages have vectors only by an embedder that understands."""
+    """Messages have vectors only with a semantic embedder, and if the settings enable them."""
     messages = Capability.SEMANTIC in target.capabilities and rt.settings.app.embed_messages
     return (MESSAGE, CONCLUSION, DOCUMENT) if messages else (CONCLUSION, DOCUMENT)
 
@@ -199,10 +200,10 @@ def _rows(kind: Kind, workspace_key: int, after: int = 0) -> Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
+class _Spaces:
     active: Space | None
     building: Space | None
-    """None where the rows are to have no vectors any more."""
+    """None if the rows get no vectors any more."""
 
 
 def _begin(
@@ -213,9 +214,9 @@ def _begin(
     kind: Kind,
     target: Embedder,
     dimension: int,
-    wanted: bool,
-) -> _Before | None:
-    """Find or make the space to fill; None if there is nothing to move."""
+    has_vectors: bool,
+) -> _Spaces | None:
+    """Find or create the space to fill; None if there is nothing to move."""
     _require(tx, lease)
     if tx.workspaces.by_slug(workspace.slug, lock=True) is None:
         return None
@@ -225,28 +226,28 @@ def _begin(
     for space in spaces:
         if (
             space.state == BUILDING
-            and wanted
+            and has_vectors
             and (space.embedder, space.dimension) == (target.id, dimension)
         ):
             building = space
         elif space.state == BUILDING:
-            # of a move to somewhere else that was not finished
+            # of an unfinished move to another embedder
             tx.spaces.save(replace(space, state=RETIRED))
-    if not wanted:
+    if not has_vectors:
         if active is None:
             return None
         tx.spaces.save(replace(active, state=RETIRED))
-        return _Before(active, None)
+        return _Spaces(active, None)
     if active is not None and active.embedder == target.id:
         if active.dimension != dimension:
             raise ConfigurationError(
-                f"the embedder {target.id!r} makes vectors of dimension {dimension}, but "
-                f"those of workspace {workspace.slug!r} by the same "
-                f"name have {active.dimension}: another model answers to its name"
+                f"the embedder {target.id!r} creates vectors of dimension {dimension}, but its "
+                f"vectors of workspace {workspace.slug!r} have dimension {active.dimension}: "
+                "another model has the same name"
             )
         return None
     if active is None and not tx.rows.page(RECORDS[kind], _rows(kind, workspace.key), limit=1):
-        return None  # whoever writes first makes the space
+        return None  # the first write creates the space
     if building is None:
         space = Space(
             workspace_key=workspace.key,
@@ -257,11 +258,11 @@ def _begin(
             created_at=rt.clock(),
         )
         building = tx.spaces.save(space)
-    return _Before(active, building)
+    return _Spaces(active, building)
 
 
-def _change_places(tx: Transaction, lease: Lease, workspace: Workspace, before: _Before) -> None:
-    """The moment from which a workspace is answered from the new vectors."""
+def _switch(tx: Transaction, lease: Lease, workspace: Workspace, before: _Spaces) -> None:
+    """Switch the workspace to the new vectors."""
     _require(tx, lease)
     assert before.building is not None
     active = tx.spaces.active(workspace.key, before.building.kind)
@@ -279,10 +280,10 @@ def _fill(
     lease: Lease,
     progress: Progress,
 ) -> int:
-    """Make the vectors that the space lacks, and take out those whose rows are gone; returns how
-    many were made. Rows that are stored while the last batch is made stay without."""
+    """Create the vectors that the space lacks, and remove those without a row; returns the number
+    of created ones. Rows that are stored during the last batch get none."""
     kind: Kind = space.kind  # type: ignore[assignment]  # it is one of the three
-    made, after = 0, 0
+    created, after = 0, 0
     while True:
         with rt.storage.read() as tx:
             rows = tx.rows.page(RECORDS[kind], _rows(kind, workspace.key, after), limit=BATCH_SIZE)
@@ -291,35 +292,35 @@ def _fill(
         if inside is None:
             inside = _keys(rt, None, space, after, end)
         missing = [row for row in rows if row.key not in inside and row.content.strip()]
-        gone = sorted(inside - {row.key for row in rows})
-        if missing or gone:
+        stale = sorted(inside - {row.key for row in rows})
+        if missing or stale:
             vectors = _vectors(rt, target, workspace, space, missing)
-            _store(rt, space, lease, kind, missing, vectors, gone)
-        made += len(missing)
+            _store(rt, space, lease, kind, missing, vectors, stale)
+        created += len(missing)
         progress(len(rows))
         if end is None:
-            return made
+            return created
         after = end
 
 
 def _keys(
     rt: Runtime, tx: Transaction | None, space: Space, after: int, end: int | None
 ) -> set[int]:
-    """Keys that the space has behind `after`, up to and with `end`."""
-    found: set[int] = set()
+    """Keys in the space after `after`, up to and including `end`."""
+    keys: set[int] = set()
     while True:
         some = rt.vectors.keys(tx, space, after, limit=BATCH_SIZE)
-        found.update(key for key in some if end is None or key <= end)
+        keys.update(key for key in some if end is None or key <= end)
         if len(some) < BATCH_SIZE or (end is not None and some[-1] >= end):
-            return found
+            return keys
         after = some[-1]
 
 
 def _vectors(
     rt: Runtime, target: Embedder, workspace: Workspace, space: Space, rows: Sequence[embed.Row]
 ) -> Sequence[Vector]:
-    """The rows' vectors, in order. An embedder that fails is asked again after a while; then the
-    last error is told."""
+    """The rows' vectors, in order. If the embedder fails, retries after a pause; the last error is
+    raised as `Unavailable`."""
     if not rows:
         return []
     for attempt in range(1, TRIES + 1):
@@ -328,18 +329,18 @@ def _vectors(
                 return embed.vectors_of(rt, space, target, rows)
         except ConfigurationError:
             raise
-        except Exception as error:  # whatever a provider raises
+        except Exception as error:  # a provider may raise anything
             may_pass = not isinstance(error, ModelFailure) or error.retryable
             if attempt == TRIES or not may_pass:
                 raise Unavailable(
                     f"the embedder {target.id!r} failed ({type(error).__name__}: {error}). "
-                    "Nothing is lost: run this again when it "
-                    "answers, and it goes on where it was"
+                    "Nothing is lost: run this again when the embedder "
+                    "works, and it continues where it stopped"
                 ) from error
-            asked = error.retry_after if isinstance(error, ModelFailure) else None
-            pause = max(backoff(rt, attempt), min(asked or 0.0, embed.MAX_REQUESTED_PAUSE))
+            requested = error.retry_after if isinstance(error, ModelFailure) else None
+            pause = max(backoff(rt, attempt), min(requested or 0.0, embed.MAX_REQUESTED_PAUSE))
             log.warning(
-                "the embedder %s failed (%s): trying again in %.0f s",
+                "the embedder %s failed (%s): next try in %.0f s",
                 target.id,
                 type(error).__name__,
                 pause,
@@ -355,14 +356,14 @@ def _store(
     kind: Kind,
     rows: Sequence[embed.Row],
     vectors: Sequence[Vector],
-    gone: Sequence[int],
+    stale: Sequence[int],
 ) -> None:
     vector_rows = embed.vector_rows(rows, vectors)
     keys = [row.key for row in rows]
 
     def left(tx: Transaction) -> set[int]:
         """Rows may have been erased, and others stored, since they were read."""
-        return {row.key for row in embed.rows_of(tx, kind, [*keys, *gone])}
+        return {row.key for row in embed.rows_of(tx, kind, [*keys, *stale])}
 
     def transactionally(tx: Transaction) -> None:
         _require(tx, lease)
@@ -370,7 +371,7 @@ def _store(
             raise Erased(space.kind)
         there = left(tx)
         rt.vectors.upsert(tx, space, [row for row in vector_rows if row.key in there])
-        rt.vectors.delete(tx, space, [key for key in gone if key not in there])
+        rt.vectors.delete(tx, space, [key for key in stale if key not in there])
 
     if rt.vectors_transactional:
         rt.storage.write(transactionally)
@@ -380,7 +381,7 @@ def _store(
     with rt.storage.read() as tx:
         there = left(tx)
         erased = embed.stored(tx, space) is None
-    rt.vectors.delete(None, space, [key for key in [*keys, *gone] if key not in there])
+    rt.vectors.delete(None, space, [key for key in [*keys, *stale] if key not in there])
     if erased:
         rt.vectors.drop(None, space)
         raise Erased(space.kind)

@@ -199,7 +199,7 @@ class TestVectors:
         place.work()
         monkeypatch.setattr(place.rt, "vectors", Away(0))
         found = check(place, "vectors")
-        assert (found.state, "filled by itself" in found.advice) == (DEGRADED, True)
+        assert (found.state, "a running worker fills it" in found.advice) == (DEGRADED, True)
         monkeypatch.setattr(place.rt, "vectors", Away(9))
         assert check(place, "vectors").state == OK
         monkeypatch.setattr(place.rt, "vectors", Away(9, dimension=3))

@@ -90,16 +90,16 @@ def workspace(rt: Runtime) -> Workspace:
 
 def build(rt: Runtime, name: str) -> dict[Kind, tuple[str | None, int]]:
     target, place = rt.open_embedder(name), workspace(rt)
-    with reembed.held(rt, place.key) as lease:
+    with reembed.hold_lease(rt, place.key) as lease:
         return {
-            moved.kind: (moved.was, moved.made)
+            moved.kind: (moved.previous, moved.created)
             for moved in reembed.build(rt, target, place, lease, lambda rows: None)
         }
 
 
 def settle(rt: Runtime, name: str) -> int:
     target, place = rt.open_embedder(name), workspace(rt)
-    with reembed.held(rt, place.key) as lease:
+    with reembed.hold_lease(rt, place.key) as lease:
         return reembed.settle(rt, target, place, lease, lambda rows: None)
 
 
