@@ -232,10 +232,10 @@ class Runtime:
     def _open_reasoner(self, name: str) -> Reasoner:
         if self._stop is None or name == choice.LLM:
             return self._open_reasoner_here(name)
-        from memservice.reasoning.apart.reasoner import Apart, place_of
+        from memservice.reasoning.apart.reasoner import Apart, location_of
 
         provider = self.plugins.reasoner(name)
-        location = place_of(provider)
+        location = location_of(provider)
         if location is None or name not in {self.reasoners[task] for task in choice.BACKGROUND}:
             return self._open_reasoner_here(name)
         apart = Apart(

@@ -85,7 +85,7 @@ def _checks_of_runtime(state: State, runtime: Runtime, ask_models: bool) -> list
             models = Models(state.settings, state.plugins, context)
             answers = probe.ask(models, runtime.reasoners)
             checks += [
-                Check("models", service.OK if answer.ok else BROKEN, answer.said, answer.advice)
+                Check("models", service.OK if answer.ok else BROKEN, answer.text, answer.advice)
                 for answer in answers
             ]
         return checks

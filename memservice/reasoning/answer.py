@@ -1,5 +1,5 @@
-"""Answering with a language model: it looks up what is missing, round by round, and then writes the
-answer."""
+"""Answering with a language model: it looks up missing information, round by round, and then writes
+the answer."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SEARCH_ONLY_LEVELS = ("minimal",)
 
 
 def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
-    """The answer, then what it took, also where it fails. With `stream` its pieces come as the
-    model writes them, else it comes whole.
+    """The answer, then its usage and steps, also after a failure. With `stream` its pieces arrive
+    as the model writes them, otherwise it arrives whole.
 
     Text that a model writes beside its calls is not passed on. An answer in a `response_format`
-    comes whole even in a stream, since it is of no use in parts and may have to be requested again.
+    arrives whole even in a stream, since parts of it are unusable and a second request may follow.
     A model without tools plans its searches in JSON.
     """
     level: DialecticLevel = getattr(models.settings.dialectic.levels, request.level)
@@ -70,7 +70,7 @@ def answer(models: Models, request: AnswerRequest) -> Iterator[str | Answered]:
             document = writer.document(request.response_format, has_tools=bool(bound_tools))
             yield ids.restored(document)
     except Exception:
-        # What was done until then was paid for.
+        # The calls so far have costs.
         yield _took(client, writer.loop, request, ids, was_cut)
         raise
     yield _took(client, writer.loop, request, ids, was_cut)
@@ -94,12 +94,12 @@ class _Writer:
 
     def document(self, schema: dict[str, Any], *, has_tools: bool) -> str:
         """An answer that fits a schema: the one that ends the rounds, if the model can combine the
-        schema with tools, else one that is requested apart."""
+        schema with tools, otherwise the answer to a separate request."""
         if has_tools:
             try:
                 done = self.loop.run()
-                if self.loop.schema is not None and (found := self._fitting(done, schema)):
-                    return found
+                if self.loop.schema is not None and (text := self._fitting(done, schema)):
+                    return text
             except ToolsUnsupported:
                 search_plan.look_up(self._client, self.loop)
         before = self._client.spent
@@ -163,8 +163,8 @@ class _Writer:
             yield done
 
     def _ask(self, turns: Sequence[Turn]) -> Iterator[str | Completion]:
-        """A question that must not be answered with calls. Tools stay on offer as long as the model
-        takes them: they are part of what its provider has cached."""
+        """A question that must not be answered with calls. Its tools remain as long as the model
+        supports them: they are part of the prefix that its provider has cached."""
         before, number = self._client.spent, len(self.loop.steps) + 1
         tools = self.loop.tools if self._has_tools else []
         if self._is_stream:
@@ -189,39 +189,39 @@ class _Writer:
         self, pieces: Iterator[str | Completion], turns: Sequence[Turn] | None = None
     ) -> Generator[str, None, bool]:
         """The pieces of an answer from its first word on, and its continuation if it was cut;
-        whether it says anything. An answer that did not come in pieces is one piece. `turns`: those
-        of the request; None: those of the last round."""
-        said, was_cut = yield from self._from_first_word(pieces)
-        if said.strip() and was_cut:
+        returns whether it has any text. An answer that did not arrive in pieces is one piece.
+        `turns`: those of the request; None: those of the last round."""
+        text, was_cut = yield from self._from_first_word(pieces)
+        if text.strip() and was_cut:
             request = self.loop.conversation() if turns is None else turns
-            further = [*request, Turn("assistant", said), Turn("user", prompt.GO_ON)]
+            further = [*request, Turn("assistant", text), Turn("user", prompt.GO_ON)]
             yield from self._from_first_word(self._ask(further), keep_blanks=True)
-        return bool(said.strip())
+        return bool(text.strip())
 
     def _from_first_word(
         self, pieces: Iterator[str | Completion], *, keep_blanks: bool = False
     ) -> Generator[str, None, tuple[str, bool]]:
-        said, blank, was_cut = "", "", False
+        text, blank, was_cut = "", "", False
         for piece in pieces:
             if isinstance(piece, Completion):
                 was_cut = piece.finish_reason in CUT_OFF
                 if self._is_stream:
                     continue
                 piece = piece.content
-            if not said and not piece.strip() and not keep_blanks:
+            if not text and not piece.strip() and not keep_blanks:
                 blank += piece
                 continue
             if self._on_first_text is not None:
                 self._on_first_text()
             yield blank + piece
-            said, blank = said + blank + piece, ""
-        return said, was_cut
+            text, blank = text + blank + piece, ""
+        return text, was_cut
 
 
 def _took(
     client: ModelClient, loop: ToolLoop, request: AnswerRequest, ids: ShortIds, was_cut: bool
 ) -> Answered:
-    """What was done, with uids in the arguments of tools."""
+    """The usage and the steps, with uids in the arguments of tools."""
     steps = [
         replace(
             step,
@@ -267,8 +267,8 @@ def _bound_tools(
 def opening(
     models: Models, request: AnswerRequest, task: str, renderer: Renderer
 ) -> tuple[list[Turn], bool]:
-    """What the model is told at first, and whether something had to be left out of it. `task` is
-    said after it where there are tools.
+    """The first turns, and whether a part of them was left out. `task` is added to them if there
+    are tools.
 
     What changes most from question to question comes last, so that providers can cache the rest.
     """
@@ -295,12 +295,12 @@ def opening(
 def _head(request: AnswerRequest) -> list[str]:
     asker, subject = name(request.asker or ""), name(request.subject or "")
     if request.asker is None:
-        who = prompt.ASKED_ALL
+        introduction = prompt.ASKED_ALL
     elif asker == subject:
-        who = prompt.ASKED_ITSELF.format(asker=asker)
+        introduction = prompt.ASKED_ITSELF.format(asker=asker)
     else:
-        who = prompt.ASKED_ABOUT.format(asker=asker, subject=subject)
-    return [who, *called(request.names)]
+        introduction = prompt.ASKED_ABOUT.format(asker=asker, subject=subject)
+    return [introduction, *called(request.names)]
 
 
 def _cards(request: AnswerRequest, maximum: int) -> list[str]:
@@ -317,15 +317,15 @@ def _cards(request: AnswerRequest, maximum: int) -> list[str]:
 
 
 def _sections(request: AnswerRequest, renderer: Renderer, remaining: int) -> tuple[list[str], bool]:
-    """What was found, as far as there is room: conclusions before messages, of both the best, of
-    the session the latest."""
+    """The evidence that fits: conclusions before messages, the best of each, and the newest
+    messages of the session."""
     conclusions = [item for item in request.evidence if item.kind == "conclusion"]
-    said = [item for item in request.evidence if item.kind == "message"]
+    hits = [item for item in request.evidence if item.kind == "message"]
     stated = [renderer.conclusion(item) for item in conclusions if item.level == EXPLICIT]
     drawn = [renderer.conclusion(item) for item in conclusions if item.level != EXPLICIT]
-    messages = [renderer.message(item) for item in said]
+    messages = [renderer.message(item) for item in hits]
     recent = [renderer.utterance(item) for item in request.recent if item.content.strip()]
-    found: dict[str, list[str]] = {}
+    shown: dict[str, list[str]] = {}
     was_cut = False
     for heading, lines, newest_last in (
         (prompt.STATED, stated, False),
@@ -333,25 +333,24 @@ def _sections(request: AnswerRequest, renderer: Renderer, remaining: int) -> tup
         (prompt.SAID, messages, False),
         (prompt.RECENT, recent, True),
     ):
-        kept, remaining = _that_fit(
+        fitting, remaining = _that_fit(
             lines[::-1] if newest_last else lines, remaining - tokens.count(heading) - 2
         )
-        was_cut = was_cut or len(kept) < len(lines)
-        found[heading] = kept[::-1] if newest_last else kept
+        was_cut = was_cut or len(fitting) < len(lines)
+        shown[heading] = fitting[::-1] if newest_last else fitting
     nothing = [] if stated or drawn or messages else [prompt.NOTHING]
-    # The session comes first, as it does in time: what was looked up for the question stands next
-    # to it.
+    # The session comes first, as it does in time: the evidence stands next to the question.
     order = (prompt.RECENT, prompt.STATED, prompt.DRAWN, prompt.SAID)
     return [
-        "\n".join([heading, *found[heading]]) for heading in order if found[heading]
+        "\n".join([heading, *shown[heading]]) for heading in order if shown[heading]
     ] + nothing, was_cut
 
 
 def _that_fit(lines: Sequence[str], remaining: int) -> tuple[list[str], int]:
-    kept: list[str] = []
+    fitting: list[str] = []
     for line in lines:
         remaining -= tokens.count(line) + 1
         if remaining < 0:
             break
-        kept.append(line)
-    return kept, max(0, remaining)
+        fitting.append(line)
+    return fitting, max(0, remaining)

@@ -25,7 +25,7 @@ MAX_CLOSE = 10
 def calculation_tools(today: date | None) -> list[BoundTool]:
     """`today`: the day of the question; None if it is not known."""
     return [
-        BoundTool(prompt.CALCULATE_DATES, lambda given: _dates(given, today)),
+        BoundTool(prompt.CALCULATE_DATES, lambda arguments: _dates(arguments, today)),
         BoundTool(prompt.COUNT_ITEMS, _count),
     ]
 
@@ -61,8 +61,8 @@ def _counted(*parts: tuple[int, str]) -> str:
     return " ".join(f"{n} {unit}{'' if n == 1 else 's'}" for n, unit in parts if n)
 
 
-def _dates(given: Mapping[str, Any], today: date | None) -> ToolResult:
-    entries = sorted(_entry(text) for text in _bounded(given["dates"], "dates"))
+def _dates(arguments: Mapping[str, Any], today: date | None) -> ToolResult:
+    entries = sorted(_entry(text) for text in _bounded(arguments["dates"], "dates"))
     if not entries:
         raise ToolRefused("dates is empty: give at least one, such as '2024-05-17 moved to Braga'.")
     lines = []
@@ -103,11 +103,11 @@ def _entry(text: str) -> tuple[date, str]:
     )
 
 
-def _count(given: Mapping[str, Any]) -> ToolResult:
+def _count(arguments: Mapping[str, Any]) -> ToolResult:
     """Items that have the same words are one. Those that share most of their words may be: the
     model has to tell."""
     groups: dict[frozenset[str], list[str]] = {}
-    for text in (" ".join(item.split()) for item in _bounded(given["items"], "items")):
+    for text in (" ".join(item.split()) for item in _bounded(arguments["items"], "items")):
         if text:
             groups.setdefault(frozenset(analyse(text)) or frozenset([text.lower()]), []).append(
                 text

@@ -15,18 +15,18 @@ from memservice.spi.reasoner import Consolidated, ConsolidateRequest
 
 PURPOSE = "dream.card_refresh"
 MAX_CHARS = 400
-"""Of each conclusion."""
+"""Characters of each conclusion."""
 
 
 def refresh(models: Models, request: ConsolidateRequest) -> Consolidated:
-    """The card that follows from the present one and from the known conclusions; None for one that
-    stays. Asks the deriver's model."""
+    """The new card, from the current one and from the known conclusions; None if it does not
+    change. Calls the deriver's model."""
     config = models.settings.deriver.model_config
     client = ModelClient(models, PURPOSE, config, request.origin)
     answer = structured.ask_once_more(
         client, _turns(request), prompt.SCHEMA, shape=_shaped, accept_cut=False
     )
-    # Of a cut card, the lines that are missing would be taken for removed ones.
+    # In a cut card, missing lines would count as removed ones.
     lines = [] if answer.is_cut else answer.value["card"]
     return Consolidated(card=lines or None, spent=client.spent)
 
@@ -36,19 +36,19 @@ def _turns(request: ConsolidateRequest) -> list[Turn]:
     if request.card_instructions and request.card_instructions.strip():
         system += prompt.INSTRUCTIONS.format(request.card_instructions.strip())
     card = [f"- {' '.join(line.split())}" for line in request.card]
-    known = [
+    conclusions = [
         f"- {item.said_at:%Y-%m-%d}: {text_of(item.content, MAX_CHARS)}" for item in request.known
     ]
     user = prompt.REQUEST.format(
         observed=name(request.observed),
         card="\n".join(card) or prompt.EMPTY,
-        known="\n".join(known) or prompt.EMPTY,
+        known="\n".join(conclusions) or prompt.EMPTY,
     )
     return [Turn("system", system), Turn("user", user)]
 
 
 def _shaped(value: Any) -> Any:
-    """A bare list is the card; what is no text is left out."""
+    """Accepts a bare list as the card, and drops items that are not text."""
     lines = value.get("card") if isinstance(value, dict) else value
     if isinstance(lines, str):
         lines = lines.splitlines()

@@ -1,5 +1,5 @@
-"""Which reasoner does which task: `REASONER` decides, and for `auto` whether the task's own model
-is configured."""
+"""The reasoner of each task: `REASONER` selects it, and for `auto` whether the task's own model is
+configured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def answer(level: str) -> str:
 
 
 def models_of(settings: Settings) -> dict[str, ModelConfig]:
-    """The model that each task asks, by the task's name."""
+    """The model of each task, by the task's name."""
     levels = settings.dialectic.levels
     return {
         DERIVE: settings.deriver.model_config,
@@ -48,22 +48,22 @@ def all_models_of(settings: Settings) -> dict[str, ModelConfig]:
 def choose(settings: Settings, plugins: Plugins) -> Mapping[str, str]:
     """The name of the reasoner for each task. Raises `ConfigurationError` if `REASONER=llm` and a
     task's model cannot be reached."""
-    wanted = settings.app.reasoner
+    reasoner = settings.app.reasoner
     models = models_of(settings)
-    if wanted not in (AUTO, LLM):
-        return dict.fromkeys(models, wanted)
+    if reasoner not in (AUTO, LLM):
+        return dict.fromkeys(models, reasoner)
     configured = {
         task: is_configured(settings.llm, model, plugins) for task, model in models.items()
     }
-    missing = [task for task, found in configured.items() if not found]
-    if wanted == LLM and missing:
+    missing = [task for task, has_model in configured.items() if not has_model]
+    if reasoner == LLM and missing:
         location = f"LLM_{transport_key(models[missing[0]].transport).upper()}"
         raise ConfigurationError(
             f"REASONER = llm needs a model for {', '.join(missing)}: set "
             f"{location}_API_KEY or {location}_BASE_URL, "
             "or choose REASONER = auto, which does without one where none is configured"
         )
-    return {task: LLM if found else WITHOUT_MODEL for task, found in configured.items()}
+    return {task: LLM if has_model else WITHOUT_MODEL for task, has_model in configured.items()}
 
 
 def shown(chosen: Mapping[str, str]) -> str:

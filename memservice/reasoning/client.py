@@ -1,4 +1,4 @@
-"""Asking a language model: tries, pauses, the fallback model, and a note of each try."""
+"""Calling a language model: retries, pauses, the fallback model, and a record of each try."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_re
 from memservice.domain.answers.written_calls import may_begin_call, written_calls
 from memservice.domain.ids import new_uid
 from memservice.reasoning import outages
-from memservice.reasoning.limits import CallerGone, without_forbidden_calls
+from memservice.reasoning.limits import ClientDisconnected, without_forbidden_calls
 from memservice.reasoning.models import Models
 from memservice.reasoning.traits import ModelTarget
 from memservice.settings.models import ModelConfig
@@ -30,27 +30,27 @@ from memservice.spi.llm import (
 )
 from memservice.spi.reasoner import Origin, Spent
 
-MAX_ASKED_PAUSE = 60.0
-"""Seconds: a provider that asks for a longer pause is not waited for here."""
+MAX_REQUESTED_PAUSE = 60.0
+"""Seconds. If a provider requests a longer pause, the call fails instead of waiting."""
 HELD_CHARS = 160
 """Characters (some 40 tokens) of a stream that are held back while tools are offered: text before a
 call is not part of the answer."""
 CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
-"""Finish reasons of answers that grew too long."""
+"""Finish reasons of answers that were cut at their maximum length."""
 
 
 class ModelClient:
-    """Asks the model of one task, for one request; not shared between threads.
+    """Calls the model of one task, for one request; not shared between threads.
 
-    Up to `LLM_MAX_ATTEMPTS` tries, the last of them with the fallback model where there is one. A
-    failure that trying again cannot mend goes to the fallback at once, and a refusal nowhere.
-    Raises the last `ModelFailure`; anything else that a provider raises is its bug.
+    Makes up to `LLM_MAX_ATTEMPTS` tries, the last of them with the fallback model if there is one.
+    After a failure that a retry cannot fix, the fallback is next; after a refusal there is no
+    further try. Raises the last `ModelFailure`; any other exception is a bug of the provider.
     """
 
     def __init__(self, models: Models, purpose: str, config: ModelConfig, origin: Origin) -> None:
-        """`purpose`: as `ModelCall.purpose` lists them."""
+        """`purpose`: one of those that `ModelCall.purpose` lists."""
         self.spent = Spent()
-        """What all calls that gave something cost so far."""
+        """Usage of all successful calls so far."""
         self._models = models
         self._purpose = purpose
         self._origin = origin
@@ -59,7 +59,7 @@ class ModelClient:
 
     @property
     def has_fixed_output(self) -> bool:
-        """Whether the model's settings bound its output, whatever a task wants."""
+        """Whether the model's settings limit its output, independently of the task."""
         return self._first.max_output_tokens is not None
 
     def complete(
@@ -72,10 +72,10 @@ class ModelClient:
         max_output_tokens: int | None = None,
         iteration: int | None = None,
     ) -> Completion:
-        """One answer, without reasoning in its text. `max_output_tokens` is what the task wants;
-        the model's own setting overrules it.
+        """One answer, without reasoning in its text. `max_output_tokens` is the task's
+        limit; the model's own setting overrides it.
 
-        An answer that was cut inside of its reasoning is requested once more, with more room.
+        An answer that was cut within its reasoning is requested once more, with a higher limit.
         """
         tries = _RetryPlan(self._models, self._first, self._fallback)
         has_more_room = False
@@ -87,8 +87,8 @@ class ModelClient:
             try:
                 done = self._models.opened(tries.target).complete(request)
             except ToolsUnsupported:
-                raise  # Nothing was answered: the caller goes on without tools.
-            except CallerGone:
+                raise  # There is no answer: the caller continues without tools.
+            except ClientDisconnected:
                 note.cancelled()
                 raise
             except ModelFailure as error:
@@ -142,7 +142,7 @@ class ModelClient:
                             yield text
                 if done is None:
                     raise ModelFailure("the model's stream ended without an end", retryable=True)
-            except (GeneratorExit, CallerGone):
+            except (GeneratorExit, ClientDisconnected):
                 note.cancelled()
                 raise
             except ToolsUnsupported:
@@ -191,7 +191,7 @@ class ModelClient:
         return done if content == done.content else replace(done, content=content)
 
     def _has_grown(self, target: ModelTarget, request: CompletionRequest) -> bool:
-        """Give the model more room for reasoning; whether that was possible."""
+        """Raise the model's limit for reasoning; returns whether that was possible."""
         self._models.traits.starved(target, request.max_output_tokens + request.reasoning_headroom)
         return self._headroom(target) > request.reasoning_headroom
 
@@ -266,32 +266,32 @@ class _StreamReader:
     def __init__(self, *, hold: bool, is_open: bool) -> None:
         self._filter = ReasoningFilter(is_open=is_open)
         self._holds = hold
-        self._held = ""
+        self._buffer = ""
 
     def take(self, piece: str) -> str:
         text = self._filter.take(piece)
         if not self._holds:
             return text
-        self._held += text
-        if len(self._held) < HELD_CHARS or may_begin_call(self._held):
+        self._buffer += text
+        if len(self._buffer) < HELD_CHARS or may_begin_call(self._buffer):
             return ""
         self._holds = False
         return self._released()
 
     def end(self) -> str:
         """The rest, of an answer without calls."""
-        self._held += self._filter.end()
+        self._buffer += self._filter.end()
         return self._released()
 
     def _released(self) -> str:
-        held, self._held = self._held, ""
-        return without_reasoning(held)[0]
+        text, self._buffer = self._buffer, ""
+        return without_reasoning(text)[0]
 
 
 @contextmanager
 def _closing(pieces: Iterator[str | Completion]) -> Iterator[Iterator[str | Completion]]:
-    """End the exchange when the reader stops before its end; an iterator that is no generator may
-    have nothing to close."""
+    """Close the stream if the reader stops before its end; an iterator that is not a generator may
+    have no `close`."""
     try:
         yield pieces
     finally:
@@ -301,7 +301,7 @@ def _closing(pieces: Iterator[str | Completion]) -> Iterator[Iterator[str | Comp
 
 
 class _RetryPlan:
-    """Which model is asked next, and after what pause."""
+    """The model of the next try, and the pause before it."""
 
     def __init__(self, models: Models, first: ModelTarget, fallback: ModelTarget | None) -> None:
         self.number = 1
@@ -321,8 +321,8 @@ class _RetryPlan:
 
     def after(self, error: ModelFailure) -> None:
         """Go on to the next try, after its pause. Raises the error if there is none."""
-        asked = error.retry_after or 0.0
-        repeatable = error.retryable and asked <= MAX_ASKED_PAUSE
+        requested = error.retry_after or 0.0
+        repeatable = error.retryable and requested <= MAX_REQUESTED_PAUSE
         hopeless = not (outages.may_retry(self.target, self.last, error) and repeatable)
         if (
             isinstance(error, Refusal)
@@ -336,11 +336,11 @@ class _RetryPlan:
             and (hopeless or self.number + 1 == self.of)
         )
         if other and self._fallback is not None:
-            # Another model need not wait for what the first one asked for.
+            # The pause that the first model requested does not apply to another one.
             self.target, pause = self._fallback, 0.0 if hopeless else self._pause()
             self.number = self.of
         else:
-            self.number, pause = self.number + 1, max(self._pause(), asked)
+            self.number, pause = self.number + 1, max(self._pause(), requested)
         if pause:
             self._models.sleep(pause)
 
@@ -352,7 +352,7 @@ class _RetryPlan:
 
 
 class _CallRecord:
-    """What is told of one try."""
+    """The report of one try."""
 
     def __init__(
         self,
@@ -387,7 +387,7 @@ class _CallRecord:
     def succeeded(self, done: Completion) -> None:
         outages.answered(self._target, self._last)
         self._caller._spend(self._target, done)
-        self._tell(
+        self._report(
             "success",
             input_tokens=done.input_tokens,
             output_tokens=done.output_tokens,
@@ -401,15 +401,15 @@ class _CallRecord:
 
     def failed(self, error: Exception) -> None:
         status = getattr(error, "status", None)
-        self._tell(
+        self._report(
             "error", error_class=type(error).__name__ + ("" if status is None else f" {status}")
         )
 
     def cancelled(self) -> None:
-        self._tell("cancelled")
+        self._report("cancelled")
 
-    def _tell(self, outcome: Literal["success", "error", "cancelled"], **found: Any) -> None:
+    def _report(self, outcome: Literal["success", "error", "cancelled"], **fields: Any) -> None:
         duration = round((time.monotonic() - self._began) * 1000)
         self._caller._models.context.called(
-            replace(self._call, outcome=outcome, duration_ms=duration, **found)
+            replace(self._call, outcome=outcome, duration_ms=duration, **fields)
         )

@@ -1,6 +1,7 @@
-"""Dreaming with a language model: first order and what follows, then patterns; or the card alone.
+"""Dreaming with a language model: first deduction, then induction; or only the card.
 
-Nothing is stored here. What the phases write is collected, and the pipeline stores it all at once.
+Nothing is stored here. The results of the phases are collected, and the pipeline stores them all at
+once.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Pha
 log = logging.getLogger("memservice.reasoning")
 
 MAX_OUTPUT_TOKENS = 8_192
-"""Of one round, where the model's settings say nothing."""
+"""Tokens of one round, unless the model's settings have a limit."""
 SURPRISING_SHOWN = 10
 SURPRISING_CHARS = 200
 ID_TOKENS = 6
-"""Of a short id in brackets and the end of its line."""
+"""Tokens of a short id in brackets and the end of its line."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What a phase is."""
+    """The properties of a phase."""
 
     name: str
     prompt: Prompt
@@ -69,9 +70,9 @@ CARD_REFRESH = _Kind("card_refresh", prompt.CARD_REFRESH, 6, writes_card=True, r
 
 
 def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
-    """What the phases wrote. If one fails, the other runs all the same, and `phases` names the
-    failure. If none came to its end, the error of the last is raised, so that the dream is tried
-    again. A failure of a model's provider is raised at once."""
+    """The results of the phases. If one fails, the other still runs, and `phases` names the
+    failure. If all fail, the error of the last is raised, so that the dream is retried. A failure
+    of a model's provider is raised at once."""
     kinds = [CARD_REFRESH] if request.card_only else [DEDUCTION, INDUCTION]
     if (request.card_only and not request.write_card) or not (request.known or request.card_only):
         return Consolidated()
@@ -83,7 +84,7 @@ def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
         try:
             phase.run()
         except (Unavailable, Damaged):
-            # The store is away, or damaged: whatever is written now could not be stored.
+            # The store is unavailable, or damaged: no result could be stored.
             raise
         except Exception as error:
             if isinstance(error, ModelFailure) and error.fault == "provider":
@@ -143,7 +144,7 @@ class _Phase:
             self._run_without_tools()
 
     def _run_without_tools(self) -> None:
-        """All of the phase in one answer, as a document."""
+        """Run the phase as one request, whose answer is a document."""
         writing = {
             bound_tool.tool.name: _WRITING[bound_tool.tool.name]
             for bound_tool in self._bound_tools()
@@ -220,28 +221,28 @@ class _Phase:
             bound_tools.append(BoundTool(tools.UPDATE_PEER_CARD, draft.rewrite_card))
         return bound_tools
 
-    def _create(self, given: Mapping[str, Any]) -> ToolResult:
+    def _create(self, arguments: Mapping[str, Any]) -> ToolResult:
         model = self._caller.spent.model or self._model
         return self._draft_of_dream.create(
-            given, self._kind.creates, model, self._kind.prompt.version
+            arguments, self._kind.creates, model, self._kind.prompt.version
         )
 
     def _live(self) -> list[Known]:
-        """What is held and has not given way in this dream, oldest first."""
+        """The stored conclusions that this dream has not superseded, oldest first."""
         return [
             row for row in self._request.known if row.uid not in self._draft_of_dream.superseded
         ]
 
-    def _recent(self, given: Mapping[str, Any]) -> ToolResult:
+    def _recent(self, arguments: Mapping[str, Any]) -> ToolResult:
         usual, maximum = tools.LIMITS[tools.RECENT_CONCLUSIONS.name]
         limit, skip = (
-            max(1, min(int(given.get("limit") or usual), maximum)),
-            max(0, int(given.get("skip") or 0)),
+            max(1, min(int(arguments.get("limit") or usual), maximum)),
+            max(0, int(arguments.get("skip") or 0)),
         )
-        rows = [row for row in reversed(self._live()) if given.get("level") in (None, row.level)][
-            skip : skip + limit
-        ]
-        return ToolResult([self._renderer.known(row) for row in rows], len(rows))
+        rows = [
+            row for row in reversed(self._live()) if arguments.get("level") in (None, row.level)
+        ][skip : skip + limit]
+        return ToolResult([self._renderer.known_line(row) for row in rows], len(rows))
 
     def _opening(self) -> list[Turn]:
         request, kind = self._request, self._kind
@@ -264,8 +265,7 @@ class _Phase:
         return [Turn("system", system), Turn("user", "\n\n".join(parts))]
 
     def _conclusions(self) -> list[str]:
-        """The surprising ones and, unless these are enough to go by, the newest that there is room
-        for."""
+        """The surprising ones and, unless these are enough, the newest ones that fit."""
         live = {row.uid: row for row in self._live()}
         if not live:
             return [prompt.NONE]
@@ -275,7 +275,7 @@ class _Phase:
                 "\n".join(
                     [
                         prompt.SURPRISING,
-                        *(self._renderer.known(row, SURPRISING_CHARS) for row in odd),
+                        *(self._renderer.known_line(row, SURPRISING_CHARS) for row in odd),
                     ]
                 )
             ]
@@ -292,18 +292,18 @@ class _Phase:
             if remaining < 0 and newest:
                 break
             newest.append(row)
-        lines = [self._renderer.known(row) for row in reversed(newest)]
+        lines = [self._renderer.known_line(row) for row in reversed(newest)]
         return [*parts, "\n".join([prompt.NEWEST.format(total=len(live)), *lines])]
 
     def _before(self) -> list[str]:
-        """What the phase before did."""
-        made = [
+        """The results of the previous phase."""
+        created = [
             f"#{n} {row.level}: {text_of(row.content, self._renderer.maximum)}"
             for n, row in enumerate(self._draft_of_dream.created)
         ]
-        gone = ", ".join(map(self._draft_of_dream.shown, self._draft_of_dream.superseded))
-        return (["\n".join([prompt.CREATED, *made])] if made else []) + (
-            [prompt.SUPERSEDED.format(gone)] if gone else []
+        superseded = ", ".join(map(self._draft_of_dream.shown, self._draft_of_dream.superseded))
+        return (["\n".join([prompt.CREATED, *created])] if created else []) + (
+            [prompt.SUPERSEDED.format(superseded)] if superseded else []
         )
 
 
@@ -316,7 +316,7 @@ _WRITING = {
 
 
 def _shaped(value: Any, parts: Mapping[str, Any]) -> Any:
-    """The document without the items that do not fit: the others count."""
+    """The document without its invalid items."""
     if not isinstance(value, dict):
         return value
     return {

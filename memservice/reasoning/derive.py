@@ -38,17 +38,17 @@ from memservice.spi.reasoner import (
 
 PURPOSE = "deriver.representation"
 PART_TOKENS = 1_500
-"""A longer message is derived in parts of at most so many tokens."""
+"""Maximum tokens of a part: longer messages are derived in parts."""
 MIN_PART_TOKENS = 100
 """A message, or part of one, that is shorter is not split further."""
 CALLS_PER_BATCH = 4
-"""Calls for each batch, on average, after which nothing is split any more."""
+"""Calls for each batch, on average. Beyond them there are no further splits."""
 
 
 def derive(models: Models, request: DeriveRequest) -> Derived:
     """Statements in the order of the answers, each with keys of new messages by the observed peer;
-    those without any are left out, and so is what is longer than any conclusion may be, or more
-    than there can be."""
+    those without any are left out, and so are statements that are too long for a conclusion, and
+    those beyond the maximum number."""
     request = bounded(request)
     batches = _batches(request, models.settings.deriver.max_input_tokens)
     if not batches:
@@ -83,17 +83,17 @@ class _Run:
         self._calls_left = CALLS_PER_BATCH * batches + 6 * entries.bit_length() + 2
 
     def derive(self, request: DeriveRequest, doubled: bool = False) -> None:
-        """Derive from the numbered entries of a request; split it if the answer shows that it has
-        to be."""
+        """Derive from the numbered entries of a request; split it if the request is too long, or
+        the answer is cut, refused or without citations."""
         self._calls_left -= 1
-        asked = prompt_of(request, self._settings.deriver.max_input_tokens)
-        self.scaffold_tokens += asked.scaffold_tokens
-        self.hit_cap = self.hit_cap or asked.hit_cap
+        built = prompt_of(request, self._settings.deriver.max_input_tokens)
+        self.scaffold_tokens += built.scaffold_tokens
+        self.hit_cap = self.hit_cap or built.hit_cap
         own = own_indexes(request)
         try:
             answer = structured.ask_once_more(
                 self._client,
-                asked.turns,
+                built.turns,
                 prompt.SCHEMA,
                 shape=lambda value: shaped(value, len(own)),
                 max_output_tokens=2 * self._settings.llm.default_max_tokens if doubled else None,
@@ -110,10 +110,12 @@ class _Run:
             return
         keys = {number: request.messages[index].key for number, index in enumerate(own, 1)}
         marks = {mark: request.messages[index].key for index, mark in letters(request).items()}
-        found = statements(answer.value["statements"], keys, marks, held_ids(asked.context))
-        self.statements += found
+        new_statements = statements(
+            answer.value["statements"], keys, marks, held_ids(built.context)
+        )
+        self.statements += new_statements
         if answer.is_cut:
-            cited = {key for statement in found for key in statement.message_keys}
+            cited = {key for statement in new_statements for key in statement.message_keys}
             self._rest(request, own, cited, doubled)
         elif answer.value["statements"] and not cites(answer.value["statements"]):
             self._halve(request, own)
@@ -131,8 +133,8 @@ class _Run:
     def _rest(
         self, request: DeriveRequest, own: Sequence[int], cited: set[int], doubled: bool
     ) -> None:
-        """Derive from the entries that a cut answer does not cite; from a single one again, with
-        more room, then in halves."""
+        """Derive from the entries that a cut answer does not cite; from a single one again, with a
+        higher limit, then in halves."""
         may_double = not (doubled or self._client.has_fixed_output)
         missing = [index for index in own if request.messages[index].key not in cited]
         again = missing or own[-1:]
@@ -178,7 +180,7 @@ class _CitationCheck:
 
 
 def _part(request: DeriveRequest, own: Sequence[int]) -> DeriveRequest:
-    """The request with some of its own messages, and what others said before and between these."""
+    """The request with some of its own messages, and the others before and between them."""
     first = own[0]
     while first > 0 and not is_own(request, request.messages[first - 1]):
         first -= 1
@@ -218,7 +220,7 @@ def _batches(request: DeriveRequest, maximum: int) -> list[DeriveRequest]:
 
 
 def _texts(text: str, limit: int) -> list[str]:
-    """A text in parts of at most so many tokens, cut at paragraphs if possible."""
+    """A text in parts of at most `limit` tokens, cut at paragraphs if possible."""
     size = tokens.count(text)
     if size <= limit or len(text) < 2:
         return [text]

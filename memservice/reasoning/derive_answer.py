@@ -1,5 +1,5 @@
-"""Reading what the deriver's model answers: as far as it can be understood, and no further. A part
-of a statement that cannot be read is left out; the statement stays."""
+"""Reads the answers of the deriver's model, as far as they are unambiguous. An unreadable part of a
+statement is left out; the statement remains."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from memservice.reasoning.prompts.derive import OTHER
 from memservice.spi.reasoner import Known, Statement
 
 MAX_STATEMENTS = 500
-"""Of one batch; a batch of messages never states so much, so what is beyond is a model that cannot
-stop."""
+"""Statements of one batch. No batch of messages states more: beyond this number the model repeats
+itself without end."""
 MAX_REASON = 300
 """Characters."""
 
@@ -32,7 +32,7 @@ _CITATION_NAMES = ("messages", "message", "sources", "source", "entries", "entry
 
 
 def shaped(value: Any, entries: int) -> Any:
-    """The document in the requested form, as far as it can be told: a bare list, texts instead of
+    """The document in the requested form, if it can be recognised: a bare list, texts instead of
     objects, other names, numbers as text. A statement without citation takes the only entry."""
     if isinstance(value, dict) and "statements" not in value and len(value) == 1:
         (value,) = value.values()
@@ -70,14 +70,14 @@ def _shaped_item(item: Any, entries: int) -> Any:
 
 
 def _details(item: Mapping[str, Any]) -> dict[str, Any]:
-    """What a statement has beside its text and its sources; a value of another form counts as not
-    given."""
+    """The parts of a statement besides its text and its sources; a value of another form counts as
+    missing."""
     replaced = item.get("replaces")
     ids = [
         mark
-        for given in (replaced if isinstance(replaced, list) else [replaced])
-        if isinstance(given, str)
-        for mark in _HELD.findall(given.casefold())[:20]
+        for mark_text in (replaced if isinstance(replaced, list) else [replaced])
+        if isinstance(mark_text, str)
+        for mark in _HELD.findall(mark_text.casefold())[:20]
     ]
     reason = item.get("reason")
     return {
@@ -89,19 +89,19 @@ def _details(item: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _one_of(words: Sequence[str], given: object, otherwise: str) -> str:
-    word = given.strip().casefold() if isinstance(given, str) else ""
+def _one_of(words: Sequence[str], value: object, otherwise: str) -> str:
+    word = value.strip().casefold() if isinstance(value, str) else ""
     return word if word in words else otherwise
 
 
-def _when(given: object) -> str:
+def _when(value: object) -> str:
     """A span as text, also of an object or a list with a start and an end."""
-    if isinstance(given, dict):
+    if isinstance(value, dict):
         names = (("start", "from"), ("end", "to"))
-        given = [next((given[name] for name in pair if name in given), None) for pair in names]
-    if isinstance(given, list) and 1 <= len(given) <= 2:
-        return "/".join(part.strip() if isinstance(part, str) else "" for part in given)
-    return given if isinstance(given, str) else ""
+        value = [next((value[name] for name in pair if name in value), None) for pair in names]
+    if isinstance(value, list) and 1 <= len(value) <= 2:
+        return "/".join(part.strip() if isinstance(part, str) else "" for part in value)
+    return value if isinstance(value, str) else ""
 
 
 def cites(items: Sequence[Mapping[str, Any]]) -> bool:
@@ -112,17 +112,17 @@ def statements(
     items: Sequence[Mapping[str, Any]],
     keys: Mapping[int, int],
     letters: Mapping[str, int],
-    held: Mapping[str, Known],
+    conclusions: Mapping[str, Known],
 ) -> list[Statement]:
     """The statements that cite new messages. `keys` and `letters`: of messages, by the marks of the
-    prompt. `held`: the conclusions that were shown, by their ids."""
-    found = []
+    prompt. `conclusions`: those in the prompt, by their ids."""
+    parsed = []
     for item in items:
         content = item["content"].strip()
         cited = tuple(dict.fromkeys(keys[number] for number in item["messages"] if number in keys))
         if content and cited and len(content) <= MAX_CONTENT_LENGTH:
             confirmed = (letters[mark] for mark in item["confirms"] if mark in letters)
-            found.append(
+            parsed.append(
                 Statement(
                     content,
                     cited,
@@ -132,18 +132,22 @@ def statements(
                     when=parse_span(item["when"]),
                     certainty=item["certainty"],
                     replaces=tuple(
-                        dict.fromkeys(held[mark].uid for mark in item["replaces"] if mark in held)
+                        dict.fromkeys(
+                            conclusions[mark].uid
+                            for mark in item["replaces"]
+                            if mark in conclusions
+                        )
                     ),
                     reason=" ".join(item["reason"].split())[:MAX_REASON],
                 )
             )
-    return found
+    return parsed
 
 
-def distinct(found: Sequence[Statement]) -> list[Statement]:
+def distinct(derived: Sequence[Statement]) -> list[Statement]:
     """Each statement once, with all the messages that it comes from; `MAX_STATEMENTS` at most."""
     by_text: dict[str, Statement] = {}
-    for statement in found:
+    for statement in derived:
         same = " ".join(statement.content.casefold().split())
         if same not in by_text and len(by_text) >= MAX_STATEMENTS:
             break

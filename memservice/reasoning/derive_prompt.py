@@ -1,7 +1,6 @@
-"""What the deriver's model is shown: the new messages, and what helps to understand them, within a
-number of tokens.
+"""The prompt of the deriver's model: the new messages and their context, within a number of tokens.
 
-If the prompt is too long, these parts are left out, one after the other, until it fits: held
+If the prompt is too long, these parts are left out, one after the other, until it fits: stored
 conclusions (the least related first), the card, the summary, messages that are context (the oldest
 first). Then the new messages are cut evenly.
 """
@@ -25,47 +24,47 @@ Item = TypeVar("Item")
 MARK_TOKENS = 5
 """Tokens of the number in front of a message, at most."""
 HISTORY_TOKENS = 800
-"""Of the messages before the first new one, together; the last of them is always shown."""
+"""Tokens of all messages before the first new one; the last of them is always included."""
 HISTORY_MESSAGE_TOKENS = 300
-"""Of each of them."""
+"""Tokens of each of them."""
 SUMMARY_TOKENS = 400
 CARD_TOKENS = 400
 HELD_TOKENS = 600
 MAX_HELD = 10
 HELD_CHARS = 400
-"""Of each held conclusion."""
+"""Characters of each stored conclusion."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the model is given."""
+class DerivePrompt:
+    """The prompt of one call."""
 
     turns: Sequence[Turn]
     scaffold_tokens: int
-    """Of everything but the messages."""
+    """Tokens of everything except the messages."""
     hit_cap: bool
-    """Was something left out because the prompt would be too long?"""
+    """Whether a part was left out because the prompt would be too long."""
     context: DeriveContext
-    """What of the context is in the prompt."""
+    """The part of the context that is in the prompt."""
 
 
 def bounded(request: DeriveRequest) -> DeriveRequest:
     """The request with no more context than a prompt may have."""
     context = request.context
-    held = _whole(context.held[:MAX_HELD], HELD_TOKENS, lambda item: _held_line("c10", item))
+    conclusions = _whole(context.held[:MAX_HELD], HELD_TOKENS, lambda item: _held_line("c10", item))
     return replace(
         request,
         messages=_bounded_history(request),
         context=DeriveContext(
             cut(context.summary, SUMMARY_TOKENS) if context.summary else None,
             _whole(context.card, CARD_TOKENS, _card_line),
-            held,
+            conclusions,
         ),
     )
 
 
-def prompt_of(request: DeriveRequest, maximum: int) -> Asked:
-    """At most that many tokens, as far as the messages can be shortened."""
+def prompt_of(request: DeriveRequest, maximum: int) -> DerivePrompt:
+    """A prompt of at most `maximum` tokens, as far as the messages can be shortened."""
     system = tokens.count(system_text(request))
     needed = _size(request.messages)
     context = request.context
@@ -76,7 +75,7 @@ def prompt_of(request: DeriveRequest, maximum: int) -> Asked:
             break
         context = smaller
     messages = _fitting(request, maximum - scaffold)
-    return Asked(
+    return DerivePrompt(
         [Turn("system", system_text(request)), Turn("user", user_text(request, messages, context))],
         scaffold,
         messages != list(request.messages) or context != request.context,
@@ -125,12 +124,12 @@ def _letter(number: int) -> str:
 
 
 def held_ids(context: DeriveContext) -> dict[str, Known]:
-    """By the short id that a prompt gives it (`c1` …), each held conclusion."""
+    """Short id in the prompt (`c1` …) → stored conclusion."""
     return {f"c{number}": item for number, item in enumerate(context.held, 1)}
 
 
 def _smaller(context: DeriveContext) -> DeriveContext | None:
-    """The context without the part that is left out first; None if there is nothing in it."""
+    """The context without its least important part; None if it is empty."""
     if context.held:
         return replace(context, held=context.held[:-1])
     if context.card:
@@ -139,24 +138,24 @@ def _smaller(context: DeriveContext) -> DeriveContext | None:
 
 
 def _whole(items: Sequence[Item], maximum: int, line: Callable[[Item], str]) -> tuple[Item, ...]:
-    """The first items whose lines have at most that many tokens together."""
-    kept: list[Item] = []
+    """The first items whose lines have at most `maximum` tokens together."""
+    fitting: list[Item] = []
     for item in items:
         maximum -= tokens.count(line(item)) + 1
         if maximum < 0:
             break
-        kept.append(item)
-    return tuple(kept)
+        fitting.append(item)
+    return tuple(fitting)
 
 
 def _bounded_history(request: DeriveRequest) -> list[Utterance]:
     """The messages, those before the first new one within their bounds."""
     own = own_indexes(request)
     first = own[0] if own else len(request.messages)
-    kept: list[Utterance] = []
+    history: list[Utterance] = []
     left = HISTORY_TOKENS
     for message in reversed(request.messages[:first]):
-        is_last = not kept
+        is_last = not history
         shown = message
         # A question is shown whole, since the next message may answer it.
         if not message.new and not (is_last and message.author != request.observed):
@@ -164,8 +163,8 @@ def _bounded_history(request: DeriveRequest) -> list[Utterance]:
         left -= 0 if message.new else _size([shown])
         if left < 0 and not is_last:
             break
-        kept.append(shown)
-    return [*reversed(kept), *request.messages[first:]]
+        history.append(shown)
+    return [*reversed(history), *request.messages[first:]]
 
 
 def _size(messages: Sequence[Utterance]) -> int:
@@ -197,12 +196,12 @@ def user_text(request: DeriveRequest, messages: Sequence[Utterance], context: De
 
 def _context(context: DeriveContext) -> str:
     """The sections in front of the conversation, each with a blank line behind it."""
-    held = [_held_line(mark, item) for mark, item in held_ids(context).items()]
+    conclusions = [_held_line(mark, item) for mark, item in held_ids(context).items()]
     summary = [f"    {text_of(context.summary, len(context.summary))}"] if context.summary else []
     sections = (
         (prompt.SUMMARY, summary),
         (prompt.CARD, [_card_line(line) for line in context.card]),
-        (prompt.HELD, held),
+        (prompt.HELD, conclusions),
     )
     return "".join("\n".join([heading, *lines, "", ""]) for heading, lines in sections if lines)
 
@@ -217,23 +216,23 @@ def _held_line(mark: str, item: Known) -> str:
 
 
 def _fitting(request: DeriveRequest, maximum: int) -> list[Utterance]:
-    """The messages within a budget of tokens: context goes first, the oldest before the newer, then
-    the texts are cut evenly."""
+    """The messages within a budget of tokens: context is left out first, the oldest before the
+    newer, then the texts are cut evenly."""
     sizes = [_size([message]) for message in request.messages]
     total = sum(sizes)
-    kept: list[tuple[Utterance, int]] = []
+    remaining: list[tuple[Utterance, int]] = []
     for message, size in zip(request.messages, sizes, strict=True):
         if total > maximum and not is_own(request, message):
             total -= size
         else:
-            kept.append((message, size))
+            remaining.append((message, size))
     if total <= maximum:
-        return [message for message, _ in kept]
-    share = maximum // len(kept)
+        return [message for message, _ in remaining]
+    share = maximum // len(remaining)
     return [
         replace(
             message,
             content=cut(message.content, max(1, share - (size - tokens.count(message.content)))),
         )
-        for message, size in kept
+        for message, size in remaining
     ]

@@ -1,5 +1,5 @@
-"""What a dream writes, before it is stored: checked at once, so that a model hears what is wrong
-and can mend it."""
+"""The results of a dream before they are stored. They are checked at once, so that the model gets
+the errors and can correct them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from memservice.spi.toolbox import Evidence, ToolRefused
 
 
 class DreamDraft:
-    """The conclusions that a dream makes and lets give way, and the card that it writes."""
+    """The conclusions that a dream creates and supersedes, and the card that it writes."""
 
     def __init__(self, request: ConsolidateRequest) -> None:
         self.created: list[Statement] = []
@@ -33,30 +33,32 @@ class DreamDraft:
         self._levels = {row.uid: row.level for row in request.known}
         self._written_by_hand = {folded(line): line for line in request.card if not is_good(line)}
 
-    def shows(self, found: Sequence[Evidence]) -> list[Evidence]:
-        """Those of the conclusions that did not give way in this dream. The model is shown them, so
-        it may name them."""
-        evidence = [item for item in found if item.uid not in self.superseded]
+    def shows(self, candidates: Sequence[Evidence]) -> list[Evidence]:
+        """The conclusions that this dream did not supersede. The model sees them, so it may cite
+        them."""
+        evidence = [item for item in candidates if item.uid not in self.superseded]
         self._levels.update({item.uid: item.level or "" for item in evidence})
         return evidence
 
     def create(
-        self, given: Mapping[str, Any], levels: Sequence[str], model: str | None, version: str
+        self, arguments: Mapping[str, Any], levels: Sequence[str], model: str | None, version: str
     ) -> ToolResult:
-        """New conclusions of those levels, by a model and under a version of its prompt. Each is
-        judged by itself."""
+        """New conclusions of those levels, with the model and the version of its prompt. Each is
+        checked separately."""
         lines: list[str] = []
-        made: list[str] = []
-        for item in given["conclusions"]:
+        created_levels: list[str] = []
+        for item in arguments["conclusions"]:
             try:
                 statement = replace(self._statement(item, levels), model=model, prompt=version)
             except ToolRefused as problem:
                 lines.append(f"Not created ({_beginning(item['content'])}): {problem}")
                 continue
             self.created.append(statement)
-            made.append(statement.level)
+            created_levels.append(statement.level)
             lines.append(f"Created #{len(self.created) - 1}: {_beginning(statement.content)}")
-        return ToolResult(lines or ["No conclusions were given."], len(made), made)
+        return ToolResult(
+            lines or ["No conclusions were given."], len(created_levels), created_levels
+        )
 
     def _statement(self, item: Mapping[str, Any], levels: Sequence[str]) -> Statement:
         content, level = " ".join(item["content"].split()), item["level"]
@@ -90,23 +92,25 @@ class DreamDraft:
             else None,
         )
 
-    def supersede(self, given: Mapping[str, Any]) -> ToolResult:
-        """Conclusions that give way. Each is judged by itself."""
+    def supersede(self, arguments: Mapping[str, Any]) -> ToolResult:
+        """Conclusions to supersede. Each is checked separately."""
         lines: list[str] = []
-        gone: list[str] = []
-        for item in given["conclusions"]:
+        superseded_levels: list[str] = []
+        for item in arguments["conclusions"]:
             try:
                 step = self._step(item)
             except ToolRefused as problem:
                 lines.append(f"Not superseded ({item['id']}): {problem}")
                 continue
             self.superseded[step.old] = step
-            gone.append(self._levels[step.old])
+            superseded_levels.append(self._levels[step.old])
             lines.append(
                 f"Superseded {self.shown(step.old)}"
                 + (f" by {self.shown(step.new)}" if step.new else "")
             )
-        return ToolResult(lines or ["No conclusions were given."], len(gone), gone)
+        return ToolResult(
+            lines or ["No conclusions were given."], len(superseded_levels), superseded_levels
+        )
 
     def _step(self, item: Mapping[str, Any]) -> Superseded:
         old = self.ids.uid(item["id"], CONCLUSION)
@@ -130,16 +134,16 @@ class DreamDraft:
                 following = None if step is None else step.new
         return Superseded(old, new, reason)
 
-    def rewrite_card(self, given: Mapping[str, Any]) -> ToolResult:
-        """The whole card. Lines that break the rules are dropped and told of; without a good one
-        the card stays as it is."""
-        kept: dict[str, str] = {}
+    def rewrite_card(self, arguments: Mapping[str, Any]) -> ToolResult:
+        """The whole card. Invalid lines are dropped and reported; without a valid line the card
+        does not change."""
+        accepted: dict[str, str] = {}
         lines: list[str] = []
-        for line in given["lines"]:
+        for line in arguments["lines"]:
             text = " ".join(line.split())
             mark = folded(text)
             if mark in self._written_by_hand:
-                kept.setdefault(mark, self._written_by_hand[mark])
+                accepted.setdefault(mark, self._written_by_hand[mark])
             elif not is_good(text):
                 kinds = ", ".join(f"'{kind}: '" for kind in KINDS)
                 why = (
@@ -149,12 +153,12 @@ class DreamDraft:
                 )
                 lines.append(f"Dropped ({_beginning(text)}): {why}")
             else:
-                kept.setdefault(mark, text)
-        if len(kept) > MAX_LINES:
+                accepted.setdefault(mark, text)
+        if len(accepted) > MAX_LINES:
             lines.append(f"Only the first {MAX_LINES} lines were kept.")
-        if not kept:
+        if not accepted:
             return ToolResult([*lines, "The card was left as it is."], 0)
-        self.card = list(kept.values())[:MAX_LINES]
+        self.card = list(accepted.values())[:MAX_LINES]
         return ToolResult([*lines, f"The card has {len(self.card)} lines now."], len(self.card))
 
     def _named(self, name: str) -> str:

@@ -26,13 +26,13 @@ MIN_SECONDS = 0.05
 
 
 class OutOfTime(ModelFailure):
-    """The time of the answer is over."""
+    """The time limit of the answer was reached."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"it took longer than {seconds:g} s", retryable=False, fault="provider")
 
 
-class CallerGone(ModelFailure):
+class ClientDisconnected(ModelFailure):
     """The client has disconnected."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class CallerGone(ModelFailure):
 
 
 class Limits:
-    """The limits of one answer; its time begins when they are made. Not shared between threads,
+    """The limits of one answer; its time starts with their creation. Not shared between threads,
     except for `is_wanted`."""
 
     def __init__(
@@ -72,29 +72,29 @@ class Limits:
         return self.remaining < (1 - SEARCH_SHARE) * self._seconds
 
     def is_wanted(self) -> bool:
-        """Whether a call in progress should go on: the client is connected, and the time is not
-        over. A streamed answer that has begun has no time limit."""
+        """Whether a call in progress should go on: the client is connected, and time
+        remains. A streamed answer that has begun has no time limit."""
         return self._is_wanted() and (self.has_begun or self.remaining > 0)
 
     def check(self) -> None:
-        """Raises CallerGone, or OutOfTime."""
+        """Raises ClientDisconnected, or OutOfTime."""
         if not self._is_wanted():
-            raise CallerGone
+            raise ClientDisconnected
         if self.remaining < MIN_SECONDS:
             raise OutOfTime(self._seconds) from self._last_failure
 
     def failed(self, error: ModelFailure) -> None:
-        """Note that a call failed. Raises CallerGone if the client has disconnected, and OutOfTime
-        if the call took all the time."""
+        """Record the failure of a call. Raises ClientDisconnected if the client has disconnected,
+        and OutOfTime if the call took all the time."""
         self._last_failure = error
         if not self._is_wanted():
-            raise CallerGone from error
+            raise ClientDisconnected from error
         if self.remaining < MIN_SECONDS:
             raise OutOfTime(self._seconds) from error
 
     def sleep(self, seconds: float, sleep: Callable[[float], None]) -> None:
-        """A pause between two tries. Raises the failure of the first at once if the second would
-        come too late."""
+        """A pause between two tries. Raises the failure of the first one at once if no time would
+        remain for the second."""
         self.check()
         if seconds >= self.remaining and self._last_failure is not None:
             raise self._last_failure

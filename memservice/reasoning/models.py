@@ -1,5 +1,5 @@
-"""Which language model a `MODEL_CONFIG` means, where it is, and whether it is configured at all;
-and the models that a process has open."""
+"""The language model of a `MODEL_CONFIG`: its target, and whether it is configured; and the models
+that a process has open."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from memservice.spi.reasoner import AnswerRequest
 
 QUICK_LEVELS = ("minimal", "low")
 QUICK_ATTEMPTS = 2
-"""Tries of one call at these levels: the second is made with the fallback, where there is one."""
+"""Tries of one call at these levels: the second uses the fallback, if there is one."""
 
 OPTIONS = (
     *(
@@ -42,22 +42,27 @@ OPTIONS = (
 
 
 def target(llm: Llm, choice: ModelChoice, plugins: Plugins) -> ModelTarget:
-    """What a choice means: its own key and URL, else those of the `LLM_` section for its
+    """The target of a choice: with its own key and URL, else those of the `LLM_` section for its
     transport."""
-    given = {name: getattr(choice, name) for name in OPTIONS}
-    given["cache_policy"] = {
+    values = {name: getattr(choice, name) for name in OPTIONS}
+    values["cache_policy"] = {
         name: value for name, value in choice.cache_policy.as_mapping().items() if value is not None
     }
     options = {
         name: value
-        for name, value in given.items()
+        for name, value in values.items()
         if value is not None and value != () and value != {}
     }
-    place = connection(
+    connection_settings = connection(
         llm, choice.transport, choice.overrides, connection_of(choice.transport, plugins)
     )
     return ModelTarget(
-        choice.transport, choice.model, place, choice.temperature, choice.max_output_tokens, options
+        choice.transport,
+        choice.model,
+        connection_settings,
+        choice.temperature,
+        choice.max_output_tokens,
+        options,
     )
 
 
@@ -68,7 +73,7 @@ def is_configured(llm: Llm, choice: ModelChoice, plugins: Plugins) -> bool:
 
 
 def base_url(choice: ModelChoice, plugins: Plugins) -> str | None:
-    """Where the transport of a model is unless a base URL is set; None if it has no such place."""
+    """The default base URL of a model's transport; None if it has none."""
     provider = _provider(choice.transport, plugins)
     return None if provider is None else provider.base_url
 
@@ -105,14 +110,14 @@ class Models:
         self._opened: dict[str, LanguageModel] = {}
         self._limits: Limits | None = None
         self._last: ModelTarget | None = None
-        """Within limits, the model to fall back on."""
+        """The fallback model, within limits."""
 
     def target(self, choice: ModelChoice) -> ModelTarget:
         return target(self.settings.llm, choice, self._plugins)
 
     def within(self, request: AnswerRequest) -> Models:
         """The same models, within the limits of one answer. At the levels for quick answers there
-        is one try less."""
+        are at most `QUICK_ATTEMPTS` tries."""
         limits = Limits.of(request)
         if limits is None:
             return self
@@ -148,7 +153,7 @@ class Models:
         )
 
     def provided(self, model_target: ModelTarget) -> LanguageModel:
-        """As `opened`, without limits: the object of the plugin, for what it knows of the model."""
+        """As `opened`, without limits: the object of the plugin, which describes the model."""
         location = json.dumps([model_target.transport, model_target.connection], sort_keys=True)
         with self._lock:
             if location not in self._opened:

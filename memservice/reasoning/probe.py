@@ -1,4 +1,4 @@
-"""Whether each configured language model answers, and what it is capable of: a few requests of one
+"""Tests whether each configured language model answers, and its capabilities: a few requests of one
 word, one try each."""
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ MAX_OUTPUT_TOKENS = 64
 @dataclass(frozen=True, slots=True)
 class Answered:
     ok: bool
-    said: str
+    text: str
     advice: str = ""
 
 
 def ask(models: Models, chosen: Mapping[str, str]) -> list[Answered]:
-    """One answer for each model that some task asks, with its capabilities; `chosen` is the
-    reasoner of each task."""
-    wanted: dict[tuple[str, str, str], ModelTarget] = {}
+    """One result for each model that a task uses, with its capabilities; `chosen` is the reasoner
+    of each task."""
+    targets: dict[tuple[str, str, str], ModelTarget] = {}
     for task, config in models_of(models.settings).items():
         if chosen[task] == LLM:
             target = models.target(config)
-            wanted[target.transport, target.model, str(target.connection["base_url"])] = target
-    return [_answer(models, target) for target in wanted.values()] or [
+            targets[target.transport, target.model, str(target.connection["base_url"])] = target
+    return [_answer(models, target) for target in targets.values()] or [
         Answered(True, "none is configured: `extractive` does without")
     ]
 
@@ -109,4 +109,4 @@ def _streaming(model: LanguageModel, request: CompletionRequest) -> str:
 
 
 _TESTS = {"JSON schema": _json, "tools": _tools, "streaming": _streaming}
-"""Capability → how it is tested."""
+"""Capability → its test."""

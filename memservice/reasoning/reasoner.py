@@ -1,5 +1,4 @@
-"""The reasoner `llm`: each task is a module of its own, over whatever language models the
-configuration names."""
+"""The reasoner `llm`: one module for each task, with the language models of the configuration."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from memservice.spi.reasoner import (
 
 
 class LlmReasoner:
-    """Asks language models. Has no state but the models that are open; safe to call from several
+    """Calls language models. Its only state is the open models; safe to call from several
     threads."""
 
     name = "llm"

@@ -1,5 +1,5 @@
-"""Conclusions and messages as a model reads them in prompts and in results of tools, each with a
-short id by which it can be named."""
+"""Conclusions and messages as text in prompts and in results of tools, each with a short id that a
+model can cite."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def minute(at: datetime) -> str:
 
 
 def text_of(content: str, maximum: int) -> str:
-    """A text of at most so many characters whose further lines are indented: only our own lines
-    begin at the margin."""
+    """A text of at most `maximum` characters. Its further lines are indented: only lines of the
+    prompt itself begin at the margin."""
     whole = content.strip()
     shown = whole if len(whole) <= maximum else whole[:maximum].rstrip() + CUT
     return "\n    ".join(shown.splitlines())
@@ -46,7 +46,7 @@ class Renderer:
     maximum: int
     """Characters of one conclusion or message."""
     with_pair: bool = False
-    """Whether each conclusion says whose memory of whom it is."""
+    """Whether each conclusion names its observer and its observed peer."""
 
     def conclusion(self, item: Evidence) -> str:
         """`[c1] Fri 2024-05-17 deductive: text (replaced: Mon 2024-03-04: text)`; without a level
@@ -65,7 +65,7 @@ class Renderer:
             f"{text_of(item.content, self.maximum)}{before}"
         )
 
-    def known(self, item: Known, maximum: int | None = None) -> str:
+    def known_line(self, item: Known, maximum: int | None = None) -> str:
         """`[c1] Fri 2024-05-17 deductive, said 3 times: text`"""
         return f"[{self.ids.conclusion(item.uid)}] {self.known_text(item, maximum)}"
 
@@ -105,18 +105,19 @@ def within(lines: Sequence[str], maximum: int) -> tuple[str, int]:
     whole = "\n".join(lines)
     if len(whole) <= maximum:
         return whole, len(whole)
-    kept: list[str] = []
+    fitting: list[str] = []
     remaining = maximum - 80
     for line in lines:
         if remaining < len(line) + 1:
             break
-        kept.append(line)
+        fitting.append(line)
         remaining -= len(line) + 1
-    if not kept:
+    if not fitting:
         return lines[0][: max(0, remaining)] + CUT, len(whole)
     return "\n".join(
         [
-            *kept,
-            f"({len(lines) - len(kept)} more lines were left out: ask for less, or more exactly)",
+            *fitting,
+            f"({len(lines) - len(fitting)} more lines were left out: "
+            "ask for less, or more exactly)",
         ]
     ), len(whole)

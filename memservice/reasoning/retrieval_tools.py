@@ -1,4 +1,5 @@
-"""The tools that read, over a toolbox: what a model asks for, bounded, and what it is shown."""
+"""The tools that read from a toolbox: bounded arguments of a model, and results as lines of
+text."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class RetrievalTools:
         self._box, self._renderer, self._keep = box, renderer, keep
 
     def search_only(self) -> list[BoundTool]:
-        """Searching alone."""
+        """Only the tools for searching."""
         return [
             BoundTool(prompt.SEARCH_MEMORY, self._search_memory),
             BoundTool(prompt.SEARCH_MESSAGES, self._search_messages),
@@ -52,51 +53,58 @@ class RetrievalTools:
             [BoundTool(prompt.PEER_CARD, self._card)] if self._box.has_cards else []
         )
 
-    def _search_memory(self, given: Mapping[str, Any]) -> ToolResult:
-        query = _words(given, "query")
-        evidence = self._keep(self._box.conclusions(query, _limit(prompt.SEARCH_MEMORY, given)))
+    def _search_memory(self, arguments: Mapping[str, Any]) -> ToolResult:
+        query = _words(arguments, "query")
+        evidence = self._keep(self._box.conclusions(query, _limit(prompt.SEARCH_MEMORY, arguments)))
         if evidence:
             return ToolResult(
                 [self._renderer.conclusion(item) for item in evidence],
                 len(evidence),
             )
-        said = self._box.messages(query, prompt.LIMITS[prompt.SEARCH_MESSAGES.name][0])
-        if not said:
+        passages = self._box.messages(query, prompt.LIMITS[prompt.SEARCH_MESSAGES.name][0])
+        if not passages:
             return ToolResult((), 0)
-        shown = self._passages(said)
+        shown = self._passages(passages)
         return ToolResult(
             ["No conclusion was found. These messages may tell:", *shown.lines], shown.results
         )
 
-    def _search_messages(self, given: Mapping[str, Any]) -> ToolResult:
-        return self._passages(
-            self._box.messages(_words(given, "query"), _limit(prompt.SEARCH_MESSAGES, given))
-        )
-
-    def _grep(self, given: Mapping[str, Any]) -> ToolResult:
-        return self._passages(
-            self._box.containing(_words(given, "text"), _limit(prompt.GREP_MESSAGES, given))
-        )
-
-    def _by_date(self, given: Mapping[str, Any]) -> ToolResult:
-        since, until = _span(given)
-        if since is None and until is None:
-            raise ToolRefused("Give since, until, or both.")
-        newest_first = given.get("order", "newest") == "newest"
-        return self._passages(
-            self._box.between(since, until, _limit(prompt.MESSAGES_BY_DATE, given), newest_first)
-        )
-
-    def _search_within(self, given: Mapping[str, Any]) -> ToolResult:
-        since, until = _span(given)
+    def _search_messages(self, arguments: Mapping[str, Any]) -> ToolResult:
         return self._passages(
             self._box.messages(
-                _words(given, "query"), _limit(prompt.SEARCH_MESSAGES_TEMPORAL, given), since, until
+                _words(arguments, "query"), _limit(prompt.SEARCH_MESSAGES, arguments)
             )
         )
 
-    def _context(self, given: Mapping[str, Any]) -> ToolResult:
-        written, ids = _words(given, "id"), self._renderer.ids
+    def _grep(self, arguments: Mapping[str, Any]) -> ToolResult:
+        return self._passages(
+            self._box.containing(_words(arguments, "text"), _limit(prompt.GREP_MESSAGES, arguments))
+        )
+
+    def _by_date(self, arguments: Mapping[str, Any]) -> ToolResult:
+        since, until = _span(arguments)
+        if since is None and until is None:
+            raise ToolRefused("Give since, until, or both.")
+        newest_first = arguments.get("order", "newest") == "newest"
+        return self._passages(
+            self._box.between(
+                since, until, _limit(prompt.MESSAGES_BY_DATE, arguments), newest_first
+            )
+        )
+
+    def _search_within(self, arguments: Mapping[str, Any]) -> ToolResult:
+        since, until = _span(arguments)
+        return self._passages(
+            self._box.messages(
+                _words(arguments, "query"),
+                _limit(prompt.SEARCH_MESSAGES_TEMPORAL, arguments),
+                since,
+                until,
+            )
+        )
+
+    def _context(self, arguments: Mapping[str, Any]) -> ToolResult:
+        written, ids = _words(arguments, "id"), self._renderer.ids
         if (uid := ids.uid(written, MESSAGE)) is not None:
             return self._passages(self._box.around(uid))
         if (uid := ids.uid(written, CONCLUSION)) is not None:
@@ -106,8 +114,8 @@ class RetrievalTools:
             f"messages: {ids.range(MESSAGE)}."
         )
 
-    def _chain(self, given: Mapping[str, Any]) -> ToolResult:
-        written, ids = _words(given, "conclusion_id"), self._renderer.ids
+    def _chain(self, arguments: Mapping[str, Any]) -> ToolResult:
+        written, ids = _words(arguments, "conclusion_id"), self._renderer.ids
         uid = ids.uid(written, CONCLUSION)
         if uid is None:
             raise ToolRefused(
@@ -126,41 +134,41 @@ class RetrievalTools:
             lines += [heading, *(shown or ["(nothing)"])]
         return ToolResult(lines, 1 + sum(len(items) for _, items in parts))
 
-    def _card(self, given: Mapping[str, Any]) -> ToolResult:
-        lines = list(self._box.card(_words(given, "peer")))
+    def _card(self, arguments: Mapping[str, Any]) -> ToolResult:
+        lines = list(self._box.card(_words(arguments, "peer")))
         return ToolResult([text_of(line, self._renderer.maximum) for line in lines], len(lines))
 
-    def _passages(self, found: Sequence[Passage]) -> ToolResult:
+    def _passages(self, passages: Sequence[Passage]) -> ToolResult:
         return ToolResult(
-            self._renderer.passages(found),
-            sum(item.asked_for for passage in found for item in passage),
+            self._renderer.passages(passages),
+            sum(item.asked_for for passage in passages for item in passage),
         )
 
 
-def _words(given: Mapping[str, Any], name: str) -> str:
-    text: str = given[name].strip()
+def _words(arguments: Mapping[str, Any], name: str) -> str:
+    text: str = arguments[name].strip()
     if not text:
         raise ToolRefused(f"{name} is empty.")
     return text
 
 
-def _limit(tool: Tool, given: Mapping[str, Any]) -> int:
+def _limit(tool: Tool, arguments: Mapping[str, Any]) -> int:
     usual, maximum = prompt.LIMITS[tool.name]
-    return max(1, min(int(given.get("limit") or usual), maximum))
+    return max(1, min(int(arguments.get("limit") or usual), maximum))
 
 
-def _span(given: Mapping[str, Any]) -> tuple[datetime | None, datetime | None]:
+def _span(arguments: Mapping[str, Any]) -> tuple[datetime | None, datetime | None]:
     """Both ends, each included. A day alone begins with its first moment and ends with its last."""
-    since, until = _time(given, "since"), _time(given, "until")
-    if until is not None and _DAY.fullmatch(given["until"].strip()):
+    since, until = _time(arguments, "since"), _time(arguments, "until")
+    if until is not None and _DAY.fullmatch(arguments["until"].strip()):
         until += timedelta(days=1, microseconds=-1)
     if since is not None and until is not None and since > until:
         raise ToolRefused("since lies after until.")
     return since, until
 
 
-def _time(given: Mapping[str, Any], name: str) -> datetime | None:
-    text = (given.get(name) or "").strip()
+def _time(arguments: Mapping[str, Any], name: str) -> datetime | None:
+    text = (arguments.get(name) or "").strip()
     try:
         return parse_iso(text) if text else None
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Searching for a model without tools: it writes down what it would look up."""
+"""Searches for a model without tools: it writes a list of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TOOLS = {"memory": tools.SEARCH_MEMORY.name, "messages": tools.SEARCH_MESSAGES.n
 
 
 def look_up(client: ModelClient, loop: ToolLoop) -> None:
-    """Do the searches that the model plans, round by round. A plan that cannot be read ends them:
-    the question can be answered from what is there."""
+    """Run the searches that the model plans, round by round. An unreadable plan ends them: the
+    results so far are enough for an answer."""
     done: set[tuple[str, str]] = set()
     for number in range(1, min(MAX_ROUNDS, loop.rounds) + 1):
         before = client.spent
@@ -49,7 +49,7 @@ def look_up(client: ModelClient, loop: ToolLoop) -> None:
 
 
 def _shaped(value: Any) -> Any:
-    """A bare list of searches, searches as texts, and a plan without `done`."""
+    """Accepts a bare list of searches, searches as texts, and a plan without `done`."""
     plan = {"searches": value} if isinstance(value, list) else value
     if not isinstance(plan, dict) or not isinstance(plan.get("searches", []), list):
         return value

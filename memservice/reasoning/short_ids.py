@@ -16,7 +16,7 @@ _OPEN_CITATION = re.compile(r"\[[cm\d,;\s]{0,200}\Z")
 
 class ShortIds:
     """`c1`, `c2` … for conclusions and `m1`, `m2` … for messages, in the order in which a model is
-    first shown them. They stay the same as long as this object: for one answer, or one dream."""
+    first sees them. They last as long as this object: for one answer, or one dream."""
 
     def __init__(self) -> None:
         self._uids: dict[str, list[str]] = {CONCLUSION: [], MESSAGE: []}
@@ -35,7 +35,7 @@ class ShortIds:
         return self._ids[kind, uid]
 
     def uid(self, written: str, kind: str) -> str | None:
-        """The uid behind an id as a model writes it (`c17`, `[c17]`, `C17`); None for an unknown
+        """The uid of an id as a model writes it (`c17`, `[c17]`, `C17`); None for an unknown
         one, and for one of another kind."""
         match = _ID.fullmatch(written.strip().strip("[]").strip().lower())
         if match is None or match[1] != kind:
@@ -55,26 +55,26 @@ class ShortIds:
 
         def replace(match: re.Match[str]) -> str:
             uids = [self.uid(part, part[0]) for part in re.findall(r"[cm]\d+", match[1])]
-            known = [uid for uid in uids if uid is not None]
-            return f"[{', '.join(known)}]" if len(known) == len(uids) else match[0]
+            resolved = [uid for uid in uids if uid is not None]
+            return f"[{', '.join(resolved)}]" if len(resolved) == len(uids) else match[0]
 
         return _CITATION.sub(replace, text)
 
     def restored_id(self, written: object) -> object:
-        """The uid behind an id; what is not a known one stays as it is."""
+        """The uid of an id; any other value is returned unchanged."""
         if not isinstance(written, str):
             return written
         return self.uid(written, CONCLUSION) or self.uid(written, MESSAGE) or written
 
     def restored_pieces(self, pieces: Iterable[str]) -> Iterator[str]:
         """The pieces of a text that arrives bit by bit, with uids in its citations. The beginning
-        of a citation is held back until the rest of it is there."""
-        held = ""
+        of a citation is held back until its end arrives."""
+        buffer = ""
         for piece in pieces:
-            text = held + piece
+            text = buffer + piece
             match = _OPEN_CITATION.search(text)
-            held = match[0] if match else ""
-            if ready := self.restored(text[: len(text) - len(held)]):
+            buffer = match[0] if match else ""
+            if ready := self.restored(text[: len(text) - len(buffer)]):
                 yield ready
-        if held:
-            yield self.restored(held)
+        if buffer:
+            yield self.restored(buffer)

@@ -14,10 +14,10 @@ from memservice.reasoning.prompts import again as prompt
 from memservice.spi.llm import Completion, MalformedAnswer, Refusal, Turn
 
 MAX_QUOTED = 20_000
-"""Characters of an unfit answer that the model is shown again."""
+"""Characters of an invalid answer that the next request quotes."""
 
 Shape = Callable[[Any], Any]
-"""Brings a document into the requested form, where a model writes it in another one."""
+"""Converts a document into the requested form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,12 @@ def ask(
     check: Callable[[Any], str | None] | None = None,
     iteration: int | None = None,
 ) -> Any:
-    """The model's answer as a value that fits `schema`, and of which `check`, if given, finds
-    nothing wrong.
+    """The model's answer as a value that fits `schema`, and for which `check`, if given, returns
+    no problem.
 
-    An answer that does not fit, or is cut, is requested once more, with what is wrong about it. Of
-    two answers that are cut, the second counts. Raises MalformedAnswer if the second does not fit,
-    Refusal for one that only declines, and as `ModelClient.complete` does.
-    """
+    An answer that does not fit, or is cut, is requested once more, with a description of the
+    problem. Of two answers that are cut, the second counts. Raises MalformedAnswer if the second
+    does not fit, Refusal for one that only declines, and as `ModelClient.complete` does."""
     return ask_once_more(
         client,
         turns,
@@ -111,8 +110,8 @@ def parsed(done: Completion, schema: dict[str, Any], shape: Shape) -> Answer:
 
 
 def fitted(value: Any, schema: dict[str, Any]) -> Any:
-    """A bare list is what some models make of an object whose only part is a list: it is put back
-    into its place."""
+    """Some models write a bare list for an object whose only part is a list: this restores the
+    object."""
     properties = schema.get("properties", {})
     if isinstance(value, list) and schema.get("type") == "object" and len(properties) == 1:
         ((name, part),) = properties.items()

@@ -1,4 +1,4 @@
-"""Summaries with a language model: the summary before and what came since, in one call."""
+"""Summaries with a language model: one call with the previous summary and the newer messages."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from memservice.spi.llm import Completion, Refusal, Turn
 from memservice.spi.reasoner import Summarized, SummarizeRequest, Utterance
 
 MAX_INPUT_TOKENS = 25_000
-"""Tokens of the messages that one summary is made of; of more, the newest are read."""
+"""Tokens of the messages for one summary. If there are more, only the newest are read."""
 WORDS_PER_TOKEN = 0.6
-"""For telling the model how long the summary may be: models count words better than tokens."""
+"""For the length limit in the prompt: models count words better than tokens."""
 BRIEFER = 0.5
-"""The share of the words that a model may write whose summary was cut."""
+"""Share of the length limit that the prompt allows after a summary was cut."""
 MIN_SHARE = 0.1
-"""A summary that is shorter than this share of its limit, and of the one before, has lost what that
-one said."""
+"""A summary that is shorter than this share of its limit, and of the previous summary, has lost
+content."""
 MIN_LIMIT = 200
-"""Tokens: with a lower limit a short summary is no sign of a loss."""
+"""Tokens. With a lower limit, a short summary does not show a loss."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(?=\s|\Z)|[。！？]|\n")
 
@@ -37,8 +37,8 @@ log = logging.getLogger("memservice.reasoning")
 def summarize(models: Models, request: SummarizeRequest) -> Summarized:
     """A summary of at most `max_tokens`, which ends with a sentence.
 
-    Empty where no message says anything, and where the model answers nothing, declines, or writes
-    much less than the summary before: that one stays.
+    Empty if all messages are blank, and if the model answers nothing, declines, or writes much less
+    than the previous summary: that one remains.
     """
     if request.max_tokens < 1 or not any(message.content.strip() for message in request.messages):
         return Summarized("")
@@ -70,7 +70,7 @@ def _written(client: ModelClient, request: SummarizeRequest) -> str:
     if done.finish_reason in CUT_OFF:
         content = _whole_sentences(content)
     if content and _lost_the_previous(request, tokens.count(content)):
-        log.warning("a model's summary lost what the one before said: that one stays")
+        log.warning("a model's summary lost content of the previous one, which remains")
         return ""
     return _within(content, request.max_tokens)
 
@@ -82,7 +82,7 @@ def _lost_the_previous(request: SummarizeRequest, size: int) -> bool:
 
 
 def _better(first: Completion, second: Completion) -> Completion:
-    """The second summary, unless it is cut as well and says less."""
+    """The second summary, unless it is also cut, and shorter."""
     if second.finish_reason in CUT_OFF and len(second.content) < len(first.content):
         return first
     return second if second.content.strip() else first
@@ -107,7 +107,7 @@ def prompt_of(kind: str) -> Prompt:
 
 
 def turns(request: SummarizeRequest, share: float = 1.0) -> list[Turn]:
-    """What the model is given. `share` of the words that fit may be written."""
+    """The prompt. It allows `share` of the words that fit."""
     system = prompt_of(request.kind).text
     if request.instructions and request.instructions.strip():
         system += prompt.INSTRUCTIONS.format(request.instructions.strip())

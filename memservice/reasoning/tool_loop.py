@@ -1,8 +1,8 @@
-"""A model that works with tools: it is asked, its calls are answered, and it is asked again, within
-bounds.
+"""A model with tools: it gets a request, its calls are run, and it gets the results in the next
+request, within bounds.
 
-Whatever a model gets wrong about a tool (its name, its arguments, an id that does not exist) is
-answered to it, so that it can do better in its next round.
+For a mistake in a call (its tool, its arguments, an id that does not exist) the model gets an error
+as the result, so that it can correct the call in its next round.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from memservice.spi.toolbox import Step, ToolRefused, ToolUse
 log = logging.getLogger("memservice.reasoning")
 
 MAX_CALLS = 10
-"""Calls of one round that are done; a model that makes more is told so."""
+"""Calls of one round that are run; further calls get an error."""
 CALL_OVERHEAD = 12
-"""Tokens that a turn or a call takes besides its text, roughly."""
+"""Approximate tokens of a turn or a call besides its text."""
 CLOSING_TOKENS = 60
-"""Kept free for the turn that ends a conversation."""
+"""Reserved for the turn that ends a conversation."""
 ONCE_ONLY = ("any", "required")
-"""Tool choices that demand a call. They hold for the first round: else the loop could only end by
-running out."""
+"""Tool choices that demand a call. They apply to the first round: otherwise the loop would always
+run to its last round."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gives: lines for the model, how many things they tell of, and the levels of the
+    """The result of a tool: lines for the model, the number of items in them, and the levels of the
     conclusions that it changed."""
 
     lines: Sequence[str]
@@ -52,8 +52,8 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class BoundTool:
-    """A tool and what it does. `run` is given arguments that fit the tool's schema; it raises
-    ToolRefused for what it cannot do."""
+    """A tool and its function. `run` gets arguments that fit the tool's schema; it raises
+    ToolRefused if it cannot run."""
 
     tool: Tool
     run: Callable[[Mapping[str, Any]], ToolResult]
@@ -61,7 +61,7 @@ class BoundTool:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How far a loop may go. `history` and `input` are tokens, `result` is characters of one tool's
+    """Limits of a loop. `history` and `input` are tokens, `result` is characters of one tool's
     result."""
 
     iterations: int
@@ -73,9 +73,9 @@ class Bounds:
 
 
 class ToolLoop:
-    """One run of a model with its tools. `steps` tells what was done so far, also after an error.
+    """One run of a model with its tools. `steps` lists the steps so far, also after an error.
 
-    `opening` ends with what the user says; `task` is said after it as long as there are tools.
+    `opening` ends with a turn of the user; `task` is added to it as long as there are tools.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class ToolLoop:
         for number, choice in self._choices():
             before = self._caller.spent
             done: Completion | None = None
-            said = ""
+            text = ""
             pieces = self._caller.stream(
                 self.conversation(),
                 tools=self.tools,
@@ -137,20 +137,20 @@ class ToolLoop:
                 if isinstance(piece, Completion):
                     done = piece
                     continue
-                if has_spoken and not said:
+                if has_spoken and not text:
                     yield "\n\n"
-                said = said or piece
+                text = text or piece
                 yield piece
             self.spend(before)
             if done is None or not done.tool_calls:
                 if done is not None:
                     yield done
                 return
-            has_spoken = has_spoken or bool(said)
+            has_spoken = has_spoken or bool(text)
             self.perform(done.tool_calls, done.content)
 
     def perform(self, calls: Sequence[ToolCall], content: str = "") -> None:
-        """Do the calls of a round, which stand beside `content`, and keep the results."""
+        """Run the calls of a round, which came with the text `content`, and store the results."""
         problems = [flaw(call.arguments) for call in calls]
         calls = [_storable(call) for call in calls]
         turns = [Turn("assistant", storable(content), calls)]
@@ -164,7 +164,7 @@ class ToolLoop:
 
     @property
     def rounds(self) -> int:
-        """Rounds that there may be."""
+        """Maximum number of rounds."""
         return self._bounds.iterations
 
     @property
@@ -178,7 +178,7 @@ class ToolLoop:
             yield number, "auto" if number > 1 and choice in ONCE_ONLY else choice
 
     def spend(self, before: Spent) -> None:
-        """Note a further exchange with the model, from what had been spent before it."""
+        """Record a further call of the model, from the usage before it."""
         now = self._caller.spent
         self.steps.append(
             Step(
@@ -190,11 +190,10 @@ class ToolLoop:
         )
 
     def transcript(self, last: str) -> list[Turn]:
-        """The opening with all that was looked up, as plain text, and `last` at its end: for a
-        question without any tools.
+        """The opening with all results as plain text, and `last` at its end: for a request without
+        any tools.
 
-        No tool turns are among them, since some protocols refuse these unless tools are offered as
-        well.
+        It has no tool turns, since some protocols refuse them in a request without tools.
         """
         *head, user = self._opening
         looked_up: list[str] = []
@@ -219,8 +218,8 @@ class ToolLoop:
         return [*head, turn, *rounds, *further]
 
     def _fitting(self) -> list[list[Turn]]:
-        """The newest rounds that there is room for, whole: a call is never parted from its result.
-        The last is always among them."""
+        """The newest rounds that fit, whole: a call is never separated from its result. The last
+        round is always included."""
         remaining = self._bounds.history
         if self._bounds.input is not None:
             opening = sum(map(_size, self._opening)) + tokens.count(self._task)
@@ -229,30 +228,30 @@ class ToolLoop:
             remaining = min(remaining, left)
         else:
             capped = False
-        kept: list[list[Turn]] = []
+        fitting: list[list[Turn]] = []
         for round_ in reversed(self._rounds):
             size = sum(map(_size, round_))
-            if kept and size > remaining:
+            if fitting and size > remaining:
                 self.hit_input_cap = self.hit_input_cap or capped
                 break
             if size > remaining and capped:
                 self.hit_input_cap = True
                 round_ = _shortened(round_, remaining)
-            kept.append(round_)
+            fitting.append(round_)
             remaining -= size
-        return kept[::-1]
+        return fitting[::-1]
 
     def _use(self, call: ToolCall, index: int, problem: str | None) -> tuple[str, ToolUse]:
-        """`problem`: what was wrong with the arguments as the model wrote them."""
+        """`problem`: the flaw of the arguments as the model wrote them."""
         began = time.monotonic()
         error: str | None = None
         tool_result = ToolResult(())
         try:
-            tool_result = self._given(call, index, problem)
+            tool_result = self._run_tool(call, index, problem)
         except ToolRefused as refused:
             error = str(refused)
         except MemserviceError:
-            # The store is away, or the like: no answer can be trusted that goes on without it.
+            # For example, the store is unavailable: an answer without it would be unreliable.
             raise
         except Exception as failure:
             log.error(
@@ -277,7 +276,7 @@ class ToolLoop:
             levels=tuple(tool_result.levels),
         )
 
-    def _given(self, call: ToolCall, index: int, problem: str | None) -> ToolResult:
+    def _run_tool(self, call: ToolCall, index: int, problem: str | None) -> ToolResult:
         if index >= MAX_CALLS:
             raise ToolRefused(
                 f"At most {MAX_CALLS} calls are done at once. Call again, if you still need to."
@@ -308,7 +307,7 @@ def _storable(call: ToolCall) -> ToolCall:
 
 
 def _size(turn: Turn) -> int:
-    """Tokens of a turn, roughly: how a protocol frames it is not known here."""
+    """Approximate tokens of a turn: the protocol adds an unknown frame."""
     calls = sum(tokens.count(_shown(call)) + CALL_OVERHEAD for call in turn.tool_calls)
     return tokens.count(turn.content) + CALL_OVERHEAD + calls
 

@@ -1,4 +1,4 @@
-"""What is known of each model: from its name, from its settings, and from its answers so far."""
+"""Properties of each model: from its name, from its settings, and from its answers so far."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ MAX_MODELS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ModelTarget:
-    """One model, as it is called."""
+    """A model with the parameters of its calls."""
 
     transport: str
     model: str
     connection: Mapping[str, Any] = field(repr=False)
-    """What its provider is opened with. It holds the key."""
+    """The settings that open its provider, including the key."""
     temperature: float | None = None
     max_output_tokens: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Observation:
     reasons: bool = False
     reasoning_tokens: int = 0
-    """The most of one answer."""
+    """Maximum of one answer."""
     opens_reasoning: bool = False
 
 
@@ -51,62 +51,64 @@ class _Seen:
 class ModelTraits:
     """Safe to share between threads."""
 
-    _seen: dict[tuple[str, str, str], _Seen] = field(default_factory=dict)
+    _observations: dict[tuple[str, str, str], _Observation] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def headroom(self, target: ModelTarget, model: LanguageModel) -> int:
-        """Tokens for reasoning besides the answer. 0 for a model that does not reason, as far as is
-        known, and where the settings bound the whole output."""
+        """Tokens for reasoning besides the answer. 0 for a model that is not known to
+        reason, and if the settings limit the whole output."""
         if target.max_output_tokens is not None:
             return 0
         budget, effort = (
             target.options.get("thinking_budget_tokens"),
             target.options.get("thinking_effort"),
         )
-        seen = self._of(target)
+        observation = self._of(target)
         if budget is not None:
             usual = int(budget)
         elif effort is not None:
             usual = HEADROOM.get(effort, USUAL_HEADROOM)
-        elif seen.reasons or _says(model, "reasons", target):
+        elif observation.reasons or _says(model, "reasons", target):
             usual = USUAL_HEADROOM
         else:
             usual = 0
-        return min(max(usual, 2 * seen.reasoning_tokens), MAX_HEADROOM)
+        return min(max(usual, 2 * observation.reasoning_tokens), MAX_HEADROOM)
 
     def opens_reasoning(self, target: ModelTarget, model: LanguageModel) -> bool:
-        """Whether an answer begins inside of reasoning, without a tag that says so."""
+        """Whether an answer begins within reasoning, without an opening tag."""
         return self._of(target).opens_reasoning or _says(model, "opens_reasoning", target)
 
     def combines_schema_with_tools(self, target: ModelTarget, model: LanguageModel) -> bool:
-        """Whether one request may have both a schema and tools, by what the provider knows."""
+        """Whether one request may have both a schema and tools, according to the provider."""
         return _says(model, "combines_schema_with_tools", target)
 
     def learn(self, target: ModelTarget, done: Completion) -> None:
-        """Take note of an answer as the model wrote it."""
+        """Record the properties of an unmodified answer."""
         bare = has_bare_closing_tag(done.content)
         if done.reasoning_tokens or bare:
             with self._lock:
-                seen = self._stored(target)
-                seen.reasons = True
-                seen.reasoning_tokens = max(seen.reasoning_tokens, done.reasoning_tokens)
-                seen.opens_reasoning = seen.opens_reasoning or bare
+                observation = self._stored(target)
+                observation.reasons = True
+                observation.reasoning_tokens = max(
+                    observation.reasoning_tokens, done.reasoning_tokens
+                )
+                observation.opens_reasoning = observation.opens_reasoning or bare
 
     def starved(self, target: ModelTarget, spent: int) -> None:
-        """A whole answer of `spent` tokens was reasoning: the next one needs more room."""
+        """A whole answer of `spent` tokens was reasoning: the next one needs a higher limit."""
         with self._lock:
-            seen = self._stored(target)
-            seen.reasons = True
-            seen.reasoning_tokens = max(seen.reasoning_tokens, spent)
+            observation = self._stored(target)
+            observation.reasons = True
+            observation.reasoning_tokens = max(observation.reasoning_tokens, spent)
 
-    def _of(self, target: ModelTarget) -> _Seen:
+    def _of(self, target: ModelTarget) -> _Observation:
         with self._lock:
-            return self._seen.get(_key(target), _Seen())
+            return self._observations.get(_key(target), _Observation())
 
-    def _stored(self, target: ModelTarget) -> _Seen:
-        if len(self._seen) >= MAX_MODELS:
-            self._seen.clear()
-        return self._seen.setdefault(_key(target), _Seen())
+    def _stored(self, target: ModelTarget) -> _Observation:
+        if len(self._observations) >= MAX_MODELS:
+            self._observations.clear()
+        return self._observations.setdefault(_key(target), _Observation())
 
 
 def _key(target: ModelTarget) -> tuple[str, str, str]:
@@ -114,6 +116,6 @@ def _key(target: ModelTarget) -> tuple[str, str, str]:
 
 
 def _says(model: LanguageModel, method: str, target: ModelTarget) -> bool:
-    """What a provider knows of a model, if it implements that part of `KnowsModels`."""
+    """The provider's information about a model, if it implements that part of `KnowsModels`."""
     says = getattr(model, method, None)
     return says is not None and bool(says(target.model))

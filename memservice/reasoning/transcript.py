@@ -12,7 +12,7 @@ from memservice.domain.time_zones import local_stamp
 from memservice.spi.reasoner import Utterance
 
 CUT = " […]"
-"""Ends a text of which the rest was left out."""
+"""End of a text that was cut."""
 
 
 def stamp(at: datetime) -> str:
@@ -26,8 +26,8 @@ def name(slug: str) -> str:
 
 
 def called(names: Mapping[str, str], present: Iterable[str] = ()) -> list[str]:
-    """A line for each peer (by slug) that is called otherwise. It says who else of these, or of
-    those `present`, goes by the same name."""
+    """A line for each peer whose name differs from its slug. It lists the other peers of these, and
+    of those `present`, that have the same name."""
     lines = []
     for slug, shown in names.items():
         if shown != slug:
@@ -54,14 +54,14 @@ def entry(message: Utterance, mark: str = "") -> str:
 def transcript(
     messages: Sequence[Utterance], mark: Callable[[Utterance], str] = lambda message: ""
 ) -> str:
-    """Messages, one after the other. Those that say nothing are left out."""
+    """Messages, one after the other. Blank ones are left out."""
     return "\n".join(
         entry(message, mark(message)) for message in messages if message.content.strip()
     )
 
 
 def cut(text: str, maximum: int) -> str:
-    """The beginning of a text, of at most that many tokens together with the sign that it was cut;
+    """The beginning of a text, of at most that many tokens together with `CUT`;
     the whole text if it fits."""
     if tokens.count(text) <= maximum:
         return text

@@ -1,5 +1,5 @@
-"""What the settings of language models say that is probably a mistake: told when a server starts,
-and by `memservice doctor`. Opens nothing and asks no model."""
+"""Probable mistakes in the settings of language models. A server logs them at its start, and
+`memservice doctor` shows them. Opens no connection and calls no model."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def _models_in_use(settings: Settings, plugins: Plugins) -> Iterator[ModelChoice
 
 
 def _unnamed(settings: Settings, plugins: Plugins) -> Iterator[str]:
-    """Tasks that ask another server, or another transport, for the default model."""
+    """Tasks that request the default model from another server or transport."""
     if LLM not in choose(settings, plugins).values():
         return
-    places: dict[str, list[str]] = {}
+    destinations: dict[str, list[str]] = {}
     for task, model in all_models_of(settings).items():
         if model.model != DEFAULT_MODEL or not is_configured(settings.llm, model, plugins):
             continue
@@ -63,12 +63,13 @@ def _unnamed(settings: Settings, plugins: Plugins) -> Iterator[str]:
         usual = base_url(model, plugins)
         default = ModelChoice().transport
         if default not in (model.transport, connection_of(model.transport, plugins)):
-            places.setdefault(f"the transport {model.transport}", []).append(task)
+            destinations.setdefault(f"the transport {model.transport}", []).append(task)
         elif url and _host(url) != _host(usual):
-            places.setdefault(_host(url), []).append(task)
-    for place, tasks in places.items():
+            destinations.setdefault(_host(url), []).append(task)
+    for destination, tasks in destinations.items():
         yield (
-            f"{', '.join(tasks)}: {place} is asked for {DEFAULT_MODEL}, because no model is named. "
+            f"{', '.join(tasks)}: {destination} is asked for {DEFAULT_MODEL}, "
+            "because no model is named. "
             "Set LLM_MODEL to a model that it has"
         )
 

@@ -1,1 +1,1 @@
-"""Asking a reasoner in a process of its own, which can be ended at any moment."""
+"""Runs a reasoner in a separate process, which can be stopped at any time."""

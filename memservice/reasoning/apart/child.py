@@ -1,9 +1,8 @@
-"""The process in which a reasoner works:
-`python -m memservice.reasoning.apart.child MODULE:FUNCTION`.
+"""The process that runs a reasoner: `python -m memservice.reasoning.apart.child MODULE:FUNCTION`.
 
-It reads frames from standard input until that ends, as it does when the parent does, however that
-ended. Each is a question with the CPU seconds that it may take; the kernel ends the process when
-they are over. The answer is a frame on what was standard output.
+It reads frames from standard input until end of file, which also comes when the parent ends in any
+way. Each frame holds a request and its limit of CPU seconds; the kernel ends the process when it
+reaches the limit. The response is a frame on the original standard output.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ REQUESTS: dict[str, type[Any]] = {
     "summarize": SummarizeRequest,
     "consolidate": ConsolidateRequest,
 }
-"""What is asked for, by the reasoner's method."""
+"""The type of request for each method of a reasoner."""
 
 
 def opened(location: str) -> Reasoner:
-    """The reasoner that the function opens whose place is `module:name`."""
+    """The reasoner that the function at `module:name` opens."""
     module, _, name = location.partition(":")
     reasoner: Reasoner = getattr(importlib.import_module(module), name)(
         {}, Context(lambda: datetime.now(UTC), logging.getLogger("memservice"))
@@ -41,7 +40,7 @@ def opened(location: str) -> Reasoner:
 
 
 def limit(seconds: int) -> None:
-    """From now on this process has so much CPU time left."""
+    """Limit the further CPU time of this process."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     ends = int(time.process_time()) + 1 + seconds
     resource.setrlimit(
@@ -49,12 +48,12 @@ def limit(seconds: int) -> None:
     )
 
 
-def answer(reasoner: Reasoner, asked: dict[str, Any]) -> dict[str, Any]:
-    limit(asked["seconds"])
-    request = decoded(REQUESTS[asked["call"]], asked["request"])
+def answer(reasoner: Reasoner, question: dict[str, Any]) -> dict[str, Any]:
+    limit(question["seconds"])
+    request = decoded(REQUESTS[question["call"]], question["request"])
     try:
-        return {"result": encoded(getattr(reasoner, asked["call"])(request))}
-    except Exception as error:  # whatever it raises is the task's, and told to the parent
+        return {"result": encoded(getattr(reasoner, question["call"])(request))}
+    except Exception as error:  # the parent raises it again, as a failure of the task
         return {"error": type(error).__name__, "message": str(error)}
 
 
@@ -66,13 +65,13 @@ def serve(reasoner: Reasoner, source: BinaryIO, target: BinaryIO) -> None:
 
 
 def main() -> None:
-    # Ended by the parent alone: a SIGTERM to all processes of a service lets the batch in hand be
-    # finished.
+    # Only the parent ends this process: after a SIGTERM to all processes of a service, the current
+    # batch can still finish.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     target = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a reasoner prints is no answer
+    os.dup2(2, 1)  # output that a reasoner prints is not part of a response
     serve(opened(sys.argv[1]), sys.stdin.buffer, target)
 
 

@@ -1,6 +1,6 @@
-"""A reasoner that only computes, asked in processes of their own: one input that takes for ever
-stops neither the heartbeats of this process, nor its other work, nor its end. Time that is over is
-an error of the task that was asked for.
+"""Runs a reasoner that only computes in separate processes: an input that never completes blocks
+neither the heartbeats of this process, nor its other work, nor its shutdown. A request that exceeds
+its time limit is an error of its task.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from memservice.spi.reasoner import (
 T = TypeVar("T")
 
 BYTES_PER_SECOND = 20_000
-"""Of a request: each so many give it a second more. Ordinary text takes a sixth of that."""
+"""Bytes of a request for which its time limit grows by one second. Ordinary text takes a sixth of
+that."""
 MAX_SECONDS = 120
 WALL_FACTOR = 30
-"""A process that is not given the CPU, or waits for something, is ended after so many times its CPU
-seconds."""
+"""Limit of the elapsed time as a multiple of the CPU seconds, for a process that gets no CPU time
+or waits."""
 LAST_SECONDS = 5.0
-"""What is in hand may take so much longer once this process is to end."""
+"""Further time for the current request when this process shuts down."""
 LOOK_SECONDS = 0.1
 IDLE_SECONDS = 60.0
-"""A second process, and each further one, ends when it was not needed for so long."""
+"""A second process, and each further one, ends after this idle time."""
 CHUNK = 1 << 16
 
 _PASSED_ON = (
@@ -58,41 +59,41 @@ _PASSED_ON = (
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
 )
-"""What a reasoner may know of the environment; not the secrets that this process was started
-with."""
+"""Environment variables that a reasoner gets. The secrets in the environment of this process are
+not among them."""
 
 
 class TookTooLong(Exception):
-    """A request took more time than one of its size may."""
+    """A request exceeded the time limit for its size."""
 
 
 class ProcessEnded(Exception):
-    """The process of the reasoner ended by itself, or was killed, before it answered."""
+    """The process of the reasoner ended, or was killed, before its response."""
 
 
 class Stopped(Exception):
-    """This process is to end, and what was in hand was not done in time: it is done again
-    elsewhere. No failure of the task."""
+    """This process shuts down, and the current request did not complete in time. Another process
+    repeats it: the task has not failed."""
 
 
 class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
-def place_of(provider: ReasonerProvider) -> str | None:
-    """Where another process finds what opens the reasoner, as `module:name`; None for one that is
-    asked in this process: it does more than compute, has settings, or cannot be imported by
-    name."""
+def location_of(provider: ReasonerProvider) -> str | None:
+    """The function that opens the reasoner in another process, as `module:name`. None for a
+    reasoner that must run in this process: it does more than compute, has settings, or cannot be
+    imported by name."""
     opens = provider.open
     module, name = getattr(opens, "__module__", ""), getattr(opens, "__qualname__", "")
-    found = getattr(sys.modules.get(module), name, None)
+    attribute = getattr(sys.modules.get(module), name, None)
     computes = Capability.COMPUTES in provider.capabilities and provider.settings is None
-    return f"{module}:{name}" if computes and found is opens and module != "__main__" else None
+    return f"{module}:{name}" if computes and attribute is opens and module != "__main__" else None
 
 
 class Apart:
-    """`memservice.spi.reasoner.Reasoner`. Processes start when they are needed, as many as there
-    are callers at once."""
+    """`memservice.spi.reasoner.Reasoner`. Processes start on demand, one for each concurrent
+    call."""
 
     def __init__(
         self,
@@ -102,14 +103,14 @@ class Apart:
         stop: Stop,
         here: Callable[[], Reasoner],
     ) -> None:
-        """`location` as `place_of` gives it; `seconds`: of CPU time that any request may take;
+        """`location`: from `location_of`; `seconds`: minimum limit of CPU time for a request;
         `here` opens the reasoner in this process, for answers."""
         self.name = provider.name
         self.capabilities = provider.capabilities
-        self._place, self._seconds, self._stop, self._here = location, seconds, stop, here
+        self._location, self._seconds, self._stop, self._here = location, seconds, stop, here
         self._lock = threading.Lock()
         self._idle: list[_Child] = []
-        """The one that was busy last at the end."""
+        """The most recently used one is last."""
         self._closed = False
 
     def derive(self, request: DeriveRequest) -> Derived:
@@ -119,14 +120,14 @@ class Apart:
         return self._ask("summarize", request, Summarized)
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidated:
-        # Look-ups need the store, and one that only computes uses none.
+        # Look-ups need the store, which a reasoner that only computes does not use.
         return self._ask("consolidate", replace(request, tools=None), Consolidated)
 
     def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:
         return self._here().answer(request)
 
     def close(self) -> None:
-        """End the processes; those that are busy, when they are done."""
+        """End the processes; busy ones end after their current request."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -166,7 +167,7 @@ class Apart:
                 if one.is_there():
                     return one
                 one.kill()
-        return _Child(self._place)
+        return _Child(self._location)
 
     def _give_back(self, one: _Child) -> None:
         one.used = time.monotonic()
@@ -181,12 +182,12 @@ class Apart:
 
 
 class _Child:
-    """One process, and the pipes to it. Used by one thread at a time."""
+    """One process with its pipes. One thread at a time uses it."""
 
     def __init__(self, location: str) -> None:
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        # A session of its own: a Ctrl-C in the terminal is for this process.
+        # A separate session: only this process gets a Ctrl-C of the terminal.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", child.__name__, location],
             stdin=subprocess.PIPE,
@@ -210,8 +211,7 @@ class _Child:
         return self._process.poll() is None
 
     def ask(self, body: bytes, seconds: int, stop: Stop) -> dict[str, Any]:
-        """Raises `TookTooLong`, `ProcessEnded`, or `Stopped`; then the process is good for nothing
-        more."""
+        """Raises `TookTooLong`, `ProcessEnded`, or `Stopped`; then the process is unusable."""
         ends = time.monotonic() + seconds * WALL_FACTOR
         last: float | None = None
         unsent = memoryview(HEAD.pack(len(body)) + body)
@@ -245,7 +245,7 @@ class _Child:
                 raise TookTooLong(f"it gave no answer within {seconds * WALL_FACTOR} s")
 
     def end(self) -> None:
-        """It is idle, and hears of its end by that of its input."""
+        """End an idle process, by closing its input."""
         self._close()
         try:
             self._process.wait(1)

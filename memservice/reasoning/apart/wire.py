@@ -1,5 +1,5 @@
-"""Requests and answers of reasoners as JSON, and frames of bytes on a pipe. No pickle: nothing that
-is read is run."""
+"""Requests and answers of reasoners as JSON, and frames of bytes on a pipe. Not pickle: reading
+runs no code."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from memservice.spi import toolbox
 T = TypeVar("T")
 
 HEAD = struct.Struct(">Q")
-"""What a frame begins with: the number of bytes that follow."""
+"""The beginning of a frame: the number of bytes that follow."""
 
 
 def encoded(value: Any) -> Any:
-    """A record as what JSON can say; its fields by their names, times in ISO 8601."""
+    """A record as JSON values: its fields by their names, times in ISO 8601."""
     if dataclasses.is_dataclass(value):
         return {
             field.name: encoded(getattr(value, field.name)) for field in dataclasses.fields(value)

@@ -21,7 +21,7 @@ from memservice.domain.records import ARCHIVED, DELETING, SCOPE, Message, Peer, 
 from memservice.domain.sizes import MAX_QUERY
 from memservice.domain.values import strip_nul
 from memservice.reasoning import choice
-from memservice.reasoning.limits import CallerGone
+from memservice.reasoning.limits import ClientDisconnected
 from memservice.runtime import Runtime
 from memservice.services import scopes, sessions, validation, visibility
 from memservice.services.auth import policy
@@ -168,7 +168,7 @@ class Answer:
                 raise
             failure = error
         failures.note(failure)
-        if isinstance(failure, CallerGone):
+        if isinstance(failure, ClientDisconnected):
             return
         if isinstance(failure, Refusal):
             self.notice = failures.notice(failure)

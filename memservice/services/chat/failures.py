@@ -6,7 +6,7 @@ import logging
 import math
 
 from memservice.domain.errors import AnswerFailed, AnswerTimedOut, AnswerUnavailable
-from memservice.reasoning.limits import CallerGone, OutOfTime
+from memservice.reasoning.limits import ClientDisconnected, OutOfTime
 from memservice.spi.llm import ModelFailure, Refusal
 
 log = logging.getLogger("memservice.chat")
@@ -26,7 +26,7 @@ def notice(error: ModelFailure) -> str:
 
 def note(error: ModelFailure) -> None:
     """One line in the log. The text of a ModelFailure contains no message text and no key."""
-    if isinstance(error, CallerGone):
+    if isinstance(error, ClientDisconnected):
         log.info("chat: %s before the answer", error)
     else:
         log.warning("chat: the language model did not answer: %s", error)

@@ -475,7 +475,7 @@ def test_a_probe_reports_the_features_of_a_model(
         chosen = dict.fromkeys(models_of(models.settings), WITHOUT_MODEL)
         (result,) = probe.ask(models, chosen | {DERIVE: LLM})
     assert result.ok
-    assert result.said.endswith(f" s: {capabilities}")
+    assert result.text.endswith(f" s: {capabilities}")
 
 
 def test_every_behaviour_has_a_row() -> None:

@@ -17,7 +17,13 @@ from typing import Any
 import pytest
 
 from memservice.reasoning.apart import reasoner as apart
-from memservice.reasoning.apart.reasoner import Apart, ProcessEnded, Stopped, TookTooLong, place_of
+from memservice.reasoning.apart.reasoner import (
+    Apart,
+    ProcessEnded,
+    Stopped,
+    TookTooLong,
+    location_of,
+)
 from memservice.reasoning.apart.wire import encoded
 from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import (
@@ -40,7 +46,7 @@ LONE = "I own \ud800 a lone surrogate."
 
 
 def made(stop: threading.Event, seconds: float = 1.0) -> Apart:
-    place = place_of(stuck.PROVIDER)
+    place = location_of(stuck.PROVIDER)
     assert place == "support.reasoning.stuck:opens"
     return Apart(stuck.PROVIDER, place, seconds, stop, stuck.Mood)
 
@@ -67,7 +73,7 @@ def ask(reasoner: Apart, *said: str) -> list[str]:
 @pytest.fixture(scope="module")
 def extractive() -> Iterator[Apart]:
     (provider,) = memservice_reasoners()
-    place = place_of(provider)
+    place = location_of(provider)
     assert place is not None
     opened = Apart(provider, place, 30, threading.Event(), ExtractiveReasoner)
     yield opened
@@ -287,7 +293,7 @@ def is_running(pid: int) -> bool:
 
 
 def test_reasoners_without_the_capability_run_in_the_same_process() -> None:
-    assert place_of(replace(stuck.PROVIDER, capabilities=frozenset({Capability.REMOTE}))) is None
-    assert place_of(replace(stuck.PROVIDER, open=lambda settings, context: stuck.Mood())) is None, (
-        "no other process finds it"
-    )
+    assert location_of(replace(stuck.PROVIDER, capabilities=frozenset({Capability.REMOTE}))) is None
+    assert (
+        location_of(replace(stuck.PROVIDER, open=lambda settings, context: stuck.Mood())) is None
+    ), "no other process finds it"
