@@ -1,7 +1,7 @@
 """A seeded generator of conversations with known evidence, of any size.
 
-It is made to be hard for a search by words: most answers share no word with the question, the turns
-around them do, other people say much the same about themselves, and idle remarks hold the
+It is difficult for a search by words: most answers share no word with the question, the turns
+around them do, other people say similar things about themselves, and idle remarks contain the
 question's words without a fact. It is a yardstick for regressions and for comparing backends; no
 constant of the product is tuned on it.
 """
@@ -38,7 +38,7 @@ Block = list[tuple[str, str, int | None]]
 
 @dataclass(slots=True)
 class _Pending:
-    """A question whose evidence is still known by the numbers of facts."""
+    """A question with the numbers of its facts instead of turns."""
 
     text: str
     facts: list[int]
@@ -70,7 +70,7 @@ class _Maker:
     def other(self, speaker: str) -> str:
         return self.rng.choice([name for name in self.speakers if name != speaker])
 
-    def told(self, owner: str, ask: str, answer: str) -> tuple[Block, int]:
+    def statement(self, owner: str, ask: str, answer: str) -> tuple[Block, int]:
         """An exchange in which `owner` states one fact."""
         partner, number = self.other(owner), self.fact()
         block: Block = [
@@ -91,7 +91,7 @@ class _Maker:
             answer = (
                 rng.choice(ECHOES).format(l=scene.label) if english else f"{scene.label}? "
             ) + answer
-        block, number = self.told(owner, rng.choice(scene.asks), answer)
+        block, number = self.statement(owner, rng.choice(scene.asks), answer)
         partner = block[0][0]
         if english and rng.random() < 0.7:
             block.append((partner, rng.choice(REACTIONS).format(p=owner), None))
@@ -118,12 +118,12 @@ def _scenes(maker: _Maker, scenes: Sequence[Scene], english: bool) -> list[tuple
     """Give every scene to one speaker, often to a second one with another value, and ask about
     both."""
     rng = maker.rng
-    told: list[tuple[Scene, str, int]] = []
+    statements: list[tuple[Scene, str, int]] = []
     for scene in scenes:
         owners = rng.sample(list(maker.speakers), k=2 if rng.random() < 0.6 else 1)
         for owner, value in zip(owners, rng.sample(scene.values, k=len(owners)), strict=True):
             number = maker.scene(scene, owner, value, english)
-            told.append((scene, owner, number))
+            statements.append((scene, owner, number))
             kinds = [("near", scene.near)] * 3 + [("own", scene.own)] + [("far", scene.far)]
             kind, texts = rng.choice([pair for pair in kinds if pair[1]])
             category = kind if english else "abroad"
@@ -136,13 +136,13 @@ def _scenes(maker: _Maker, scenes: Sequence[Scene], english: bool) -> list[tuple
             maker.pending.append(
                 _Pending(
                     f"Who told of the {scene.label}, and what was it?",
-                    [told[-1][2]],
+                    [statements[-1][2]],
                     "unnamed",
                     "",
-                    f"{told[-1][1]}\n{maker.values[told[-1][2]][1]}",
+                    f"{statements[-1][1]}\n{maker.values[statements[-1][2]][1]}",
                 )
             )
-    return told
+    return statements
 
 
 def _changes(maker: _Maker) -> None:
@@ -151,25 +151,25 @@ def _changes(maker: _Maker) -> None:
     for _, ask, first, later, values, question in rng.sample(UPDATES, k=3):
         owner = rng.choice(maker.speakers)
         old, new = rng.sample(values.split("|"), k=2)
-        before, superseded = maker.told(owner, ask, first.format(v=old))
-        after, number = maker.told(owner, ask, later.format(v=new))
+        before, superseded = maker.statement(owner, ask, first.format(v=old))
+        after, number = maker.statement(owner, ask, later.format(v=new))
         maker.values |= {superseded: (owner, old), number: (owner, new)}
         maker.early.append(before)
         maker.late.append(after)
         maker.pending.append(_Pending(question.format(n=owner), [number], "update", owner, new))
     for _, ask, yes, no, question in rng.sample(CONTRADICTIONS, k=2):
         owner = rng.choice(maker.speakers)
-        before, one = maker.told(owner, ask, yes)
-        after, two = maker.told(owner, ask, no)
+        before, one = maker.statement(owner, ask, yes)
+        after, two = maker.statement(owner, ask, no)
         maker.early.append(before)
         maker.late.append(after)
         maker.pending.append(_Pending(question.format(n=owner), [one, two], "contradiction", owner))
 
 
-def _multi_hop(maker: _Maker, told: Sequence[tuple[Scene, str, int]]) -> None:
+def _multi_hop(maker: _Maker, statements: Sequence[tuple[Scene, str, int]]) -> None:
     """Questions over two scenes of one speaker."""
     for owner in maker.speakers:
-        own = [(scene, number) for scene, who, number in told if who == owner]
+        own = [(scene, number) for scene, speaker, number in statements if speaker == owner]
         maker.rng.shuffle(own)
         for (scene, number), (other, another) in list(zip(own[::2], own[1::2], strict=False))[:3]:
             text = f"What do {owner}'s {scene.label} and {owner}'s {other.label} have in common?"
@@ -180,7 +180,7 @@ def _lay_out(
     maker: _Maker, talk: Sequence[tuple[str, str]], idle: int, began: datetime
 ) -> tuple[list[Turn], dict[int, Turn]]:
     """Exchanges in order, between small talk, in sessions of 14 to 24 turns, days apart. Returns
-    turns and where each fact is."""
+    the turns, and the turn of each fact."""
     rng = maker.rng
     middle = len(maker.anywhere) // 2
     rng.shuffle(maker.anywhere)
@@ -198,11 +198,11 @@ def _lay_out(
             [(one, opener.format(p=two), None), (two, reply.format(p=one), None)],
         )
     turns: list[Turn] = []
-    places: dict[int, Turn] = {}
-    session, seq, room, at = 0, 0, 0, began
+    turn_of: dict[int, Turn] = {}
+    session, seq, length, at = 0, 0, 0, began
     for block in blocks:
-        if seq >= room:
-            session, seq, room = session + 1, 0, rng.randint(14, 24)
+        if seq >= length:
+            session, seq, length = session + 1, 0, rng.randint(14, 24)
             at = (at + timedelta(days=rng.randint(2, 12))).replace(
                 hour=rng.randint(8, 21), minute=rng.randrange(60)
             )
@@ -213,30 +213,30 @@ def _lay_out(
             )
             turns.append(turn)
             if number is not None:
-                places[number] = turn
-    return turns, places
+                turn_of[number] = turn
+    return turns, turn_of
 
 
 def _dated(
-    maker: _Maker, told: Sequence[tuple[Scene, str, int]], places: dict[int, Turn]
+    maker: _Maker, statements: Sequence[tuple[Scene, str, int]], turn_of: dict[int, Turn]
 ) -> list[Question]:
-    """Questions that name the day: everything that the speaker stated on it is evidence."""
-    found: list[Question] = []
-    for _, owner, number in maker.rng.sample(list(told), k=min(6, len(told))):
-        day = places[number].at
+    """Questions that name the day: all facts that the speaker stated on it are evidence."""
+    questions: list[Question] = []
+    for _, owner, number in maker.rng.sample(list(statements), k=min(6, len(statements))):
+        day = turn_of[number].at
         evidence = frozenset(
             turn.key
-            for turn in places.values()
+            for turn in turn_of.values()
             if turn.speaker == owner and turn.at.date() == day.date()
         )
-        found.append(
+        questions.append(
             Question(
                 f"What did {owner} have to tell on {day.day} {MONTHS[day.month - 1]} {day.year}?",
                 evidence,
                 "dated",
             )
         )
-    return found
+    return questions
 
 
 def conversation(seed: int, number: int, language: str = "en", idle: int = 120) -> Conversation:
@@ -249,31 +249,31 @@ def conversation(seed: int, number: int, language: str = "en", idle: int = 120) 
     )
     speakers = rng.sample(list(names), k=rng.choice((2, 2, 3, 4)) if english else 2)
     maker = _Maker(rng, speakers, mentions)
-    told = _scenes(maker, scenes, english)
+    statements = _scenes(maker, scenes, english)
     if english:
         _changes(maker)
-        _multi_hop(maker, told)
-    turns, places = _lay_out(
+        _multi_hop(maker, statements)
+    turns, turn_of = _lay_out(
         maker,
         talk,
         idle if english else idle // 3,
         datetime(2023, rng.randint(1, 12), rng.randint(1, 28), tzinfo=UTC),
     )
     questions = [
-        Question(p.text, frozenset(places[n].key for n in p.facts), p.category, p.answer, p.owner)
+        Question(p.text, frozenset(turn_of[n].key for n in p.facts), p.category, p.answer, p.owner)
         for p in maker.pending
     ]
     if english:
-        questions += _dated(maker, told, places)
+        questions += _dated(maker, statements, turn_of)
     return Conversation(
         f"{language}-{number}",
         tuple(speakers),
         tuple(turns),
         tuple(questions),
         language,
-        unanswerable=_unanswerable(speakers, scenes, told, f"{seed}/{number}/{language}"),
+        unanswerable=_unanswerable(speakers, scenes, statements, f"{seed}/{number}/{language}"),
         facts=tuple(
-            Fact(places[number].key, owner, value)
+            Fact(turn_of[number].key, owner, value)
             for number, (owner, value) in sorted(maker.values.items())
         ),
     )
@@ -282,11 +282,11 @@ def conversation(seed: int, number: int, language: str = "en", idle: int = 120) 
 def _unanswerable(
     speakers: Sequence[str],
     scenes: Sequence[Scene],
-    told: Sequence[tuple[Scene, str, int]],
+    statements: Sequence[tuple[Scene, str, int]],
     seed: str,
 ) -> tuple[Question, ...]:
     """Questions about speakers who never said anything of the kind: up to ten."""
-    stated = {(scene.label, owner) for scene, owner, _ in told}
+    stated = {(scene.label, owner) for scene, owner, _ in statements}
     open_ = [
         Question(scene.near[0].format(n=speaker), frozenset(), "unknown", "", speaker)
         for scene in scenes

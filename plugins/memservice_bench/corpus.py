@@ -46,7 +46,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One workspace's worth: a question is asked of its own conversation only."""
+    """The content of one workspace: a question refers to its own conversation only."""
 
     name: str
     speakers: tuple[str, ...]

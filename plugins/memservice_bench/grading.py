@@ -1,4 +1,4 @@
-"""Grades that need no model: what the model was shown, and what the answer says."""
+"""Grades that need no model: of the evidence in prompts, and of answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memservice_bench.corpus import Fact, Question
 from memservice_bench.model_proxy import Call
 
 SHOWN_CHARACTERS = 300
-"""So much of a turn's beginning counts as the turn: long messages are cut in prompts."""
+"""Characters at the beginning of a turn that stand for the turn: prompts cut long messages."""
 
 ABSTENTION = re.compile(
     r"\b(nothing is known|no (information|record|mention|memory|evidence)|not (mentioned|known|"
@@ -29,10 +29,10 @@ def evidence_shown(
     if not question.evidence:
         return None
     prompts = [call.shown for call in calls]
-    found = sum(
+    shown = sum(
         any(_folded(texts[key]) in prompt for prompt in prompts) for key in question.evidence
     )
-    return found / len(question.evidence)
+    return shown / len(question.evidence)
 
 
 def _folded(text: str) -> str:
@@ -40,7 +40,7 @@ def _folded(text: str) -> str:
 
 
 def abstains(answer: str | None) -> bool:
-    """Whether the answer says that nothing is known. No answer counts as one that says so."""
+    """Whether the answer says that nothing is known. A missing answer counts too."""
     return answer is None or not answer.strip() or ABSTENTION.search(answer) is not None
 
 
@@ -69,12 +69,14 @@ def _words(text: str) -> str:
 
 
 def fact_recall(facts: Sequence[Fact], conclusions: Mapping[str, Collection[str]]) -> float | None:
-    """Share of the gold facts whose value stands in a conclusion about their owner. `conclusions`
+    """Share of the gold facts whose value is in a conclusion about their owner. `conclusions`
     are texts by speaker. None without gold facts."""
     if not facts:
         return None
-    texts = {speaker: [_words(text) for text in held] for speaker, held in conclusions.items()}
-    held = sum(
+    texts = {
+        speaker: [_words(text) for text in derived] for speaker, derived in conclusions.items()
+    }
+    derived = sum(
         any(_words(fact.value) in text for text in texts.get(fact.about, ())) for fact in facts
     )
-    return held / len(facts)
+    return derived / len(facts)

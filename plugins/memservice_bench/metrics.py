@@ -17,19 +17,19 @@ def recall_at(ranking: Sequence[int], evidence: Collection[int], k: int) -> floa
 
 def reciprocal_rank(ranking: Sequence[int], evidence: Collection[int]) -> float:
     """1 / rank of the first piece of evidence; 0 when there is none."""
-    wanted = set(evidence)
-    return next((1.0 / rank for rank, key in enumerate(ranking, 1) if key in wanted), 0.0)
+    relevant = set(evidence)
+    return next((1.0 / rank for rank, key in enumerate(ranking, 1) if key in relevant), 0.0)
 
 
 def ndcg_at(ranking: Sequence[int], evidence: Collection[int], k: int = 10) -> float:
     """Discounted gain of the first `k`, relative to the best possible order."""
-    wanted = set(evidence)
+    relevant = set(evidence)
     gain = sum(
         1.0 / math.log2(rank + 1)
         for rank, key in enumerate(dict.fromkeys(ranking[:k]), 1)
-        if key in wanted
+        if key in relevant
     )
-    return gain / sum(1.0 / math.log2(rank + 1) for rank in range(1, min(k, len(wanted)) + 1))
+    return gain / sum(1.0 / math.log2(rank + 1) for rank in range(1, min(k, len(relevant)) + 1))
 
 
 def within(ranking: Sequence[int], sizes: Mapping[int, int], budget: int) -> list[int]:

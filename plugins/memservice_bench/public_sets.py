@@ -33,29 +33,31 @@ def _locomo_conversation(number: int, sample: dict[str, Any]) -> Conversation:
         began = datetime.strptime(
             talk[f"{name}_date_time"].strip(), "%I:%M %p on %d %B, %Y"
         ).replace(tzinfo=UTC)
-        for seq, said in enumerate(talk[name], 1):
+        for seq, message in enumerate(talk[name], 1):
             key = len(turns) + 1
-            if place := _DIALOGUE_ID.search(said["dia_id"]):
-                keys[int(place[1]), int(place[2])] = key
-            text = said["text"]
-            if caption := said.get("blip_caption"):
+            if position := _DIALOGUE_ID.search(message["dia_id"]):
+                keys[int(position[1]), int(position[2])] = key
+            text = message["text"]
+            if caption := message.get("blip_caption"):
                 text = f"{text} [shares {caption}]"
             turns.append(
-                Turn(key, session, seq, said["speaker"], began + timedelta(seconds=30 * seq), text)
+                Turn(
+                    key, session, seq, message["speaker"], began + timedelta(seconds=30 * seq), text
+                )
             )
     questions: list[Question] = []
     skipped = 0
-    for asked in sample["qa"]:
-        places = [
+    for item in sample["qa"]:
+        positions = [
             (int(a), int(b))
-            for part in asked.get("evidence", ())
+            for part in item.get("evidence", ())
             for a, b in _DIALOGUE_ID.findall(str(part))
         ]
-        evidence = frozenset(keys[place] for place in places if place in keys)
+        evidence = frozenset(keys[position] for position in positions if position in keys)
         if evidence:
-            category = LOCOMO_CATEGORIES.get(asked["category"], str(asked["category"]))
-            answer = str(asked.get("answer", ""))
-            questions.append(Question(str(asked["question"]), evidence, category, answer))
+            category = LOCOMO_CATEGORIES.get(item["category"], str(item["category"]))
+            answer = str(item.get("answer", ""))
+            questions.append(Question(str(item["question"]), evidence, category, answer))
         else:
             skipped += 1
     speakers = (str(talk["speaker_a"]), str(talk["speaker_b"]))
@@ -97,34 +99,36 @@ def _beam_conversation(folder: Path) -> Conversation:
         at += timedelta(days=1)
         seq = 0
         for exchange in batch["turns"]:
-            for said in exchange:
-                if anchor := said.get("time_anchor"):
+            for message in exchange:
+                if anchor := message.get("time_anchor"):
                     try:
                         at = datetime.strptime(anchor, "%B-%d-%Y").replace(tzinfo=UTC)
                     except ValueError as error:
                         raise ValueError(
-                            f"{folder.name}: message {said['id']} has an unknown form of "
+                            f"{folder.name}: message {message['id']} has an unknown form of "
                             f"date: {anchor!r}"
                         ) from error
                 seq += 1
                 key = len(turns) + 1
-                keys[int(said["id"])] = key
-                text = _INDEX_TAIL.sub("", said["content"])
+                keys[int(message["id"])] = key
+                text = _INDEX_TAIL.sub("", message["content"])
                 turns.append(
-                    Turn(key, session, seq, said["role"], at + timedelta(seconds=30 * seq), text)
+                    Turn(key, session, seq, message["role"], at + timedelta(seconds=30 * seq), text)
                 )
     questions: list[Question] = []
     skipped = 0
     probing = json.loads(
         (folder / "probing_questions" / "probing_questions.json").read_text("utf-8")
     )
-    for category, asked in probing.items():
-        for one in asked:
-            evidence = frozenset(keys[n] for n in _numbers(one.get("source_chat_ids")) if n in keys)
+    for category, items in probing.items():
+        for item in items:
+            evidence = frozenset(
+                keys[n] for n in _numbers(item.get("source_chat_ids")) if n in keys
+            )
             if evidence:
-                answer = str(one.get("answer") or one.get("ideal_response") or "")
+                answer = str(item.get("answer") or item.get("ideal_response") or "")
                 questions.append(
-                    Question(one["question"], evidence, category.replace("_", "-"), answer)
+                    Question(item["question"], evidence, category.replace("_", "-"), answer)
                 )
             else:
                 skipped += 1
@@ -159,12 +163,12 @@ def _longmemeval_conversation(entry: dict[str, Any]) -> Conversation:
         began = datetime.strptime(re.sub(r" \(\w+\)", "", date), "%Y/%m/%d %H:%M").replace(
             tzinfo=UTC
         )
-        for seq, said in enumerate(talk, 1):
+        for seq, message in enumerate(talk, 1):
             key = len(turns) + 1
             at = began + timedelta(seconds=30 * seq)
-            turns.append(Turn(key, session, seq, said["role"], at, said["content"]))
+            turns.append(Turn(key, session, seq, message["role"], at, message["content"]))
             # Turns are marked in newer files; older ones mark the session only.
-            if said.get("has_answer", "has_answer" not in said and name in answers):
+            if message.get("has_answer", "has_answer" not in message and name in answers):
                 evidence.add(key)
     abstain = str(entry["question_id"]).endswith("_abs")
     question = Question(
@@ -174,14 +178,14 @@ def _longmemeval_conversation(entry: dict[str, Any]) -> Conversation:
         "" if abstain else str(entry["answer"]),
         "user",
     )
-    asked = bool(question.evidence)
+    has_evidence = bool(question.evidence)
     return Conversation(
         str(entry["question_id"]),
         ("user", "assistant"),
         tuple(turns),
-        (question,) if asked else (),
+        (question,) if has_evidence else (),
         unanswerable=(question,) if abstain else (),
-        skipped=int(not asked and not abstain),
+        skipped=int(not has_evidence and not abstain),
     )
 
 

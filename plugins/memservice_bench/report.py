@@ -56,14 +56,14 @@ def table(results: Iterable[Result]) -> str:
 
 
 def facts_line(facts: Mapping[str, tuple[float, int]]) -> str:
-    """How many of the gold facts were derived."""
+    """The share of the gold facts that were derived."""
     figure = grouped_figure([(name, recall) for name, (recall, _) in facts.items()])
     conclusions = sum(count for _, count in facts.values())
     return f"facts derived: {figure} % of the gold facts, in {conclusions:,} conclusions"
 
 
 def comparison(first: Iterable[Result], second: Iterable[Result]) -> str:
-    """How much better the second run is, on the questions that both have."""
+    """The improvement of the second run over the first, on the questions of both."""
     earlier = {result.identity: result for result in first}
     pairs = [(earlier[r.identity], r) for r in second if r.identity in earlier]
     lines = [_line("category", "n", *GRADES)]
@@ -83,10 +83,10 @@ def _change(before: float | None, after: float | None) -> float | None:
 
 
 def _cell(values: Sequence[tuple[str, float | None]], *, signed: bool = False) -> str:
-    known = [(conversation, value) for conversation, value in values if value is not None]
-    if not known:
+    graded = [(conversation, value) for conversation, value in values if value is not None]
+    if not graded:
         return "–"
-    figure = grouped_figure(known)
+    figure = grouped_figure(graded)
     return f"{figure.mean:{'+' if signed else ''}.1f} ±{(figure.high - figure.low) / 2:.1f}"
 
 

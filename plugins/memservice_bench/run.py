@@ -188,10 +188,12 @@ class Run:
         """Compare the conclusions with the gold facts, once a conversation."""
         if talk.name in read_facts(self.folder):
             return
-        held = {speaker: client.conclusions(talk.name, peer) for speaker, peer in peers.items()}
-        recall = grading.fact_recall(talk.facts, held)
+        conclusions = {
+            speaker: client.conclusions(talk.name, peer) for speaker, peer in peers.items()
+        }
+        recall = grading.fact_recall(talk.facts, conclusions)
         if recall is not None:
-            count = sum(len(texts) for texts in held.values())
+            count = sum(len(texts) for texts in conclusions.values())
             line = {"conversation": talk.name, "recall": recall, "conclusions": count}
             with (self.folder / FACTS).open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(line) + "\n")
@@ -280,12 +282,12 @@ def estimate(corpus: Sequence[Conversation], options: Options) -> dict[str, Any]
     messages = sum(len(talk.turns) for talk in corpus)
     questions = sum(len([*talk.questions, *talk.unanswerable][: options.limit]) for talk in corpus)
     stored = sum(tokens.count(turn.text) for talk in corpus for turn in talk.turns)
-    asked = questions * options.repeat
+    number = questions * options.repeat
     return {
         "conversations": len(corpus),
         "messages": messages,
         "message_tokens": stored,
-        "questions": asked,
-        "calls_at_most": messages + asked * 10,
-        "tokens_about": stored * 3 + asked * 8_000,
+        "questions": number,
+        "calls_at_most": messages + number * 10,
+        "tokens_about": stored * 3 + number * 8_000,
     }

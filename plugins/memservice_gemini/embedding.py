@@ -28,12 +28,12 @@ class GeminiEmbedder(HttpEmbedder):
     def __init__(self, endpoint: Endpoint, settings: Mapping[str, Any], context: Context) -> None:
         model = (settings["model"] or DEFAULT_MODEL).removeprefix("models/")
         mode = settings["dimensions_mode"]
-        asked = (
+        requested_dimension = (
             settings["vector_dimensions"]
             if mode == "always" or (mode == "auto" and model.startswith("gemini-embedding"))
             else None
         )
-        super().__init__(endpoint, settings, context, model, asked, BATCH)
+        super().__init__(endpoint, settings, context, model, requested_dimension, BATCH)
         self._batch = min(self._batch, BATCH)
 
     def ask(
@@ -42,8 +42,8 @@ class GeminiEmbedder(HttpEmbedder):
         common: dict[str, Any] = {"model": f"models/{self.model}"}
         if self.model in WITH_TASK:
             common["taskType"] = TASKS[purpose]
-        if self.asked is not None:
-            common["outputDimensionality"] = self.asked
+        if self.requested_dimension is not None:
+            common["outputDimensionality"] = self.requested_dimension
         requests = [{**common, "content": {"parts": [{"text": text}]}} for text in texts]
         answer = self.endpoint.post(
             f"/models/{quote(self.model, safe='')}:batchEmbedContents",

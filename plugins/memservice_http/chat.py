@@ -1,4 +1,4 @@
-"""A language model over HTTP: everything that is alike in the protocols."""
+"""A language model over HTTP: the common part of all protocols."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ _WRONG_SHAPE = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 @dataclass(slots=True)
 class RequestBody:
-    """One request as it is sent."""
+    """The path and body of one request."""
 
     path: str
     body: dict[str, Any]
     query: dict[str, str] = field(default_factory=dict)
     used: Collection[str] = ()
-    """Names of the parts that it has and that a server may not know."""
+    """Names of its parts that a server may not support."""
 
 
 class StreamReader(ABC):
@@ -80,12 +80,12 @@ class StreamReader(ABC):
 
     @abstractmethod
     def ended(self) -> Completion | None:
-        """The whole answer once its end was seen, else None. Raises Refusal."""
+        """The whole answer after its end has arrived, else None. Raises Refusal."""
 
 
 class HttpModel(ABC):
-    """`LanguageModel` over one endpoint. A protocol says what its requests and its answers look
-    like."""
+    """`LanguageModel` over one endpoint. Subclasses define the format of requests and
+    answers."""
 
     parts: Sequence[OptionalFeature]
 
@@ -103,14 +103,14 @@ class HttpModel(ABC):
 
     @abstractmethod
     def read(self, answer: Any) -> Completion:
-        """A whole answer. Raises Refusal; what it raises for an answer of another shape is taken
-        care of."""
+        """A whole answer. Raises Refusal; the caller handles its errors for an answer of another
+        shape."""
 
     @abstractmethod
     def reading(self) -> StreamReader: ...
 
     def error_in(self, event: Any) -> Any:
-        """The error that an event of a stream tells of; None for an ordinary one."""
+        """The error in an event of a stream; None for an ordinary one."""
         return event.get("error") if isinstance(event, dict) else None
 
     def complete(self, request: CompletionRequest) -> Completion:
@@ -146,12 +146,12 @@ class HttpModel(ABC):
         yield tidy(done, request)
 
     def lacks(self, model: str) -> frozenset[str]:
-        """The parts of the protocol that the model's server was found not to support: `tools`,
-        `json_schema` and the like."""
+        """The parts of the protocol that the model's server does not support, as negotiated:
+        `tools`, `json_schema` and the like."""
         return self._features.lacking(model)
 
     def combines_schema_with_tools(self, model: str) -> bool:
-        """Only where the provider documents it: other servers of the same protocol constrain the
+        """Only if the provider documents it: other servers of the same protocol constrain the
         whole answer, so that the model can no longer call a tool."""
         is_known_to_lack = self.lacks(model) & {SCHEMA, SCHEMA_WITH_TOOLS, TOOLS}
         return self.documents_schema_with_tools(model) and not is_known_to_lack
@@ -210,25 +210,26 @@ class HttpModel(ABC):
         )
 
 
-def refused(who: str, why: str = "") -> Refusal:
-    return Refusal(f"{who}: the model declines to answer" + (f" ({why})" if why else ""))
+def refused(provider: str, why: str = "") -> Refusal:
+    return Refusal(f"{provider}: the model declines to answer" + (f" ({why})" if why else ""))
 
 
-def arguments_of(who: str, text: str, cut: bool) -> dict[str, Any]:
-    """Arguments of a tool call, which a model wrote as JSON. Raises ModelFailure for what is none;
-    `cut`: the answer was too long."""
+def arguments_of(provider: str, text: str, cut: bool) -> dict[str, Any]:
+    """Arguments of a tool call, which a model wrote as JSON. Raises ModelFailure for any other
+    text; `cut`: the answer was too long."""
     try:
-        found = json.loads(text) if text.strip() else {}
+        arguments = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        return found
+        arguments = None
+    if isinstance(arguments, dict):
+        return arguments
     if cut:
         raise ModelFailure(
-            f"{who}: the answer ended inside a tool call: allow more output tokens", retryable=False
+            f"{provider}: the answer ended inside a tool call: allow more output tokens",
+            retryable=False,
         )
     raise ModelFailure(
-        f"{who}: the model called a tool with arguments that are no JSON object",
+        f"{provider}: the model called a tool with arguments that are no JSON object",
         retryable=True,
         fault="content",
     )
@@ -239,20 +240,20 @@ def mode_of(
     lacking: Collection[str],
     modes: Sequence[str] = (SCHEMA, OBJECT, PROMPT),
 ) -> str | None:
-    """How a structured answer is asked for; None where none is wanted, and where tools leave no way
-    to ask for it. The model's setting says where to begin."""
+    """The mode of a structured answer; None without a schema, and if tools exclude all modes. The
+    search begins with the mode of the model's setting."""
     if request.response_schema is None:
         return None
     if request.tools:
         return None if {SCHEMA, SCHEMA_WITH_TOOLS} & set(lacking) else SCHEMA
-    wanted = request.options.get("structured_output_mode")
-    tried = modes[modes.index(wanted) :] if wanted in modes else modes
+    requested = request.options.get("structured_output_mode")
+    tried = modes[modes.index(requested) :] if requested in modes else modes
     return next(mode for mode in tried if mode == PROMPT or mode not in lacking)
 
 
 def turns_of(request: CompletionRequest, mode: str | None) -> list[Turn]:
-    """The request's turns; with the wanted schema in words at the end of the first system turn,
-    where the protocol does not carry it."""
+    """The request's turns; with the schema in words at the end of the first system turn, if the
+    protocol does not transmit it."""
     turns = list(request.turns)
     if mode not in (OBJECT, PROMPT):
         return turns
@@ -269,8 +270,8 @@ def turns_of(request: CompletionRequest, mode: str | None) -> list[Turn]:
 
 
 def tidy(done: Completion, request: CompletionRequest) -> Completion:
-    """Of a structured answer only the JSON, where a model put words, reasoning or a fence around
-    it. What has no whole document that fits is left as it is."""
+    """Only the JSON of a structured answer, without the words, reasoning or fence around it. An
+    answer without a whole valid document is returned unchanged."""
     if request.response_schema is None or done.tool_calls:
         return done
     content, _ = without_reasoning(done.content)
@@ -284,8 +285,8 @@ def tidy(done: Completion, request: CompletionRequest) -> Completion:
 
 
 def system_and_rest(turns: Sequence[Turn]) -> tuple[list[str], list[Turn]]:
-    """For protocols that keep what the system says apart. A system turn later in the conversation
-    becomes the user's."""
+    """For protocols with a separate system text. A system turn later in the conversation becomes a
+    turn of the user."""
     head: list[str] = []
     rest: list[Turn] = []
     for turn in turns:
@@ -302,5 +303,5 @@ def call(id: str | None, name: str, arguments: dict[str, Any], carried: Any = No
 
 
 def whole(number: object) -> int:
-    """A count of tokens; 0 where there is none."""
+    """A count of tokens; 0 if it is missing."""
     return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0

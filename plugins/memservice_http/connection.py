@@ -26,11 +26,11 @@ class ConnectionSettings(Schema):
 
 
 class EmbeddingSettings(ConnectionSettings):
-    """For an embedder, besides: `model` (None: the provider's default), `vector_dimensions` (what
-    is asked of a model that can be asked), `dimensions_mode` (`auto`, `always`, `never`: whether it
-    is), `encoding_format_mode` (`auto`, `float`, `base64`), `max_batch_size`
+    """For an embedder, besides: `model` (None: the provider's default), `vector_dimensions` (for
+    requests to models with a selectable dimension), `dimensions_mode` (`auto`, `always`, `never`:
+    whether requests have it), `encoding_format_mode` (`auto`, `float`, `base64`), `max_batch_size`
     (texts in one call), `max_tokens_per_request`, `max_input_tokens` (longer texts are cut),
-    `query_seconds` (what a query's vector may take), `max_concurrent_embeddings` (calls at once,
+    `query_seconds` (time limit of a query's vector), `max_concurrent_embeddings` (calls at once,
     queries not counted)."""
 
     model = fields.String(load_default=None, allow_none=True)

@@ -1,8 +1,8 @@
-"""An embedder over HTTP: everything that is alike in the protocols.
+"""An embedder over HTTP: the common part of all protocols.
 
-The dimension is what the first vectors have, never what is assumed of a model: until then nobody
-knows it, and asking for it asks the endpoint. So nothing is asked when the service starts, and a
-service whose embedder is away starts all the same.
+The dimension is that of the first vectors, never an assumption about a model: until then it is
+unknown, and reading `dimension` sends a request to the endpoint. The start of the service sends no
+request, so it also starts while the embedder is unavailable.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 MAX_VECTORS = 64 * 1024 * 1024
 """Bytes of an answer."""
 TRIES = 3
-"""Of one call for documents. A query is tried once: somebody waits for it."""
+"""Tries of one call for documents. A query has one try, since a client is waiting."""
 PAUSE = 0.5
 MAX_PAUSE_SECONDS = 10.0
-"""Seconds: who asks for a longer pause is asked again with the task, not here."""
+"""Seconds. If a provider requests a longer pause, the task is retried, not the call."""
 MAX_ID = 200
 _TOO_MUCH = REJECTIONS | {413}
 
@@ -51,15 +51,16 @@ class HttpEmbedder(ABC):
         settings: Mapping[str, Any],
         context: Context,
         model: str,
-        asked: int | None,
+        requested_dimension: int | None,
         batch: int,
     ) -> None:
-        """`asked`: the dimension that the model is asked for; `batch`: texts in one call where the
-        settings say nothing."""
+        """`requested_dimension`: the dimension in requests; `batch`: texts in one call unless the
+        settings limit them."""
         self.endpoint = endpoint
         self.model = model
-        self.asked = asked
-        self.id = f"{endpoint.provider}:{model}{f'@{asked}' if asked else ''}"[:MAX_ID].strip()
+        self.requested_dimension = requested_dimension
+        suffix = f"@{requested_dimension}" if requested_dimension else ""
+        self.id = f"{endpoint.provider}:{model}{suffix}"[:MAX_ID].strip()
         self._context = context
         self._batch: int = settings["max_batch_size"] or batch
         self._tokens: int = settings["max_tokens_per_request"]
@@ -72,13 +73,13 @@ class HttpEmbedder(ABC):
     def ask(
         self, texts: Sequence[str], purpose: Purpose, timeout: float | None
     ) -> tuple[list[NDArray[Any]], int]:
-        """One call: a vector per text, in order, and the tokens read (0 where the provider does not
-        say)."""
+        """One call: a vector per text, in order, and the tokens read (0 if the provider does not
+        report them)."""
 
     @property
     def dimension(self) -> int:
-        """Of every vector. Before the first one the endpoint is asked for one, which may take long
-        or raise ModelFailure."""
+        """Dimension of every vector. Before the first one, this requests one from the endpoint,
+        which may take long or raise ModelFailure."""
         if self._dimension is None:
             self.embed(["dimension"])
         assert self._dimension is not None
@@ -86,15 +87,15 @@ class HttpEmbedder(ABC):
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
         """Texts are cut at `EMBEDDING_MAX_INPUT_TOKENS`. A text without content is not sent."""
-        found: dict[int, Vector] = {}
+        vectors: dict[int, Vector] = {}
         with_content = [index for index, text in enumerate(texts) if text.strip()]
         cut = {index: tokens.cut(texts[index], self._longest) for index in with_content}
         for indexes in self._batches(cut):
-            found.update(
+            vectors.update(
                 zip(indexes, self._embed([cut[index] for index in indexes], purpose), strict=True)
             )
         return [
-            found[index] if index in found else np.zeros(self.dimension, np.float32)
+            vectors[index] if index in vectors else np.zeros(self.dimension, np.float32)
             for index in range(len(texts))
         ]
 
@@ -112,7 +113,7 @@ class HttpEmbedder(ABC):
             yield batch
 
     def _embed(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
-        """One call, or two for half the texts each where the server does not take so many."""
+        """One call, or two with half the texts each if the server rejects their number."""
         try:
             return self._tried(texts, purpose)
         except ModelFailure as error:
@@ -136,18 +137,18 @@ class HttpEmbedder(ABC):
     def _noted(
         self, texts: Sequence[str], purpose: Purpose, attempt: int, attempts: int
     ) -> list[Vector]:
-        """One try, which is told of whatever comes of it."""
+        """One try, which is reported with its outcome."""
         began = time.monotonic()
         failure: ModelFailure | None = None
         used = 0
         vectors: list[Vector] = []
         try:
             if purpose == "query":
-                made, used = self.ask(texts, purpose, self._query_seconds)
+                arrays, used = self.ask(texts, purpose, self._query_seconds)
             else:
                 with self._at_once:
-                    made, used = self.ask(texts, purpose, None)
-            vectors = self._checked(made, len(texts))
+                    arrays, used = self.ask(texts, purpose, None)
+            vectors = self._checked(arrays, len(texts))
         except Rejected as error:
             failure = error.failure
         except ModelFailure as error:
@@ -182,13 +183,13 @@ class HttpEmbedder(ABC):
             raise failure
         return vectors
 
-    def _checked(self, made: Sequence[NDArray[Any]], texts: int) -> list[Vector]:
-        if len(made) != texts:
+    def _checked(self, arrays: Sequence[NDArray[Any]], texts: int) -> list[Vector]:
+        if len(arrays) != texts:
             raise ModelFailure(
-                f"{self.endpoint.provider} answered with {len(made)} vectors for {texts} texts",
+                f"{self.endpoint.provider} answered with {len(arrays)} vectors for {texts} texts",
                 retryable=True,
             )
-        rows = np.stack([np.asarray(vector, np.float64) for vector in made])
+        rows = np.stack([np.asarray(vector, np.float64) for vector in arrays])
         if rows.ndim != 2 or rows.shape[1] == 0 or not np.isfinite(rows).all():
             raise ModelFailure(
                 f"{self.endpoint.provider} answered with vectors that are none", retryable=True
@@ -199,25 +200,25 @@ class HttpEmbedder(ABC):
             np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0).astype(np.float32)
         )
 
-    def _check_dimension(self, found: int) -> None:
-        if self.asked is not None and found != self.asked:
+    def _check_dimension(self, dimension: int) -> None:
+        if self.requested_dimension is not None and dimension != self.requested_dimension:
             raise ModelFailure(
                 (
-                    f"{self.endpoint.provider} answered with vectors of dimension {found}, "
-                    f"though {self.asked} was asked for: set "
+                    f"{self.endpoint.provider} answered with vectors of dimension {dimension}, "
+                    f"though {self.requested_dimension} was asked for: set "
                     "EMBEDDING_VECTOR_DIMENSIONS to what the model gives, or "
                     "EMBEDDING_MODEL_CONFIG__DIMENSIONS_MODE=never"
                 ),
                 retryable=False,
             )
-        if self._dimension not in (None, found):
+        if self._dimension not in (None, dimension):
             raise ModelFailure(
                 (
-                    f"{self.endpoint.provider} answered with vectors of dimension {found}, "
+                    f"{self.endpoint.provider} answered with vectors of dimension {dimension}, "
                     f"before with {self._dimension}: another "
                     "model answers to "
                     f"the name {self.model!r}"
                 ),
                 retryable=False,
             )
-        self._dimension = found
+        self._dimension = dimension

@@ -1,4 +1,4 @@
-"""What a provider's answer means when it is not what was asked for.
+"""The meaning of a provider's answers that are errors.
 
 No text that is made here holds a key, or anything of what was said: servers quote both in their
 messages. What is passed on of an error is its status and the short names (`rate_limit_exceeded`,
@@ -19,9 +19,9 @@ from memservice.spi.llm import ContextTooLong, Fault, ModelFailure, Refusal
 RETRYABLE = frozenset({408, 409, 425, 429})
 """Besides every 5xx but 501: a little later the same request may succeed."""
 REJECTIONS = frozenset({400, 404, 415, 422, 501})
-"""The request itself was not understood: another form of it may be."""
+"""The server did not understand the request: it may understand another form of it."""
 MAX_REPORTED = 8_000
-"""Characters of an error that are looked at."""
+"""Characters of an error that are examined."""
 MAX_OPENING = 120
 """Characters of the provider's own sentence that are searched for its meaning."""
 MAX_WAIT_SECONDS = 24 * 3600.0
@@ -47,7 +47,7 @@ _ACCOUNT = re.compile(
     r"credit balance|insufficient[_ ](?:quota|balance|credits)|billing|api[_ ]key[_ ](?:not valid|"
     r"invalid|expired)|invalid[_ ]api[_ ]key|exceeded your current quota"
 )
-"""The account is the problem, whatever the status says: some providers answer with 400."""
+"""The account is the problem, at any status: some providers answer with 400."""
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _UNITS = {"retry-after-ms": 0.001, "retry-after": 1.0}
 
@@ -60,35 +60,35 @@ _HINTS = {
 
 
 class Rejected(Exception):
-    """The server does not understand the request as it is. Never leaves the plugins: `failure` is
-    what callers get."""
+    """The server does not understand the request as it is. Never leaves the plugins: callers get
+    `failure`."""
 
-    def __init__(self, failure: ModelFailure, told: str) -> None:
+    def __init__(self, failure: ModelFailure, complaint: str) -> None:
         super().__init__(str(failure))
         self.failure = failure
-        self.told = told
-        """The server's words in lower case, to be searched for what it does not know. They may
-        quote anything: never to be passed on."""
+        self.complaint = complaint
+        """The server's words in lower case, to search them for the part that it does not
+        support. They may quote anything: never pass them on."""
 
 
 def from_answer(
-    who: str,
+    provider: str,
     status: int,
     headers: Mapping[str, str],
     body: bytes,
     clock: Callable[[], datetime],
     secrets: Collection[str],
 ) -> ModelFailure | Rejected:
-    """What an answer with a status other than 2xx comes to. `headers` by lower-case name."""
-    told = body[:MAX_REPORTED].decode(errors="replace").lower()
+    """The failure of an answer with a status other than 2xx. `headers` by lower-case name."""
+    complaint = body[:MAX_REPORTED].decode(errors="replace").lower()
     error = _error_of(body)
     names = [
         name for name in _names(error) if not any(secret and secret in name for secret in secrets)
     ]
     lower = {name.lower() for name in names}
     if lower & _REFUSING:
-        return Refusal(f"{who} refuses to answer ({', '.join(names)})", status=status)
-    text = f"{who} answered with status {status}" + (f" ({', '.join(names)})" if names else "")
+        return Refusal(f"{provider} refuses to answer ({', '.join(names)})", status=status)
+    text = f"{provider} answered with status {status}" + (f" ({', '.join(names)})" if names else "")
     opening = _opening(error)
     if status in (400, 413, 422, 500) and (lower & _CONTEXT_CODES or _CONTEXT.search(opening)):
         return ContextTooLong(f"{text}: the request is longer than the model reads", status=status)
@@ -103,30 +103,30 @@ def from_answer(
             "target of the redirect"
         )
     retryable = status in RETRYABLE or (status >= 500 and status != 501)
-    if (said := headers.get("x-should-retry")) in ("true", "false"):
-        retryable = said == "true"
-    asked = retry_after(headers, clock)
+    if (should_retry := headers.get("x-should-retry")) in ("true", "false"):
+        retryable = should_retry == "true"
+    pause = retry_after(headers, clock)
     fault: Fault | None = "provider" if is_account else None
     failure = ModelFailure(
         text,
         retryable=retryable,
         status=status,
-        retry_after=_delay(error) if asked is None else asked,
+        retry_after=_delay(error) if pause is None else pause,
         fault=fault,
     )
     is_rejection = status in REJECTIONS or (status == 500 and _NO_TOOLS.search(opening))
-    return Rejected(failure, told) if is_rejection and not is_account else failure
+    return Rejected(failure, complaint) if is_rejection and not is_account else failure
 
 
-def in_stream(who: str, error: object, secrets: Collection[str] = ()) -> ModelFailure:
-    """An error that arrives where a piece of the answer should. Only what is plainly the request's
-    own fault is not worth another try."""
+def in_stream(provider: str, error: object, secrets: Collection[str] = ()) -> ModelFailure:
+    """An error in place of a piece of the answer. It is retryable unless it is clearly a fault of
+    the request."""
     names = [
         name for name in _names(error) if not any(secret and secret in name for secret in secrets)
     ]
     lower = {name.lower() for name in names}
     if lower & _REFUSING:
-        return Refusal(f"{who} refuses to answer ({', '.join(names)})")
+        return Refusal(f"{provider} refuses to answer ({', '.join(names)})")
     lasting = lower & {
         "invalid_request_error",
         "authentication_error",
@@ -135,15 +135,15 @@ def in_stream(who: str, error: object, secrets: Collection[str] = ()) -> ModelFa
         "invalid_argument",
     }
     return ModelFailure(
-        f"{who} broke off its answer" + (f" ({', '.join(names)})" if names else ""),
+        f"{provider} broke off its answer" + (f" ({', '.join(names)})" if names else ""),
         retryable=not lasting,
         fault="content" if "invalid_request_error" in lower else "provider",
     )
 
 
 def retry_after(headers: Mapping[str, str], clock: Callable[[], datetime]) -> float | None:
-    """Seconds that the provider asks to wait: `retry-after-ms`, or `retry-after` as seconds or as a
-    date. None where it asks for none."""
+    """Seconds of the pause that the provider requests: `retry-after-ms`, or `retry-after` as
+    seconds or as a date. None if it requests none."""
     for name, unit in _UNITS.items():
         text = headers.get(name, "").strip()
         if not text:
@@ -162,19 +162,19 @@ def retry_after(headers: Mapping[str, str], clock: Callable[[], datetime]) -> fl
 
 
 def _error_of(body: bytes) -> Any:
-    """The part of an answer that describes the error; {} where there is none that could be read."""
+    """The part of an answer that describes the error; {} if there is no readable one."""
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    if isinstance(found, list) and found:
-        found = found[0]
-    return found.get("error", found) if isinstance(found, dict) else {}
+    if isinstance(document, list) and document:
+        document = document[0]
+    return document.get("error", document) if isinstance(document, dict) else {}
 
 
 def _opening(error: object) -> str:
-    """The beginning of the provider's sentence, in lower case: what follows may quote a message,
-    and no message may decide what an error means."""
+    """The beginning of the provider's sentence, in lower case: the rest may quote a message,
+    and no message may decide the meaning of an error."""
     message = error.get("message") if isinstance(error, dict) else error
     return message[:MAX_OPENING].lower() if isinstance(message, str) else ""
 
@@ -195,7 +195,8 @@ def _names(error: object) -> Iterator[str]:
 
 
 def _delay(error: Any) -> float | None:
-    """`{"details": [{"@type": "…RetryInfo", "retryDelay": "12s"}]}`, as Google's APIs say it."""
+    """`{"details": [{"@type": "…RetryInfo", "retryDelay": "12s"}]}`, the format of Google's
+    APIs."""
     details = error.get("details") if isinstance(error, dict) else None
     for detail in details if isinstance(details, list) else []:
         match = (

@@ -26,7 +26,7 @@ MAX_MODELS = 1_000
 REMEMBERED = timedelta(hours=24)
 """Servers are updated: after this time a part is tried again."""
 TOOLS = "tools"
-"""The part without which a request is another one: the caller has to know."""
+"""A request without this part is a different one, so the caller gets an error."""
 
 _UNKNOWN = re.compile(
     r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|extra "
@@ -42,7 +42,7 @@ _THIS_TIME = re.compile(
 )
 """The server rejects this schema, or this combination: another request may have the part."""
 _ADVICE = re.compile(r"\b(?:use|try|instead use|switch to)\b[^\n]*?(?=\.(?:[\s\"\\]|\Z)|;|\n|\Z)")
-"""What a server recommends instead is not what it rejects."""
+"""The recommendation of a server, which names other parts than the rejected one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +51,26 @@ class OptionalFeature:
 
     name: str
     words: tuple[str, ...]
-    """By which a server names it, in lower case."""
+    """The names of it in the messages of servers, in lower case."""
     any_complaint: bool = False
     """Whether its name is enough. Otherwise the server has to say that it does not support it, not
     only that its value is wrong."""
     options: tuple[str, ...] = ()
-    """Names of `CompletionRequest.options` (or `temperature`) that ask for it: an operator who set
-    one is warned when the part is left out."""
+    """Names of `CompletionRequest.options` (or `temperature`) that use it: if one is set, leaving
+    out the part is logged as a warning."""
     pattern: str | None = None
-    """A regular expression that means this part and no other, whatever else the server names."""
+    """A regular expression that matches complaints about this part only, whatever else they
+    name."""
 
     def position(self, text: str) -> tuple[int, int] | None:
-        """Where a text names this part, and minus the length of the name; None if it does not."""
-        places = [
+        """The position of this part's name in a text, and minus the length of the name; None if the
+        text does not have it."""
+        positions = [
             (match.start(), -len(word))
             for word in self.words
             if (match := re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", text))
         ]
-        return min(places, default=None)
+        return min(positions, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class _Request:
 
 
 class FeatureNegotiation:
-    """What servers do not support, by model. Safe to share between threads."""
+    """The parts that servers do not support, by model. Safe to share between threads."""
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class FeatureNegotiation:
         self._lacking: dict[str, dict[str, datetime]] = {}
 
     def lacking(self, model: str) -> frozenset[str]:
-        """The parts that requests to a model leave out at present."""
+        """The parts that requests to a model currently leave out."""
         now = self._clock()
         with self._lock:
             learned = self._lacking.get(model, {})
@@ -111,8 +113,8 @@ class FeatureNegotiation:
         without more of them as it complains.
 
         `used` returns the parts of the request when it goes without some, `options` are the names
-        of what the operator set. Raises what `send` raises, and `ModelFailure` for a rejection that
-        no other form helps against.
+        of the options that the operator set. Raises the exceptions of `send`, and `ModelFailure`
+        if every form is rejected.
         """
         request = _Request(model, options)
         lacking = self.lacking(model)
@@ -123,12 +125,12 @@ class FeatureNegotiation:
                 answer = send(lacking)
             except Rejected as error:
                 failure = error.failure
-                part = self._meant(error.told, used(lacking))
+                part = self._meant(error.complaint, used(lacking))
                 if part is None:
                     break
                 lacking |= {part}
                 is_pattern = any(one.pattern and one.name == part for one in self._parts)
-                if is_pattern or not _THIS_TIME.search(error.told):
+                if is_pattern or not _THIS_TIME.search(error.complaint):
                     lasting |= {part}
                 continue
             except ToolsUnsupported:

@@ -30,12 +30,12 @@ class OpenAiEmbedder(HttpEmbedder):
     def __init__(self, endpoint: Endpoint, settings: Mapping[str, Any], context: Context) -> None:
         model = settings["model"] or DEFAULT_MODEL
         mode = settings["dimensions_mode"]
-        asked = (
+        requested_dimension = (
             settings["vector_dimensions"]
             if mode == "always" or (mode == "auto" and RESIZABLE in model)
             else None
         )
-        super().__init__(endpoint, settings, context, model, asked, BATCH)
+        super().__init__(endpoint, settings, context, model, requested_dimension, BATCH)
         encoding = settings["encoding_format_mode"]
         # Vectors as text are four times as long; but only OpenAI is sure to know the other form.
         best = "base64" if is_official(endpoint.url("").host) else None
@@ -45,8 +45,8 @@ class OpenAiEmbedder(HttpEmbedder):
         self, texts: Sequence[str], purpose: Purpose, timeout: float | None
     ) -> tuple[list[NDArray[Any]], int]:
         body: dict[str, Any] = {"model": self.model, "input": list(texts)}
-        if self.asked is not None:
-            body["dimensions"] = self.asked
+        if self.requested_dimension is not None:
+            body["dimensions"] = self.requested_dimension
         if self._encoding is not None:
             body["encoding_format"] = self._encoding
         answer = self.endpoint.post(PATH, body, timeout=timeout)
