@@ -151,6 +151,8 @@ PLAIN_PACKAGES = (
     "memservice/operations",
     "memservice/reasoning",
     "memservice/services",
+    "plugins/memservice_bench",
+    "plugins/memservice_http",
 )
 """Packages without the identifiers of `PARTICIPLES`."""
 PLAIN_EXCEPTIONS = {
