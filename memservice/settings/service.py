@@ -255,7 +255,8 @@ class Worker(Group):
     )
     model_retry_seconds: float = setting(
         30.0,
-        "pause before an unavailable language model is tried again; doubles with each further try",
+        "pause before an unavailable language model is tried again; doubles, up to seven times as "
+        "long or a third of the outage",
         low=0.01,
     )
     model_retry_max_seconds: float = setting(

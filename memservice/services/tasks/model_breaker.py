@@ -44,6 +44,9 @@ PREFIX = "model unavailable: "
 """Of the names of facts."""
 PROBE_SECONDS = 600.0
 """A probe that has not ended after this time counts as lost, and another one starts."""
+MIN_BOUND, MAX_SHARE_OF_AGE = 7, 1 / 3
+"""Bounds of the pause between two probes: so many times the first pause, or this share of the time
+since the outage began, whichever is longer."""
 MAX_RETRY_AFTER = 3_600.0
 """Longest pause, in seconds, that a provider can ask for."""
 MAX_REASON = 500
@@ -249,8 +252,9 @@ def open_(
             failures = 1 if before is None else before.failures + (not confirms)
             is_alone = before is None or before.only == task.uid
             only = task.uid if is_alone and not requested_pause else None
-            retry_at = now + timedelta(seconds=max(requested_pause, _pause(rt, failures)))
             since = now if before is None else before.since
+            pause = max(requested_pause, _pause(rt, failures, now - since))
+            retry_at = now + timedelta(seconds=pause)
             outage = Outage(model, since, reason, retry_at, failures, only=only)
         if before is not None:
             outage = replace(outage, is_announced=before.is_announced)
@@ -289,10 +293,15 @@ def _latest_retry(rt: Runtime) -> datetime:
     return rt.clock() + timedelta(seconds=longest) + LAST
 
 
-def _pause(rt: Runtime, failures: int) -> float:
+def _pause(rt: Runtime, failures: int, age: timedelta) -> float:
+    """Seconds until the next probe. Pauses double, but to no more than a share of the outage's age,
+    so that the end of a short outage is noticed soon: ten minutes take four failed probes, and the
+    fifth follows half a minute later."""
     worker = rt.settings.worker
-    pause: float = worker.model_retry_seconds * 2 ** min(failures - 1, 30)
-    return min(pause, worker.model_retry_max_seconds)
+    doubled = worker.model_retry_seconds * 2 ** min(failures - 1, 30)
+    bound = max(MIN_BOUND * worker.model_retry_seconds, age.total_seconds() * MAX_SHARE_OF_AGE)
+    pause: float = min(doubled, bound, worker.model_retry_max_seconds)
+    return pause
 
 
 def _begin_probe(rt: Runtime, model: str, task: Task) -> bool:

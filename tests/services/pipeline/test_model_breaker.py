@@ -130,10 +130,8 @@ def test_ten_minutes_without_a_model_lose_nothing_and_cost_few_calls(
     assert {task.attempts for task in outages.place.tasks(kinds.REPRESENTATION)} == {0}
     assert outages.calls <= 12
     outages.failure = None
-    (outage,) = outages.outages()
-    outages.place.clock.now = outage.retry_at
     outages.work_for(60)
-    assert outages.states() == {"done": 60}
+    assert outages.states() == {"done": 60}, "within a minute after the provider is back"
     assert outages.outages() == []
 
 
@@ -142,14 +140,25 @@ def test_pauses_grow_and_one_task_at_a_time_probes(outages: Outages) -> None:
     outages.say(sessions=6, messages=1)
     outages.place.work()
     pauses = []
-    for _ in range(7):
+    for _ in range(12):
         (outage,) = outages.outages()
         pauses.append((outage.retry_at - outages.place.clock()).total_seconds())
         outages.place.clock.now = outage.retry_at
         before = outages.calls
         outages.place.work()
         assert outages.calls == before + 1
-    assert pauses == [30, 60, 120, 240, 480, 900, 900]
+    assert pauses[:5] == [30, 60, 120, 210, 210]
+    assert [round(pause) for pause in pauses[5:9]] == [210, 280, 373, 498]
+    assert pauses[-1] == 900
+
+
+def test_pauses_have_a_maximum(outages: Outages) -> None:
+    outages.failure = wrong_key
+    outages.say(sessions=1, messages=1)
+    outages.work_for(24 * 3600, step=300)
+    (outage,) = outages.outages()
+    assert (outage.retry_at - outages.place.clock()).total_seconds() <= 900
+    assert outages.calls < 140
 
 
 def test_a_batch_is_not_cut_for_a_failure_of_the_provider(outages: Outages) -> None:
