@@ -1,5 +1,5 @@
-"""Writing a peer card: the service's own lines are replaced as a whole, those that a caller wrote
-stay."""
+"""Writing a peer card: the service's own lines are replaced as a whole, the lines of callers are
+preserved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memservice.spi.storage import Transaction
 
 
 def visible(card: Card | None, rebuild: bool) -> list[str]:
-    """The lines that a reasoner starts from: all of them or, to write the card anew, those of
+    """The lines in the input of a reasoner: all or, to rebuild the card, only the lines of
     callers."""
     if card is None:
         return []
@@ -26,31 +26,31 @@ def visible(card: Card | None, rebuild: bool) -> list[str]:
 def rewritten(
     card: Card | None, proposed: Sequence[str] | None, rebuild: bool
 ) -> tuple[list[str] | None, int]:
-    """The lines that the card is to have (None: as it is), and how many of the proposed ones were
-    dropped for their form.
+    """The new lines of the card (None: unchanged), and the number of proposed lines with an invalid
+    form.
 
-    Callers' lines never go: one that is not proposed keeps its place after the one before it.
-    Nothing proposed, or nothing of use, leaves the card; one that is rebuilt then keeps callers'
-    lines only, since what its other lines rested on may be gone.
+    Callers' lines are never removed: one that is not proposed follows the one before it. Without a
+    valid proposed line the card is unchanged; in a rebuild it then has only callers' lines, since
+    the conclusions behind the other lines may no longer exist.
     """
-    given = {folded(line): line for line in (card.given if card else ())}
+    caller_lines = {folded(line): line for line in (card.given if card else ())}
     chosen: dict[str, str] = {}
     dropped = 0
     for line in proposed or ():
         text = " ".join(strip_nul(line).split())
         mark = folded(text)
-        if mark in given:
-            chosen.setdefault(mark, given[mark])
+        if mark in caller_lines:
+            chosen.setdefault(mark, caller_lines[mark])
         elif is_good(text):
             chosen.setdefault(mark, text)
         else:
             dropped += 1
     before = list(card.lines) if card else []
-    if not any(mark not in given for mark in chosen) and not rebuild:
+    if not any(mark not in caller_lines for mark in chosen) and not rebuild:
         return None, dropped
-    lines = _within(chosen, given)
+    lines = _within(chosen, caller_lines)
     after = 0
-    for mark, line in given.items():
+    for mark, line in caller_lines.items():
         if mark not in chosen:
             lines.insert(after, line)
         after = lines.index(line) + 1
@@ -59,7 +59,7 @@ def rewritten(
 
 @dataclass(frozen=True, slots=True)
 class CardWrite:
-    """What became of a card."""
+    """The result of writing a card."""
 
     outcome: Outcome
     change: dict[str, list[str]] | None = None
@@ -74,8 +74,8 @@ def write(
     proposed: Sequence[str] | None,
     rebuild: bool = False,
 ) -> CardWrite:
-    """Write the proposed lines, unless the card is no longer as it was `read`: what was written
-    since is newer."""
+    """Write the proposed lines, unless the card changed since it was `read`: that change is
+    newer."""
     present = tx.cards.one(collection.observer_key, collection.observed)
     if present != read:
         return CardWrite({"card": "changed in the meantime"})
@@ -83,7 +83,7 @@ def write(
     outcome: Outcome = {"card_lines_dropped": dropped} if dropped else {}
     if lines is None:
         return CardWrite(outcome)
-    given = list(present.given) if present else []
+    caller_lines = list(present.given) if present else []
     if not lines and present is not None:
         tx.rows.delete(Card, equals(key=present.key))
     elif lines:
@@ -92,21 +92,21 @@ def write(
             observer_key=collection.observer_key,
             target=collection.observed,
             lines=lines,
-            given=given,
+            given=caller_lines,
             updated_at=rt.clock(),
         )
         tx.cards.save(card)
     before = list(present.lines) if present else []
     return CardWrite(
         {"card_lines": len(lines)} | outcome,
-        {"before": before, "given": given, "after": list(lines)},
+        {"before": before, "given": caller_lines, "after": list(lines)},
     )
 
 
 def remove_quoted(rt: Runtime, tx: Transaction, erased: Sequence[Conclusion]) -> None:
-    """Remove the service's own lines that quote conclusions which are being erased with their
-    session, unless the same is held from elsewhere. Lines in other words stay until the card is
-    written anew."""
+    """Remove the service's own lines that quote conclusions being erased with their session, unless
+    a conclusion of another session says the same. Lines in other words remain until the next
+    rebuild."""
     by_pair: dict[tuple[int, int, str], list[Conclusion]] = {}
     for row in erased:
         if row.level == EXPLICIT:
@@ -118,21 +118,21 @@ def remove_quoted(rt: Runtime, tx: Transaction, erased: Sequence[Conclusion]) ->
             continue
         quoted = {folded(row.content): row.fingerprint for row in rows}
         own = {folded(line) for line in card.lines} - {folded(line) for line in card.given}
-        found = {
+        quotes = {
             line: quoted[text]
             for line in card.lines
             if folded(line) in own and (text := folded(line.partition(": ")[2])) in quoted
         }
         same = equals(
-            collection_key=collection_key, state=LIVE, fingerprint=tuple(set(found.values()))
+            collection_key=collection_key, state=LIVE, fingerprint=tuple(set(quotes.values()))
         )
         keys = {row.key for row in rows}
-        held = {
+        still_stored = {
             row.fingerprint
-            for row in (tx.rows.page(Conclusion, same) if found else ())
+            for row in (tx.rows.page(Conclusion, same) if quotes else ())
             if row.key not in keys and row.session_key != rows[0].session_key
         }
-        lines = [line for line in card.lines if line not in found or found[line] in held]
+        lines = [line for line in card.lines if line not in quotes or quotes[line] in still_stored]
         if lines == list(card.lines):
             continue
         tx.rows.delete(Card, equals(key=card.key))
@@ -140,12 +140,12 @@ def remove_quoted(rt: Runtime, tx: Transaction, erased: Sequence[Conclusion]) ->
             tx.cards.save(replace(card, key=0, lines=lines, updated_at=rt.clock()))
 
 
-def _within(chosen: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
-    """The chosen lines, of the service's own only as many as fit beside all lines of callers."""
-    remaining = MAX_LINES - len(given)
+def _within(chosen: Mapping[str, str], caller_lines: Mapping[str, str]) -> list[str]:
+    """The chosen lines, with as many of the service's own as fit beside all lines of callers."""
+    remaining = MAX_LINES - len(caller_lines)
     lines = []
     for mark, line in chosen.items():
-        if mark in given or remaining > 0:
+        if mark in caller_lines or remaining > 0:
             lines.append(line)
-            remaining -= mark not in given
+            remaining -= mark not in caller_lines
     return lines

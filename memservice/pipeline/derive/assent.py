@@ -1,5 +1,5 @@
-"""Whether a message agrees with what somebody else said, or picks one of the things that were
-offered: in English, German, French, Spanish, Portuguese, Italian, Chinese and Japanese."""
+"""Whether a message agrees with a message of another peer, or picks one of its options: in English,
+German, French, Spanish, Portuguese, Italian, Chinese and Japanese."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 from memservice.domain.text.folding import UNSPACED, fold
 
 OPENING_WORDS = 8
-"""Words of a message in which it agrees or denies, if it does."""
+"""Words at the start of a message that are checked for agreement or denial."""
 OPENING_CHARACTERS = 14
-"""The same, in scripts without spaces."""
+"""The same in characters, for scripts without spaces."""
 
 _YES = (
     # English
@@ -84,11 +84,11 @@ _JOINED = tuple(
     re.compile(fold(words)) for words in (_NO_UNSPACED, _YES_UNSPACED, _CHOICE_UNSPACED)
 )
 _LABEL = re.compile(r"^\W*(?:option |nummer |number |n[o°] ?)?(?:[a-e]|[1-9])(?:[.,!)]|$)")
-"""A message that begins with the letter or the number of an option."""
+"""The letter or the number of an option, at the start of a message."""
 
 
 def confirms(text: str) -> bool:
-    """Whether the opening of a message agrees, or picks something, before it denies anything."""
+    """Whether the opening of a message agrees, or picks an option, before any denial."""
     folded = _NO_EXCEPTIONS.sub("yes", fold(text))
     is_unspaced = UNSPACED.search(folded) is not None
     denial, *assents = _JOINED if is_unspaced else _SPACED

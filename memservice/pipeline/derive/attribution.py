@@ -1,5 +1,5 @@
-"""Whose word a statement is. What another peer said is stored as the observed peer's own only if
-the observed peer confirmed it, whatever a reasoner makes of it."""
+"""The attribution of statements to peers. A statement of another peer is stored as one of the
+observed peer only if the observed peer confirmed it, regardless of the reasoner's answer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from memservice.domain.text.analysis import analyse
 from memservice.pipeline.derive.assent import confirms, denies
 from memservice.spi.reasoner import Statement
 
-HEARD = 0.6
-"""The share of a statement's words that others said, from which it is taken for theirs."""
-ELLIPTIC = 2
-"""An own message of at most so many words that matter ("Yes, since 2019") may confirm what another
-said without repeating it."""
+MIN_SHARE_OF_OTHERS = 0.6
+"""A statement is attributed to others if their messages contain at least this share of its words.
+An unconfirmed one is the peer's own if the peer's messages contain at least the same share."""
+MAX_ELLIPTIC_WORDS = 2
+"""An own message with at most this many significant words ("Yes, since 2019") may confirm another's
+message without repeating it."""
 MAX_TURNS = 2
-"""A confirmation follows what it confirms within so many turns."""
+"""Largest distance in turns between a confirmation and the message that it confirms."""
 
 _QUESTION = ("?", "？", "؟", "¿")
 
@@ -30,48 +31,56 @@ def attributed(
     names: Collection[str],
     context: Collection[str] = (),
 ) -> tuple[list[Statement], int]:
-    """The statements that are the observed peer's, each with those of its messages that are; and
-    how many are not.
+    """The observed peer's own statements, each limited to its cited messages among `own`; and the
+    number of the other statements.
 
-    `own`: the new messages of the observed peer. `window`: these, what others said around them, and
-    earlier messages. `names`: the observed peer's. `context`: stored texts that the reasoner was
-    shown; a statement that only repeats them is not new.
+    `own`: the new messages of the observed peer. `window`: these, the messages of others around
+    them, and earlier messages. `names`: the names of the observed peer. `context`: the stored texts
+    in the reasoner's input; a statement that only repeats them is not new.
     """
-    spoken = {message.key: _words(message.content) for message in own}
+    own_words_by_message = {message.key: _words(message.content) for message in own}
     conversation = _Conversation(own, window)
     stored = [_words(text) for text in context]
-    called: frozenset[str] = frozenset().union(*(_words(name) for name in names))
-    kept = []
+    name_words: frozenset[str] = frozenset().union(*(_words(name) for name in names))
+    own_statements = []
     for statement in statements:
-        cited = tuple(key for key in statement.message_keys if key in spoken)
+        cited = tuple(key for key in statement.message_keys if key in own_words_by_message)
         if not cited:
             continue
-        told = _words(statement.content) - called
+        statement_words = _words(statement.content) - name_words
         confirmed: tuple[int, ...] = ()
         if statement.basis == "confirmed":
             confirmed = conversation.confirmed(cited, statement.confirms)
-            told -= conversation.words_of(confirmed)
-        said: frozenset[str] = frozenset().union(*(spoken[key] for key in cited))
+            statement_words -= conversation.words_of(confirmed)
+        own_words: frozenset[str] = frozenset().union(*(own_words_by_message[key] for key in cited))
         if statement.basis == "confirmed" and not confirmed:
-            # Nothing was confirmed. It may still be what the peer said.
-            is_own = len(told & said) >= HEARD * len(told) and not conversation.denies(cited)
+            # It confirms no message of another peer, but the peer may have said it itself.
+            minimum = MIN_SHARE_OF_OTHERS * len(statement_words)
+            is_own = len(statement_words & own_words) >= minimum and not conversation.denies(cited)
         else:
-            heard = conversation.heard_without(confirmed)
-            is_short = len(said) <= ELLIPTIC
+            other_words = conversation.other_words_without(confirmed)
+            is_short = len(own_words) <= MAX_ELLIPTIC_WORDS
             if not is_short:
-                heard = heard.union(conversation.said_before, *stored)
+                other_words = other_words.union(conversation.earlier_own_words, *stored)
             is_elliptic = not confirmed and is_short and conversation.assents(cited)
-            is_own = is_elliptic or not _is_hearsay(told, said, heard)
-            if is_short and told and not told & said and any(told <= text for text in stored):
-                is_own = bool(told & conversation.heard)
+            is_own = is_elliptic or not _is_from_others(statement_words, own_words, other_words)
+            if (
+                is_short
+                and statement_words
+                and not statement_words & own_words
+                and any(statement_words <= text for text in stored)
+            ):
+                is_own = bool(statement_words & conversation.other_words)
         if is_own:
             basis: Literal["said", "confirmed"] = "confirmed" if confirmed else "said"
-            kept.append(replace(statement, message_keys=cited, basis=basis, confirms=confirmed))
-    return kept, len(statements) - len(kept)
+            own_statements.append(
+                replace(statement, message_keys=cited, basis=basis, confirms=confirmed)
+            )
+    return own_statements, len(statements) - len(own_statements)
 
 
 class _Conversation:
-    """The new messages of the observed peer, and what others said around them."""
+    """The new messages of the observed peer, and the messages of others around them."""
 
     def __init__(self, own: Sequence[Message], window: Sequence[Message]) -> None:
         self._messages = {message.key: message for message in (*window, *own)}
@@ -81,12 +90,12 @@ class _Conversation:
             if message.author_key != own[0].author_key
         }
         new = {message.key for message in own}
-        self.said_before = self.words_of(set(self._messages) - set(self._others) - new)
+        self.earlier_own_words = self.words_of(set(self._messages) - set(self._others) - new)
         """Words of earlier messages by the observed peer."""
-        self.heard = self.words_of(self._others)
-        """The words that others said."""
+        self.other_words = self.words_of(self._others)
+        """Words of the messages of others."""
         self._turns: dict[int, int] = {}
-        """By message, the number of its turn: a run of messages by one author."""
+        """Key of a message → number of its turn. A turn is a run of messages by one author."""
         turn, author = 0, 0
         for message in sorted(self._messages.values(), key=lambda message: message.seq):
             turn += message.author_key != author
@@ -94,8 +103,8 @@ class _Conversation:
             self._turns[message.key] = turn
 
     def confirmed(self, cited: Sequence[int], named: Sequence[int]) -> tuple[int, ...]:
-        """Those of the named messages that are by others, and that one of the cited ones confirms:
-        it follows soon, and agrees, or picks something that was offered."""
+        """The messages of others among `named` that one of the `cited` messages confirms: it
+        follows within `MAX_TURNS`, and agrees or picks one of the options."""
         return tuple(
             key
             for key in dict.fromkeys(named)
@@ -112,14 +121,14 @@ class _Conversation:
         return any(confirms(self._messages[key].content) for key in keys)
 
     def denies(self, keys: Collection[int]) -> bool:
-        """Whether one of these messages denies something."""
+        """Whether one of these messages opens with a denial."""
         return any(denies(self._messages[key].content) for key in keys)
 
     def words_of(self, keys: Collection[int]) -> frozenset[str]:
         return frozenset().union(*(_words(self._messages[key].content) for key in keys))
 
-    def heard_without(self, confirmed: Collection[int]) -> frozenset[str]:
-        """The words that others said, except in questions and in what was confirmed."""
+    def other_words_without(self, confirmed: Collection[int]) -> frozenset[str]:
+        """Words of the messages of others, without questions and confirmed messages."""
         return frozenset().union(
             *(
                 _words(message.content)
@@ -130,8 +139,8 @@ class _Conversation:
 
 
 def _agrees(own: Message, other: Message) -> bool:
-    """Whether a message opens with assent or a choice. To repeat a word of a question is a choice
-    as well."""
+    """Whether a message opens with assent or a choice. Repeating a word of a question, without a
+    denial, is a choice as well."""
     if confirms(own.content):
         return True
     repeats = bool(_words(own.content) & _words(other.content))
@@ -139,19 +148,20 @@ def _agrees(own: Message, other: Message) -> bool:
 
 
 def _words(text: str) -> frozenset[str]:
-    """Those that matter. In scripts without spaces pairs of characters: a single one is in too many
-    words."""
+    """The significant words of a text. In scripts without spaces these are pairs of characters,
+    since a single character occurs in too many words."""
     return frozenset(term for term in analyse(text) if len(term) > 1)
 
 
 def _asks(message: Message) -> bool:
-    """An answer to a question takes its words from the question."""
+    """Whether a message contains a question. An answer repeats words of its question."""
     return any(sign in message.content for sign in _QUESTION)
 
 
-def _is_hearsay(told: frozenset[str], said: frozenset[str], heard: frozenset[str]) -> bool:
-    """Whether a statement says what others said, and nothing of what the messages say that it is
-    ascribed to."""
-    if not told or told & said:
+def _is_from_others(
+    statement_words: frozenset[str], own_words: frozenset[str], other_words: frozenset[str]
+) -> bool:
+    """Whether a statement repeats words of others, and shares no word with its cited messages."""
+    if not statement_words or statement_words & own_words:
         return False
-    return len(told & heard) >= HEARD * len(told)
+    return len(statement_words & other_words) >= MIN_SHARE_OF_OTHERS * len(statement_words)

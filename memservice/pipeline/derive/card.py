@@ -1,8 +1,8 @@
-"""The card that a peer keeps about itself, refreshed after each batch that may change it.
+"""The card of a peer about itself, refreshed after each batch that may change it.
 
-A reasoner that asks a model gets a task of its own: a failure of the model costs no conclusions,
-and one call refreshes the card after all batches that were stored meanwhile. The others refresh the
-card together with the batch, from its conclusions alone.
+If the reasoner calls a model, a separate task refreshes the card: a failure of the model loses no
+conclusions, and one call refreshes the card for all batches stored before it. Other reasoners
+refresh the card together with the batch, from the conclusions of the batch only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from memservice.domain.filters import equals
 from memservice.domain.filters.ast import Condition
 from memservice.domain.records import EXPLICIT, LIVE, Card, Collection, Conclusion, Session, Task
 from memservice.pipeline import card_lines
-from memservice.pipeline.derive.context import known
+from memservice.pipeline.derive.context import known_conclusion
 from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
@@ -28,28 +28,29 @@ from memservice.spi.storage import Transaction
 log = logging.getLogger("memservice.pipeline")
 
 LASTING = (None, "fact", "preference", "instruction")
-"""Kinds of conclusions that a card may rest on; None: not known."""
+"""Kinds of conclusions that a card may use; None: unknown."""
 MAX_KNOWN = 40
-"""Conclusions that a model is shown, the newest."""
-MAX_WAITING = 2
-"""Tasks of one card: one that runs may have read what changed since, so another one may wait."""
+"""Conclusions in the input of a model, the newest."""
+MAX_PENDING = 2
+"""Pending tasks of one card: besides a running task, whose input may be outdated, one more."""
 
 
 def is_lasting(row: Conclusion) -> bool:
-    """Whether a card may rest on a conclusion."""
+    """Whether a card may use a conclusion."""
     return row.level == EXPLICIT and row.kind in LASTING and row.certainty is None
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A card that a reasoner without a model proposes before the batch is stored."""
+    """A card from a reasoner without a model, proposed before the batch is stored."""
 
     read: Card | None
     lines: Sequence[str]
 
 
 def propose(rt: Runtime, reasoner: Reasoner, drafts: Sequence[Conclusion]) -> Proposal | None:
-    """The card with what new conclusions of a peer about itself add; None if it stays."""
+    """The card with the additions from new conclusions of a peer about itself; None if it does not
+    change."""
     lasting = [draft for draft in drafts if is_lasting(draft)]
     if not lasting or not rt.settings.peer_card.refresh:
         return None
@@ -59,7 +60,7 @@ def propose(rt: Runtime, reasoner: Reasoner, drafts: Sequence[Conclusion]) -> Pr
     request = ConsolidateRequest(
         observer=first.observer,
         observed=first.observed,
-        known=[known(draft) for draft in lasting],
+        known=[known_conclusion(draft) for draft in lasting],
         card=card_lines.visible(card, rebuild=False),
         card_only=True,
         in_one_call=True,
@@ -68,7 +69,7 @@ def propose(rt: Runtime, reasoner: Reasoner, drafts: Sequence[Conclusion]) -> Pr
     )
     try:
         lines = reasoner.consolidate(request).card
-    except Exception as error:  # of any kind: a card costs no conclusions
+    except Exception as error:  # of any kind: a failure here must not lose conclusions
         log.warning("the card of %s is not refreshed: %s", first.observed, type(error).__name__)
         return None
     return None if lines is None else Proposal(card, lines)
@@ -79,11 +80,12 @@ def store(rt: Runtime, tx: Transaction, collection: Collection, proposal: Propos
 
 
 def enqueue(rt: Runtime, tx: Transaction, collection: Collection, session: Session) -> None:
-    """Let a model refresh the card, in the transaction that stores a batch of the session."""
+    """Add a task that refreshes the card with a model, in the transaction that stores a batch of
+    the session."""
     if not rt.settings.peer_card.refresh:
         return
     task = outbox.card(rt, collection, session)
-    if len(tx.tasks.pending(task.unit, MAX_WAITING)) < MAX_WAITING:
+    if len(tx.tasks.pending(task.unit, MAX_PENDING)) < MAX_PENDING:
         tx.tasks.add([task])
 
 
@@ -113,11 +115,11 @@ class CardRefresh(Handler):
 def _read(
     rt: Runtime, tx: Transaction, task: Task
 ) -> tuple[Collection, Card | None, ConsolidateRequest] | str:
-    """What a refresh starts from, or why there is nothing to do."""
+    """The input of a refresh, or the reason to skip it."""
     collection = tx.conclusions.collection(task.observer_key or 0, task.observed_key or 0)
     workspace = None if collection is None else tx.workspaces.by_key(collection.workspace_key)
     if collection is None or workspace is None:
-        return "nothing is held"
+        return "no conclusions are stored"
     session = tx.sessions.by_key(task.session_key or 0)
     config = dreams.effective_configuration(rt, tx, collection, session)
     if not (config.card_create and rt.settings.peer_card.refresh):
@@ -128,7 +130,7 @@ def _read(
     request = ConsolidateRequest(
         observer=collection.observer,
         observed=collection.observed,
-        known=[known(row) for row in lasting],
+        known=[known_conclusion(row) for row in lasting],
         card=card_lines.visible(card, rebuild=False),
         card_instructions=config.instructions.get("peer_card"),
         card_only=True,

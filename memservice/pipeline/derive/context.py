@@ -1,13 +1,14 @@
-"""What a reasoner may read beside the new messages: earlier messages of the session, its summary,
-the observed peer's card, and conclusions that are held already.
+"""The context of a reasoner beside the new messages: earlier messages of the session, its summary,
+the observed peer's card, and stored conclusions.
 
-Conclusions are stored for every observer, and many are read by session, so nothing may get into
-them that an observer, or a reader of the session, could not have learnt there:
+Conclusions are stored for every observer, and many are read by session. So they may contain only
+information that every observer, and every reader of the session, could have learnt there:
 
-- Earlier messages and summaries are shown only if every observer was a member by then.
-- If anyone but the observed peer observes, or the session is in a scope, only conclusions that all
-  of them hold are shown, and no card.
-- What only the card or another session says is context and nothing more: `Confinement`.
+- Earlier messages and summaries are included only if every observer was a member by then.
+- If the observed peer is not the only observer, or the session is in a scope, the context has no
+  card, and only the conclusions that all observers hold.
+- Information that only the card or another session has is context, and does not get into new
+  conclusions: `Confinement`.
 """
 
 from __future__ import annotations
@@ -30,23 +31,24 @@ from memservice.spi.storage import Transaction
 
 HISTORY = 10
 """Messages before the first new one."""
-MAX_HELD = 10
+MAX_RELATED = 10
+"""Stored conclusions in the context."""
 CANDIDATES = 30
-"""Conclusions that are looked up, before those that not all observers hold are left out."""
+"""Conclusions per search, before the ones that not all observers hold are left out."""
 MAX_QUERY_CHARS = 4_000
 ZONE = "timezone"
-"""In the metadata of a message or a peer."""
+"""Key in the metadata of a message or a peer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """All that will hold what is derived from a batch, apart from the observed peer."""
+    """All observers of a batch except the observed peer."""
 
     peers: Sequence[Peer]
     scopes: Sequence[Peer]
     joined_seq: int
-    """The session's newest message when the last of the peers joined; 0: all were there before the
-    first message."""
+    """Position of the session's newest message when the last of the peers joined; 0: all joined
+    before the first message."""
 
     @property
     def all(self) -> list[Peer]:
@@ -73,14 +75,14 @@ def window(
     *,
     history: int,
 ) -> list[Message]:
-    """The new messages, what others said between them, and up to `history` messages before. The one
-    directly before, if another peer wrote it, is always among them, so that an answer is read with
-    its question."""
+    """The new messages, the messages of others between them, and up to `history` earlier messages,
+    in order. The message directly before is always included if another peer wrote it, so that an
+    answer is read with its question."""
     first, author = messages[0].seq, messages[0].author_key
-    found = tx.messages.run(session.key, first - max(history, 1), messages[-1].seq)
+    messages_around = tx.messages.run(session.key, first - max(history, 1), messages[-1].seq)
     return [
         message
-        for message in found
+        for message in messages_around
         if message.seq >= first
         or (history and message.seq > observers.joined_seq)
         or (message.seq == first - 1 and message.author_key != author)
@@ -88,7 +90,7 @@ def window(
 
 
 def summary(tx: Transaction, session: Session, first: Message, observers: Observers) -> str | None:
-    """The newest summary of what was said before the first new message."""
+    """The newest summary of the messages before the first new message."""
     if observers.joined_seq:
         return None
     stored = tx.summaries.of_session(session.key).values()
@@ -106,8 +108,8 @@ def card(tx: Transaction, observed: Peer) -> list[str]:
     return [] if stored is None else list(stored.lines)
 
 
-class HeldSearch:
-    """A look-up of related conclusions. Begin it with no transaction open: the embedder may be
+class RelatedSearch:
+    """A search for related conclusions. Create it with no transaction open: the embedder may be
     remote."""
 
     def __init__(self, rt: Runtime, workspace_id: str, messages: Sequence[Message]) -> None:
@@ -118,8 +120,8 @@ class HeldSearch:
     def related(
         self, tx: Transaction, observed: Peer, observers: Observers, session: Session | None
     ) -> list[Conclusion]:
-        """Live conclusions of the observed peer about itself, the closest first, that all other
-        observers hold too; of one session, if it is given."""
+        """Live conclusions of the observed peer about itself that all other observers hold too, the
+        closest first; only those of `session` unless it is None."""
         pair = equals(observer_key=observed.key, observed_key=observed.key)
         index_filter = IndexFilter(observers=(observed.key,), observed=(observed.key,))
         bounds: Bounds = of_observer(tx, observed).with_conclusions(pair, index_filter)
@@ -135,7 +137,7 @@ class HeldSearch:
             rows = _also_held(tx, rows, observer, observed)
         distinct = {row.fingerprint: row for row in reversed(rows)}
         chosen = {row.key for row in distinct.values()}
-        return [row for row in rows if row.key in chosen][:MAX_HELD]
+        return [row for row in rows if row.key in chosen][:MAX_RELATED]
 
 
 def _also_held(
@@ -145,14 +147,14 @@ def _also_held(
     if collection is None or not rows:
         return []
     fingerprints = {row.fingerprint for row in rows}
-    held = {
+    same_by_level = {
         level: tx.conclusions.same(collection.key, level, sorted(fingerprints), None)
         for level in {row.level for row in rows}
     }
-    return [row for row in rows if row.fingerprint in held[row.level]]
+    return [row for row in rows if row.fingerprint in same_by_level[row.level]]
 
 
-def known(row: Conclusion) -> Known:
+def known_conclusion(row: Conclusion) -> Known:
     return Known(
         uid=row.uid,
         content=row.content,
@@ -167,14 +169,14 @@ def known(row: Conclusion) -> Known:
 
 
 def zone_of(rt: Runtime, message: Message, author: Peer | None) -> str | None:
-    """The time zone that the message's metadata name, else its author's, else the settings."""
+    """The time zone in the metadata of the message, else of its author, else of the settings."""
     of_author = None if author is None else author.metadata.get(ZONE)
     return first_known(message.metadata.get(ZONE), of_author, rt.settings.deriver.timezone)
 
 
 class Confinement:
-    """Keeps what only the card, or another session, says out of new conclusions: names and numbers
-    in them have to stand in the session."""
+    """Keeps information that only the card or another session has out of new conclusions: their
+    names and numbers must occur in the session."""
 
     def __init__(self, request: DeriveRequest, session: str) -> None:
         context = request.context
@@ -197,7 +199,7 @@ class Confinement:
         self._foreign = _particulars([*context.card, *elsewhere]) - words
 
     def broken_by(self, statements: Iterable[Statement]) -> set[int]:
-        """Keys of the messages that are cited by statements with foreign names or numbers."""
+        """Keys of the messages that statements with foreign names or numbers cite."""
         if not self._foreign:
             return set()
         return {
@@ -208,7 +210,8 @@ class Confinement:
         }
 
     def request_for(self, request: DeriveRequest, keys: Collection[int]) -> DeriveRequest:
-        """The same request, for these new messages only, without what other sessions say."""
+        """The same request for these new messages only, without the card and the conclusions of
+        other sessions."""
         messages: list[Utterance] = [
             replace(message, new=message.new and message.key in keys)
             for message in request.messages
@@ -226,7 +229,7 @@ def _particulars(texts: Iterable[str]) -> set[str]:
 
 
 def names_of(peers: Iterable[Peer]) -> dict[str, str]:
-    """Display names by slug, of peers that have one."""
+    """Slug → display name, of the peers with a display name."""
     return {peer.slug: name for peer in peers if (name := display_name(peer))}
 
 
@@ -238,15 +241,14 @@ def context_of(
     observed: Peer,
     observers: Observers,
     first: Message,
-    search: HeldSearch,
+    search: RelatedSearch,
 ) -> tuple[DeriveContext, dict[str, Conclusion]]:
-    """What a reasoner that asks a model is shown beside the messages, and the conclusions in it by
-    uid."""
+    """The context for a reasoner that calls a model, and the conclusions in it by uid."""
     may_cross = rt.settings.deriver.context_across_sessions
-    held = search.related(tx, observed, observers, None if may_cross else session)
-    shown = DeriveContext(
+    related = search.related(tx, observed, observers, None if may_cross else session)
+    derive_context = DeriveContext(
         summary=summary(tx, session, first, observers),
         card=card(tx, observed) if may_cross and not observers.all else (),
-        held=[known(row) for row in held],
+        held=[known_conclusion(row) for row in related],
     )
-    return shown, {row.uid: row for row in held}
+    return derive_context, {row.uid: row for row in related}

@@ -1,4 +1,4 @@
-"""Conclusions that say nearly the same as one that is held already: found through the vector index,
+"""Duplicates of stored conclusions in nearly the same words. The search in the vector index runs
 before the transaction."""
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 log = logging.getLogger("memservice.pipeline")
 
 NEAREST = 3
-"""Rows that are looked at for each new one."""
-LACKS = 10
-"""What a word that the other text lacks is worth, against one that both have."""
+"""Nearest stored conclusions that are compared with a new one."""
+UNIQUE_WORD_WEIGHT = 10
+"""Additional weight of a word that the other text does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A held conclusion that says the same as a new one."""
+    """A stored conclusion with the same meaning as a new one."""
 
-    held: Conclusion
+    existing: Conclusion
     replaces: bool
-    """The new one says at least as much, so the held one gives way."""
+    """Whether the new one says at least as much, and so supersedes the existing one."""
 
 
 def vectors_of(
     rt: Runtime, workspace_key: int, slug: str, texts: Sequence[str]
 ) -> list[Vector] | None:
-    """Vectors of these texts, where they can be had now and belong to the workspace's space; else
-    they are made by a task."""
-    if not texts or Capability.INLINE in rt.embedder.capabilities or not _is_wanted(rt):
+    """Vectors of these texts in the workspace's space; None if they are not available now: a task
+    creates them then."""
+    if not texts or Capability.INLINE in rt.embedder.capabilities or not _is_enabled(rt):
         return indexing.embed_inline(rt, texts) if texts else []
     with rt.storage.read() as tx:
         space = tx.spaces.active(workspace_key, CONCLUSION)
@@ -54,22 +54,22 @@ def vectors_of(
     try:
         with embedding_for(Reason("create_observations", workspace_key, slug)):
             return rt.embedder.embed(texts)
-    except Exception as error:  # whatever a provider raises, what was derived is not lost by it
+    except Exception as error:  # of any provider: the derived conclusions must not be lost
         log.warning(
-            "the embedder %s failed (%s): conclusions are not compared by likeness now",
+            "the embedder %s failed (%s): conclusions are stored without a search for duplicates",
             rt.embedder.id,
             type(error).__name__,
         )
         return None
 
 
-def _is_wanted(rt: Runtime) -> bool:
-    """Likeness tells something only where the embedder understands what texts say."""
-    known = (
+def _is_enabled(rt: Runtime) -> bool:
+    """Distances between vectors show duplicates only if the embedder represents meaning."""
+    is_comparable = (
         Capability.SEMANTIC in rt.embedder.capabilities
         and rt.embedder.duplicate_distance is not None
     )
-    return known and rt.settings.deriver.deduplicate
+    return is_comparable and rt.settings.deriver.deduplicate
 
 
 def find(
@@ -78,12 +78,12 @@ def find(
     vectors: Sequence[Vector] | None,
     observers: Sequence[Peer],
 ) -> dict[tuple[int, str], Duplicate]:
-    """By the key of an observer and the fingerprint of a draft, what is held of the same level and
-    says the same; what was stated, within its session."""
-    if not drafts or not vectors or not _is_wanted(rt):
+    """(Key of an observer, fingerprint of a draft) → the stored conclusion of the same level and
+    meaning. Explicit conclusions are compared within their session only."""
+    if not drafts or not vectors or not _is_enabled(rt):
         return {}
     workspace_key = drafts[0].workspace_key
-    found: dict[tuple[int, str], Duplicate] = {}
+    duplicates: dict[tuple[int, str], Duplicate] = {}
     with rt.storage.read() as tx:
         space = tx.spaces.active(workspace_key, CONCLUSION)
         if space is None or space.embedder != rt.embedder.id:
@@ -96,13 +96,12 @@ def find(
     if hits is None:
         try:
             hits = _nearest(rt, None, space, drafts, vectors, observers)
-        except IndexUnavailable as error:  # what was derived is not lost by it
-            log.warning("%s: conclusions are not compared by likeness now", error)
+        except IndexUnavailable as error:  # the derived conclusions must not be lost
+            log.warning("%s: conclusions are stored without a search for duplicates", error)
             return {}
     minimum = 1 - (rt.embedder.duplicate_distance or 0.0)
     near = {
-        position: [hit.key for hit in rows if hit.score >= minimum]
-        for position, rows in hits.items()
+        pair: [hit.key for hit in nearest if hit.score >= minimum] for pair, nearest in hits.items()
     }
     with rt.storage.read() as tx:
         rows = tx.conclusions.by_keys(sorted({key for keys in near.values() for key in keys}))
@@ -117,12 +116,12 @@ def find(
             None,
         )
         if conclusion is not None:
-            found[observer_key, draft.fingerprint] = Duplicate(
+            duplicates[observer_key, draft.fingerprint] = Duplicate(
                 conclusion,
-                _worth(draft.content, conclusion.content)
-                >= _worth(conclusion.content, draft.content),
+                _information(draft.content, conclusion.content)
+                >= _information(conclusion.content, draft.content),
             )
-    return found
+    return duplicates
 
 
 def _nearest(
@@ -133,12 +132,12 @@ def _nearest(
     vectors: Sequence[Vector],
     observers: Sequence[Peer],
 ) -> dict[tuple[int, int], list[VectorHit]]:
-    """By observer and place of the draft."""
-    found = {}
+    """(Key of an observer, index of the draft) → the nearest vectors."""
+    hits = {}
     for observer in observers:
         for index, (draft, vector) in enumerate(zip(drafts, vectors, strict=True)):
-            # What was drawn from several sessions carries the stamp of one, so only what was stated
-            # is compared within its session.
+            # A conclusion from several sessions is stored with one of them, so only explicit ones
+            # are compared within their session.
             sessions = (
                 None
                 if draft.level != EXPLICIT
@@ -152,10 +151,10 @@ def _nearest(
                 levels=(draft.level,),
                 sessions=sessions,
             )
-            found[observer.key, index] = (
+            hits[observer.key, index] = (
                 rt.vectors.query(tx, space, vector, NEAREST, index_filter) if vector.any() else []
             )
-    return found
+    return hits
 
 
 def _may_merge(conclusion: Conclusion, draft: Conclusion, observer_key: int) -> bool:
@@ -163,16 +162,16 @@ def _may_merge(conclusion: Conclusion, draft: Conclusion, observer_key: int) -> 
         conclusion.observer_key == observer_key and conclusion.observed_key == draft.observed_key
     )
     same_session = draft.level != EXPLICIT or conclusion.session_key == draft.session_key
-    same_place = same_pair and conclusion.level == draft.level and same_session
+    same_scope = same_pair and conclusion.level == draft.level and same_session
     return (
-        same_place
+        same_scope
         and conclusion.fingerprint != draft.fingerprint
         and same_particulars(conclusion.content, draft.content)
     )
 
 
-def _worth(text: str, other: str) -> int:
-    """How much a text says that the other one does not: its distinct words, those that the other
-    lacks counting more."""
+def _information(text: str, other: str) -> int:
+    """The amount of information in a text compared with another: its distinct words, with more
+    weight on the words that the other one does not have."""
     own, others = set(words(text)), set(words(other))
-    return len(own) + LACKS * len(own - others)
+    return len(own) + UNIQUE_WORD_WEIGHT * len(own - others)

@@ -1,9 +1,10 @@
-"""The echo guard: what the service itself put into a conversation is not learnt again as somebody's
-own words.
+"""The echo guard: text of the service in a conversation does not become a conclusion about its
+speaker.
 
-An agent is given conclusions, summaries and cards, and repeats them. A sentence that repeats what
-was known about *another* peer when it was said is such an echo. Two people may say the same of
-themselves: a sentence in the first person is an echo only if it is quoted, or names the other one.
+An agent reads conclusions, summaries and cards, and repeats them. An echo is a sentence that
+repeats stored text about *another* peer, if that text is older than the sentence. Two people may
+say the same of themselves: a sentence in the first person is an echo only if it is a quotation, or
+names the other one.
 """
 
 from __future__ import annotations
@@ -25,21 +26,22 @@ from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import Statement
 from memservice.spi.storage import Transaction
 
-SAME = 0.9
-"""The share of a sentence's shingles that is found again in an echo."""
+MIN_OVERLAP = 0.9
+"""Share of a sentence's shingles in the stored text, from which it is an echo."""
 CANDIDATES = 8
-"""Conclusions that a sentence is compared with, where each is looked up."""
+"""Conclusions that a sentence is compared with after a search."""
 MAX_TERMS = 4
-"""Terms that candidates are looked up by. An echo has nearly all of a sentence's terms, so a few
-that tell much are enough."""
-READ_PER_LOOKUP = 25
-"""Conclusions that are read in about the time of one look-up."""
+"""Terms of a search for candidates. An echo has nearly all terms of a sentence, so a few
+distinctive ones are enough."""
+ROWS_PER_SEARCH = 25
+"""Reading this number of conclusions takes about the time of one search."""
 _SENTENCES = re.compile(r"(?<=[.!?])(?=\s)|(?<=[.!?][\"'”»])(?=\s)|(?<=[。！？\n])")
 """Between two sentences, or two lines."""
 
 
 class EchoGuard:
-    """For statements by one peer in one session. Lives inside one view."""
+    """Finds echoes among the statements of one peer in one session. Use it within one
+    transaction."""
 
     def __init__(self, rt: Runtime, tx: Transaction, session: Session, speaker: Peer) -> None:
         self._rt, self._tx, self._session, self._speaker = rt, tx, session, speaker
@@ -65,22 +67,22 @@ class EchoGuard:
         return [line for card in cards for line in card.lines]
 
     def _summary_lines(self) -> list[tuple[int, str]]:
-        """Lines of the session's summaries that are not the speaker's own, with the seq up to which
-        they were known."""
-        found = self._tx.summaries.of_session(self._session.key)
-        covered = self._tx.messages.by_keys([summary.message_key for summary in found.values()])
+        """Lines of the session's summaries except the speaker's own, each with the seq of the last
+        message that its summary covers."""
+        summaries = self._tx.summaries.of_session(self._session.key)
+        covered = self._tx.messages.by_keys([summary.message_key for summary in summaries.values()])
         own = f"{self._speaker.slug}:"
         return [
             (covered[summary.message_key].seq, line)
-            for summary in found.values()
+            for summary in summaries.values()
             if summary.message_key in covered
             for line in summary.content.splitlines()
             if not line.startswith(own)
         ]
 
-    def expect(self, statements: int) -> None:
-        """So many statements will be asked about: for many, everything that is held about the
-        others is read once, if that is less."""
+    def prepare(self, statements: int) -> None:
+        """Prepare for checking this number of statements: if it takes less time than one search per
+        statement, read all conclusions about the others at once."""
         collections = (
             self._tx.conclusions.collections(
                 self._session.workspace_key, equals(observed_key=self._others)
@@ -90,7 +92,7 @@ class EchoGuard:
         )
         if (
             sum(collection.explicit_count for collection in collections)
-            > statements * READ_PER_LOOKUP
+            > statements * ROWS_PER_SEARCH
         ):
             return
         conclusions = (
@@ -103,7 +105,7 @@ class EchoGuard:
         self._read = ShingleIndex(conclusion.content for conclusion in conclusions), conclusions
 
     def without(self, message: Message) -> Message:
-        """The message without its sentences that only repeat what was known about others before."""
+        """The message without the sentences that only repeat older stored text about others."""
         parts = _SENTENCES.split(message.content)
         own = [
             part
@@ -113,7 +115,8 @@ class EchoGuard:
         return message if len(own) == len(parts) else replace(message, content="".join(own).strip())
 
     def repeats(self, statement: Statement, messages: Sequence[Message]) -> bool:
-        """Does the statement only repeat what was known about others before it was said?"""
+        """Whether the statement only repeats stored text about others that is older than its
+        messages."""
         if not self._others:
             return False
         sources = [message for message in messages if message.key in statement.message_keys]
@@ -123,30 +126,31 @@ class EchoGuard:
         text = statement.content
         if not self._is_about_others(text, sources):
             return False
-        if any(shingles_overlap(text, line) >= SAME for line in self._cards):
+        if any(shingles_overlap(text, line) >= MIN_OVERLAP for line in self._cards):
             return True
         if any(
-            known < seq and shingles_overlap(text, line) >= SAME for known, line in self._summaries
+            covered < seq and shingles_overlap(text, line) >= MIN_OVERLAP
+            for covered, line in self._summaries
         ):
             return True
         return self._repeats_conclusion(text, key)
 
     def _is_about_others(self, text: str, sources: Sequence[Message]) -> bool:
-        """Whether a sentence may be about somebody else than its speaker. What people say of
-        themselves in the first person is theirs, though somebody else said the same of itself;
-        unless they quote it, or name the other one."""
+        """Whether a sentence may be about another peer than its speaker. A sentence in the first
+        person is about the speaker, even if another peer said the same about itself, unless it is
+        a quotation, or names the other one."""
         if not is_first_person(text) or names_any(text, self._names):
             return True
         return any(is_quoted(text, message.content) for message in sources)
 
-    def _repeats_conclusion(self, text: str, said: int) -> bool:
+    def _repeats_conclusion(self, text: str, message_key: int) -> bool:
         if self._read is not None:
             shingle_index, conclusions = self._read
             return any(
-                _known_before(conclusions[index], said)
-                for index in shingle_index.repeating(text, SAME)
+                _is_older(conclusions[index], message_key)
+                for index in shingle_index.repeating(text, MIN_OVERLAP)
             )
-        # Long words and numbers are rare as a rule, and rare terms have few rows to look at.
+        # Long words and numbers are usually rare, and rare terms have few rows.
         terms = tuple(
             sorted(set(analyse(text)), key=lambda term: (not term.isdecimal(), -len(term), term))[
                 :MAX_TERMS
@@ -157,13 +161,15 @@ class EchoGuard:
             self._tx, CONCLUSION, self._session.workspace_key, terms, CANDIDATES * 8, index_filter
         )
         best = ranking.ranked(ranking.bm25(matches), CANDIDATES)
-        found = self._tx.conclusions.by_keys(best).values()
+        candidates = self._tx.conclusions.by_keys(best).values()
         return any(
-            _known_before(conclusion, said) and shingles_overlap(text, conclusion.content) >= SAME
-            for conclusion in found
+            _is_older(conclusion, message_key)
+            and shingles_overlap(text, conclusion.content) >= MIN_OVERLAP
+            for conclusion in candidates
         )
 
 
-def _known_before(conclusion: Conclusion, said: int) -> bool:
-    """Was it derived from what came before the message of that key, or told to the service?"""
-    return not conclusion.message_keys or min(conclusion.message_keys) < said
+def _is_older(conclusion: Conclusion, message_key: int) -> bool:
+    """Whether a conclusion was derived from a message before the one with this key, or comes from a
+    caller."""
+    return not conclusion.message_keys or min(conclusion.message_keys) < message_key

@@ -1,4 +1,4 @@
-"""What operators are told of a batch of messages that was derived from."""
+"""The event for a processed batch of messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memservice.telemetry.events import RepresentationCompleted
 
 @dataclass(frozen=True, slots=True)
 class DeriveRun:
-    """A batch, and when its parts began and ended, in seconds of a monotonic clock."""
+    """A processed batch, and the times of its steps in seconds of a monotonic clock."""
 
     material: DeriveInput
     derived: Derived
@@ -25,31 +25,31 @@ class DeriveRun:
     ended: float
 
 
-def completed(rt: Runtime, told: DeriveRun, outcome: Mapping[str, Any]) -> RepresentationCompleted:
-    material, derived, deriver = told.material, told.derived, rt.settings.deriver
+def completed(rt: Runtime, run: DeriveRun, outcome: Mapping[str, Any]) -> RepresentationCompleted:
+    material, derived, deriver = run.material, run.derived, rt.settings.deriver
     own = {message.key for message in material.messages}
     extra = [message for message in material.window if message.key not in own]
     tokens = sum(message.tokens for message in material.messages)
-    shown = sum(message.tokens for message in material.window)
+    window_tokens = sum(message.tokens for message in material.window)
     maximum = deriver.representation_batch_target_input_tokens
     return RepresentationCompleted(
         workspace_name=material.workspace,
         session_name=material.session.slug,
         observed=material.observed.slug,
-        queue_items_processed=told.tasks,
+        queue_items_processed=run.tasks,
         earliest_message_id=material.messages[0].uid,
         latest_message_id=material.messages[-1].uid,
         message_count=len(material.messages),
         explicit_conclusion_count=outcome.get("stored", 0),
-        context_preparation_ms=_ms(told.began, told.prepared),
-        llm_call_ms=_ms(told.prepared, told.called),
-        total_duration_ms=_ms(told.began, told.ended),
+        context_preparation_ms=_ms(run.began, run.prepared),
+        llm_call_ms=_ms(run.prepared, run.called),
+        total_duration_ms=_ms(run.began, run.ended),
         input_tokens=tokens,
         total_input_tokens=derived.spent.input_tokens,
         output_tokens=derived.spent.output_tokens,
-        queued_message_count=told.tasks,
+        queued_message_count=run.tasks,
         prompt_message_count=len(material.window),
-        prompt_message_tokens=shown,
+        prompt_message_tokens=window_tokens,
         extra_context_message_count=len(extra),
         extra_context_tokens=sum(message.tokens for message in extra),
         prompt_scaffold_tokens=derived.scaffold_tokens,
@@ -60,7 +60,7 @@ def completed(rt: Runtime, told: DeriveRun, outcome: Mapping[str, Any]) -> Repre
         batch_max_tokens=maximum,
         max_input_tokens=deriver.max_input_tokens,
         was_flush_enabled=deriver.flush_enabled,
-        hit_batch_token_cap=shown >= maximum,
+        hit_batch_token_cap=window_tokens >= maximum,
         hit_input_token_cap=derived.hit_input_cap,
         observer_count=len(material.observers),
         failed_observer_count=0,

@@ -1,4 +1,4 @@
-"""Deriving conclusions from what a peer said, for everybody who observes it."""
+"""Deriving conclusions from the messages of a peer, for all its observers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memservice.domain.records import DELETING, SCOPE, Conclusion, Message, Task
 from memservice.pipeline.derive import card, context, deduplication, replacing
 from memservice.pipeline.derive import store as derive_store
 from memservice.pipeline.derive.attribution import attributed
-from memservice.pipeline.derive.context import HISTORY, Confinement, HeldSearch
+from memservice.pipeline.derive.context import HISTORY, Confinement, RelatedSearch
 from memservice.pipeline.derive.echo import EchoGuard
 from memservice.pipeline.derive.events import DeriveRun, completed
 from memservice.pipeline.derive.store import DeriveInput
@@ -36,7 +36,7 @@ from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event
 
 MAX_BATCH = 200
-"""Messages that a reasoner is given at once at most, whatever it costs."""
+"""Messages per call of a reasoner, regardless of its cost."""
 
 
 class Derive(Handler):
@@ -45,8 +45,8 @@ class Derive(Handler):
     kind = kinds.REPRESENTATION
 
     def batch(self, rt: Runtime, pending: Sequence[Task]) -> int:
-        """Tasks with the same observers and instructions; bounded by tokens, of all speakers, only
-        where the reasoner's calls cost something."""
+        """Number of the first tasks with the same observers and instructions. If the calls of the
+        reasoner have a cost, the tokens of all speakers in the range are limited too."""
         same = 0
         for task in pending[:MAX_BATCH]:
             if task.payload != pending[0].payload:
@@ -55,13 +55,13 @@ class Derive(Handler):
         if not rt.reasoner_can(choice.DERIVE, Capability.COSTLY):
             return same
         with rt.storage.read() as tx:
-            known = tx.messages.by_keys(
+            messages = tx.messages.by_keys(
                 [task.message_key for task in pending[:same] if task.message_key is not None]
             )
-        first = known.get(pending[0].message_key or 0)
+        first = messages.get(pending[0].message_key or 0)
         maximum = rt.settings.deriver.representation_batch_target_input_tokens
         for number, task in enumerate(pending[:same]):
-            message = known.get(task.message_key or 0)
+            message = messages.get(task.message_key or 0)
             if message is None or first is None:
                 continue
             if (
@@ -77,22 +77,22 @@ class Derive(Handler):
         with rt.storage.read() as tx:
             material = _read(rt, tx, tasks, HISTORY if asks_model(reasoner) else 0)
             if material is None:
-                return nothing(skipped="the session or its messages are gone")
+                return nothing(skipped="the session or its messages no longer exist")
             echoes = EchoGuard(rt, tx, material.session, material.observed)
-            shown = material.window
+            visible = material.window
             if Capability.COSTLY in reasoner.capabilities:
-                # What a model makes of an echo has other words: it must not see it. Elsewhere
-                # echoes are known by their words.
-                shown = [
+                # A model rephrases an echo, so its input must not contain echoes. Statements of
+                # other reasoners keep the words, which show the echo below.
+                visible = [
                     echoes.without(message) if message in material.messages else message
                     for message in material.window
                 ]
-        request = _request(material, shown, tasks[0].payload.get("instructions"))
-        held: dict[str, Conclusion] = {}
-        """What is shown of the conclusions, by uid."""
+        request = _request(material, visible, tasks[0].payload.get("instructions"))
+        context_rows: dict[str, Conclusion] = {}
+        """The conclusions in the request, by uid."""
         if asks_model(reasoner):
-            shown_context, held = _context(rt, material)
-            request = replace(request, context=shown_context)
+            derive_context, context_rows = _context(rt, material)
+            request = replace(request, context=derive_context)
         prepared = time.monotonic()
         derived, again = _derive(reasoner, request, material.session.slug)
         called = time.monotonic()
@@ -114,18 +114,18 @@ class Derive(Handler):
         )
         with rt.storage.read() as tx:
             echoes = EchoGuard(rt, tx, material.session, material.observed)
-            echoes.expect(len(own))
-            said = [
+            echoes.prepare(len(own))
+            statements = [
                 statement for statement in own if not echoes.repeats(statement, material.messages)
             ]
             scopes = derive_store.scopes_of(tx, material.session)
-        counts["echo"] = len(own) - len(said)
-        distinct = _distinct(said)
-        counts["repeated"] = len(said) - len(distinct)
-        drafts = derive_store.drafts(rt, material, distinct, derived, _times(said))
-        replaced = replacing.allowed(distinct, drafts, held, counts)
+        counts["echo"] = len(own) - len(statements)
+        distinct = _distinct(statements)
+        counts["repeated"] = len(statements) - len(distinct)
+        drafts = derive_store.drafts(rt, material, distinct, derived, _times(statements))
+        replaced = replacing.allowed(distinct, drafts, context_rows, counts)
         observers = (*material.observers, *scopes)
-        kept = {
+        allowed = {
             observer.key: derive_store.allowed(rt, drafts, observer, counts)
             for observer in observers
         }
@@ -135,10 +135,10 @@ class Derive(Handler):
             material.workspace,
             [draft.content for draft in drafts],
         )
-        alike = deduplication.find(rt, drafts, vectors, observers)
+        duplicates = deduplication.find(rt, drafts, vectors, observers)
         proposal = None
         if material.creates_card and not asks_model(reasoner):
-            own_marks = kept[material.observed.key]
+            own_marks = allowed[material.observed.key]
             proposal = card.propose(
                 rt, reasoner, [draft for draft in drafts if draft.fingerprint in own_marks]
             )
@@ -148,7 +148,7 @@ class Derive(Handler):
                 rt,
                 tx,
                 material,
-                derive_store.Candidates(drafts, kept, vectors, alike, replaced),
+                derive_store.Candidates(drafts, allowed, vectors, duplicates, replaced),
                 counts.copy(),
             )
             own = material.observed.key
@@ -171,24 +171,24 @@ class Derive(Handler):
 
 
 def asks_model(reasoner: Reasoner) -> bool:
-    """Whether a reasoner reads as people do. Others take nothing from context."""
+    """Whether a reasoner calls a language model. Other reasoners do not use the context."""
     return bool(reasoner.capabilities & {Capability.COSTLY, Capability.REMOTE})
 
 
 def _derive(reasoner: Reasoner, request: DeriveRequest, session: str) -> tuple[Derived, int]:
-    """What the reasoner derives. Messages whose statements contain what only other sessions say are
-    derived again without that; also returns how many."""
+    """The derived statements. If a statement contains information that only the card or another
+    session has, its messages are derived again without that context; also returns their number."""
     derived = reasoner.derive(request)
     confinement = Confinement(request, session)
     keys = confinement.broken_by(derived.statements)
     if not keys:
         return derived, 0
     again = reasoner.derive(confinement.request_for(request, keys))
-    kept = [item for item in derived.statements if not keys.intersection(item.message_keys)]
+    unaffected = [item for item in derived.statements if not keys.intersection(item.message_keys)]
     return (
         replace(
             derived,
-            statements=[*kept, *again.statements],
+            statements=[*unaffected, *again.statements],
             spent=_sum(derived.spent, again.spent),
             scaffold_tokens=derived.scaffold_tokens + again.scaffold_tokens,
             refused=(*derived.refused, *again.refused),
@@ -211,10 +211,10 @@ def _sum(one: Spent, other: Spent) -> Spent:
 
 def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task], history: int) -> DeriveInput | None:
     session = tx.sessions.by_key(tasks[0].session_key or 0)
-    found = tx.messages.by_keys(
+    messages_by_key = tx.messages.by_keys(
         [task.message_key for task in tasks if task.message_key is not None]
     )
-    messages = sorted(found.values(), key=lambda message: message.seq)
+    messages = sorted(messages_by_key.values(), key=lambda message: message.seq)
     if session is None or session.state == DELETING or not messages:
         return None
     workspace = tx.workspaces.by_key(session.workspace_key)
@@ -224,13 +224,13 @@ def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task], history: int) -> 
     if observed is None or workspace is None:
         return None
     observers = [peers[key] for key in keys if key in peers and peers[key].kind != SCOPE]
-    around = context.observers_of(
+    other_observers = context.observers_of(
         tx,
         session,
         [peer for peer in observers if peer.key != observed.key],
         derive_store.scopes_of(tx, session),
     )
-    window = context.window(tx, session, messages, around, history=history)
+    window = context.window(tx, session, messages, other_observers, history=history)
     authors = tx.peers.by_keys(sorted({message.author_key for message in window}))
     zones = {
         message.key: zone
@@ -246,7 +246,7 @@ def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task], history: int) -> 
         window=window,
         names=context.names_of(authors.values()),
         zones=zones,
-        around=around,
+        other_observers=other_observers,
         creates_card=resolve(
             rt.defaults, session.configuration, workspace.configuration
         ).card_create,
@@ -254,23 +254,23 @@ def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task], history: int) -> 
 
 
 def _context(rt: Runtime, material: DeriveInput) -> tuple[DeriveContext, dict[str, Conclusion]]:
-    search = HeldSearch(rt, material.workspace, material.messages)
+    search = RelatedSearch(rt, material.workspace, material.messages)
     with rt.storage.read() as tx:
         return context.context_of(
             rt,
             tx,
             session=material.session,
             observed=material.observed,
-            observers=material.around,
+            observers=material.other_observers,
             first=material.messages[0],
             search=search,
         )
 
 
-def _texts(shown: DeriveContext) -> list[str]:
-    """The stored texts of a context, one by one."""
-    summary = [] if shown.summary is None else [shown.summary]
-    return [*summary, *shown.card, *(item.content for item in shown.held)]
+def _texts(derive_context: DeriveContext) -> list[str]:
+    """All stored texts of a context."""
+    summary = [] if derive_context.summary is None else [derive_context.summary]
+    return [*summary, *derive_context.card, *(item.content for item in derive_context.held)]
 
 
 def _names(material: DeriveInput) -> list[str]:
@@ -279,14 +279,14 @@ def _names(material: DeriveInput) -> list[str]:
 
 
 def _request(
-    material: DeriveInput, shown: Sequence[Message], instructions: str | None
+    material: DeriveInput, messages: Sequence[Message], instructions: str | None
 ) -> DeriveRequest:
     own = {message.key for message in material.messages}
     return DeriveRequest(
         observed=material.observed.slug,
         messages=[
             utterance(message, new=message.key in own, zone=material.zones.get(message.key))
-            for message in shown
+            for message in messages
         ],
         instructions=instructions,
         names=dict(material.names),
@@ -301,27 +301,27 @@ def utterance(message: Message, new: bool = True, zone: str | None = None) -> Ut
 
 
 def _times(statements: Sequence[Statement]) -> Counter[str]:
-    """By fingerprint, in how many messages each was said. Messages that are derived from one by one
-    count the same."""
-    places = {
+    """Fingerprint → number of messages, or groups of messages, with that statement. The size of a
+    batch does not change it."""
+    occurrences = {
         (fingerprint(statement.content.strip()), statement.message_keys) for statement in statements
     }
-    return Counter(said for said, _ in places)
+    return Counter(mark for mark, _ in occurrences)
 
 
 def _distinct(statements: Sequence[Statement]) -> list[Statement]:
-    """Each statement once, in its first wording, with all the messages that it comes from."""
-    found: dict[str, Statement] = {}
+    """Each statement once, in its first wording, with all its messages."""
+    distinct: dict[str, Statement] = {}
     for statement in statements:
         content = statement.content.strip()
         if not content:
             continue
-        first = found.setdefault(
+        first = distinct.setdefault(
             fingerprint(content), replace(statement, content=content, message_keys=())
         )
         sources = dict.fromkeys((*first.message_keys, *statement.message_keys))
         replaced = dict.fromkeys((*first.replaces, *statement.replaces))
-        found[fingerprint(content)] = replace(
+        distinct[fingerprint(content)] = replace(
             first, message_keys=tuple(sources), replaces=tuple(replaced)
         )
-    return list(found.values())
+    return list(distinct.values())

@@ -1,5 +1,5 @@
-"""From whose point of view a sentence is written, as far as words show it. Two people may say the
-same of themselves; what the service handed out about a peer is repeated with a sign of that."""
+"""The point of view of a sentence, as far as its words show it. Two people may say the same of
+themselves; a repetition of stored text about another peer has signs of a quotation."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ _FIRST = frozenset(
     # Russian
     "я меня мне мой моя мое мои мною мы нас нам наш наша".split()
 )
-"""Words by which speakers mean themselves, folded."""
+"""Folded words by which speakers refer to themselves."""
 _FIRST_ELIDED = re.compile(r"\b(?:j'|m'|i')\w")
 _FIRST_UNSPACED = re.compile("我|俺|僕|私|わたし|ぼく|うち|저|나는|내")
 _THIRD_UNSPACED = re.compile("彼|她|他|它|さん|그는|그녀|씨")
-
 
 _QUOTES = "\"'“”„«»‹›「」『』‘’‚"
 _ENDS = " .!?。！？"
@@ -37,8 +36,8 @@ _ITEM = re.compile(r"^\s*(?:[-*•‣·–]|\d+[.)])\s+")
 
 
 def is_first_person(text: str) -> bool:
-    """Whether the speaker means itself. In Chinese, Japanese and Korean the subject is often left
-    out: it is the speaker unless somebody else is named."""
+    """Whether a sentence is in the first person. In Chinese, Japanese and Korean the subject is
+    often left out: it is the speaker unless a word in the third person occurs."""
     folded = fold(text)
     if UNSPACED.search(folded):
         return bool(_FIRST_UNSPACED.search(folded)) or not _THIRD_UNSPACED.search(folded)
@@ -54,11 +53,11 @@ def names_any(text: str, names: Iterable[str]) -> bool:
 
 
 def is_quoted(sentence: str, message: str) -> bool:
-    """Whether a message gives a sentence as somebody else's text: in quotation marks, or as an
-    item of a list that it introduces."""
+    """Whether a message quotes a sentence: in quotation marks, or as an item of a list with an
+    introduction."""
     core = _ITEM.sub("", sentence).strip(_QUOTES + _ENDS)
-    before, found, after = message.partition(core)
-    if not found:
+    before, match, after = message.partition(core)
+    if not match:
         return False
     opens, closes = before[-1:], after.lstrip(_ENDS)[:1]
     if opens and opens in _QUOTES and closes and closes in _QUOTES:

@@ -1,5 +1,5 @@
-"""What new statements replace: conclusions that a reasoner was shown, and that are no longer true
-or were wrong."""
+"""Replacements: conclusions in the reasoner's input that new statements replace, because they are
+wrong or no longer true."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from memservice.spi.reasoner import Statement
 log = logging.getLogger("memservice.pipeline")
 
 MAX_REPLACED = 5
-"""Conclusions that the statements of one batch may replace."""
+"""Conclusions that one batch may replace."""
 MAX_REASON = 300
 UPDATED = "replaced by a newer statement"
-"""The reason where the reasoner gives none."""
+"""The reason if the reasoner gives none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A conclusion that a new one replaces."""
+    """A conclusion to be replaced, and the reason."""
 
     old: Conclusion
     reason: str
@@ -34,20 +34,20 @@ class Replacement:
 def allowed(
     statements: Sequence[Statement],
     drafts: Sequence[Conclusion],
-    held: Mapping[str, Conclusion],
+    context_rows: Mapping[str, Conclusion],
     counts: Counter[str],
 ) -> dict[str, list[Replacement]]:
-    """By the fingerprint of a draft, what it replaces. `drafts` are those of `statements`, in the
-    same order; `held` are the conclusions that the reasoner was shown, by uid. Counts what breaks
-    a rule, by rule."""
-    said = {draft.fingerprint for draft in drafts}
+    """Fingerprint of a draft → its replacements. `drafts` has the draft of each of `statements`, in
+    the same order; `context_rows` has the conclusions in the reasoner's input by uid. Counts the
+    refused replacements by rule."""
+    new_fingerprints = {draft.fingerprint for draft in drafts}
     taken: dict[str, tuple[str, Replacement]] = {}
     for statement, draft in zip(statements, drafts, strict=True):
         for uid in statement.replaces:
-            old = held.get(uid)
+            old = context_rows.get(uid)
             if old is None or old.uid in taken:
                 continue
-            broken = _broken_rule(statement, draft, old, said)
+            broken = _broken_rule(statement, draft, old, new_fingerprints)
             if broken is None and len(taken) >= MAX_REPLACED:
                 broken = "kept_as_excess"
             if broken is None:
@@ -57,7 +57,7 @@ def allowed(
                 counts[broken] += 1
     if counts["kept_as_excess"]:
         log.warning(
-            "the deriver replaced more than %d conclusions of %s in one batch: %d are kept",
+            "the deriver replaced more than %d conclusions of %s in one batch: %d are not replaced",
             MAX_REPLACED,
             drafts[0].observed,
             counts["kept_as_excess"],
@@ -69,9 +69,9 @@ def allowed(
 
 
 def _broken_rule(
-    statement: Statement, draft: Conclusion, old: Conclusion, said: set[str]
+    statement: Statement, draft: Conclusion, old: Conclusion, new_fingerprints: set[str]
 ) -> str | None:
-    if old.fingerprint in said:
+    if old.fingerprint in new_fingerprints:
         return "kept_as_said_again"
     if statement.certainty == HYPOTHETICAL:
         return "kept_as_hypothetical"

@@ -1,5 +1,5 @@
-"""Conclusions as they are stored for each observer: new ones, those that are counted again, and
-those that give way to a fuller one."""
+"""Storing the conclusions of a batch for each observer: adding new ones, counting repetitions, and
+superseding less complete ones."""
 
 from __future__ import annotations
 
@@ -40,49 +40,50 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 SAID_AGAIN = "said again, with at least as much in it"
-"""Why a conclusion gave way to a new one that says the same."""
+"""The reason why a new conclusion with the same meaning superseded an old one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeriveInput:
-    """What a batch is about, read in one view."""
+    """The input of a batch, read in one transaction."""
 
     workspace: str
     """Its slug."""
     session: Session
     observed: Peer
     observers: Sequence[Peer]
-    """As frozen in the tasks, the observed peer first. The session's scopes are those of the moment
-    of storing."""
+    """As fixed in the tasks, the observed peer first. The session's scopes are read when the batch
+    is stored."""
     messages: Sequence[Message]
     """The batch's own messages, by the observed peer."""
     window: Sequence[Message]
-    """These, what others said around them, and earlier messages, in order."""
+    """These, the messages of others around them, and earlier messages, in order."""
     names: Mapping[str, str]
     zones: Mapping[int, str]
-    """Time zones by message, where one is known."""
-    around: Observers
+    """Key of a message → its time zone, if there is one."""
+    other_observers: Observers
     creates_card: bool
-    """Whether cards may be written here."""
+    """Whether the configuration allows cards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What came of a batch, before the transaction."""
+    """The results of a batch, before the transaction."""
 
     drafts: Sequence[Conclusion]
-    """As the observed peer itself will hold them."""
-    kept: Mapping[int, set[str]]
-    """By the key of an observer, fingerprints of what it may hold."""
+    """For the observed peer as its own observer."""
+    allowed: Mapping[int, set[str]]
+    """Key of an observer → fingerprints of the drafts that plugins allow for it."""
     vectors: Sequence[Vector] | None
-    alike: Mapping[tuple[int, str], Duplicate]
-    """By observer and fingerprint, what is held already and says the same in other words."""
+    duplicates: Mapping[tuple[int, str], Duplicate]
+    """(Key of an observer, fingerprint of a draft) → the stored conclusion with the same meaning in
+    other words."""
     replaced: Mapping[str, Sequence[Replacement]]
-    """By fingerprint, what the reasoner found to be replaced."""
+    """Fingerprint of a draft → the conclusions that it replaces according to the reasoner."""
 
 
 def scopes_of(tx: Transaction, session: Session) -> list[Peer]:
-    """The scopes that the session is in now."""
+    """The current scopes of the session."""
     keys = [
         member.peer_key for member in tx.members.of_session(session.key) if member.kind == SCOPE
     ]
@@ -96,8 +97,8 @@ def drafts(
     derived: Derived,
     times: Mapping[str, int],
 ) -> list[Conclusion]:
-    """The conclusions as the observed peer itself will hold them, without keys. `times`: by
-    fingerprint, how often each was said."""
+    """The conclusions for the observed peer as its own observer, without keys. `times`: fingerprint
+    → number of occurrences."""
     sent = {message.key: message.created_at for message in material.messages}
     newest = max(sent.values())
     uids = {message.key: message.uid for message in material.messages}
@@ -130,14 +131,13 @@ def drafts(
 
 
 def _metadata(statement: Statement, uids: Mapping[int, str]) -> JsonObject:
-    """What generation 1 shows of a fact: the message that it comes from."""
-    known = [key for key in statement.message_keys if key in uids]
-    return {"message_id": uids[max(known)]} if known else {}
+    """The source message of a fact, for generation 1. If there are several, the newest."""
+    sources = [key for key in statement.message_keys if key in uids]
+    return {"message_id": uids[max(sources)]} if sources else {}
 
 
 def _internal(statement: Statement, derived: Derived) -> JsonObject:
-    """What is known of a statement beside its text, as far as it is valid; filters call it
-    `metadata`."""
+    """The valid attributes of a statement. Filters call them `metadata`."""
     internal: JsonObject = {} if derived.prompt is None else {"prompt": derived.prompt}
     if statement.kind in STATEMENT_KINDS:
         internal["kind"] = statement.kind
@@ -150,7 +150,7 @@ def _internal(statement: Statement, derived: Derived) -> JsonObject:
     return internal
 
 
-def _held_by(draft: Conclusion, observer: Peer) -> Conclusion:
+def _draft_for(draft: Conclusion, observer: Peer) -> Conclusion:
     return (
         draft
         if draft.observer_key == observer.key
@@ -161,11 +161,11 @@ def _held_by(draft: Conclusion, observer: Peer) -> Conclusion:
 def allowed(
     rt: Runtime, drafts: Sequence[Conclusion], observer: Peer, counts: Counter[str]
 ) -> set[str]:
-    """Fingerprints of what the plugins let this observer hold."""
+    """Fingerprints of the drafts that the plugins allow for this observer."""
     allowed = {
         draft.fingerprint
         for draft in drafts
-        if write_hooks.allows(rt.plugins, _held_by(draft, observer))
+        if write_hooks.allows(rt.plugins, _draft_for(draft, observer))
     }
     counts["refused"] += len(drafts) - len(allowed)
     return allowed
@@ -178,16 +178,20 @@ def store(
     candidates: Candidates,
     counts: Counter[str],
 ) -> Outcome:
-    # Held until commit: a scope that takes the session in either sees these conclusions, or is seen
-    # here.
+    # Locked until commit: if the session is being added to a scope, either its backfill sees these
+    # conclusions, or `scopes_of` sees the scope.
     session = tx.sessions.by_key(material.session.key, lock=True)
     if session is None or session.state == DELETING:
-        return {"skipped": "the session is gone"}
+        return {"skipped": "the session no longer exists"}
     for observer in (*material.observers, *scopes_of(tx, session)) if candidates.drafts else ():
-        # A scope that came only now is treated as the observed peer is.
-        wanted = candidates.kept.get(observer.key, candidates.kept[material.observed.key])
+        # A scope that was added since then has the same allowed drafts as the observed peer.
+        fingerprints = candidates.allowed.get(
+            observer.key, candidates.allowed[material.observed.key]
+        )
         indexes = [
-            index for index, draft in enumerate(candidates.drafts) if draft.fingerprint in wanted
+            index
+            for index, draft in enumerate(candidates.drafts)
+            if draft.fingerprint in fingerprints
         ]
         if indexes:
             _store_for(
@@ -214,39 +218,43 @@ def _store_for(
     counts: Counter[str],
 ) -> None:
     drafts = candidates.drafts
-    known = tx.conclusions.same(
+    same = tx.conclusions.same(
         collection.key, EXPLICIT, [drafts[index].fingerprint for index in indexes], session.key
     )
     again: dict[int, list[int]] = {}
     for index in indexes:
-        if (conclusion := known.get(drafts[index].fingerprint)) is not None:
+        if (conclusion := same.get(drafts[index].fingerprint)) is not None:
             again.setdefault(drafts[index].times_derived, []).append(conclusion.key)
     for times, keys in again.items():
         tx.conclusions.reinforce(keys, times)
-    counts["reinforced"] += len(known)
+    counts["reinforced"] += len(same)
     rows: list[Conclusion] = []
     chosen: list[int] = []
-    gone: list[tuple[Conclusion, int]] = []
-    """Held ones that give way, with the place of the row that they give way to."""
-    successors = {mark: conclusion.key for mark, conclusion in known.items()}
-    """By fingerprint of a draft, the key of the row that stands for it."""
+    superseded: list[tuple[Conclusion, int]] = []
+    """Stored conclusions to be superseded, each with the index of its successor in `rows`."""
+    successors = {mark: conclusion.key for mark, conclusion in same.items()}
+    """Fingerprint of a draft → the key of the row that represents it."""
     for index in indexes:
         draft = drafts[index]
-        alike = candidates.alike.get((observer.key, draft.fingerprint))
-        if draft.fingerprint in known:
+        duplicate = candidates.duplicates.get((observer.key, draft.fingerprint))
+        if draft.fingerprint in same:
             continue
-        row = replace(_held_by(draft, observer), collection_key=collection.key)
-        if alike is not None and not alike.replaces and _again(tx, alike.held, draft.times_derived):
+        row = replace(_draft_for(draft, observer), collection_key=collection.key)
+        if (
+            duplicate is not None
+            and not duplicate.replaces
+            and _reinforce(tx, duplicate.existing, draft.times_derived)
+        ):
             counts["said_already"] += 1
-            successors[draft.fingerprint] = alike.held.key
+            successors[draft.fingerprint] = duplicate.existing.key
             continue
         if (
-            alike is not None
-            and alike.replaces
-            and alike.held.key not in {old.key for old, _ in gone}
+            duplicate is not None
+            and duplicate.replaces
+            and duplicate.existing.key not in {old.key for old, _ in superseded}
         ):
-            gone.append((alike.held, len(rows)))
-            row = replace(row, times_derived=alike.held.times_derived + draft.times_derived)
+            superseded.append((duplicate.existing, len(rows)))
+            row = replace(row, times_derived=duplicate.existing.times_derived + draft.times_derived)
         rows.append(row)
         chosen.append(index)
     conclusions = tx.conclusions.put(rows)
@@ -256,7 +264,7 @@ def _store_for(
         rt,
         tx,
         session.workspace_key,
-        [Supersession(old, conclusions[index].key, SAID_AGAIN) for old, index in gone],
+        [Supersession(old, conclusions[index].key, SAID_AGAIN) for old, index in superseded],
     )
     replaced = dream_changes.supersede(
         rt, tx, session.workspace_key, _supersessions(tx, collection, candidates, successors)
@@ -272,7 +280,7 @@ def _store_for(
     counts["replaced"] += len(merged)
     counts["superseded"] += len(replaced)
     if collection.observer_key == collection.observed_key:
-        # What the card of the observed peer about itself rests on has changed.
+        # These are the source of the card of the observed peer about itself.
         changed = [*conclusions, *(step.old for step in (*merged, *replaced))]
         counts["lasting"] += sum(map(is_lasting, changed))
 
@@ -283,13 +291,13 @@ def _supersessions(
     candidates: Candidates,
     successors: Mapping[str, int],
 ) -> list[Supersession]:
-    """What of a collection is replaced: rows with the texts that the reasoner was shown, in
-    whatever session they were said."""
+    """The replaced rows of a collection: in any session, the rows with the texts of the replaced
+    conclusions."""
     steps: list[Supersession] = []
     for mark, replacements in candidates.replaced.items():
         successor = successors.get(mark)
         for replacement in replacements if successor is not None else ():
-            same = equals(
+            condition = equals(
                 collection_key=collection.key,
                 level=replacement.old.level,
                 state=LIVE,
@@ -297,15 +305,14 @@ def _supersessions(
             )
             steps += [
                 Supersession(row, successor, replacement.reason)
-                for row in tx.rows.page(Conclusion, same)
+                for row in tx.rows.page(Conclusion, condition)
                 if row.key != successor
             ]
     return steps
 
 
-def _again(tx: Transaction, conclusion: Conclusion, times: int) -> bool:
-    """Count a held conclusion so often again; False if it is not what it was when it was
-    compared."""
+def _reinforce(tx: Transaction, conclusion: Conclusion, times: int) -> bool:
+    """Add `times` to the count of a stored conclusion; False if it changed since the comparison."""
     unchanged = tx.rows.get(
         Conclusion,
         equals(key=conclusion.key, state=LIVE, fingerprint=conclusion.fingerprint),

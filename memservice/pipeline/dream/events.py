@@ -1,4 +1,4 @@
-"""What operators are told of a dream."""
+"""The events of a dream."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ SEARCHES = (tools.SEARCH_MEMORY.name, tools.SEARCH_MESSAGES.name)
 def of(
     rt: Runtime, task: Task, material: DreamInput, result: Consolidated, seconds: float
 ) -> list[Event]:
-    """Each phase with its rounds, then the whole; of a reasoner without phases the whole alone."""
-    parts: list[Event] = []
+    """The events of each phase and its rounds, then one for the whole dream. A reasoner without
+    phases has only the last one."""
+    events: list[Event] = []
     for phase in result.phases:
-        parts += _steps(material, phase)
-        parts.append(_specialist(material, phase))
-    return [*parts, _run(rt, task, material, result, seconds)]
+        events += _steps(material, phase)
+        events.append(_specialist(material, phase))
+    return [*events, _run(rt, task, material, result, seconds)]
 
 
 def _run_id(material: DreamInput) -> str:

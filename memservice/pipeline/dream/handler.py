@@ -1,5 +1,5 @@
-"""Dreams: consolidating what one peer holds about another. Rows are superseded, never destroyed,
-and everything new names its sources."""
+"""Dreams: consolidating the conclusions of one peer about another. Rows are superseded, never
+deleted, and every new conclusion names its sources."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from memservice.domain.records import DELETING, LIVE, Collection, Conclusion, Ta
 from memservice.pipeline import card_lines
 from memservice.pipeline.card_lines import visible
 from memservice.pipeline.derive import deduplication
+from memservice.pipeline.derive.context import known_conclusion
 from memservice.pipeline.dream import events as dream_events
 from memservice.pipeline.dream import outliers, rules
 from memservice.pipeline.dream import store as dream_store
@@ -32,7 +33,7 @@ from memservice.services.dream_changes import ChangeSet
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
-from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Origin
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Origin
 from memservice.spi.repositories.base import NEWEST
 from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event
@@ -40,9 +41,9 @@ from memservice.telemetry.events import Event
 log = logging.getLogger("memservice.pipeline")
 
 MAX_KNOWN = 5_000
-"""Conclusions that a dream looks at, the newest of the collection."""
+"""Conclusions in the input of a dream: the newest of the collection."""
 MAX_KNOWN_COSTLY = 500
-"""The same for a reasoner whose calls cost something."""
+"""The same for a reasoner whose calls have a cost."""
 
 
 class DreamTimer(Handler):
@@ -65,13 +66,13 @@ class DreamTimer(Handler):
 
 
 class Dream(Handler):
-    """Handler of `dream` tasks. An `omni` dream consolidates everything, a `card_refresh` writes
-    the card only."""
+    """Handler of `dream` tasks. An `omni` dream consolidates all conclusions, a `card_refresh`
+    writes only the card."""
 
     kind = kinds.DREAM
 
     def needs_model(self, task: Task) -> bool:
-        """An approved dream is stored without a call."""
+        """Storing an approved dream calls no model."""
         return dream_changes.approved(task) is None
 
     def prepare(self, rt: Runtime, tasks: Sequence[Task]) -> Prepared:
@@ -86,8 +87,10 @@ class Dream(Handler):
         reasoner = rt.reasoner_for(choice.CONSOLIDATE)
         began = time.monotonic()
         if not material.request.card_only:
-            odd = outliers.outliers(rt, material.workspace.key, material.known, task.uid)
-            material = replace(material, request=replace(material.request, surprising=odd))
+            surprising = outliers.outliers(
+                rt, material.workspace.key, material.conclusions, task.uid
+            )
+            material = replace(material, request=replace(material.request, surprising=surprising))
         result = reasoner.consolidate(material.request)
         seconds = time.monotonic() - began
 
@@ -96,13 +99,13 @@ class Dream(Handler):
 
         if material.request.card_only:
             return Prepared(lambda tx: _store_card_only(rt, tx, task, material, result), events)
-        counts: Counter[str] = Counter(known=len(material.known))
+        counts: Counter[str] = Counter(known=len(material.conclusions))
         candidates = _candidates(rt, reasoner.name, material, result, counts)
         if _asks_model(rt):
             review = _review(rt, material, result, candidates, counts)
             result = replace(result, superseded=review.superseded)
             if review.excess is not None:
-                return _held(rt, task, material, result, review.excess)
+                return _hold(rt, task, material, result, review.excess)
         return Prepared(_storing(rt, task, material, result, candidates, counts), events)
 
 
@@ -115,9 +118,9 @@ def _skipped(task: Task, reason: str) -> Prepared:
 
 
 def _asks_model(rt: Runtime) -> bool:
-    """Whether dreams are the work of a language model. Deterministic reasoners are not bounded."""
-    able = rt.reasoner_for(choice.CONSOLIDATE).capabilities
-    return Capability.COSTLY in able or Capability.REMOTE in able
+    """Whether the reasoner of dreams calls a language model. Only its changes are limited."""
+    capabilities = rt.reasoner_for(choice.CONSOLIDATE).capabilities
+    return Capability.COSTLY in capabilities or Capability.REMOTE in capabilities
 
 
 def _review(
@@ -129,37 +132,39 @@ def _review(
 ) -> Review:
     with rt.storage.read() as tx:
         live = tx.conclusions.count(material.workspace.key, _pair(material.collection))
-    replaced = [alike.held.uid for alike in candidates.alike.values() if alike.replaces]
+    replaced = [
+        duplicate.existing.uid for duplicate in candidates.duplicates.values() if duplicate.replaces
+    ]
     return rules.review(material, result.superseded, candidates.drafts, replaced, live, counts)
 
 
-def _held(
-    rt: Runtime, task: Task, material: DreamInput, result: Consolidated, why: str
+def _hold(
+    rt: Runtime, task: Task, material: DreamInput, result: Consolidated, reason: str
 ) -> Prepared:
     by_uid = material.by_uid()
-    named = [step.old for step in result.superseded] + [
+    references = [step.old for step in result.superseded] + [
         step.new for step in result.superseded if step.new in by_uid
     ]
     sources = [uid for statement in result.created for uid in statement.source_ids]
-    reads = [uid for uid in dict.fromkeys([*named, *sources]) if uid in by_uid]
+    reads = [uid for uid in dict.fromkeys([*references, *sources]) if uid in by_uid]
 
     def store(tx: Transaction) -> Outcome:
-        dream_changes.hold(rt, tx, task, result, reads, why)
+        dream_changes.hold(rt, tx, task, result, reads, reason)
         dreams.mark_consolidated(rt, tx, material.collection)
-        return {"held": why}
+        return {"held": reason}
 
     log.warning(
         "the dream %s of workspace %s about %s is held for review: %s",
         task.uid,
         material.workspace.slug,
         material.collection.observed,
-        why,
+        reason,
     )
     return Prepared(store)
 
 
 def _with_rows(rt: Runtime, material: DreamInput, uids: Sequence[str]) -> DreamInput:
-    """The input with live conclusions that the dream had looked up."""
+    """The input with the live conclusions among those that the dream read."""
     with rt.storage.read() as tx:
         condition = equals(collection_key=material.collection.key, uid=tuple(uids), state=LIVE)
         rows = tx.rows.page(Conclusion, condition) if uids else []
@@ -170,7 +175,7 @@ def _with_rows(rt: Runtime, material: DreamInput, uids: Sequence[str]) -> DreamI
 def _apply(rt: Runtime, task: Task, material: DreamInput, result: Consolidated) -> Prepared:
     """Store a dream that an operator has reviewed."""
     name = rt.reasoner_for(choice.CONSOLIDATE).name
-    counts: Counter[str] = Counter(known=len(material.known))
+    counts: Counter[str] = Counter(known=len(material.conclusions))
     candidates = _candidates(rt, name, material, result, counts)
     return Prepared(_storing(rt, task, material, result, candidates, counts))
 
@@ -178,7 +183,7 @@ def _apply(rt: Runtime, task: Task, material: DreamInput, result: Consolidated) 
 def _candidates(
     rt: Runtime, reasoner: str, material: DreamInput, result: Consolidated, counts: Counter[str]
 ) -> Candidates:
-    """The new conclusions that keep the rules, compared with what is held already."""
+    """The valid new conclusions, compared with the stored ones."""
     drafts = dream_store.drafts(rt, reasoner, material, result, counts)
     rows = [draft.row for draft in drafts]
     vectors = deduplication.vectors_of(
@@ -197,10 +202,10 @@ def _storing(
 ) -> Callable[[Transaction], Outcome]:
     def store(tx: Transaction) -> Outcome:
         outcome, changes = counts.copy(), ChangeSet()
-        made = dream_store.create(rt, tx, material.collection, candidates, outcome)
-        changes.created += made.created
+        stored = dream_store.create(rt, tx, material.collection, candidates, outcome)
+        changes.created += stored.created
         changes.superseded += dream_store.supersede(
-            rt, tx, material, result.superseded, made, outcome
+            rt, tx, material, result.superseded, stored, outcome
         )
         dreams.mark_consolidated(rt, tx, material.collection)
         card = _store_card(rt, tx, material, result, changes)
@@ -220,22 +225,22 @@ def _store_card_only(
 
 
 def _phases(result: Consolidated) -> Outcome:
-    """What ended early, kept with the task: the rest of the dream counts, and nobody would know
-    otherwise."""
+    """The failed phases, stored with the task: the results of the other phases are stored, so only
+    this shows the failure."""
     failed = {phase.name: phase.error for phase in result.phases if phase.error is not None}
     return {"failed_phases": failed} if failed else {}
 
 
 def _read(rt: Runtime, tx: Transaction, task: Task, *, is_approved: bool) -> DreamInput | str:
-    """What there is to work on, or why there is nothing. A person has decided about an approved
-    dream: it is stored even where dreams are switched off."""
+    """The input of a dream, or the reason to skip it. An operator has reviewed an approved dream:
+    it is stored even if dreams are switched off."""
     collection = tx.conclusions.collection(task.observer_key or 0, task.observed_key or 0)
     workspace = None if collection is None else tx.workspaces.by_key(collection.workspace_key)
     if collection is None or workspace is None:
-        return "nothing is held"
+        return "no conclusions are stored"
     observer = tx.peers.by_keys([collection.observer_key]).get(collection.observer_key)
     if observer is None:
-        return "nothing is held"
+        return "no conclusions are stored"
     key = task.payload.get("session")
     session = tx.sessions.by_key(key) if isinstance(key, int) else None
     if session is not None and session.state == DELETING:
@@ -252,8 +257,8 @@ def _read(rt: Runtime, tx: Transaction, task: Task, *, is_approved: bool) -> Dre
         else MAX_KNOWN
     )
     pair = _pair(collection)
-    found = tx.conclusions.page(collection.workspace_key, pair, NEWEST, limit=maximum)
-    conclusions = sorted(found, key=lambda row: (row.said_at, row.key))
+    newest = tx.conclusions.page(collection.workspace_key, pair, NEWEST, limit=maximum)
+    conclusions = sorted(newest, key=lambda row: (row.said_at, row.key))
     card = tx.cards.one(collection.observer_key, collection.observed)
     rebuild = bool(task.payload.get("rebuild")) and card_only
     index_filter = IndexFilter(
@@ -264,7 +269,7 @@ def _read(rt: Runtime, tx: Transaction, task: Task, *, is_approved: bool) -> Dre
     request = ConsolidateRequest(
         observer=collection.observer,
         observed=collection.observed,
-        known=[_known(row) for row in conclusions],
+        known=[known_conclusion(row) for row in conclusions],
         card=visible(card, rebuild),
         write_card=config.card_create,
         instructions=config.instructions.get("dream"),
@@ -283,20 +288,6 @@ def _pair(collection: Collection) -> Condition:
     return equals(observer_key=collection.observer_key, observed_key=collection.observed_key)
 
 
-def _known(row: Conclusion) -> Known:
-    return Known(
-        uid=row.uid,
-        content=row.content,
-        level=row.level,
-        said_at=row.said_at,
-        times_derived=row.times_derived,
-        observer=row.observer,
-        observed=row.observed,
-        session=row.session,
-        source_ids=tuple(row.source_ids or ()),
-    )
-
-
 def _store_card(
     rt: Runtime,
     tx: Transaction,
@@ -304,7 +295,7 @@ def _store_card(
     result: Consolidated,
     changes: ChangeSet,
 ) -> Outcome:
-    """Write the card, if the dream may."""
+    """Write the card if the configuration allows it."""
     if not material.request.write_card:
         return {}
     written = card_lines.write(

@@ -1,4 +1,4 @@
-"""Which conclusions fit the others least: where a dream had better begin to look."""
+"""The most unusual conclusions of a collection: a dream looks at them first."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def outliers(
     rt: Runtime, workspace_key: int, conclusions: Sequence[Conclusion], seed: str
 ) -> list[str]:
-    """Uids of the conclusions whose nearest neighbours are farthest away, the oddest first; empty
-    unless the settings ask for it.
+    """Uids of the conclusions with the greatest mean distance to their nearest neighbours, the most
+    distant first; empty unless the settings enable it.
 
-    `conclusions` is oldest first. A sample is compared all with all, so there is nothing that a
-    tree would have to approximate. To be called with no view open, since the vectors may be
-    elsewhere. `seed` settles which ones a random sample takes.
+    `conclusions` is oldest first. All pairs of a sample are compared, so the distances are exact,
+    without the approximation of a tree. Call it with no transaction open, since the vector index
+    may be remote. `seed` determines a random sample.
     """
     settings = rt.settings.dream.surprisal
     if not settings.enabled:

@@ -1,5 +1,5 @@
-"""What a dream by a language model may supersede. A model that errs, or that follows an instruction
-hidden in a message, must not be able to hide what is known."""
+"""Limits for what a dream of a language model may supersede. A model that makes a mistake, or that
+follows an instruction hidden in a message, must not be able to hide stored conclusions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from memservice.spi.reasoner import Superseded
 
 MIN_ALLOWED = 5
 ALLOWED_SHARE = 0.2
-"""A dream may supersede this share of the live conclusions of its pair, and always MIN_ALLOWED."""
+"""A dream may supersede this share of the live conclusions of its pair, and always up to
+MIN_ALLOWED."""
 ALLOWED_WITHOUT_SUCCESSOR = 2
-CONFIRMED = 3
-"""A conclusion that was derived so many times needs a successor."""
+MIN_TIMES_CONFIRMED = 3
+"""A conclusion that was derived at least this number of times needs a successor."""
 BY_CALLER = "api"
 """`Conclusion.reasoner` of conclusions that a caller stored."""
 
@@ -25,9 +26,9 @@ BY_CALLER = "api"
 @dataclass(frozen=True, slots=True)
 class Review:
     superseded: Sequence[Superseded]
-    """What keeps the rules."""
+    """The allowed steps."""
     excess: str | None
-    """Why the dream is held for review as a whole; None if it may be stored."""
+    """The reason to hold the whole dream for review; None if it may be stored."""
 
 
 def review(
@@ -38,9 +39,9 @@ def review(
     live: int,
     counts: Counter[str],
 ) -> Review:
-    """Check what a dream supersedes. `replaced`: uids of conclusions that its new ones replace
-    because they say the same in more words; `live`: how many its pair has. Counts what breaks a
-    rule, by rule."""
+    """Check the steps of a dream. `replaced`: uids of the conclusions that its new ones supersede
+    as duplicates; `live`: number of live conclusions of its pair. Counts the refused steps by
+    rule."""
     rows: dict[str, Conclusion] = material.by_uid() | {f"#{d.index}": d.row for d in drafts}
     allowed: dict[str, Superseded] = {}
     for step in steps:
@@ -57,13 +58,13 @@ def _broken_rule(step: Superseded, rows: Mapping[str, Conclusion]) -> str | None
     old = rows.get(step.old)
     new = None if step.new is None else rows.get(step.new)
     if old is None:
-        return None  # it has never been shown; storing leaves it out
+        return None  # not in the reasoner's input; storing leaves it out
     if step.new is None:
         if old.reasoner == BY_CALLER:
             return "kept_as_stored_by_caller"
-        return "kept_as_confirmed" if old.times_derived >= CONFIRMED else None
+        return "kept_as_confirmed" if old.times_derived >= MIN_TIMES_CONFIRMED else None
     if new is None:
-        return None  # it could not be drafted; storing leaves it out
+        return None  # not a valid draft; storing leaves it out
     return broken_rule(old, new)
 
 

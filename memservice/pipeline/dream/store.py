@@ -1,5 +1,5 @@
-"""What a dream does to conclusions: new ones that name their sources, and old ones that give way.
-None is destroyed."""
+"""Storing a dream: new conclusions that name their sources, and superseded old ones. None is
+deleted."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DreamInput:
-    """What a dream is about, read in one view."""
+    """The input of a dream, read in one transaction."""
 
     workspace: Workspace
     observer: Peer
     collection: Collection
     session: Session | None
-    known: Sequence[Conclusion]
+    conclusions: Sequence[Conclusion]
     """Live conclusions, oldest first."""
     card: Card | None
     request: ConsolidateRequest
@@ -58,13 +58,13 @@ class DreamInput:
     tools: Tools
 
     def by_uid(self) -> dict[str, Conclusion]:
-        """All that the reasoner was shown: what it was given, and what it looked up."""
-        return {row.uid: row for row in (*self.tools.conclusions_read.values(), *self.known)}
+        """All conclusions that the reasoner read: in its input, and through its tools."""
+        return {row.uid: row for row in (*self.tools.conclusions_read.values(), *self.conclusions)}
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A conclusion to be stored, and the index of its statement."""
+    """A conclusion to store, and the index of its statement."""
 
     index: int
     row: Conclusion
@@ -76,28 +76,29 @@ class Candidates:
 
     drafts: Sequence[Draft]
     vectors: Sequence[Vector] | None
-    alike: Mapping[tuple[int, str], Duplicate]
-    """By observer and fingerprint, what is held already and says the same in other words."""
+    duplicates: Mapping[tuple[int, str], Duplicate]
+    """(Key of an observer, fingerprint of a draft) → the stored conclusion with the same meaning in
+    other words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of new conclusions."""
+    """The result of storing new conclusions."""
 
     keys: Mapping[int, int]
     """Keys of the rows, by index of the statement."""
-    again: Sequence[tuple[Conclusion, int]]
-    """Held ones that give way to a new one that says the same, and at least as much, with the index
-    of that one's statement."""
+    replaced: Sequence[tuple[Conclusion, int]]
+    """Stored conclusions to be superseded by a new one that says the same and at least as much,
+    each with the index of the new one's statement."""
     created: Sequence[str] = ()
-    """Uids of the rows that are new."""
+    """Uids of the new rows."""
 
 
 def drafts(
     rt: Runtime, reasoner: str, material: DreamInput, result: Consolidated, counts: Counter[str]
 ) -> list[Draft]:
-    """The new conclusions that keep the rules and that no plugin refuses; whether their sources are
-    still there is seen at storing."""
+    """The new conclusions that keep the rules and that no plugin refuses. `create` checks whether
+    their sources still exist."""
     by_name = material.by_uid()
     drafts: list[Draft] = []
     for index, statement in enumerate(result.created):
@@ -176,18 +177,18 @@ def create(
     candidates: Candidates,
     counts: Counter[str],
 ) -> Stored:
-    """Store what is new, count again what is held already, and leave what rests on something that
-    went in the meantime."""
+    """Store new conclusions, count repetitions of stored ones, and leave out drafts with a source
+    that no longer exists."""
     drafts = candidates.drafts
-    wanted = tuple(sorted({uid for draft in drafts for uid in draft.row.source_ids or ()}))
+    source_ids = tuple(sorted({uid for draft in drafts for uid in draft.row.source_ids or ()}))
     alive = (
         {
             row.uid
             for row in tx.rows.page(
-                Conclusion, equals(collection_key=collection.key, uid=wanted, state=LIVE)
+                Conclusion, equals(collection_key=collection.key, uid=source_ids, state=LIVE)
             )
         }
-        if wanted
+        if source_ids
         else set()
     )
     same = {
@@ -198,29 +199,29 @@ def create(
     }
     fresh: dict[tuple[str, str], tuple[int, Conclusion]] = {}
     stands_for: dict[int, Conclusion] = {}
-    """The row that a statement comes to: its own, one that is held, or that of an earlier statement
-    which says the same."""
+    """Index of a statement → its row: a new one, a stored one, or the row of an earlier statement
+    with the same text."""
     names = {uid: uid for uid in alive}
-    again: list[tuple[Conclusion, int]] = []
+    replaced: list[tuple[Conclusion, int]] = []
     for index, draft in enumerate(drafts):
         mark = (draft.row.level, draft.row.fingerprint)
         conclusion = same[draft.row.level].get(draft.row.fingerprint)
         if not names.keys() >= set(draft.row.source_ids or ()):
             counts["outdated"] += 1
             continue
-        alike = candidates.alike.get((collection.observer_key, draft.row.fingerprint))
-        unchanged = alike is not None and _is_unchanged(tx, alike.held)
-        if conclusion is None and alike is not None and unchanged and not alike.replaces:
-            conclusion = alike.held
+        duplicate = candidates.duplicates.get((collection.observer_key, draft.row.fingerprint))
+        unchanged = duplicate is not None and _is_unchanged(tx, duplicate.existing)
+        if conclusion is None and duplicate is not None and unchanged and not duplicate.replaces:
+            conclusion = duplicate.existing
         elif conclusion is None and mark not in fresh:
             sources = list(dict.fromkeys(names[uid] for uid in draft.row.source_ids or ()))
             row = replace(draft.row, source_ids=sources)
-            if alike is not None and unchanged:
-                row = replace(row, times_derived=alike.held.times_derived + 1)
-                again.append((alike.held, draft.index))
+            if duplicate is not None and unchanged:
+                row = replace(row, times_derived=duplicate.existing.times_derived + 1)
+                replaced.append((duplicate.existing, draft.index))
             fresh[mark] = (index, row)
         stands_for[draft.index] = conclusion or fresh[mark][1]
-        # Later statements may rest on this one, by the uid of its draft.
+        # Later statements may have this one as a source, by the uid of its draft.
         names[draft.row.uid] = stands_for[draft.index].uid
     repeated = sorted({row.key for row in stands_for.values() if row.key})
     tx.conclusions.reinforce(repeated)
@@ -236,13 +237,14 @@ def create(
     keys = {row.uid: row.key for row in conclusions}
     return Stored(
         {index: row.key or keys[row.uid] for index, row in stands_for.items()},
-        again,
+        replaced,
         tuple(row.uid for row in conclusions),
     )
 
 
 def _is_unchanged(tx: Transaction, conclusion: Conclusion) -> bool:
-    """Is it still what it was when it was compared? It stays so until the transaction ends."""
+    """Whether a conclusion is the same as at the comparison. It is locked until the transaction
+    ends."""
     return (
         tx.rows.get(
             Conclusion,
@@ -258,55 +260,55 @@ def supersede(
     tx: Transaction,
     material: DreamInput,
     steps: Sequence[Superseded],
-    made: Stored,
+    stored: Stored,
     counts: Counter[str],
 ) -> list[tuple[str, int | None]]:
-    """Supersede rows by others. A row that changed since it was read stays as it is, and so does
-    one whose successor is gone. Returns the uids of the superseded rows, each with the key of its
+    """Supersede rows by others, except rows that changed since they were read and rows with a
+    missing successor. Returns the uids of the superseded rows, each with the key of its
     successor."""
-    by_uid = {old.uid: old for old, _ in made.again} | material.by_uid()
+    by_uid = {old.uid: old for old, _ in stored.replaced} | material.by_uid()
     pairs: dict[int, tuple[int | None, str]] = {}
     for step in (
         *steps,
-        *(Superseded(old.uid, f"#{index}", SAID_AGAIN) for old, index in made.again),
+        *(Superseded(old.uid, f"#{index}", SAID_AGAIN) for old, index in stored.replaced),
     ):
         old, new = (
             by_uid.get(step.old),
-            None if step.new is None else _key_of(step.new, by_uid, made.keys),
+            None if step.new is None else _key_of(step.new, by_uid, stored.keys),
         )
         if old is not None and (new is not None or step.new is None):
             pairs.setdefault(old.key, (new, step.reason))
     rows = {row.key: row for row in by_uid.values()}
-    taken: list[Supersession] = []
+    allowed: list[Supersession] = []
     for key, (new, reason) in sorted(pairs.items()):
         last = None if new is None else _last(key, pairs)
         if new is not None and (
             last is None or tx.rows.get(Conclusion, equals(key=last, state=LIVE), lock=True) is None
         ):
             continue
-        taken.append(Supersession(rows[key], last, reason))
-    done = dream_changes.supersede(rt, tx, material.collection.workspace_key, taken)
-    counts["superseded"] += len(done)
-    return [(step.old.uid, step.successor) for step in done]
+        allowed.append(Supersession(rows[key], last, reason))
+    superseded = dream_changes.supersede(rt, tx, material.collection.workspace_key, allowed)
+    counts["superseded"] += len(superseded)
+    return [(step.old.uid, step.successor) for step in superseded]
 
 
-def _key_of(name: str, by_uid: Mapping[str, Conclusion], made: Mapping[int, int]) -> int | None:
-    """The row that a reasoner means: a uid that it was given, or `#` and the index of a statement
-    that it made."""
+def _key_of(name: str, by_uid: Mapping[str, Conclusion], keys: Mapping[int, int]) -> int | None:
+    """The key of the row with this name: a uid, or `#` and the index of one of the new
+    statements."""
     if name.startswith("#") and name[1:].isdecimal():
-        return made.get(int(name[1:]))
+        return keys.get(int(name[1:]))
     row = by_uid.get(name)
     return None if row is None else row.key
 
 
 def _last(key: int, pairs: Mapping[int, tuple[int | None, str]]) -> int | None:
-    """The row at the end of a chain of successors; None for a circle, and for one whose end is
-    taken back."""
-    seen = {key}
+    """The key of the row at the end of a chain of successors; None for a cycle, and for a chain
+    whose last row has no successor."""
+    visited = {key}
     while key in pairs:
         following = pairs[key][0]
-        if following is None or following in seen:
+        if following is None or following in visited:
             return None
         key = following
-        seen.add(key)
+        visited.add(key)
     return key

@@ -330,9 +330,9 @@ class TestReview:
     ) -> None:
         task = self.held(night)
         dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
-        monkeypatch.setattr(handler, "_read", lambda *given, **more: "nothing is held")
+        monkeypatch.setattr(handler, "_read", lambda *given, **more: "no conclusions are stored")
         night.place.work()
-        assert show_task(night, task).outcome == {"skipped": "nothing is held"}
+        assert show_task(night, task).outcome == {"skipped": "no conclusions are stored"}
         assert "Alice likes tea." not in str(show_task(night, task))
 
     def test_a_proposal_that_is_not_reviewed_is_erased_like_other_dreams(

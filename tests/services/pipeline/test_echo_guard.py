@@ -16,7 +16,7 @@ FACT = "Ada's sister Clara sails around Crete every summer with two old friends.
 @pytest.fixture(params=("looked up", "read at once"), autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways in which what is held is compared with."""
-    monkeypatch.setattr(echo, "READ_PER_LOOKUP", 0 if request.param == "looked up" else 1_000)
+    monkeypatch.setattr(echo, "ROWS_PER_SEARCH", 0 if request.param == "looked up" else 1_000)
 
 
 def test_an_agent_that_repeats_facts_about_the_user_adds_no_conclusions(place: Place) -> None:

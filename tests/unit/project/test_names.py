@@ -149,6 +149,7 @@ PARTICIPLES: dict[str, str] = {
 PLAIN_PACKAGES = (
     "memservice/api",
     "memservice/operations",
+    "memservice/pipeline",
     "memservice/reasoning",
     "memservice/services",
     "plugins/memservice_bench",
@@ -158,6 +159,12 @@ PLAIN_PACKAGES = (
 PLAIN_EXCEPTIONS = {
     ("memservice/api/v3/schemas/dreams.py", "kept"): "a field on the wire",
     ("memservice/operations/doctor.py", "found"): "a field of memservice.spi, and of its web pages",
+    ("memservice/pipeline/card_lines.py", "given"): "a stored column",
+    ("memservice/pipeline/derive/card.py", "known"): "a field of the reasoner's request",
+    ("memservice/pipeline/derive/context.py", "held"): "a field of the reasoner's request",
+    ("memservice/pipeline/derive/handler.py", "held"): "a field of the reasoner's request",
+    ("memservice/pipeline/dream/handler.py", "known"): "a field of the request, a stored count",
+    ("memservice/pipeline/scopes/backfill.py", "held"): "a stored count",
     ("memservice/reasoning/card.py", "known"): "a field of memservice.spi, and of a prompt",
     ("memservice/reasoning/consolidate.py", "known"): "a field of memservice.spi",
     ("memservice/reasoning/derive_prompt.py", "held"): "a field of memservice.spi",
