@@ -218,7 +218,10 @@ def execute_directly(driver: Driver, command: bytes) -> PGresult:
     if driver.pgconn.status != ConnStatus.OK:
         raise psycopg.OperationalError("the connection was lost")
     if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
-        raise psycopg.errors.error_from_result(result)
+        error = psycopg.errors.error_from_result(result)
+        if error.sqlstate is None:  # reported by libpq, not by the server: the connection failed
+            raise psycopg.OperationalError(str(error).strip())
+        raise error
     if command == b"COMMIT" and result.command_status != b"COMMIT":
         raise RuntimeError("COMMIT of a transaction in which a statement had failed")
     return result

@@ -510,6 +510,13 @@ BEHAVIOURS: dict[str, Behaviour] = {
             else value
         )
     ),
+    "bad citations": _json(
+        lambda value: json.dumps(
+            _items(value, lambda item: {**item, "messages": [*item["messages"], 99, -1]})
+            if "statements" in value
+            else value
+        )
+    ),
     "list of strings": _json(
         lambda value: json.dumps(
             [item["content"] for item in value["statements"]] if "statements" in value else value

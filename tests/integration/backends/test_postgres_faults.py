@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -25,7 +26,7 @@ from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import populate, together
 from memservice.testing.vectors import OURS, row
 from memservice_postgres import committing, vector_schema
-from memservice_postgres.connections import config_of, driver_of
+from memservice_postgres.connections import config_of, driver_of, execute_directly
 from memservice_postgres.storage import PostgresStorage
 from support.stores.postgres_server import OwnServer, connect, drop_database, new_database
 from support.stores.postgres_store import empty, migrated, new_store, opened
@@ -104,6 +105,22 @@ def test_a_server_that_stops_and_starts_under_load(own_server: OwnServer) -> Non
     assert [began for began in refused if began > back[0] + 1] == []
     assert set(acknowledged) <= set(names(storage))
     storage.close()
+
+
+def test_an_error_of_the_client_library_means_a_lost_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """libpq reports some lost connections with a result of its own, without a code of the server,
+    while the connection still counts as usable."""
+    result = SimpleNamespace(status=psycopg.pq.ExecStatus.FATAL_ERROR)
+    pgconn = SimpleNamespace(exec_=lambda command: result, status=psycopg.pq.ConnStatus.OK)
+    monkeypatch.setattr(
+        psycopg.errors,
+        "error_from_result",
+        lambda result: psycopg.DatabaseError("server closed the connection unexpectedly\n"),
+    )
+    with pytest.raises(psycopg.OperationalError, match="server closed the connection"):
+        execute_directly(SimpleNamespace(pgconn=pgconn), b"BEGIN")  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -279,7 +279,7 @@ class TestCommand:
         with serving(tmp_path) as server:
             deadline = time.monotonic() + 30
             while (
-                "none: what is written" in (done := memservice("doctor")).stdout
+                "workers    none" in (done := memservice("doctor")).stdout
                 and time.monotonic() < deadline
             ):
                 time.sleep(0.2)

@@ -213,6 +213,7 @@ OUTCOMES: dict[str, dict[str, str]] = {
     "trailing comma": {},
     "single quotes": {},
     "string ids": {},
+    "bad citations": {},
     "list of strings": {"derive": "all, 4"},
     "missing messages": {"derive": "all, 4"},
     "wrong details": {},
