@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.clients.server import Server
+from support.processes.processes import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("streaming")]
 
@@ -174,10 +175,14 @@ def test_an_answer_that_fails_is_cut_off(held: Server) -> None:
         assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
             answer.read()
-    # Its place is free again.
+    # Its slot is free again.
     with stream_when_free(held, "fail") as answer:
         assert answer.status == 200
     assert "a streamed answer failed: builtins.ConnectionError" in held.log
+    # The next test looks for tracebacks in the log, and gunicorn logs this one a moment later.
+    eventually(
+        lambda: held.log.count("Error handling request") >= 2, what="both failures are logged"
+    )
 
 
 @contextmanager
