@@ -4,6 +4,7 @@ the answer."""
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC
@@ -15,6 +16,7 @@ from memservice.domain.records import EXPLICIT
 from memservice.reasoning import search_plan, structured
 from memservice.reasoning.calculation_tools import calculation_tools
 from memservice.reasoning.client import CUT_OFF, ModelClient
+from memservice.reasoning.limits import ClientDisconnected
 from memservice.reasoning.models import Models
 from memservice.reasoning.prompts import answer as prompt
 from memservice.reasoning.render import Renderer, minute, text_of
@@ -23,8 +25,10 @@ from memservice.reasoning.short_ids import ShortIds
 from memservice.reasoning.tool_loop import Bounds, BoundTool, ToolLoop
 from memservice.reasoning.transcript import called, name
 from memservice.settings.sections import DialecticLevel
-from memservice.spi.llm import Completion, ToolsUnsupported, Turn
+from memservice.spi.llm import Completion, ModelFailure, ToolsUnsupported, Turn
 from memservice.spi.reasoner import Answered, AnswerRequest
+
+log = logging.getLogger("memservice.reasoning")
 
 PURPOSE = "dialectic.answer"
 SEARCH_ONLY_LEVELS = ("minimal",)
@@ -189,13 +193,19 @@ class _Writer:
         self, pieces: Iterator[str | Completion], turns: Sequence[Turn] | None = None
     ) -> Generator[str, None, bool]:
         """The pieces of an answer from its first word on, and its continuation if it was cut;
-        returns whether it has any text. An answer that did not arrive in pieces is one piece.
+        returns whether it has any text. An answer that did not arrive in pieces is one piece. If
+        the continuation fails, the answer ends where it was cut.
         `turns`: those of the request; None: those of the last round."""
         text, was_cut = yield from self._from_first_word(pieces)
         if text.strip() and was_cut:
             request = self.loop.conversation() if turns is None else turns
             further = [*request, Turn("assistant", text), Turn("user", prompt.GO_ON)]
-            yield from self._from_first_word(self._ask(further), keep_blanks=True)
+            try:
+                yield from self._from_first_word(self._ask(further), keep_blanks=True)
+            except ClientDisconnected:
+                raise
+            except ModelFailure as error:
+                log.warning("an answer stays cut at its maximum length: %s", error)
         return bool(text.strip())
 
     def _from_first_word(

@@ -85,11 +85,11 @@ class Limits:
 
     def failed(self, error: ModelFailure) -> None:
         """Record the failure of a call. Raises ClientDisconnected if the client has disconnected,
-        and OutOfTime if the call took all the time."""
+        and OutOfTime if the call took all the time of an answer that has not begun."""
         self._last_failure = error
         if not self._is_wanted():
             raise ClientDisconnected from error
-        if self.remaining < MIN_SECONDS:
+        if not self.has_begun and self.remaining < MIN_SECONDS:
             raise OutOfTime(self._seconds) from error
 
     def sleep(self, seconds: float, sleep: Callable[[float], None]) -> None:
@@ -150,8 +150,7 @@ class LimitedModel:
                 if not self._limits.has_begun:
                     self._limits.check()
         except ModelFailure as error:
-            if not self._limits.has_begun:
-                self._limits.failed(error)
+            self._limits.failed(error)
             raise
 
     def _seconds(self) -> float:

@@ -14,6 +14,7 @@ import pytest
 from memservice.domain import tokens
 from memservice.reasoning.answer import answer
 from memservice.reasoning.client import HELD_CHARS
+from memservice.reasoning.limits import ClientDisconnected
 from memservice.reasoning.prompts import answer as prompt
 from memservice.spi.llm import Completion, MalformedAnswer, ModelFailure
 from memservice.spi.reasoner import Answered, AnswerRequest, Origin, Utterance
@@ -579,6 +580,49 @@ class TestWriting:
             assert asked.model.last.turns[-2].content == begun.content
             assert asked.model.last.turns[-1].content == prompt.GO_ON
             assert len(asked.model.requests) == 2
+
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize("has_tools", [False, True])
+    def test_a_cut_answer_is_kept_if_its_continuation_fails(
+        self, stream: bool, has_tools: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        cut = Completion("Alice keeps bees and ", finish_reason="length")
+        more = {} if has_tools else {"tools": None}
+        asked = Asked(stream=stream, settings={"LLM_MAX_ATTEMPTS": "2"}, **more)
+        failures = [ModelFailure("busy", retryable=True), ModelFailure("down", retryable=True)]
+        asked.model.replies = [[cut.content, cut] if stream else cut, *failures]
+        assert asked.run() == cut.content
+        assert len(asked.model.requests) == 3
+        assert (asked.took.spent.calls, len(asked.took.steps)) == (1, 1)
+        (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
+        assert warning.getMessage() == "an answer stays cut at its maximum length: down"
+
+    def test_a_continuation_that_fails_midway_keeps_its_pieces(self) -> None:
+        cut = Completion("Alice keeps bees and ", finish_reason="length")
+        further = "wasps, which " * HELD_CHARS
+        asked = Asked(stream=True)
+        asked.model.replies = [
+            [cut.content, cut],
+            [further, ModelFailure("cut off", retryable=True)],
+        ]
+        assert asked.run() == cut.content + further
+
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_a_disconnected_client_ends_a_continuation(
+        self, stream: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        cut = Completion("Alice keeps bees and ", finish_reason="length")
+        asked = Asked(seconds=60.0, stream=stream)
+        # A provider that sees that the answer is no longer wanted ends its call with a failure.
+        failure = ModelFailure("not wanted", retryable=True)
+        asked.model.replies = (
+            [[cut.content, cut], ["wasps " * HELD_CHARS, failure]] if stream else [cut, failure]
+        )
+        asked.request = replace(asked.request, is_wanted=lambda: len(asked.model.requests) < 2)
+        with pytest.raises(ClientDisconnected):
+            asked.collect(answer(asked.bench.models.within(asked.request), asked.request))
+        assert len(asked.model.requests) == 2
+        assert caplog.records == []
 
     def test_a_cut_stream_raises_after_its_pieces(self) -> None:
         asked = Asked(LOOK, ["She " * HELD_CHARS, ModelFailure("cut", retryable=True)], stream=True)
